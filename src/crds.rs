@@ -16,7 +16,7 @@ use portico_proto::client::{Client, Connection};
 use documents::Document;
 use failure::Failure;
 
-/// How long the control service may take for one definition: it judges all stored objects.
+/// How long the control service may take for one definition: it checks all stored objects.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// Something was found that breaks.
 const FOUND: u8 = 1;

@@ -106,7 +106,7 @@ pub(crate) fn stranger(name: &str) -> Result<(String, PemPair), Failure> {
     Ok((authority.cert_pem().to_owned(), pair))
 }
 
-/// A client that believes any server: for a first start, whose certificates do not exist yet.
+/// A client that trusts any server: for a first start, whose certificates do not exist yet.
 pub(crate) fn credulous_tls() -> Arc<ClientConfig> {
     let builder = ClientConfig::builder().dangerous();
     let verifier = Arc::new(Credulous(provider()));

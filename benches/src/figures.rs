@@ -1,4 +1,4 @@
-//! One room per bench: sets the scene, measures in interleaved rounds, says what was wanted.
+//! One module per bench: sets the scene, measures in interleaved rounds, reports figures beside their targets.
 
 pub(crate) mod ca_memory;
 pub(crate) mod cold;

@@ -22,7 +22,7 @@ use crate::Failure;
 
 /// Where to connect, under which name, as whom.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     /// The address.
     pub(crate) address: SocketAddr,
     /// The name in the certificate, and the Host.
@@ -34,7 +34,7 @@ pub(crate) struct Door {
 pub(crate) type Sender = SendRequest<Full<Bytes>>;
 type Io = TokioIo<TlsStream<TcpStream>>;
 
-impl Door {
+impl Endpoint {
     /// Connects. The second half must be polled for the first to work.
     pub(crate) async fn open(&self) -> Result<(Sender, Connection<Io, Full<Bytes>>), Failure> {
         Ok(http1::handshake(self.dial(self.tls.clone()).await?).await?)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use http::{Method, StatusCode};
 
 use crate::certificates::{Certificates, credulous_tls};
-use crate::https::{Client, Door};
+use crate::https::{Client, Endpoint};
 use crate::process::{Process, free_address, until};
 use crate::{Failure, Setting, registrations};
 
@@ -46,8 +46,8 @@ impl Kube {
     }
 
     /// As the admin.
-    pub(crate) fn door(&self, setting: &Setting) -> Result<Door, Failure> {
-        Ok(Door { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
+    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
+        Ok(Endpoint { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
 
     /// Makes the Service that registrations name lead to this backend.
@@ -60,8 +60,8 @@ impl Kube {
 
 /// Whether `/readyz` at this address says 200, now.
 pub(crate) async fn ready(address: SocketAddr) -> bool {
-    let door = Door { address, name: "localhost", tls: credulous_tls() };
-    let Ok(mut client) = door.client().await else { return false };
+    let endpoint = Endpoint { address, name: "localhost", tls: credulous_tls() };
+    let Ok(mut client) = endpoint.client().await else { return false };
     client.get("/readyz").await.is_ok_and(|status| status == StatusCode::OK)
 }
 

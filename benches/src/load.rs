@@ -11,7 +11,7 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::mpsc;
 
 use crate::Failure;
-use crate::https::{Door, Sender, drain};
+use crate::https::{Endpoint, Sender, drain};
 use crate::statistics::Latencies;
 
 /// Before anything counts: connections, pools and caches come up.
@@ -67,13 +67,13 @@ struct Connection {
 
 /// GETs a path over this many connections for this long.
 pub(crate) async fn get(
-    door: &Door,
+    endpoint: &Endpoint,
     path: &str,
     connections: usize,
     time: Duration,
 ) -> Result<Load, Failure> {
-    let request = door.get(path)?;
-    drive(door, connections, time, move |_, _| Ok(request.clone())).await
+    let request = endpoint.get(path)?;
+    drive(endpoint, connections, time, move |_, _| Ok(request.clone())).await
 }
 
 /// Makes the next request of a connection: which connection, and how many it has sent before.
@@ -85,7 +85,7 @@ impl<F: Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync 
 
 /// Sends what `next` makes over this many connections for this long.
 pub(crate) async fn drive(
-    door: &Door,
+    endpoint: &Endpoint,
     connections: usize,
     time: Duration,
     next: impl Next,
@@ -96,9 +96,9 @@ pub(crate) async fn drive(
     let begin = Instant::now() + WARM_UP;
     let end = begin + time;
     for at in 0..connections {
-        let (door, next, send) = (door.clone(), next.clone(), send.clone());
+        let (endpoint, next, send) = (endpoint.clone(), next.clone(), send.clone());
         tasks.spawn_until_cancelled("load", async move {
-            let outcome = connection(&door, at, &*next, begin, end).await;
+            let outcome = connection(&endpoint, at, &*next, begin, end).await;
             // The receiver went away when another connection failed.
             let _ = send.send(outcome).await;
         });
@@ -123,13 +123,13 @@ pub(crate) async fn drive(
 }
 
 async fn connection(
-    door: &Door,
+    endpoint: &Endpoint,
     at: usize,
     next: &impl Next,
     begin: Instant,
     end: Instant,
 ) -> Result<Connection, Failure> {
-    let (sender, connection) = door.open().await?;
+    let (sender, connection) = endpoint.open().await?;
     // One task polls both halves: no wake-ups between tasks that would count as latency.
     match select(Box::pin(requests(sender, at, next, begin, end)), connection).await {
         Either::Left((outcome, _)) => outcome,

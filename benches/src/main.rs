@@ -1,7 +1,7 @@
 //! The figures of docs/PERFORMANCE.md: `cargo run --release -p portico-benches -- <name>`.
 //!
 //! Each bench starts the release binary and, where there is one, a peer set up alike, drives both through their real
-//! doors from this process, and says what was wanted and what came out. It ends only what it started. It must not
+//! endpoints from this process, and says what was wanted and what came out. It ends only what it started. It must not
 //! know how Portico works inside.
 
 mod backend;

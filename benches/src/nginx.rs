@@ -6,7 +6,7 @@ use std::process::Command;
 use tokio::net::TcpStream;
 
 use crate::certificates::{BACKEND, Certificates};
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::process::{Process, free_address, until};
 use crate::{Failure, Setting};
 
@@ -44,8 +44,8 @@ impl Nginx {
     }
 
     /// As the admin.
-    pub(crate) fn door(&self, setting: &Setting) -> Result<Door, Failure> {
-        Ok(Door { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
+    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
+        Ok(Endpoint { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
 }
 

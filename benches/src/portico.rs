@@ -9,7 +9,7 @@ use portico_proto::client::{Client, Connection};
 use serde::Deserialize;
 
 use crate::certificates::Certificates;
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::process::{Process, until};
 use crate::{Failure, Setting};
 
@@ -81,10 +81,10 @@ impl Portico {
         self.folder
     }
 
-    /// The facade's door, as the admin.
-    pub(crate) fn door(&self, setting: &Setting) -> Result<Door, Failure> {
+    /// The facade's endpoint, as the admin.
+    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
         let address = self.addresses.https.ok_or("this process has no facade")?;
-        Ok(Door { address, name: "localhost", tls: setting.certificates.client_tls()? })
+        Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
     }
 
     /// A connection of its own to the control service, as the admin.

@@ -168,7 +168,7 @@ pub(crate) async fn delete(connection: &Client, names: impl Iterator<Item = Stri
 }
 
 /// Waits until this many have a condition, whatever it says.
-pub(crate) async fn wait_judged(connection: &Client, wanted: usize) -> Result<(), Failure> {
+pub(crate) async fn wait_checked(connection: &Client, wanted: usize) -> Result<(), Failure> {
     wait_conditions(connection, wanted, |_| true).await
 }
 

@@ -1,4 +1,4 @@
-//! Joins the rooms: from settings to a facade that serves, and from a running facade to a drained one.
+//! Joins the components: from settings to a facade that serves, and from a running facade to a drained one.
 //!
 //! The only file of this crate that knows all others. Start order is upstream's 4.4.
 

@@ -158,7 +158,7 @@ impl Control {
                         tracing::info!("the control service is back");
                         backoff.reset();
                     }
-                    self.freshness.heard();
+                    self.freshness.confirm();
                     self.take(&mut session, message)?;
                     // What took long here was no silence there.
                     session.last = Instant::now();

@@ -14,7 +14,7 @@ pub struct Freshness {
     max_age: Duration,
     begin: Instant,
     /// Milliseconds plus one after `begin` at which the control service last sent anything; 0 for never.
-    heard: AtomicU64,
+    confirmed_at: AtomicU64,
 }
 
 const LIVE: i64 = i64::MAX;
@@ -24,7 +24,12 @@ impl Freshness {
     /// Nothing is known yet. `max_age` is `--fail-static-max-age`.
     #[must_use]
     pub fn new(max_age: Duration) -> Self {
-        Self { current_at: AtomicI64::new(NEVER), max_age, begin: Instant::now(), heard: AtomicU64::new(0) }
+        Self {
+            current_at: AtomicI64::new(NEVER),
+            max_age,
+            begin: Instant::now(),
+            confirmed_at: AtomicU64::new(0),
+        }
     }
 
     /// The stream is up to date.
@@ -33,15 +38,15 @@ impl Freshness {
     }
 
     /// The control service has sent something.
-    pub fn heard(&self) {
-        self.heard.store(self.millis().saturating_add(1), Ordering::Release);
+    pub fn confirm(&self) {
+        self.confirmed_at.store(self.millis().saturating_add(1), Ordering::Release);
     }
 
     /// How long the control service has sent nothing; nothing when it never did.
     #[must_use]
     pub fn silence(&self) -> Option<Duration> {
-        let heard = self.heard.load(Ordering::Acquire).checked_sub(1)?;
-        Some(Duration::from_millis(self.millis().saturating_sub(heard)))
+        let confirmed_at = self.confirmed_at.load(Ordering::Acquire).checked_sub(1)?;
+        Some(Duration::from_millis(self.millis().saturating_sub(confirmed_at)))
     }
 
     /// The stream is lost; what was live has been stale since the last sign of life.
@@ -116,7 +121,7 @@ mod tests {
         freshness.lost();
         assert!(!freshness.known());
         assert_eq!((freshness.silence(), freshness.age()), (None, None));
-        freshness.heard();
+        freshness.confirm();
         freshness.live();
         assert_eq!(freshness.stale_for(), None);
         assert!(freshness.age().is_some() && freshness.silence().is_some());

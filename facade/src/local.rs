@@ -1,6 +1,6 @@
 //! Local APIs: requests for what the control service serves, carried over gRPC with the caller's identity.
 //!
-//! The control service decodes, decides and encodes; this room limits bodies, streams what comes, and turns a lost
+//! The control service decodes, decides and encodes; this module limits bodies, streams what comes, and turns a lost
 //! control service into a Status. It must not know any kind.
 
 mod answer;
@@ -107,7 +107,7 @@ impl Local {
         let response = self.answered(request, client(&self.transport.calls).r#do(call)).await?;
         let answer = response.into_inner();
         if answer.configures {
-            // Whoever has written is judged by it from the next request on; in vain when the stream is away.
+            // Whoever has written is checked by it from the next request on; in vain when the stream is away.
             let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
         }
         Ok(self.done(request, answer).await)

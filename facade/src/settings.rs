@@ -106,7 +106,7 @@ pub enum ServingCertificate {
     Given(watch::Receiver<CertPair>),
 }
 
-/// Who is believed.
+/// Who is trusted.
 #[derive(Clone, Debug, Default)]
 pub struct AuthenticationSettings {
     /// The internal CA (PEM): administrators and facades. Always trusted where it is given.

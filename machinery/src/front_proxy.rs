@@ -11,7 +11,7 @@ pub struct FrontProxy {
     pub allowed_names: Vec<String>,
     /// `--requestheader-username-headers`
     pub username_headers: Vec<String>,
-    /// `--requestheader-uid-headers`; empty: no uid is believed.
+    /// `--requestheader-uid-headers`; empty: no uid is trusted.
     pub uid_headers: Vec<String>,
     /// `--requestheader-group-headers`
     pub group_headers: Vec<String>,

@@ -1,4 +1,4 @@
-//! The vocabulary of the Kubernetes API: the nouns and pure rules that every other room speaks in.
+//! The vocabulary of the Kubernetes API: the nouns and pure rules that every other crate uses.
 //!
 //! Knows nothing of IO, clocks, SQL, HTTP servers, gRPC or any particular kind.
 

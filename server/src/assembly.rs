@@ -1,4 +1,4 @@
-//! Joins the rooms: trust, store, registry, routes, controllers, catalog, services; starts and ends them.
+//! Joins the components: trust, store, registry, routes, controllers, catalog, services; starts and ends them.
 
 mod backends;
 mod checks;
@@ -67,7 +67,7 @@ pub struct Server {
     store: Arc<dyn Store>,
     ready: Signal,
     local: (LocalServices, LocalTrust),
-    believed: TrustedIdentities,
+    identities: TrustedIdentities,
     advertised: controllers::Advertised,
     tasks: TaskSet,
     /// Ends after everything that writes has ended.
@@ -76,7 +76,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the store, starts every room, and serves gRPC. Returns once the address is bound; readiness is the
+    /// Opens the store, starts every component, and serves gRPC. Returns once the address is bound; readiness is the
     /// health's to tell.
     ///
     /// # Errors
@@ -86,12 +86,12 @@ impl Server {
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let (trust, verifier) = LocalTrust::issue();
-        let believed = TrustedIdentities::new(&settings, pki.authority.cert_pem(), verifier)?;
+        let identities = TrustedIdentities::new(&settings, pki.authority.cert_pem(), verifier)?;
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
         let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
         process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
         let store_tasks = TaskSet::new();
-        let identity = Arc::new(tokens::identity(&settings, believed.fixed_tokens())?);
+        let identity = Arc::new(tokens::identity(&settings, identities.fixed_tokens())?);
         let mut table = portico_resources::table();
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
@@ -103,11 +103,11 @@ impl Server {
             &kinds,
             &table,
             Arc::new(AdmissionChain::without(settings.disabled_admission_plugins.clone())),
-            Arc::clone(&believed.authorizer),
+            Arc::clone(&identities.authorizer),
             settings.registry.clone(),
             Arc::new(jiff::Timestamp::now),
         );
-        believed
+        identities
             .review_with(&identity, Arc::new(TokenReviewer::new(registry.clone(), Arc::clone(&identity))));
         let tasks = TaskSet::new();
         registry.offload_to(Arc::clone(&process.offload));
@@ -120,25 +120,26 @@ impl Server {
         let address = listener
             .local_addr()
             .map_err(|source| StartError::Bind { address: settings.control_address, source })?;
-        believed.watch(&tasks);
+        identities.watch(&tasks);
         let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
         renewed.keep(&tasks);
         let hooks = Hooks::new(health.clone());
-        let rooms = hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
-        rooms.add_checks(&health, &store)?;
-        tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &rooms.board);
-        rooms.board.post(service_address(&settings));
+        let components =
+            hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
+        components.add_checks(&health, &store)?;
+        tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &components.board);
+        components.board.post(service_address(&settings));
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
-        rooms.keep_policy(&registry, &believed.rbac, &tasks);
+        components.keep_policy(&registry, &identities.rbac, &tasks);
         let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };
-        let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
+        let (chain, routes) = services.join(&components, &identities, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         let trust = pki.facade_trust(&settings.cert_dir)?;
         let told = controllers::Told {
             ca: &trust,
-            elsewhere: rooms.elsewhere(),
-            listeners: believed.node_listener().into_iter().chain(rooms.instances()).collect(),
+            elsewhere: components.elsewhere(),
+            listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),
             identity: Arc::clone(&identity),
         };
         let advertised = controllers::start(&settings, &controlled, told, &queue_metrics, &hooks, &tasks)?;
@@ -147,15 +148,15 @@ impl Server {
             "expiry",
             portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone()),
         );
-        checks::publish(health, rooms.board.clone(), rooms.ready.clone(), &tasks);
+        checks::publish(health, components.board.clone(), components.ready.clone(), &tasks);
         Ok(Self {
             settings,
             address,
             pki: renewed,
             store,
-            ready: rooms.ready.clone(),
+            ready: components.ready.clone(),
             local,
-            believed,
+            identities,
             advertised,
             tasks,
             store_tasks,
@@ -241,7 +242,7 @@ impl Server {
 
     /// Reads token and CA files again (SIGHUP).
     pub async fn reload(&self) {
-        self.believed.reload().await;
+        self.identities.reload().await;
     }
 
     /// Waits for a task that the service cannot live without to fail.

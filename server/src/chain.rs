@@ -28,7 +28,7 @@ pub struct ChainLayer {
 }
 
 impl ChainLayer {
-    /// Layers that believe these identities.
+    /// Layers that trust these identities.
     #[must_use]
     pub fn new(identities: Arc<Identities>) -> Self {
         Self { identities }

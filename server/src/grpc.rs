@@ -1,4 +1,4 @@
-//! The services: each a thin adapter between generated messages and a room.
+//! The services: each a thin adapter between generated messages and a crate.
 
 pub(crate) mod admin;
 pub(crate) mod api_services;

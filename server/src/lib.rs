@@ -1,6 +1,6 @@
 //! The control service: owns state, speaks gRPC.
 //!
-//! `assembly` joins the rooms (store, registry, routes, catalog, controllers) behind the services of `grpc`, with the
+//! `assembly` joins the components (store, registry, routes, catalog, controllers) behind the services of `grpc`, with the
 //! `chain` around them. Knows no HTTP paths of the Kubernetes API and never imports the facade.
 
 mod assembly;

@@ -80,7 +80,7 @@ pub struct ServerSettings {
 /// Who issues service accounts' tokens, and how; field names follow the flags.
 #[derive(Clone, Debug)]
 pub struct ServiceAccountSettings {
-    /// `--service-account-issuer`: the first signs, tokens of all are believed.
+    /// `--service-account-issuer`: the first signs, tokens of all are trusted.
     pub issuers: Vec<String>,
     /// `--service-account-key-file`: keys to check tokens with, besides the signing one.
     pub key_files: Vec<PathBuf>,

@@ -1,4 +1,4 @@
-//! Who is believed: client certificates, tokens, front proxies, anonymous callers.
+//! Who is trusted: client certificates, tokens, front proxies, anonymous callers.
 
 use std::path::PathBuf;
 

@@ -17,7 +17,7 @@ enum Holds {
     Certificates,
     /// A private key, PEM.
     Key,
-    /// Anything; whoever uses it judges it.
+    /// Anything; whoever uses it checks it.
     Text,
 }
 

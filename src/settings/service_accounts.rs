@@ -20,7 +20,7 @@ const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Service accounts"))]
 pub(crate) struct ServiceAccounts {
-    /// The issuer of service-account tokens; may be given again, tokens of all are believed and the first signs.
+    /// The issuer of service-account tokens; may be given again, tokens of all are trusted and the first signs.
     #[arg(long, value_name = "URL", default_value = ISSUER)]
     pub(crate) service_account_issuer: Vec<String>,
     /// Keys that service-account tokens are checked with (PEM), besides the signing one; may be given again.
@@ -41,10 +41,10 @@ pub(crate) struct ServiceAccounts {
     /// Where relying parties find the keys, when that is not this server.
     #[arg(long, value_name = "URL")]
     pub(crate) service_account_jwks_uri: Option<String>,
-    /// Believe tokens of Secrets only while they stand there.
+    /// Trust tokens of Secrets only while they stand there.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) service_account_lookup: bool,
-    /// Believe bootstrap tokens: Secrets of kube-system with which nodes get their first certificate.
+    /// Trust bootstrap tokens: Secrets of kube-system with which nodes get their first certificate.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) enable_bootstrap_token_auth: bool,
     /// How long a legacy token that was made unasked must be unused before it is marked as invalid, and marked before it

@@ -6,7 +6,7 @@ mod binder;
 mod certificates;
 mod command_line;
 mod connections;
-mod control_doors;
+mod control_listeners;
 mod control_service;
 mod controllers;
 mod conversions;

@@ -122,9 +122,9 @@ async fn a_body_one_byte_too_long_is_413() {
     assert_eq!(body.len(), limit + 1);
     let refused = admin.request(Method::POST, path, "application/json", body).await;
     refused.status_body(413, "RequestEntityTooLarge");
-    // As long as allowed: judged for what it says (a ConfigMap holds 1 MiB).
-    let judged = admin.request(Method::POST, path, "application/json", config_map(limit)).await;
-    judged.status_body(422, "Invalid");
+    // As long as allowed: checked for what it says (a ConfigMap holds 1 MiB).
+    let checked = admin.request(Method::POST, path, "application/json", config_map(limit)).await;
+    checked.status_body(422, "Invalid");
     // Without a length, too.
     let chunk = "x".repeat(1 << 16);
     let head = format!(

@@ -109,7 +109,7 @@ async fn reviews_say_of_nodes_what_the_door_does() {
         "spec": {"namespace": "default"}});
     // Who may ask is said by a role of the first start, which reaches the facade after it is made.
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    eventually("the kubelet may ask for its rules, and hears that not all are known", 20, || async {
+    eventually("the kubelet may ask for its rules, and learns that not all are known", 20, || async {
         let said = kubelet.post(path, &rules).await.json();
         let status = &said["status"];
         let why = "node authorizer does not support user rule resolution";

@@ -158,7 +158,7 @@ async fn a_stream_arrives_piece_by_piece() {
         assert_eq!(lines.next().await, Some(json!({"n": n})));
     }
     drop(lines);
-    eventually("the backend hears that the client is gone", 10, || async {
+    eventually("the backend learns that the client is gone", 10, || async {
         if backend.push("{}\n") { Err("somebody still reads") } else { Ok(()) }
     })
     .await;

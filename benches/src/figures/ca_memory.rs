@@ -37,7 +37,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     wait_available(&control, all.len()).await?;
     report.add(NAME, "5,000 available, resident", portico.process.resident()?, "MiB", Goal::None);
 
-    let mut client = portico.door(setting)?.client().await?;
+    let mut client = portico.endpoint(setting)?.client().await?;
     for registration in &all {
         let status = client.get(&registration.path()).await?;
         if status != StatusCode::OK {

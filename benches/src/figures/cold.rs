@@ -6,7 +6,7 @@ use std::time::Instant;
 use http::HeaderValue;
 use http::header::ACCEPT;
 
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::kube::{Kube, WHY_NOT};
 use crate::portico::Portico;
 use crate::report::{Goal, Report};
@@ -49,7 +49,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         let mut times = Vec::new();
         for _ in 0..setting.options.rounds {
             let portico = Portico::start(setting).await?;
-            times.push(once(&portico.door(setting)?, scene).await?);
+            times.push(once(&portico.endpoint(setting)?, scene).await?);
         }
         let figure = format!("{}, first time, median", scene.name);
         report.add(NAME, figure, median(&times), "ms", Goal::AtMost(scene.most_ms));
@@ -59,18 +59,18 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         return Ok(());
     };
     for scene in &SCENES {
-        let took = once(&kube.door(setting)?, scene).await?;
+        let took = once(&kube.endpoint(setting)?, scene).await?;
         report.add(NAME, format!("kube-apiserver: {}, first time", scene.name), took, "ms", Goal::None);
     }
     Ok(())
 }
 
 /// Milliseconds from the first request's first byte to the last answer's last, without the handshake.
-async fn once(door: &Door, scene: &Scene) -> Result<f64, Failure> {
-    let mut client = door.client().await?;
+async fn once(endpoint: &Endpoint, scene: &Scene) -> Result<f64, Failure> {
+    let mut client = endpoint.client().await?;
     let begun = Instant::now();
     for (path, accept) in scene.requests {
-        let mut request = door.get(path)?;
+        let mut request = endpoint.get(path)?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         let (status, body) = client.exchange(request).await?;
         if !status.is_success() {

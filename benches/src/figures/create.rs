@@ -7,7 +7,7 @@ use std::time::Instant;
 use portico_proto::client::Client;
 
 use crate::portico::Portico;
-use crate::registrations::{Created, Registration, create, wait_judged};
+use crate::registrations::{Created, Registration, create, wait_checked};
 use crate::report::{Goal, Report, note};
 use crate::statistics::{Latencies, median_of};
 use crate::{Failure, Setting};
@@ -77,12 +77,12 @@ async fn round(setting: &Setting) -> Result<Round, Failure> {
     let (single, objects) = (portico.control()?, setting.options.objects);
     let one = std::slice::from_ref(&single);
     let one = create(one, 1, (0..SINGLE).map(register("single")).collect()).await?;
-    wait_judged(&single, SINGLE).await?;
+    wait_checked(&single, SINGLE).await?;
 
     let connections = connections(setting, &portico)?;
     let many = create(&connections, CLIENTS, (0..objects).map(register("many")).collect()).await?;
     let written = Instant::now();
-    wait_judged(&single, SINGLE + objects).await?;
+    wait_checked(&single, SINGLE + objects).await?;
     let conditions = written.elapsed().as_secs_f64();
     let resident = portico.process.resident()?;
     let p99_ms = many.latencies.micros(0.99) / 1e3;

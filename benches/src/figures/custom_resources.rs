@@ -1,15 +1,15 @@
-//! Custom resources of 20 fields and three rules: durable creations, what judging one takes, LISTs, and schemas that are
+//! Custom resources of 20 fields and three rules: durable creations, what validating one takes, LISTs, and schemas that are
 //! made to be expensive.
 
 mod expensive;
-mod judging;
 mod things;
+mod validation;
 
 use std::time::{Duration, Instant};
 
 use http::Method;
 
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::kube::{Kube, WHY_NOT};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
@@ -29,7 +29,7 @@ const LIST_MS: f64 = 100.0;
 const LIST_BYTES: f64 = 2.0;
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
-    judging::measure(report)?;
+    validation::measure(report)?;
     creations(setting, report).await?;
     lists(setting, report).await?;
     expensive::measure(setting, report).await
@@ -39,16 +39,16 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 struct Measured<'a> {
     name: &'static str,
     process: &'a Process,
-    door: Door,
+    endpoint: Endpoint,
 }
 
 impl<'a> Measured<'a> {
     fn portico(setting: &Setting, portico: &'a Portico) -> Result<Self, Failure> {
-        Ok(Self { name: PORTICO, process: &portico.process, door: portico.door(setting)? })
+        Ok(Self { name: PORTICO, process: &portico.process, endpoint: portico.endpoint(setting)? })
     }
 
     fn kube(setting: &Setting, kube: &'a Kube) -> Result<Self, Failure> {
-        Ok(Self { name: "kube-apiserver", process: &kube.server, door: kube.door(setting)? })
+        Ok(Self { name: "kube-apiserver", process: &kube.server, endpoint: kube.endpoint(setting)? })
     }
 
     /// What is wanted of ours, and nothing of the peer.
@@ -65,7 +65,7 @@ async fn creations(setting: &Setting, report: &mut Report) -> Result<(), Failure
         None => report.skip("custom resources of kube-apiserver", WHY_NOT),
     }
     for (one, _) in &all {
-        define(&one.door).await?;
+        define(&one.endpoint).await?;
     }
     for round in 0..setting.options.rounds {
         for (one, rounds) in &mut all {
@@ -92,8 +92,8 @@ async fn creations(setting: &Setting, report: &mut Report) -> Result<(), Failure
 async fn create(setting: &Setting, one: &Measured<'_>, round: usize) -> Result<(Load, f64), Failure> {
     let time = Duration::from_secs(setting.options.seconds);
     let before = one.process.processor_time()?;
-    let maker = one.door.clone();
-    let posts = drive(&one.door, CLIENTS, time, move |client, sent| {
+    let maker = one.endpoint.clone();
+    let posts = drive(&one.endpoint, CLIENTS, time, move |client, sent| {
         maker.json(Method::POST, COLLECTION, thing(&format!("r{round}-{client}-{sent}")))
     });
     let load = posts.await?.clean("POST")?;
@@ -114,10 +114,10 @@ async fn lists(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
 
 #[expect(clippy::cast_precision_loss, reason = "megabytes")]
 async fn list(setting: &Setting, one: &Measured<'_>, report: &mut Report) -> Result<(), Failure> {
-    let (name, door) = (one.name, &one.door);
-    define(door).await?;
+    let (name, endpoint) = (one.name, &one.endpoint);
+    define(endpoint).await?;
     let writers = (0..WRITERS).map(|writer| async move {
-        let mut client = door.client().await?;
+        let mut client = endpoint.client().await?;
         for at in (writer + 1..LISTED).step_by(WRITERS) {
             client.must(Method::POST, COLLECTION, thing(&format!("t{at:05}"))).await?;
         }
@@ -126,18 +126,18 @@ async fn list(setting: &Setting, one: &Measured<'_>, report: &mut Report) -> Res
     futures::future::try_join_all(writers).await?;
     let before = one.process.resident()?;
     let begun = Instant::now();
-    door.client().await?.get(COLLECTION).await?;
+    endpoint.client().await?.get(COLLECTION).await?;
     // Of a slow one a few fit into a round, too.
     let time = Duration::from_secs(setting.options.seconds).max(begun.elapsed() * 5);
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds {
-        rounds.push(get(door, COLLECTION, 1, time).await?.clean("LIST")?);
+        rounds.push(get(endpoint, COLLECTION, 1, time).await?.clean("LIST")?);
     }
     let p50 = median_of(&rounds, Load::p50) / 1e3;
     let goal = one.goal(Goal::AtMost(LIST_MS));
     report.add(NAME, format!("{name}: LIST of {LISTED}, median"), p50, "ms", goal);
     let bytes =
-        door.client().await?.send(Method::GET, COLLECTION, "").await?.1.len() as f64 / (1024.0 * 1024.0);
+        endpoint.client().await?.send(Method::GET, COLLECTION, "").await?.1.len() as f64 / (1024.0 * 1024.0);
     let taken = (one.process.resident()? - before).max(0.0) / bytes;
     let figure = format!("{name}: LIST of {LISTED}: memory, of its bytes");
     report.add(NAME, figure, taken, "x", one.goal(Goal::AtMost(LIST_BYTES)));

@@ -9,11 +9,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::proxy::{CLIENTS, register};
 use crate::backend::Backend;
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::load::{Load, get};
 use crate::portico::Portico;
 use crate::process::free_address;
-use crate::registrations::{Registration, create, delete, wait_judged};
+use crate::registrations::{Registration, create, delete, wait_checked};
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
 use crate::{Failure, Setting};
@@ -28,14 +28,14 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
     let portico = Portico::start(setting).await?;
     let live = register(setting, &portico, &backend).await?;
-    let (door, control) = (portico.door(setting)?, portico.control()?);
+    let (endpoint, control) = (portico.endpoint(setting)?, portico.control()?);
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let dead = graves(setting, &silent)?;
     let time = Duration::from_secs(setting.options.seconds);
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for round in 1..=setting.options.rounds {
-        without.push(get(&door, &live.path(), CLIENTS, time).await?.clean("live")?);
-        with.push(beside_the_dead(&door, &control, &live.path(), &dead, time).await?);
+        without.push(get(&endpoint, &live.path(), CLIENTS, time).await?.clean("live")?);
+        with.push(beside_the_dead(&endpoint, &control, &live.path(), &dead, time).await?);
         for (name, loads) in [("alone", &without), ("beside 100 dead", &with)] {
             let Some(load) = loads.last() else { continue };
             let (rate, p50, p99) = (load.per_second, load.p50(), load.p99());
@@ -64,28 +64,28 @@ fn graves(setting: &Setting, silent: &TcpListener) -> Result<Vec<Registration>, 
 }
 
 async fn beside_the_dead(
-    door: &Door,
+    endpoint: &Endpoint,
     control: &Client,
     live: &str,
     dead: &[Registration],
     time: Duration,
 ) -> Result<Load, Failure> {
     create(std::slice::from_ref(control), 4, dead.to_vec()).await?;
-    wait_judged(control, dead.len() + 1).await?;
+    wait_checked(control, dead.len() + 1).await?;
     let tasks = TaskSet::new();
-    let (other, paths) = (door.clone(), dead.iter().map(Registration::path).collect());
+    let (other, paths) = (endpoint.clone(), dead.iter().map(Registration::path).collect());
     tasks.spawn_until_cancelled("ask-dead", async move {
         // How it ends does not matter: what is measured is the others.
         let _ = ask(&other, paths).await;
     });
-    let load = get(door, live, CLIENTS, time).await?.clean("live beside dead")?;
+    let load = get(endpoint, live, CLIENTS, time).await?.clean("live beside dead")?;
     tasks.cancel();
     delete(control, dead.iter().map(Registration::name)).await?;
     Ok(load)
 }
 
-async fn ask(door: &Door, paths: Vec<String>) -> Result<(), Failure> {
-    let mut client = door.client().await?;
+async fn ask(endpoint: &Endpoint, paths: Vec<String>) -> Result<(), Failure> {
+    let mut client = endpoint.client().await?;
     let mut pace = interval(ASK_DEAD);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for path in paths.iter().cycle() {

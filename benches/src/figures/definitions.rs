@@ -8,7 +8,7 @@ use http::header::ACCEPT;
 use http::{HeaderValue, Method, StatusCode};
 
 use super::startup;
-use crate::https::{Client, Door};
+use crate::https::{Client, Endpoint};
 use crate::kube::{Kube, WHY_NOT};
 use crate::portico::Portico;
 use crate::process::{Process, until};
@@ -72,12 +72,12 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 /// Creates these definitions and waits until all of them are served; milliseconds.
-async fn serve(door: &Door, which: std::ops::Range<usize>) -> Result<f64, Failure> {
+async fn serve(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<f64, Failure> {
     let begun = Instant::now();
     let writers = (0..WRITERS).map(|writer| {
         let which = which.clone();
         async move {
-            let mut client = door.client().await?;
+            let mut client = endpoint.client().await?;
             for at in which.clone().skip(writer).step_by(WRITERS) {
                 client.must(Method::POST, DEFINITIONS, definition(at)).await?;
             }
@@ -106,7 +106,7 @@ async fn some(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     for _ in 0..setting.options.rounds {
         let portico = Portico::start(setting).await?;
         let before = portico.process.resident()?;
-        times.push(serve(&portico.door(setting)?, 0..SOME).await?);
+        times.push(serve(&portico.endpoint(setting)?, 0..SOME).await?);
         sizes.push(each(&portico.process, before, SOME)?);
     }
     let figure = format!("{SOME} definitions created and served, median");
@@ -117,7 +117,7 @@ async fn some(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
         return Ok(());
     };
     let before = kube.server.resident()?;
-    let took = serve(&kube.door(setting)?, 0..SOME).await?;
+    let took = serve(&kube.endpoint(setting)?, 0..SOME).await?;
     report.add(NAME, format!("kube-apiserver: {SOME} definitions"), took, "ms", Goal::None);
     let size = each(&kube.server, before, SOME)?;
     report.add(NAME, "kube-apiserver: memory of each", size, "KiB", Goal::None);
@@ -126,11 +126,11 @@ async fn some(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
 
 async fn many(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
-    serve(&door, 0..MANY).await?;
-    let mut client = door.client().await?;
+    let endpoint = portico.endpoint(setting)?;
+    serve(&endpoint, 0..MANY).await?;
+    let mut client = endpoint.client().await?;
     next(&mut client, setting, report).await?;
-    let mut request = door.get("/apis")?;
+    let mut request = endpoint.get("/apis")?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(AGGREGATED));
     let begun = Instant::now();
     client.exchange(request).await?;

@@ -33,7 +33,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         report.skip("first request of kube-apiserver", WHY_NOT);
         return Ok(());
     };
-    let mut client = kube.door(setting)?.client().await?;
+    let mut client = kube.endpoint(setting)?.client().await?;
     kube.lead_to(&mut client, backend.address).await?;
     let latencies = series(setting, &mut client, &backend, "kube", false).await?;
     say(report, "kube-apiserver", &latencies, Goal::None, Goal::None);
@@ -46,7 +46,7 @@ async fn alone_and_among_others(
     backend: &Backend,
 ) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    let mut client = portico.door(setting)?.client().await?;
+    let mut client = portico.endpoint(setting)?.client().await?;
     let alone = series(setting, &mut client, backend, "alone", true).await?;
     say(report, "all in one", &alone, Goal::AtMost(P50_MS), Goal::AtMost(P99_MS));
     let control = portico.control()?;
@@ -62,7 +62,7 @@ async fn alone_and_among_others(
 async fn remote(setting: &Setting, report: &mut Report, backend: &Backend) -> Result<(), Failure> {
     let server = Portico::server(setting).await?;
     let facade = Portico::facade(setting, &server).await?;
-    let mut client = facade.door(setting)?.client().await?;
+    let mut client = facade.endpoint(setting)?.client().await?;
     let latencies = series(setting, &mut client, backend, "remote", true).await?;
     say(report, "remote facade", &latencies, Goal::AtMost(REMOTE_P50_MS), Goal::None);
     Ok(())

@@ -10,7 +10,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 
 use super::objects::{COLLECTION, config_map};
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::load::{drive, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
@@ -41,14 +41,14 @@ struct Body {
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
-    door.client().await?.must(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
+    let endpoint = portico.endpoint(setting)?;
+    endpoint.client().await?.must(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
     let bodies = bodies();
     let mut slowest = ("", 0.0_f64);
     for body in &bodies {
         let mut best = f64::INFINITY;
         for _ in 0..setting.options.rounds {
-            best = best.min(once(&door, body).await?);
+            best = best.min(once(&endpoint, body).await?);
         }
         note(&format!("{:<40} {best:>8.0} ms", body.name));
         if best > slowest.1 {
@@ -57,24 +57,24 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     }
     let figure = format!("the slowest body ({})", slowest.0);
     report.add(NAME, figure, slowest.1, "ms", Goal::AtMost(MAX_MS));
-    others(setting, &door, bodies, report).await
+    others(setting, &endpoint, bodies, report).await
 }
 
 /// What somebody else waits for a GET, alone and while hostile bodies come all the time.
 async fn others(
     setting: &Setting,
-    door: &Door,
+    endpoint: &Endpoint,
     bodies: Vec<Body>,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let time = Duration::from_secs(setting.options.seconds.max(5));
-    let alone = get(door, OBJECT, 1, time).await?.clean("GET")?;
+    let alone = get(endpoint, OBJECT, 1, time).await?.clean("GET")?;
     report.add(NAME, "another user's GETs alone, p99", alone.p99() / 1e3, "ms", Goal::None);
-    let requests: Vec<_> = bodies.iter().map(|body| body.request(door)).collect::<Result<_, _>>()?;
-    let attack = drive(door, ATTACKERS, time, move |client, sent| {
+    let requests: Vec<_> = bodies.iter().map(|body| body.request(endpoint)).collect::<Result<_, _>>()?;
+    let attack = drive(endpoint, ATTACKERS, time, move |client, sent| {
         Ok(requests[(client + sent) % requests.len()].clone())
     });
-    let (beside, attack) = tokio::join!(get(door, OBJECT, 1, time), attack);
+    let (beside, attack) = tokio::join!(get(endpoint, OBJECT, 1, time), attack);
     let (beside, attack) = (beside?.clean("GET")?, attack?);
     note(&format!("{ATTACKERS} attackers had {:.0} answers meanwhile", attack.sent()));
     let figure = format!("another user's GETs beside {ATTACKERS} clients that send such bodies, p99");
@@ -83,17 +83,17 @@ async fn others(
 }
 
 impl Body {
-    fn request(&self, door: &Door) -> Result<Request<Full<Bytes>>, Failure> {
-        let mut request = door.json(self.method.clone(), self.path, self.text.clone())?;
+    fn request(&self, endpoint: &Endpoint) -> Result<Request<Full<Bytes>>, Failure> {
+        let mut request = endpoint.json(self.method.clone(), self.path, self.text.clone())?;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
         Ok(request)
     }
 }
 
 /// Milliseconds; any answer will do, as long as there is one.
-async fn once(door: &Door, body: &Body) -> Result<f64, Failure> {
-    let mut client = door.client().await?;
-    let request = body.request(door)?;
+async fn once(endpoint: &Endpoint, body: &Body) -> Result<f64, Failure> {
+    let mut client = endpoint.client().await?;
+    let request = body.request(endpoint)?;
     let begun = Instant::now();
     client.exchange(request).await?;
     Ok(begun.elapsed().as_secs_f64() * 1e3)

@@ -6,7 +6,7 @@ use http::Method;
 use http::header::{ACCEPT_ENCODING, HeaderValue};
 
 use super::objects::{COLLECTION, config_map};
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::kube::{Kube, WHY_NOT};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
@@ -31,9 +31,9 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 /// Creates `count` objects over as many connections as there are writers.
-async fn fill(door: &Door, count: usize) -> Result<(), Failure> {
+async fn fill(endpoint: &Endpoint, count: usize) -> Result<(), Failure> {
     let writers = (0..WRITERS).map(|writer| async move {
-        let mut client = door.client().await?;
+        let mut client = endpoint.client().await?;
         for at in (writer..count).step_by(WRITERS) {
             client.must(Method::POST, COLLECTION, config_map(&format!("object-{at:06}"), 'l')).await?;
         }
@@ -42,9 +42,9 @@ async fn fill(door: &Door, count: usize) -> Result<(), Failure> {
     futures::future::try_join_all(writers).await.map(drop)
 }
 
-async fn gzip(door: &Door, time: Duration) -> Result<Load, Failure> {
-    let maker = door.clone();
-    drive(door, CLIENTS, time, move |_, _| {
+async fn gzip(endpoint: &Endpoint, time: Duration) -> Result<Load, Failure> {
+    let maker = endpoint.clone();
+    drive(endpoint, CLIENTS, time, move |_, _| {
         let mut request = maker.get(COLLECTION)?;
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         Ok(request)
@@ -54,26 +54,26 @@ async fn gzip(door: &Door, time: Duration) -> Result<Load, Failure> {
 
 async fn whole(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let (portico, kube) = (Portico::start(setting).await?, Kube::start(setting).await?);
-    let mut doors = vec![("portico", portico.door(setting)?)];
+    let mut endpoints = vec![("portico", portico.endpoint(setting)?)];
     match &kube {
-        Some(kube) => doors.push(("kube-apiserver", kube.door(setting)?)),
+        Some(kube) => endpoints.push(("kube-apiserver", kube.endpoint(setting)?)),
         None => report.skip("LIST of kube-apiserver", WHY_NOT),
     }
-    for (_, door) in &doors {
-        fill(door, SOME).await?;
+    for (_, endpoint) in &endpoints {
+        fill(endpoint, SOME).await?;
     }
     let time = Duration::from_secs(setting.options.seconds);
-    let mut measured = vec![(Vec::new(), Vec::new()); doors.len()];
+    let mut measured = vec![(Vec::new(), Vec::new()); endpoints.len()];
     for round in 1..=setting.options.rounds {
-        for ((name, door), (plain, zipped)) in doors.iter().zip(&mut measured) {
-            plain.push(get(door, COLLECTION, CLIENTS, time).await?.clean("LIST")?);
-            zipped.push(gzip(door, time).await?.clean("LIST as gzip")?);
+        for ((name, endpoint), (plain, zipped)) in endpoints.iter().zip(&mut measured) {
+            plain.push(get(endpoint, COLLECTION, CLIENTS, time).await?.clean("LIST")?);
+            zipped.push(gzip(endpoint, time).await?.clean("LIST as gzip")?);
             let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
             note(&format!("round {round}: {name:<15} plain {:.0}/s gzip {:.0}/s", last(plain), last(zipped)));
         }
     }
     let rate = |load: &Load| load.per_second;
-    for ((name, _), (plain, zipped)) in doors.iter().zip(&measured) {
+    for ((name, _), (plain, zipped)) in endpoints.iter().zip(&measured) {
         for (form, loads) in [("plain", plain), ("gzip", zipped)] {
             let figure = format!("{name}: LIST of {SOME} x 1 KiB, {CLIENTS} clients, {form}");
             report.add(NAME, figure, median_of(loads, rate), "/s", Goal::None);
@@ -90,17 +90,19 @@ async fn whole(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
 
 async fn pages(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
-    fill(&door, MANY).await?;
+    let endpoint = portico.endpoint(setting)?;
+    fill(&endpoint, MANY).await?;
     let time = Duration::from_secs(setting.options.seconds);
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds {
-        rounds.push(get(&door, &format!("{COLLECTION}?limit=500"), 1, time).await?.clean("LIST limit=500")?);
+        rounds.push(
+            get(&endpoint, &format!("{COLLECTION}?limit=500"), 1, time).await?.clean("LIST limit=500")?,
+        );
     }
     let p99 = median_of(&rounds, Load::p99) / 1e3;
     report.add(NAME, format!("{MANY} objects: LIST limit=500, p99"), p99, "ms", Goal::AtMost(PAGE_MS));
     let selected = format!("{COLLECTION}?labelSelector=app%3Dnone");
-    let loads = [get(&door, &selected, 1, time).await?.clean("LIST by a label")?];
+    let loads = [get(&endpoint, &selected, 1, time).await?.clean("LIST by a label")?];
     let each = median_of(&loads, |load| 1e3 / load.per_second);
     report.add(
         NAME,

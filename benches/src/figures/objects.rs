@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::kube::{Kube, WHY_NOT};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
@@ -36,7 +36,7 @@ pub(super) fn config_map(name: &str, text: char) -> String {
 /// One of those beside each other, and what came back from it, round by round.
 struct Contender<'a> {
     name: &'static str,
-    door: Door,
+    endpoint: Endpoint,
     processes: Vec<&'a Process>,
     gets: Vec<Measured>,
     posts: Vec<Measured>,
@@ -50,8 +50,8 @@ struct Measured {
 }
 
 impl<'a> Contender<'a> {
-    fn new(name: &'static str, door: Door, processes: Vec<&'a Process>) -> Self {
-        Self { name, door, processes, gets: Vec::new(), posts: Vec::new(), puts: Vec::new() }
+    fn new(name: &'static str, endpoint: Endpoint, processes: Vec<&'a Process>) -> Self {
+        Self { name, endpoint, processes, gets: Vec::new(), posts: Vec::new(), puts: Vec::new() }
     }
 
     fn spent(&self) -> Result<Duration, Failure> {
@@ -72,15 +72,15 @@ impl<'a> Contender<'a> {
 
     async fn round(&mut self, time: Duration, round: usize) -> Result<(), Failure> {
         let read = format!("{COLLECTION}/read");
-        self.gets.push(self.measure("GET", get(&self.door, &read, CLIENTS, time)).await?);
-        let maker = self.door.clone();
-        let posts = drive(&self.door, CLIENTS, time, move |client, sent| {
+        self.gets.push(self.measure("GET", get(&self.endpoint, &read, CLIENTS, time)).await?);
+        let maker = self.endpoint.clone();
+        let posts = drive(&self.endpoint, CLIENTS, time, move |client, sent| {
             maker.json(Method::POST, COLLECTION, config_map(&format!("r{round}-{client}-{sent}"), 'p'))
         });
         self.posts.push(self.measure("POST", posts).await?);
-        let maker = self.door.clone();
+        let maker = self.endpoint.clone();
         // Each client changes an object of its own that its POSTs have left: no conflicts, and never the same content.
-        let puts = drive(&self.door, CLIENTS, time, move |client, sent| {
+        let puts = drive(&self.endpoint, CLIENTS, time, move |client, sent| {
             let name = format!("r{round}-{client}-0");
             let text = if sent % 2 == 0 { 'u' } else { 'v' };
             maker.json(Method::PUT, &format!("{COLLECTION}/{name}"), config_map(&name, text))
@@ -103,20 +103,24 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let facade = Portico::facade(setting, &server).await?;
     let kube = Kube::start(setting).await?;
     let mut all = vec![
-        Contender::new("all in one", one.door(setting)?, vec![&one.process]),
-        Contender::new("split", facade.door(setting)?, vec![&facade.process, &server.process]),
+        Contender::new("all in one", one.endpoint(setting)?, vec![&one.process]),
+        Contender::new("split", facade.endpoint(setting)?, vec![&facade.process, &server.process]),
     ];
     if let Some(baseline) = &baseline {
-        all.push(Contender::new("baseline", baseline.door(setting)?, vec![&baseline.process]));
+        all.push(Contender::new("baseline", baseline.endpoint(setting)?, vec![&baseline.process]));
     }
     match &kube {
         Some(kube) => {
-            all.push(Contender::new("kube-apiserver", kube.door(setting)?, vec![&kube.server, &kube.etcd]));
+            all.push(Contender::new(
+                "kube-apiserver",
+                kube.endpoint(setting)?,
+                vec![&kube.server, &kube.etcd],
+            ));
         }
         None => report.skip("the same on kube-apiserver", WHY_NOT),
     }
     for contender in &all {
-        let mut client = contender.door.client().await?;
+        let mut client = contender.endpoint.client().await?;
         client.must(Method::POST, COLLECTION, config_map("read", 'r')).await?;
     }
     let time = Duration::from_secs(setting.options.seconds);

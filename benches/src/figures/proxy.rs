@@ -7,7 +7,7 @@ use http::Method;
 use super::objects::OF_BASELINE;
 use crate::backend::Backend;
 use crate::certificates::BACKEND;
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::kube::{Kube, WHY_NOT};
 use crate::load::{Load, get};
 use crate::nginx::Nginx;
@@ -29,7 +29,7 @@ const OF_KUBE: f64 = 6.0;
 /// Something to send requests to, and what came back from it, round by round.
 struct Contender<'a> {
     name: &'static str,
-    door: Door,
+    endpoint: Endpoint,
     process: Option<&'a Process>,
     many: Vec<Load>,
     one: Vec<Load>,
@@ -38,8 +38,8 @@ struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    fn new(name: &'static str, door: Door, process: Option<&'a Process>) -> Self {
-        Self { name, door, process, many: Vec::new(), one: Vec::new(), cost: Vec::new() }
+    fn new(name: &'static str, endpoint: Endpoint, process: Option<&'a Process>) -> Self {
+        Self { name, endpoint, process, many: Vec::new(), one: Vec::new(), cost: Vec::new() }
     }
 
     fn spent(&self) -> Result<Duration, Failure> {
@@ -70,20 +70,20 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let nginx = Nginx::start(setting, backend.address).await?;
     let kube = kube(setting, &backend).await?;
 
-    let mut all = vec![Contender::new("portico", portico.door(setting)?, Some(&portico.process))];
+    let mut all = vec![Contender::new("portico", portico.endpoint(setting)?, Some(&portico.process))];
     if let Some(baseline) = &baseline {
-        all.push(Contender::new("baseline", baseline.door(setting)?, Some(&baseline.process)));
+        all.push(Contender::new("baseline", baseline.endpoint(setting)?, Some(&baseline.process)));
     }
     match &nginx {
-        Some(nginx) => all.push(Contender::new("nginx", nginx.door(setting)?, Some(&nginx.process))),
+        Some(nginx) => all.push(Contender::new("nginx", nginx.endpoint(setting)?, Some(&nginx.process))),
         None => report.skip("nginx", "not on the PATH"),
     }
     match &kube {
-        Some(kube) => all.push(Contender::new("kube-apiserver", kube.door(setting)?, Some(&kube.server))),
+        Some(kube) => all.push(Contender::new("kube-apiserver", kube.endpoint(setting)?, Some(&kube.server))),
         None => report.skip("proxying of kube-apiserver", WHY_NOT),
     }
     let tls = client_as_proxy(setting)?;
-    all.push(Contender::new("no proxy", Door { address: backend.address, name: BACKEND, tls }, None));
+    all.push(Contender::new("no proxy", Endpoint { address: backend.address, name: BACKEND, tls }, None));
 
     rounds(setting, &registration.path(), &mut all).await?;
     say(report, &all);
@@ -112,7 +112,7 @@ fn client_as_proxy(setting: &Setting) -> Result<std::sync::Arc<rustls::ClientCon
 
 async fn kube(setting: &Setting, backend: &Backend) -> Result<Option<Kube>, Failure> {
     let Some(kube) = Kube::start(setting).await? else { return Ok(None) };
-    let mut client = kube.door(setting)?.client().await?;
+    let mut client = kube.endpoint(setting)?.client().await?;
     kube.lead_to(&mut client, backend.address).await?;
     let body =
         registrations::json("bench.example.com", setting.certificates.ca_pem(), backend.address.port(), None);
@@ -129,9 +129,9 @@ async fn rounds(setting: &Setting, path: &str, all: &mut [Contender<'_>]) -> Res
     for round in 1..=setting.options.rounds {
         for contender in all.iter_mut() {
             let before = contender.spent()?;
-            let many = get(&contender.door, path, CLIENTS, time).await?.clean(contender.name)?;
+            let many = get(&contender.endpoint, path, CLIENTS, time).await?.clean(contender.name)?;
             let cost = (contender.spent()? - before).as_secs_f64() * 1e6 / many.sent();
-            let one = get(&contender.door, path, 1, time / 2).await?.clean(contender.name)?;
+            let one = get(&contender.endpoint, path, 1, time / 2).await?.clean(contender.name)?;
             note(&format!(
                 "round {round}: {:<14} {:>8.0}/s p50 {:>6.0} us p99 {:>6.0} us, {cost:>4.1} us each; one client p50 {:>5.0} us",
                 contender.name,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::objects::config_map;
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::load::{Load, drive};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
@@ -22,12 +22,12 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
-    prepare(&door).await?;
+    let endpoint = portico.endpoint(setting)?;
+    prepare(&endpoint).await?;
     let (mut free, mut counted) = (Vec::new(), Vec::new());
     for round in 1..=setting.options.rounds {
-        free.push(create(setting, &door, "free", round).await?);
-        counted.push(create(setting, &door, "counted", round).await?);
+        free.push(create(setting, &endpoint, "free", round).await?);
+        counted.push(create(setting, &endpoint, "counted", round).await?);
         let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
         note(&format!("round {round}: {:>7.0}/s, with a quota {:>7.0}/s", last(&free), last(&counted)));
     }
@@ -42,8 +42,8 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 /// Two namespaces, one with a quota.
-async fn prepare(door: &Door) -> Result<(), Failure> {
-    let mut client = door.client().await?;
+async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
+    let mut client = endpoint.client().await?;
     for name in ["free", "counted"] {
         let namespace = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
         client.must(Method::POST, NAMESPACES, namespace).await?;
@@ -61,10 +61,15 @@ async fn prepare(door: &Door) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn create(setting: &Setting, door: &Door, namespace: &str, round: usize) -> Result<Load, Failure> {
+async fn create(
+    setting: &Setting,
+    endpoint: &Endpoint,
+    namespace: &str,
+    round: usize,
+) -> Result<Load, Failure> {
     let time = Duration::from_secs(setting.options.seconds);
-    let (maker, collection) = (door.clone(), format!("{NAMESPACES}/{namespace}/configmaps"));
-    let posts = drive(door, CLIENTS, time, move |client, sent| {
+    let (maker, collection) = (endpoint.clone(), format!("{NAMESPACES}/{namespace}/configmaps"));
+    let posts = drive(endpoint, CLIENTS, time, move |client, sent| {
         maker.json(Method::POST, &collection, config_map(&format!("r{round}-{client}-{sent}"), 'p'))
     });
     posts.await?.clean("POST")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::proxy::{CLIENTS, register};
 use crate::backend::Backend;
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::load::{Load, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
@@ -30,14 +30,14 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let facade = Portico::facade(setting, &server).await?;
     register(setting, &server, &backend).await?;
 
-    let (one_door, split_door) = (one.door(setting)?, facade.door(setting)?);
+    let (one_door, split_door) = (one.endpoint(setting)?, facade.endpoint(setting)?);
     let local = format!("/apis/apiregistration.k8s.io/v1/apiservices/{}", registration.name());
     let (mut together, mut apart) = (Rounds::default(), Rounds::default());
     for round in 1..=setting.options.rounds {
-        for (name, door, rounds) in
+        for (name, endpoint, rounds) in
             [("all in one", &one_door, &mut together), ("split", &split_door, &mut apart)]
         {
-            load(setting, door, &registration.path(), &local, rounds).await?;
+            load(setting, endpoint, &registration.path(), &local, rounds).await?;
             let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
             let (proxied, local) = (last(&rounds.proxied), last(&rounds.local));
             note(&format!("round {round}: {name:<12} proxied {proxied:>8.0}/s, local object {local:>8.0}/s"));
@@ -51,14 +51,14 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 
 async fn load(
     setting: &Setting,
-    door: &Door,
+    endpoint: &Endpoint,
     proxied: &str,
     local: &str,
     rounds: &mut Rounds,
 ) -> Result<(), Failure> {
     let time = Duration::from_secs(setting.options.seconds);
-    rounds.proxied.push(get(door, proxied, CLIENTS, time).await?.clean(proxied)?);
-    rounds.local.push(get(door, local, CLIENTS, time).await?.clean(local)?);
+    rounds.proxied.push(get(endpoint, proxied, CLIENTS, time).await?.clean(proxied)?);
+    rounds.local.push(get(endpoint, local, CLIENTS, time).await?.clean(local)?);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::mpsc;
 
 use super::objects::{COLLECTION, config_map};
-use crate::https::{Client, Door};
+use crate::https::{Client, Endpoint};
 use crate::kube::{Kube, WHY_NOT};
 use crate::portico::Portico;
 use crate::process::Process;
@@ -47,14 +47,14 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         let mut rounds = Vec::new();
         for at in 1..=setting.options.rounds.min(3) {
             let portico = Portico::start(setting).await?;
-            let round = round(setting, &portico.door(setting)?, &portico.process, scene).await?;
+            let round = round(setting, &portico.endpoint(setting)?, &portico.process, scene).await?;
             note(&format!("round {at}: {} watchers, p99 {:.1} ms", scene.watchers, round.p99_ms));
             rounds.push(round);
         }
         say(report, scene, &rounds);
         match Kube::start(setting).await? {
             Some(kube) => {
-                let round = round(setting, &kube.door(setting)?, &kube.server, scene).await?;
+                let round = round(setting, &kube.endpoint(setting)?, &kube.server, scene).await?;
                 say_kube(report, scene, &round);
             }
             None => report.skip("watches of kube-apiserver", WHY_NOT),
@@ -69,7 +69,7 @@ async fn further(setting: &Setting, report: &mut Report) -> Result<(), Failure> 
     for _ in 0..setting.options.rounds.min(3) {
         let portico = Portico::start(setting).await?;
         let tasks = TaskSet::new();
-        let mut sender = portico.door(setting)?.http2(&tasks).await?;
+        let mut sender = portico.endpoint(setting)?.http2(&tasks).await?;
         let mut open = async || {
             let request = Request::get(format!("https://localhost{COLLECTION}?watch=true"));
             let answer = sender.send_request(request.body(Full::default())?).await?;
@@ -114,8 +114,13 @@ fn say(report: &mut Report, scene: Scene, rounds: &[Round]) {
     }
 }
 
-async fn round(setting: &Setting, door: &Door, server: &Process, scene: Scene) -> Result<Round, Failure> {
-    let mut writer = door.client().await?;
+async fn round(
+    setting: &Setting,
+    endpoint: &Endpoint,
+    server: &Process,
+    scene: Scene,
+) -> Result<Round, Failure> {
+    let mut writer = endpoint.client().await?;
     let revision = revision(&mut writer).await?;
     let before = server.resident()?;
     let tasks = TaskSet::new();
@@ -123,7 +128,7 @@ async fn round(setting: &Setting, door: &Door, server: &Process, scene: Scene) -
     let path: Arc<str> =
         format!("{COLLECTION}?watch=true&allowWatchBookmarks=false&resourceVersion={revision}").into();
     for _ in 0..scene.watchers {
-        let stream = open(door, &path).await?;
+        let stream = open(endpoint, &path).await?;
         let seen = seen.clone();
         tasks.spawn_until_cancelled("watcher", read(stream, seen));
     }
@@ -171,15 +176,15 @@ struct Stream {
     _connection: TaskSet,
 }
 
-async fn open(door: &Door, path: &str) -> Result<Stream, Failure> {
-    let (mut sender, connection) = door.open().await?;
+async fn open(endpoint: &Endpoint, path: &str) -> Result<Stream, Failure> {
+    let (mut sender, connection) = endpoint.open().await?;
     let tasks = TaskSet::new();
     tasks.spawn_until_cancelled("watch-connection", async move {
         // Its end is seen by the body.
         let _ = connection.await;
     });
     sender.ready().await?;
-    let answer = sender.send_request(door.get(path)?).await?;
+    let answer = sender.send_request(endpoint.get(path)?).await?;
     if !answer.status().is_success() {
         return Err(format!("watch: {}", answer.status()).into());
     }

@@ -15,7 +15,7 @@ use portico_auth::authz::Mode;
 use crate::configuration::Configuration;
 use crate::settings::FacadeSettings;
 
-/// Files that say who is believed. Clones share them.
+/// Files that say who is trusted. Clones share them.
 #[derive(Clone)]
 pub(super) struct AuthFiles {
     internal: Option<Authority>,

@@ -130,7 +130,7 @@ impl AuthorizationMetrics {
         }
     }
 
-    /// A request has been judged; without a verdict nobody could be asked.
+    /// A request has been checked; without a verdict nobody could be asked.
     pub fn done(&self, verdict: Option<Verdict>, took: Duration) {
         self.filter.observe(took.as_secs_f64());
         match verdict {

@@ -14,7 +14,7 @@ pub(super) fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
     if request.version() > Version::HTTP_11 {
         return None;
     }
-    let (code, text) = complaint(request)?;
+    let (code, text) = diagnostic(request)?;
     let mut response = respond::plain(code, text);
     // Go writes these before there is a response with defaults.
     response.headers_mut().remove(http::header::X_CONTENT_TYPE_OPTIONS);
@@ -22,7 +22,7 @@ pub(super) fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
     Some(response)
 }
 
-fn complaint<B>(request: &Request<B>) -> Option<(StatusCode, &'static str)> {
+fn diagnostic<B>(request: &Request<B>) -> Option<(StatusCode, &'static str)> {
     let headers = request.headers();
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next()

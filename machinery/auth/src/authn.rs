@@ -1,4 +1,4 @@
-//! Who is calling: the ordered union of authenticators over one request's credentials.
+//! Who is calling: the ordered chain of authenticators over one request's credentials.
 //!
 //! Upstream rules: generic API server 11.1. One failed credential does not end the attempt: any later good one names
 //! the caller; a bad one and no good one is 401; nothing that was tried is anonymous. Must not know HTTP.
@@ -137,7 +137,7 @@ pub struct AuthenticatorChain {
 }
 
 impl AuthenticatorChain {
-    /// Believes front proxies that this describes.
+    /// Trusts front proxies that this describes.
     #[must_use]
     pub fn with_request_header(mut self, proxy: RequestHeader) -> Self {
         self.request_header = Some(proxy);

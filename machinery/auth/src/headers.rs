@@ -1,9 +1,9 @@
-//! Header fields as this crate reads them, whatever the door calls them (HTTP headers, gRPC metadata).
+//! Header fields as this crate reads them, whatever the protocol calls them (HTTP headers, gRPC metadata).
 
 use percent_encoding::percent_decode_str;
 use portico_gostd::url::escapes_are_whole;
 
-/// Read access to a request's header fields. The doors implement it on their own wrapper of `HeaderMap` or `MetadataMap`.
+/// Read access to a request's header fields. The servers implement it on their own wrapper of `HeaderMap` or `MetadataMap`.
 pub trait HeaderValues {
     /// Calls `visit` with (name, value) for each text field, in the order received. Names in any case.
     fn visit(&self, visit: &mut dyn FnMut(&str, &str));

@@ -1,6 +1,6 @@
 //! Who is calling and what they may do, on attributes rather than on HTTP.
 //!
-//! Both doors (the facade's HTTPS and the control service's gRPC) wrap this crate as tower layers, so that there is
+//! Both servers (the facade's HTTPS and the control service's gRPC) wrap this crate as tower layers, so that there is
 //! one chain: [`authn::AuthenticatorChain`] names the caller, [`impersonate`] may replace them, [`authz::Authorizer`] decides.
 //! Everything here is synchronous and in memory. It must not know HTTP types, gRPC, sockets, files or settings.
 

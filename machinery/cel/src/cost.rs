@@ -1,4 +1,4 @@
-//! What an expression may cost, judged before it runs: cel-go's estimate with kube-apiserver's numbers.
+//! What an expression may cost, validated before it runs: cel-go's estimate with kube-apiserver's numbers.
 //!
 //! The numbers decide which rules may be written and show in messages, so they are upstream's exactly, oddities and all.
 

@@ -45,7 +45,7 @@ pub fn parse(text: &str, macros: &[&Macro]) -> Result<Parsed, Vec<Issue>> {
     }
     let (tokens, mut unread) = lex(text);
     if !unread.is_empty() {
-        unread.extend(syntax::complaints(text, &tokens));
+        unread.extend(syntax::diagnostics(text, &tokens));
         return Err(unread);
     }
     let mut parser =
@@ -58,7 +58,7 @@ pub fn parse(text: &str, macros: &[&Macro]) -> Result<Parsed, Vec<Issue>> {
             Err(parser.issues)
         }
         Err(_) => {
-            parser.issues.extend(syntax::complaints(text, &parser.tokens));
+            parser.issues.extend(syntax::diagnostics(text, &parser.tokens));
             Err(parser.issues)
         }
     }

@@ -1,7 +1,7 @@
-//! Keyed values whose readers hear what changed since they last looked.
+//! Keyed values whose readers learn what changed since they last looked.
 //!
 //! A change costs what it changes, however many keys there are. A reader keeps no queue of changes but a set of keys: a
-//! slow one hears the newest value of each key, once. It must not know what the values are.
+//! slow one learns the newest value of each key, once. It must not know what the values are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// See the module. Cheap to clone; clones are the same ledger.
+/// See the module. Cheap to clone; clones are the same notifier.
 #[derive(Debug)]
 pub struct ChangeNotifier<K, V> {
     state: Arc<Mutex<State<K, V>>>,
@@ -40,7 +40,7 @@ impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Sets or (with nothing) removes values together; readers hear of all or none. What is the same stays the same.
+    /// Sets or (with nothing) removes values together; readers get all or none. What is the same stays the same.
     pub fn set(&self, changes: impl IntoIterator<Item = (K, Option<Arc<V>>)>) -> Vec<Replaced<V>> {
         let mut state = self.state.lock();
         let State { values, readers, .. } = &mut *state;
@@ -50,8 +50,8 @@ impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
             if before == after.as_ref() {
                 continue;
             }
-            for seat in readers.values_mut() {
-                seat.unseen.insert(key.clone());
+            for subscriber in readers.values_mut() {
+                subscriber.unseen.insert(key.clone());
             }
             let before = match after.clone() {
                 Some(after) => values.insert(key, after),
@@ -60,7 +60,7 @@ impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
             replaced.push((before, after));
         }
         if !replaced.is_empty() {
-            readers.values().for_each(|seat| seat.wake.notify_one());
+            readers.values().for_each(|subscriber| subscriber.wake.notify_one());
         }
         replaced
     }
@@ -73,7 +73,7 @@ impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
         state.next_id += 1;
         let unseen = state.values.keys().cloned().collect();
         state.readers.insert(id, Subscriber { unseen, wake: wake.clone() });
-        Reader { ledger: Self { state: self.state.clone() }, id, wake }
+        Reader { notifier: Self { state: self.state.clone() }, id, wake }
     }
 }
 
@@ -89,10 +89,10 @@ impl<K, V> Clone for ChangeNotifier<K, V> {
     }
 }
 
-/// Hears of changes; gone from the ledger when it is dropped.
+/// Is notified of changes; gone from the notifier when it is dropped.
 #[derive(Debug)]
 pub struct Reader<K, V> {
-    ledger: ChangeNotifier<K, V>,
+    notifier: ChangeNotifier<K, V>,
     id: u64,
     wake: Arc<Notify>,
 }
@@ -100,15 +100,22 @@ pub struct Reader<K, V> {
 impl<K: Ord + Clone, V> Reader<K, V> {
     /// Waits until there is something to look at. Cancel safe.
     pub async fn changed(&self) {
-        while self.ledger.state.lock().readers.get(&self.id).is_none_or(|seat| seat.unseen.is_empty()) {
+        while self
+            .notifier
+            .state
+            .lock()
+            .readers
+            .get(&self.id)
+            .is_none_or(|subscriber| subscriber.unseen.is_empty())
+        {
             self.wake.notified().await;
         }
     }
 
     /// What changed since the last look, by key; nothing stands for a value that is gone.
     pub fn look(&mut self) -> Vec<(K, Option<Arc<V>>)> {
-        let mut state = self.ledger.state.lock();
-        let unseen = state.readers.get_mut(&self.id).map(|seat| std::mem::take(&mut seat.unseen));
+        let mut state = self.notifier.state.lock();
+        let unseen = state.readers.get_mut(&self.id).map(|subscriber| std::mem::take(&mut subscriber.unseen));
         let value = |key: K| {
             let value = state.values.get(&key).cloned();
             (key, value)
@@ -118,9 +125,9 @@ impl<K: Ord + Clone, V> Reader<K, V> {
 
     /// Everything, as if nothing had been seen before.
     pub fn look_at_all(&mut self) -> Vec<(K, Arc<V>)> {
-        let mut state = self.ledger.state.lock();
-        if let Some(seat) = state.readers.get_mut(&self.id) {
-            seat.unseen.clear();
+        let mut state = self.notifier.state.lock();
+        if let Some(subscriber) = state.readers.get_mut(&self.id) {
+            subscriber.unseen.clear();
         }
         state.values.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
@@ -128,7 +135,7 @@ impl<K: Ord + Clone, V> Reader<K, V> {
 
 impl<K, V> Drop for Reader<K, V> {
     fn drop(&mut self) {
-        self.ledger.state.lock().readers.remove(&self.id);
+        self.notifier.state.lock().readers.remove(&self.id);
     }
 }
 
@@ -142,13 +149,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_hears_the_newest_of_each_key_once() {
-        let ledger = ChangeNotifier::new();
-        ledger.set([("a", Some(Arc::new(1))), ("b", Some(Arc::new(1)))]);
-        let mut reader = ledger.reader();
+        let notifier = ChangeNotifier::new();
+        notifier.set([("a", Some(Arc::new(1))), ("b", Some(Arc::new(1)))]);
+        let mut reader = notifier.reader();
         reader.changed().await;
         assert_eq!(told(reader.look()), [("a", Some(1)), ("b", Some(1))]);
-        ledger.set([("a", Some(Arc::new(2)))]);
-        ledger.set([("a", Some(Arc::new(3))), ("b", None), ("c", None)]);
+        notifier.set([("a", Some(Arc::new(2)))]);
+        notifier.set([("a", Some(Arc::new(3))), ("b", None), ("c", None)]);
         reader.changed().await;
         assert_eq!(told(reader.look()), [("a", Some(3)), ("b", None)]);
         assert!(reader.look().is_empty());
@@ -156,36 +163,36 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_the_same_wakes_nobody() {
-        let ledger = ChangeNotifier::new();
-        ledger.set([("a", Some(Arc::new(1)))]);
-        let mut reader = ledger.reader();
+        let notifier = ChangeNotifier::new();
+        notifier.set([("a", Some(Arc::new(1)))]);
+        let mut reader = notifier.reader();
         reader.look();
-        assert!(ledger.set([("a", Some(Arc::new(1))), ("b", None)]).is_empty());
+        assert!(notifier.set([("a", Some(Arc::new(1))), ("b", None)]).is_empty());
         let woken = tokio::time::timeout(std::time::Duration::from_secs(1), reader.changed());
         assert!(woken.await.is_err());
     }
 
     #[test]
     fn who_changes_something_learns_what_was_there() {
-        let ledger = ChangeNotifier::new();
-        ledger.set([("a", Some(Arc::new(1)))]);
-        let replaced = ledger.set([("a", Some(Arc::new(2)))]);
+        let notifier = ChangeNotifier::new();
+        notifier.set([("a", Some(Arc::new(1)))]);
+        let replaced = notifier.set([("a", Some(Arc::new(2)))]);
         assert_eq!(replaced, [(Some(Arc::new(1)), Some(Arc::new(2)))]);
     }
 
     #[test]
     fn a_reader_that_begins_again_has_seen_everything_then() {
-        let ledger = ChangeNotifier::new();
-        let mut reader = ledger.reader();
-        ledger.set([("a", Some(Arc::new(1)))]);
+        let notifier = ChangeNotifier::new();
+        let mut reader = notifier.reader();
+        notifier.set([("a", Some(Arc::new(1)))]);
         assert_eq!(reader.look_at_all().len(), 1);
         assert!(reader.look().is_empty());
     }
 
     #[test]
     fn readers_that_are_gone_cost_nothing() {
-        let ledger: ChangeNotifier<&str, i32> = ChangeNotifier::new();
-        drop(ledger.reader());
-        assert!(ledger.state.lock().readers.is_empty());
+        let notifier: ChangeNotifier<&str, i32> = ChangeNotifier::new();
+        drop(notifier.reader());
+        assert!(notifier.state.lock().readers.is_empty());
     }
 }

@@ -100,7 +100,7 @@ pub struct Fetcher {
     lost: Arc<OnceLock<OnLost>>,
 }
 
-/// Hears whose kept connection was closed by the other side.
+/// Is called with the key whose kept connection was closed by the other side.
 pub type OnLost = Box<dyn Fn(&Target) + Send + Sync>;
 
 /// What one exchange ended in: some failures on a kept connection are worth a fresh one.
@@ -141,9 +141,9 @@ impl Fetcher {
     }
 
     /// Calls this whenever the other side closes a kept connection: it may be gone. The first one counts.
-    pub fn on_lost(&self, hear: OnLost) {
+    pub fn on_lost(&self, notify: OnLost) {
         // Somebody listens already.
-        let _ = self.lost.set(hear);
+        let _ = self.lost.set(notify);
     }
 
     /// How many connections are kept.
@@ -179,9 +179,9 @@ impl Fetcher {
         let (pool, lost, key) = (self.pool.clone(), self.lost.clone(), pool::key(to));
         let ended = move || {
             if pool.drop_closed(&key)
-                && let Some(hear) = lost.get()
+                && let Some(notify) = lost.get()
             {
-                hear(&key.0);
+                notify(&key.0);
             }
         };
         let sender = Sender::handshake(connection, &self.tasks, ended).await;

@@ -1,6 +1,6 @@
 //! Upstream's lifecycle signals, each given once, awaited by many, asked without a lock.
 //!
-//! It must not know what happens at a signal: the assembly gives them in upstream's order, rooms
+//! It must not know what happens at a signal: the assembly gives them in upstream's order, components
 //! react to them.
 
 use std::sync::Arc;

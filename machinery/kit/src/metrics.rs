@@ -1,6 +1,6 @@
 //! One registry for all metrics of a process, exposed under exactly the names that upstream uses.
 //!
-//! Rooms ask for a family by its full upstream name; asking twice gives the same family, so that both
+//! Modules ask for a family by its full upstream name; asking twice gives the same family, so that both
 //! halves of an all-in-one process may register. It must not know HTTP, nor what is counted.
 
 mod constants;

@@ -113,7 +113,7 @@ impl Schema {
     }
 
     /// Reads an applied configuration, JSON or YAML, as it stands there: unknown fields and nulls are kept. Beside it
-    /// the typed reading, whose strict complaints count.
+    /// the typed reading, whose strict diagnostics count.
     ///
     /// # Errors
     /// [`DecodeError`] when it is neither JSON nor YAML, or no object.

@@ -1,6 +1,6 @@
 //! Sets of fields: what a manager owns of an object, in structured-merge-diff's terms.
 //!
-//! A [`Set`] is a trie of [`PathElement`]s; `fieldsV1` is its JSON form. Knows no types: rooms that walk values along a
+//! A [`Set`] is a trie of [`PathElement`]s; `fieldsV1` is its JSON form. Knows no types: modules that walk values along a
 //! type are in [`crate::apply`].
 
 mod element;

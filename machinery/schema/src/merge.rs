@@ -92,9 +92,9 @@ fn drop_nulls(value: &mut Value) {
 /// What a strict reading says of the text of a patch itself, be it one of `operations` or one that merges: members that
 /// stand there twice, and those that no operation has. Nothing of what cannot be read: that is refused elsewhere.
 #[must_use]
-pub fn complaints(patch: &[u8], operations: bool) -> Vec<String> {
+pub fn diagnostics(patch: &[u8], operations: bool) -> Vec<String> {
     let Ok(body) = body(&String::from_utf8_lossy(patch)) else { return Vec::new() };
-    if operations { json_patch::complaints(&body.value, &body.duplicates) } else { body.duplicates }
+    if operations { json_patch::diagnostics(&body.value, &body.duplicates) } else { body.duplicates }
 }
 
 /// Applies a strategic merge patch along a schema.

@@ -98,9 +98,9 @@ fn a_strict_reading_names_what_a_patch_says_twice_or_nobody_knows() {
         r#"json patch duplicate field "[0].value.b""#,
         r#"json patch unknown field "[1].Value""#,
     ];
-    assert_eq!(complaints(operations.as_bytes(), true), said);
-    assert_eq!(complaints(br#"{"a":{"b":1,"b":2},"c":1}"#, false), [r#"duplicate field "a.b""#]);
-    assert!(complaints(b"{", false).is_empty());
+    assert_eq!(diagnostics(operations.as_bytes(), true), said);
+    assert_eq!(diagnostics(br#"{"a":{"b":1,"b":2},"c":1}"#, false), [r#"duplicate field "a.b""#]);
+    assert!(diagnostics(b"{", false).is_empty());
 }
 
 #[test]

@@ -90,7 +90,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 const WIDEST: f64 = 9.2e18;
 
 /// Numbers of a custom resource as upstream's storage reads them back: those without a fraction are whole ones. Until
-/// then, a number that was written with a fraction is a float to all who judge it. Metadata has types of its own.
+/// then, a number that was written with a fraction is a float to all who validate it. Metadata has types of its own.
 pub(crate) fn whole_object(map: &mut Map<String, Value>) {
     let fields = map.iter_mut().filter(|(name, _)| *name != "metadata");
     fields.for_each(|(_, value)| whole_numbers(value, WIDEST));

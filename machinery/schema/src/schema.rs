@@ -184,7 +184,7 @@ impl Schema {
     }
 
     /// Makes whole numbers of those that were written with a fraction of nothing, as storage reads them back. Until then
-    /// a custom resource is judged with the floats that it was written with.
+    /// a custom resource is validated with the floats that it was written with.
     pub fn whole_numbers(&self, object: &mut Object) {
         if let Dialect::Structural(_) = &self.0 {
             CustomResource::whole_numbers(object);
@@ -222,7 +222,7 @@ impl Schema {
 
     /// The rules that the data states of single fields of a built-in kind: enumerations, ranges, what must not be empty.
     /// Requiredness in the OpenAPI sense is not checked here, as upstream's typed decoding does not. A custom resource is
-    /// judged by what [`Self::custom`] offers, as upstream's strategy for them does it, one rule after the other.
+    /// validated by what [`Self::custom`] offers, as upstream's strategy for them does it, one rule after the other.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<field::Error> {
         self.typed().map(|typed| validate::object(typed, object)).unwrap_or_default()

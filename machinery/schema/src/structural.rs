@@ -1,8 +1,8 @@
 //! The structural dialect: what a custom resource's schema says, and what it does with objects.
 //!
-//! An `openAPIV3Schema` arrives as JSON and is compiled once into a tree of shared nodes. The rooms below walk an object
+//! An `openAPIV3Schema` arrives as JSON and is compiled once into a tree of shared nodes. The components below walk an object
 //! and that tree side by side. Must not know CustomResourceDefinitions (who they are served by, their versions), storage or
-//! HTTP; what may stand in a definition's schema is judged elsewhere, before it comes here.
+//! HTTP; what may stand in a definition's schema is validated elsewhere, before it comes here.
 
 mod at;
 mod breaking;

@@ -25,7 +25,7 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// All, in the order in which they are best read first: an APIService is then judged with its Service known.
+    /// All, in the order in which they are best read first: an APIService is then validated with its Service known.
     pub const ALL: [Self; 3] = [Self::Services, Self::EndpointSlices, Self::ApiServices];
 
     /// The resource.

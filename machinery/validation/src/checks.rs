@@ -12,7 +12,7 @@ pub const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 /// What upstream says of a field that may not change.
 pub const IMMUTABLE: &str = "field is immutable";
 
-/// Complaints about a text; none when it is good.
+/// What is wrong with a text; none when it is good.
 pub type Rule = fn(&str) -> Vec<String>;
 
 /// The text here, empty or not, follows the rule.

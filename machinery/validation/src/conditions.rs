@@ -11,7 +11,7 @@ const REASON_MAX: usize = 1024;
 const MESSAGE_MAX: usize = 32 * 1024;
 const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-/// Judges the conditions at a cursor.
+/// Validates the conditions at a cursor.
 pub fn validate_conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for condition in conditions.items() {

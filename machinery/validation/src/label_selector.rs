@@ -5,7 +5,7 @@ use portico_machinery::{Cursor, names};
 use super::validate_labels;
 use crate::Errors;
 
-/// Judges the selector at a cursor; an absent one has no faults.
+/// Validates the selector at a cursor; an absent one has no faults.
 pub fn label_selector(selector: &Cursor<'_>, errors: &mut Errors) {
     validate_labels(&selector.field("matchLabels"), errors);
     for expression in selector.field("matchExpressions").items() {
@@ -40,7 +40,7 @@ mod tests {
     use portico_machinery::field::ErrorType;
 
     #[test]
-    fn each_part_of_a_requirement_is_judged_where_it_stands() {
+    fn each_part_of_a_requirement_is_validated_where_it_stands() {
         let object = Object::from_json(
             br#"{"s":{"matchLabels":{"a b":"c"},"matchExpressions":[{"key":"k","operator":"In"},{"key":"","operator":"Exists","values":["x y"]},{"key":"k","operator":"Is"}]}}"#,
         );

@@ -20,7 +20,7 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 
 const IMMUTABLE: &str = "field is immutable";
 
-/// How a kind's metadata is judged.
+/// How a kind's metadata is validated.
 #[derive(Clone, Copy, Debug)]
 pub struct MetaRules {
     name: NameRule,
@@ -43,7 +43,7 @@ impl MetaRules {
         Self { name: NameRule::PathSegment, any_finalizer: true, namespaced }
     }
 
-    fn name_complaints(self, name: &str) -> Vec<String> {
+    fn name_diagnostics(self, name: &str) -> Vec<String> {
         match self.name {
             NameRule::Subdomain => names::dns1123_subdomain(name),
             NameRule::Label => values::label(name),
@@ -54,28 +54,28 @@ impl MetaRules {
     }
 
     /// A prefix of a generated name: a trailing dash will be followed by more.
-    fn prefix_complaints(self, prefix: &str) -> Vec<String> {
+    fn prefix_diagnostics(self, prefix: &str) -> Vec<String> {
         match prefix.strip_suffix('-') {
             Some(stem) if !stem.is_empty() => {
                 let end = stem.char_indices().next_back().map_or(0, |(at, _)| at);
-                self.name_complaints(&format!("{}a", &stem[..end]))
+                self.name_diagnostics(&format!("{}a", &stem[..end]))
             }
-            _ => self.name_complaints(prefix),
+            _ => self.name_diagnostics(prefix),
         }
     }
 }
 
-/// Judges the metadata of an object to be created.
+/// Validates the metadata of an object to be created.
 pub fn validate_create(object: &Object, rules: MetaRules, errors: &mut Errors) {
     let meta = object.metadata();
     let (generate, name) = (meta.field("generateName"), meta.field("name"));
     if !generate.str().is_empty() {
-        errors.extend(rules.prefix_complaints(generate.str()).iter().map(|m| generate.invalid(m)));
+        errors.extend(rules.prefix_diagnostics(generate.str()).iter().map(|m| generate.invalid(m)));
     }
     if name.str().is_empty() {
         errors.push(name.required("name or generateName is required"));
     } else {
-        errors.extend(rules.name_complaints(name.str()).iter().map(|m| name.invalid(m)));
+        errors.extend(rules.name_diagnostics(name.str()).iter().map(|m| name.invalid(m)));
     }
     validate_namespace(&meta.field("namespace"), rules.namespaced, errors);
     let generation = meta.field("generation");
@@ -101,7 +101,7 @@ fn validate_maps_and_lists(meta: &Cursor<'_>, rules: MetaRules, errors: &mut Err
     validate_finalizers(&meta.field("finalizers"), rules, errors);
 }
 
-/// Labels: every complaint stands at the map itself.
+/// Labels: every diagnostic stands at the map itself.
 pub fn validate_labels(labels: &Cursor<'_>, errors: &mut Errors) {
     for (key, value) in labels.entries() {
         errors.extend(names::errors(&labels.path(), key, names::qualified_name(key)));
@@ -109,12 +109,12 @@ pub fn validate_labels(labels: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Judges annotations: their keys, and what they weigh together.
+/// Validates annotations: their keys, and what they weigh together.
 pub fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in annotations.entries() {
-        let complaints = names::qualified_name(&key.to_lowercase());
-        errors.extend(names::errors(&annotations.path(), key, complaints));
+        let diagnostics = names::qualified_name(&key.to_lowercase());
+        errors.extend(names::errors(&annotations.path(), key, diagnostics));
         size += key.len() + value.str().len();
     }
     if size > ANNOTATIONS_MAX {
@@ -213,7 +213,7 @@ pub fn validate_update(new: &Object, old: &Object, rules: MetaRules, errors: &mu
     }
 }
 
-/// As upstream judges the metadata of any kind before the kind itself does, by [`validate_own_update`]: what is wrong may
+/// As upstream validates the metadata of any kind before the kind itself does, by [`validate_own_update`]: what is wrong may
 /// be said up to three times.
 pub fn validate_any_update(new: &Object, old: &Object, namespaced: bool, errors: &mut Errors) {
     validate_create(new, MetaRules::of_embedded(namespaced), errors);

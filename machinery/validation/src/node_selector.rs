@@ -18,16 +18,16 @@ pub fn validate(selector: &Cursor<'_>, errors: &mut Errors) {
 }
 
 /// One term; a preferred term's values only warn.
-pub fn validate_term(term: &Cursor<'_>, judge_values: bool, errors: &mut Errors) {
+pub fn validate_term(term: &Cursor<'_>, validate_values: bool, errors: &mut Errors) {
     for requirement in term.field("matchExpressions").items() {
-        node_requirement(&requirement, judge_values, errors);
+        node_requirement(&requirement, validate_values, errors);
     }
     for requirement in term.field("matchFields").items() {
         node_field(&requirement, errors);
     }
 }
 
-fn node_requirement(requirement: &Cursor<'_>, judge_values: bool, errors: &mut Errors) {
+fn node_requirement(requirement: &Cursor<'_>, validate_values: bool, errors: &mut Errors) {
     let (operator, values) = (requirement.field("operator"), requirement.field("values"));
     match operator.str() {
         "In" | "NotIn" if values.is_empty() => errors.push(values.required(VALUES_WANTED)),
@@ -39,7 +39,7 @@ fn node_requirement(requirement: &Cursor<'_>, judge_values: bool, errors: &mut E
         _ => errors.push(operator.invalid("not a valid selector operator")),
     }
     checks::follows(&requirement.field("key"), names::qualified_name, errors);
-    if judge_values {
+    if validate_values {
         values.items().for_each(|value| checks::follows(&value, names::label_value, errors));
     }
 }

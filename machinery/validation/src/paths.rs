@@ -5,7 +5,7 @@ use portico_machinery::field::{Error, Path};
 
 use crate::Errors;
 
-/// The path at a cursor must not climb; `said` is where the complaint stands.
+/// The path at a cursor must not climb; `said` is where the diagnostic stands.
 pub fn no_climbing(at: &Cursor<'_>, said: &Path, errors: &mut Errors) {
     if at.str().split('/').any(|part| part == "..") {
         errors.push(Error::invalid(said, at.str(), "must not contain '..'"));

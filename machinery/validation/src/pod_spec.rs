@@ -44,7 +44,7 @@ pub fn default_template(template: &mut Object) {
     template.edit(&["spec"], default_spec);
 }
 
-/// Judges a template (`metadata` and `spec`); errors of its metadata stand where upstream has them.
+/// Validates a template (`metadata` and `spec`); errors of its metadata stand where upstream has them.
 pub fn validate_template(template: &Cursor<'_>, errors: &mut Errors) {
     let metadata = template.field("metadata");
     let labels = template.path().child("labels");
@@ -67,13 +67,13 @@ pub fn validate_template(template: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn collected(judge: impl FnOnce(&mut Errors)) -> Errors {
+fn collected(validate: impl FnOnce(&mut Errors)) -> Errors {
     let mut errors = Errors::new();
-    judge(&mut errors);
+    validate(&mut errors);
     errors
 }
 
-/// Judges a pod spec, in upstream's order.
+/// Validates a pod spec, in upstream's order.
 pub fn validate_spec(spec: &Cursor<'_>, of: Of, errors: &mut Errors) {
     let volumes = volumes::validate(&spec.field("volumes"), of, errors);
     resources::pod_claims(&spec.field("resourceClaims"), errors);
@@ -149,11 +149,11 @@ pub const IN_NAMES: &str = "Pod names and hostnames";
 
 /// What is said of a name that is no DNS label but becomes part of these.
 pub fn name_warning(object: &Object, used_in: &str) -> Option<String> {
-    let complaints = values::label(object.name());
-    (!complaints.is_empty()).then(|| {
+    let diagnostics = values::label(object.name());
+    (!diagnostics.is_empty()).then(|| {
         format!(
             "metadata.name: this is used in {used_in}, which can result in surprising behavior; a DNS label is recommended: [{}]",
-            complaints.join(" ")
+            diagnostics.join(" ")
         )
     })
 }

@@ -41,7 +41,7 @@ pub fn interface_address(at: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The range in a text, or upstream's first complaint.
+/// The range in a text, or upstream's first diagnostic.
 pub fn parse(text: &str) -> Result<IpNet, &'static str> {
     let range: IpNet = text.parse().map_err(|_| NOT_A_RANGE)?;
     if has_leading_zeros(text) {
@@ -90,7 +90,7 @@ mod tests {
     use portico_machinery::Object;
 
     #[test]
-    fn ranges_are_judged_as_upstream_judges_them() {
+    fn ranges_are_validated_as_upstream_validates_them() {
         let rows = [
             ("10.0.0.0/8", None),
             ("2001:DB8::/32", None),
@@ -101,8 +101,8 @@ mod tests {
             ("::ffff:10.0.0.0/104", Some("must not have an IPv4-mapped IPv6 address")),
             ("10.0.0.1/8", Some("must not have bits set beyond the prefix length")),
         ];
-        for (text, complaint) in rows {
-            assert_eq!(parse(text).err(), complaint, "{text}");
+        for (text, diagnostic) in rows {
+            assert_eq!(parse(text).err(), diagnostic, "{text}");
         }
     }
 

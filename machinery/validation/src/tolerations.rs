@@ -29,9 +29,9 @@ fn one(toleration: &Cursor<'_>, errors: &mut Errors) {
     match operator.str() {
         "Equal" | "" => {
             // Upstream complains about the value at the operator.
-            let complaints = names::label_value(value.str());
-            if !complaints.is_empty() {
-                errors.push(Error::invalid(&operator.path(), value.str(), &complaints.join(";")));
+            let diagnostics = names::label_value(value.str());
+            if !diagnostics.is_empty() {
+                errors.push(Error::invalid(&operator.path(), value.str(), &diagnostics.join(";")));
             }
         }
         "Exists" if !value.str().is_empty() => {

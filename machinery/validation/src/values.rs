@@ -40,9 +40,10 @@ pub fn port_or_name(at: &Cursor<'_>, errors: &mut Errors) {
     if at.opt_str().is_none() {
         return port(at, errors);
     }
-    let complaints = port_name(at.str());
-    errors
-        .extend(complaints.iter().map(|m| portico_machinery::field::Error::invalid(&at.path(), at.str(), m)));
+    let diagnostics = port_name(at.str());
+    errors.extend(
+        diagnostics.iter().map(|m| portico_machinery::field::Error::invalid(&at.path(), at.str(), m)),
+    );
 }
 
 /// Messages about a port's name (IANA service name).
@@ -94,13 +95,13 @@ pub fn is_padded_ip(text: &str) -> bool {
 
 /// Why a name is no address in its one canonical spelling.
 pub fn ip_name(name: &str) -> Vec<String> {
-    let complaint = match name.parse::<IpAddr>().map(|address| (address, address.to_string())) {
+    let diagnostic = match name.parse::<IpAddr>().map(|address| (address, address.to_string())) {
         Err(_) => no_ip(name).to_owned(),
         Ok((address, _)) if is_mapped(address) => "must not be an IPv4-mapped IPv6 address".to_owned(),
         Ok((_, canonical)) if canonical != name => format!("must be in canonical form ({canonical:?})"),
         Ok(_) => return Vec::new(),
     };
-    vec![complaint]
+    vec![diagnostic]
 }
 
 fn is_mapped(address: IpAddr) -> bool {
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_judged_as_upstream_judges_them() {
+    fn addresses_are_validated_as_upstream_validates_them() {
         assert_eq!(endpoint("10.1.2.3"), Vec::<String>::new());
         for (text, want) in [
             ("127.0.0.1", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_ports_and_labels_are_judged() {
+    fn keys_ports_and_labels_are_validated() {
         assert!(config_key("a.b-C_1").is_empty() && config_key("a b") == [CONFIG_KEY]);
         assert_eq!(config_key("..a"), ["must not start with '..'"]);
         assert!(port_number(65_535).is_none() && port_number(0).is_some());

@@ -48,7 +48,7 @@ pub fn review_versions(versions: &Cursor<'_>, none: &str, known: bool, errors: &
     }
 }
 
-/// Each complaint shows the part that it is about.
+/// Each diagnostic shows the part that it is about.
 fn address(at: &Cursor<'_>, errors: &mut Errors) {
     let url = match Url::read(at.str()) {
         Ok(url) => url,
@@ -98,8 +98,8 @@ fn path(at: &Cursor<'_>, errors: &mut Errors) {
             errors.push(at.invalid(&format!("segment[{number}] may not be empty")));
             continue;
         }
-        for complaint in names::dns1123_subdomain(step) {
-            errors.push(at.invalid(&format!("segment[{number}]: {complaint}")));
+        for diagnostic in names::dns1123_subdomain(step) {
+            errors.push(at.invalid(&format!("segment[{number}]: {diagnostic}")));
         }
     }
 }

@@ -9,7 +9,7 @@ use portico_machinery::rbac::aggregate;
 use portico_machinery::{Cursor, GroupResource, Object};
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest, all_in};
-use constraints::{Constrained, judge};
+use constraints::{Constrained, check};
 use portico_registry::Result;
 use portico_registry::{Objects, Part};
 use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
@@ -116,18 +116,18 @@ fn errors_of(range: &Object, object: &Object, is_pod: bool) -> Vec<String> {
             "Container" if is_pod => {
                 for list in ["containers", "initContainers"] {
                     for container in spec.field(list).items() {
-                        judge(&limit, &own(&container.field("resources")), &mut errors);
+                        check(&limit, &own(&container.field("resources")), &mut errors);
                     }
                 }
             }
             "Pod" if is_pod => {
                 let said = |name: &str| matches!(name, "cpu" | "memory");
                 let [requests, limits] = ["requests", "limits"].map(|list| of_spec(&spec, list, said));
-                judge(&limit, &Constrained { requests, limits: Some(limits) }, &mut errors);
+                check(&limit, &Constrained { requests, limits: Some(limits) }, &mut errors);
             }
             "PersistentVolumeClaim" if !is_pod => {
                 let requests = amounts(&spec.field("resources").field("requests"));
-                judge(&limit, &Constrained { requests, limits: None }, &mut errors);
+                check(&limit, &Constrained { requests, limits: None }, &mut errors);
             }
             _ => {}
         }

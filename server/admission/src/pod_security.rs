@@ -1,7 +1,7 @@
 //! PodSecurity: what a namespace's labels say that pods may be, enforced on pods, told to whoever writes their templates.
 //!
 //! Upstream rules: k8s.io/pod-security-admission, with its defaults: everything is privileged unless labels say otherwise,
-//! and nothing is exempt. What only the audit log would hear of is not looked at.
+//! and nothing is exempt. What only the audit log would get is not looked at.
 
 mod checks;
 mod containers;

@@ -1,4 +1,4 @@
-//! The room's front: built-in fragments at once and in time, routes in, entries and documents out.
+//! The crate's entry point: built-in fragments at once and in time, routes in, entries and documents out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -17,7 +17,7 @@ mod tests;
 
 pub use cache::{HINT_AGE, PERIOD};
 pub use controller::{Availability, Observation};
-pub use decide::{ConditionStatus, Judgement, ProbePlan, Verdict, judge_local, judge_probed, judge_remote};
+pub use decide::{ConditionStatus, Decision, ProbePlan, Verdict, decide_local, decide_probed, decide_remote};
 pub use probe::{
     ATTEMPTS, GUARD, HEDGE, HttpProber, ProbeFailure, ProbeSettings, ProbeStage, Prober, attempt,
 };

@@ -2,7 +2,7 @@
 //! their schemas and approval, that their instances go with them, and that their group versions have APIServices.
 //!
 //! One follower keeps an index of what the controllers need to know (hook `start-apiextensions-informers`); a change queues
-//! only definitions that it touches, and what several judges say of one is one write. It must not know what serving a
+//! only definitions that it touches, and what several decides say of one is one write. It must not know what serving a
 //! definition takes.
 
 mod approval;

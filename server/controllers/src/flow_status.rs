@@ -80,10 +80,10 @@ impl FlowStatus {
 
     /// Starts what works, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, door) = (self.clone(), registry.clone());
+        let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "flow-status", 1, self.queue.clone(), move |item| {
-            let (worker, door) = (worker.clone(), door.clone());
-            async move { worker.reconcile(&door, item).await.map(|()| Reconciled::Done) }
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, item).await.map(|()| Reconciled::Done) }
         });
     }
 
@@ -109,7 +109,7 @@ impl Listener for FlowStatus {
         Box::pin(async { Ok(()) })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         if change.resource().group != GROUP {
             return;
         }
@@ -127,8 +127,8 @@ async fn keep(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
         namespace: String::new(),
         name: name.to_owned(),
     };
-    let Some(schema) = registry.peek(&at("flowschemas", name)).await? else { return Ok(()) };
-    let level = registry.peek(&at("prioritylevelconfigurations", level_of(schema.object()))).await?;
+    let Some(schema) = registry.get_stored(&at("flowschemas", name)).await? else { return Ok(()) };
+    let level = registry.get_stored(&at("prioritylevelconfigurations", level_of(schema.object()))).await?;
     let Some(condition) = condition(schema.object(), level.is_some(), Timestamp::now()) else {
         return Ok(());
     };
@@ -141,7 +141,7 @@ async fn keep(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     let place = Place { part: Part::Subresource("status"), namespace: "", name };
     let context = Context::system("system:apiserver");
     let applied = registry.apply(&context, &schemas(), place, &config.to_json(), &options).await;
-    // Deleted, or made anew, in the meantime: that is heard of.
+    // Deleted, or made anew, in the meantime: that comes as an event of its own.
     unless(applied, &[Reason::NotFound, Reason::Conflict])
 }
 

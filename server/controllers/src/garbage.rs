@@ -23,7 +23,7 @@ use act::Actor;
 use decide::{FOREGROUND, ORPHAN};
 use elsewhere::{ForeignDependents, ForeignOwners, OtherServers};
 
-/// How many objects are judged at a time.
+/// How many objects are checked at a time.
 const WORKERS: usize = 4;
 
 /// They own nothing, and go in numbers.
@@ -35,7 +35,7 @@ enum Item {
     /// An owner of this uid is gone, or may be.
     Gone(String),
     /// An object with owners.
-    Judge(ObjectRef),
+    Check(ObjectRef),
     /// An object that is being deleted and waits for its dependents.
     Finish(ObjectRef),
 }
@@ -88,17 +88,17 @@ impl GarbageCollector {
     async fn reconcile(&self, actor: &Actor, item: Item) -> Result<Reconciled, Box<Status>> {
         match item {
             Item::Gone(uid) => {
-                actor.dependents(&uid).await?.into_iter().for_each(|d| self.queue.add(Item::Judge(d)));
+                actor.dependents(&uid).await?.into_iter().for_each(|d| self.queue.add(Item::Check(d)));
                 Ok(Reconciled::Done)
             }
-            Item::Judge(object) => match actor.read(&object).await? {
+            Item::Check(object) => match actor.read(&object).await? {
                 Some(stored) if stored.is_deleting() => {
                     if waits(&stored) {
                         self.queue.add(Item::Finish(object));
                     }
                     Ok(Reconciled::Done)
                 }
-                Some(stored) => actor.judge(&object, &stored).await.map(|()| Reconciled::Done),
+                Some(stored) => actor.check(&object, &stored).await.map(|()| Reconciled::Done),
                 None => Ok(Reconciled::Done),
             },
             Item::Finish(object) => {
@@ -123,11 +123,11 @@ impl GarbageCollector {
         if !finalizers.contains(&FOREGROUND) {
             return Ok(());
         }
-        // Known before the dependents are read: one that goes in between is heard of.
+        // Known before the dependents are read: one that goes in between comes as an event.
         self.waiting.lock().insert(stored.uid().to_owned(), object.clone());
         let (all, blocking) = actor.blocking(stored.uid()).await?;
         if blocking {
-            all.into_iter().for_each(|dependent| self.queue.add(Item::Judge(dependent)));
+            all.into_iter().for_each(|dependent| self.queue.add(Item::Check(dependent)));
             return Ok(());
         }
         actor.remove_finalizer(&object, stored, FOREGROUND).await?;
@@ -146,7 +146,7 @@ impl Listener for GarbageCollector {
         })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         if change.is_gone() {
             self.queue.add(Item::Gone(change.uid().to_owned()));
             if change.resource().resource != EVENTS {
@@ -161,7 +161,7 @@ impl Listener for GarbageCollector {
         }
         self.tell_waiting(change.owners_before());
         if !change.owners().is_empty() && change.owners() != change.owners_before() {
-            self.queue.add(Item::Judge(change.object()));
+            self.queue.add(Item::Check(change.object()));
         }
     }
 }

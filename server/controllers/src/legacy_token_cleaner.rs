@@ -126,7 +126,7 @@ async fn carry_out(
 /// Since when uses leave a date.
 async fn since(registry: &Registry) -> Result<Option<Date>, Box<Status>> {
     let at = token_tracking::place();
-    let noted = registry.peek(&at).await?;
+    let noted = registry.get_stored(&at).await?;
     Ok(noted.and_then(|noted| noted.object().at(&["data"]).entry_str("since")?.parse().ok()))
 }
 
@@ -135,7 +135,7 @@ async fn was_made_unasked(registry: &Registry, secret: &Stored) -> Result<bool, 
     let resource = GroupResource::new("", "serviceaccounts");
     let name = secret.object().annotation(ACCOUNT).unwrap_or_default().to_owned();
     let account = ObjectRef { resource, namespace: secret.namespace().to_owned(), name };
-    let account = registry.peek(&account).await?;
+    let account = registry.get_stored(&account).await?;
     Ok(account.is_some_and(|account| {
         let references = account.object().at(&["secrets"]);
         is_of(secret.object(), account.name(), account.uid())

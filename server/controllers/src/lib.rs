@@ -1,4 +1,4 @@
-//! Keeps promises: reconcilers that use the same door as users.
+//! Controllers: reconcilers that use the same verbs as users.
 //!
 //! Each controller is a pure decision (values in, values out) and a loop around it. Nothing here serves a request, and
 //! nothing here writes but through the registry. Assembly starts the loops under upstream's hook names.

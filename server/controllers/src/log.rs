@@ -1,4 +1,4 @@
-//! One reader of the registry's log for all controllers that hear of every kind.
+//! One reader of the registry's log for all controllers that get every kind.
 //!
 //! It hands each change to each listener; a listener looks and queues, and never waits. When something was missed, all of
 //! them begin again from the indexes.
@@ -12,13 +12,13 @@ use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_registry::{Log, Logged, Registry};
 
-/// Hears of every change.
+/// Is called with every change.
 pub trait Listener: Send + Sync {
     /// Queues whatever there may be to do in the present state. The log has begun already: nothing falls between.
     fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>>;
 
     /// Queues what a change asks for.
-    fn hear(&self, change: &Logged);
+    fn on_event(&self, change: &Logged);
 }
 
 /// The reader.
@@ -72,7 +72,7 @@ impl Listening {
     async fn tell(&self, log: &mut Log) {
         loop {
             match log.next().await {
-                Ok(change) => self.listeners.iter().for_each(|listener| listener.hear(&change)),
+                Ok(change) => self.listeners.iter().for_each(|listener| listener.on_event(&change)),
                 Err(error) => return tracing::info!(%error, "controllers begin again"),
             }
         }

@@ -60,10 +60,10 @@ impl NamespaceDeletion {
 
     /// Starts what works, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, door) = (self.clone(), registry.clone());
+        let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "namespace-controller", WORKERS, self.queue.clone(), move |name| {
-            let (worker, door) = (worker.clone(), door.clone());
-            async move { worker.reconcile(&door, &name).await }
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, &name).await }
         });
     }
 
@@ -109,7 +109,7 @@ impl Listener for NamespaceDeletion {
         })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         if change.is_gone() {
             if self.emptying.lock().contains(change.namespace()) {
                 self.queue.add(change.namespace().to_owned());

@@ -65,20 +65,20 @@ impl PerNamespace {
 
     /// Starts what works, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, door) = (self.clone(), registry.clone());
+        let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, self.name, WORKERS, self.queue.clone(), move |namespace| {
-            let (worker, door) = (worker.clone(), door.clone());
-            async move { worker.reconcile(&door, namespace).await }
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, namespace).await }
         });
     }
 
     async fn reconcile(&self, registry: &Registry, namespace: String) -> Result<Reconciled, Box<Status>> {
         let at = ObjectRef { resource: namespaces(), namespace: String::new(), name: namespace.clone() };
-        if registry.peek(&at).await?.is_none_or(|stored| stored.is_deleting()) {
+        if registry.get_stored(&at).await?.is_none_or(|stored| stored.is_deleting()) {
             return Ok(Reconciled::Done);
         }
         let at = ObjectRef { resource: self.resource.clone(), namespace, name: self.object.to_owned() };
-        let current = registry.peek(&at).await?;
+        let current = registry.get_stored(&at).await?;
         let Some(mut wanted) = (self.wanted)(current.as_ref().map(|stored| stored.object())) else {
             return Ok(Reconciled::Done);
         };
@@ -104,7 +104,7 @@ impl Listener for PerNamespace {
         })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         let resource = change.resource();
         if *resource == self.resource && change.name() == self.object {
             self.queue.add(change.namespace().to_owned());

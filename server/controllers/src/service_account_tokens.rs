@@ -62,10 +62,10 @@ impl ServiceAccountTokens {
 
     /// Starts what works, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, door) = (self.clone(), registry.clone());
+        let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |item| {
-            let (worker, door) = (worker.clone(), door.clone());
-            async move { worker.reconcile(&door, item).await.map(|()| Reconciled::Done) }
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, item).await.map(|()| Reconciled::Done) }
         });
     }
 
@@ -76,7 +76,7 @@ impl ServiceAccountTokens {
                 all.iter().for_each(|secret| self.queue.add(item_of(secret)));
                 Ok(())
             }
-            Item::Secret(secret, account) => match registry.peek(&secret).await? {
+            Item::Secret(secret, account) => match registry.get_stored(&secret).await? {
                 Some(stored) => self.keep(registry, &stored).await,
                 None => drop_reference(registry, &secret, account).await,
             },
@@ -97,7 +97,7 @@ impl ServiceAccountTokens {
             return Ok(());
         }
         let account = account_of(secret.namespace(), secret.object().annotation(ACCOUNT).unwrap_or_default());
-        let account = registry.peek(&account).await?;
+        let account = registry.get_stored(&account).await?;
         let Some(account) = account.filter(|a| is_of(secret.object(), a.name(), a.uid())) else {
             return delete(registry, secret).await;
         };
@@ -113,7 +113,7 @@ impl ServiceAccountTokens {
         }
         let (context, options) = (Context::system(USER), UpdateOptions::default());
         let written = registry.update(&context, &secrets(), Part::Main, wanted, &options).await;
-        // A newer state is heard of.
+        // A newer state comes as an event.
         unless(written, &[Reason::NotFound, Reason::Conflict])
     }
 }
@@ -124,7 +124,7 @@ impl Listener for ServiceAccountTokens {
         Box::pin(async { Ok(()) })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         let resource = change.resource();
         if !resource.group.is_empty() {
             return;
@@ -188,7 +188,7 @@ async fn delete(registry: &Registry, secret: &Stored) -> Result<(), Box<Status>>
 /// An account no longer names a Secret that is gone.
 async fn drop_reference(registry: &Registry, secret: &ObjectRef, account: String) -> Result<(), Box<Status>> {
     let at = account_of(&secret.namespace, &account);
-    let Some(account) = registry.peek(&at).await? else { return Ok(()) };
+    let Some(account) = registry.get_stored(&at).await? else { return Ok(()) };
     let names = |reference: &Object| reference.str_at("name") == secret.name;
     if !account.object().at(&["secrets"]).items().any(|r| r.field("name").str() == secret.name) {
         return Ok(());

@@ -73,10 +73,10 @@ impl ServiceRepair {
 
     /// Starts what repairs, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, door) = (self.clone(), registry.clone());
+        let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "service-ip-repair", 1, self.queue.clone(), move |item| {
-            let (worker, door) = (worker.clone(), door.clone());
-            async move { worker.reconcile(&door, item).await }
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, item).await }
         });
     }
 
@@ -110,7 +110,7 @@ impl Listener for ServiceRepair {
         Box::pin(async { Ok(()) })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         match (change.resource().group.as_str(), change.resource().resource.as_str()) {
             ("", "services") if !change.is_gone() => self.queue.add(Item::Service(change.object())),
             ("networking.k8s.io", "ipaddresses") if change.is_gone() => {

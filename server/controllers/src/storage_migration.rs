@@ -56,12 +56,12 @@ impl StorageMigration {
 
     /// Starts what migrates, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let door = registry.clone();
+        let registry = registry.clone();
         run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |resource| {
-            let migrator = Migrator { registry: door.clone(), context: Context::system(NAME) };
+            let migrator = Migrator { registry: registry.clone(), context: Context::system(NAME) };
             async move {
                 match migrator.reconcile(&resource).await {
-                    // Somebody was faster, or deleted it: that is heard of.
+                    // Somebody was faster, or deleted it: that comes as an event of its own.
                     Err(status) if matches!(status.reason(), Reason::Conflict | Reason::NotFound) => {
                         Ok(Reconciled::Again(Duration::ZERO))
                     }
@@ -81,7 +81,7 @@ impl Listener for StorageMigration {
         })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         if *change.resource() == migrations() {
             self.queue.add(decide::resource_of(change.stored().object()));
         }

@@ -15,7 +15,7 @@ use crate::outcome::unless;
 /// Upstream's, in its order.
 pub const SYSTEM_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
 
-/// What is missing is put back at once when its deletion is heard of, and after this long in any case.
+/// What is missing is put back at once when its deletion comes as an event, and after this long in any case.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// The controller.

@@ -1,6 +1,6 @@
 //! Single objects that kube-apiserver itself keeps: made when missing, put right when changed, put back when deleted.
 //!
-//! What they hold is decided by the pure functions below this room; `--controllers` does not govern them.
+//! What they hold is decided by the pure functions below this module; `--controllers` does not govern them.
 
 pub mod authentication;
 pub mod kubernetes_service;
@@ -70,10 +70,10 @@ impl SystemObjects {
 
     /// Starts what writes, until `tasks` is cancelled: one at a time, in their order.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, door) = (self.clone(), registry.clone());
+        let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "system-objects", 1, self.queue.clone(), move |at| {
-            let (worker, door) = (worker.clone(), door.clone());
-            async move { worker.keep(&door, &worker.objects[at]).await }
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.keep(&registry, &worker.objects[at]).await }
         });
     }
 
@@ -83,7 +83,7 @@ impl SystemObjects {
     }
 
     async fn keep(&self, registry: &Registry, object: &SystemObject) -> Result<Reconciled, Box<Status>> {
-        let current = registry.peek(&object.at).await?;
+        let current = registry.get_stored(&object.at).await?;
         let current = current.as_ref().map(|stored| stored.object());
         if let Some(wanted) = (object.wanted)(current) {
             if current.is_none() && !has_home(registry, &object.at).await? {
@@ -112,7 +112,7 @@ async fn has_home(registry: &Registry, at: &ObjectRef) -> Result<bool, Box<Statu
         return Ok(true);
     }
     let home = ObjectRef { resource: namespaces(), namespace: String::new(), name: at.namespace.clone() };
-    Ok(registry.peek(&home).await?.is_some())
+    Ok(registry.get_stored(&home).await?.is_some())
 }
 
 fn context() -> Context {
@@ -146,7 +146,7 @@ impl Listener for SystemObjects {
         Box::pin(async { Ok(()) })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         let is = |at: &ObjectRef| {
             at.name == change.name()
                 && at.namespace == change.namespace()

@@ -20,10 +20,10 @@ const GROUP_REST_MAX: usize = 256;
 pub(super) async fn user(objects: &Objects, token: &str, now: i64) -> Option<UserInfo> {
     let (id, secret) = bootstrap_token(token)?;
     let kept = find(objects, "secrets", NAMESPACE, &format!("bootstrap-token-{id}")).await.ok()?;
-    judge(kept.object(), id, secret, now)
+    check(kept.object(), id, secret, now)
 }
 
-fn judge(kept: &Object, id: &str, secret: &str, now: i64) -> Option<UserInfo> {
+fn check(kept: &Object, id: &str, secret: &str, now: i64) -> Option<UserInfo> {
     let data = |key: &str| String::from_utf8(STANDARD.decode(kept.at(&["data", key]).str()).ok()?).ok();
     if kept.deletion_timestamp().is_some() || kept.str_at("type") != TYPE {
         return None;
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_token_counts_while_everything_about_it_is_right() {
         let groups = |changes: &[(&str, &str)]| {
-            judge(&token(changes), "abcdef", "0123456789abcdef", 0).map(|user| user.groups.join(" "))
+            check(&token(changes), "abcdef", "0123456789abcdef", 0).map(|user| user.groups.join(" "))
         };
         assert_eq!(groups(&[]).as_deref(), Some("system:bootstrappers"));
         let extra = [("auth-extra-groups", "system:bootstrappers:x:y-1,system:bootstrappers:a")];
@@ -99,6 +99,6 @@ mod tests {
         }
         let mut typed = token(&[]);
         typed.set(&["type"], "Opaque");
-        assert_eq!(judge(&typed, "abcdef", "0123456789abcdef", 0), None);
+        assert_eq!(check(&typed, "abcdef", "0123456789abcdef", 0), None);
     }
 }

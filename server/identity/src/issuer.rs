@@ -23,7 +23,7 @@ pub struct Identity {
     pub extend_expiration: bool,
     /// Whether legacy tokens must stand in their Secret (`--service-account-lookup`).
     pub lookup: bool,
-    /// Whether bootstrap tokens are believed (`--enable-bootstrap-token-auth`).
+    /// Whether bootstrap tokens are trusted (`--enable-bootstrap-token-auth`).
     pub bootstrap_tokens: bool,
     /// Tokens that are known without any object.
     pub fixed: Vec<Arc<dyn TokenAuthenticator>>,

@@ -25,7 +25,7 @@ pub(super) async fn user(
     if identity.lookup {
         let secret = look_up(&verbs.objects, token, claims).await?;
         used(verbs, &secret).await;
-        judge_mark(&secret, claims)?;
+        check_mark(&secret, claims)?;
     }
     Ok(service_account(&claims.legacy_namespace, &claims.legacy_name, &claims.legacy_uid))
 }
@@ -96,7 +96,7 @@ async fn look_up(objects: &Objects, token: &str, claims: &Claims) -> Result<Stor
 }
 
 /// A token that the cleaner has marked is refused until the mark is taken off.
-fn judge_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
+fn check_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
     if secret.object().label(INVALID_SINCE).unwrap_or_default().is_empty() {
         return Ok(());
     }

@@ -22,7 +22,7 @@ pub struct Condition {
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The generation that it was judged at, where somebody says so; kept when a later judge does not.
+    /// The generation that it was validated at, where somebody says so; kept when a later validate does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }

@@ -7,7 +7,7 @@ use portico_store::{Key, Operation, Record, Txn, TxnError, Value};
 use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
-use crate::custom::Judging;
+use crate::custom::Validation;
 use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
@@ -16,7 +16,7 @@ use crate::stored::{self, Stored};
 use crate::strategy::Moment;
 use crate::typed::{Context, Part, Place, Written};
 use crate::verbs::Verbs;
-use crate::{draft, failure, system};
+use crate::{encoding, failure, system};
 use portico_validation::pod_spec::allow_privileges;
 use portico_validation::{self as validation, Errors, MetaRules};
 
@@ -140,11 +140,11 @@ impl Verbs {
         };
         let further = self.hooks.begin(beginning, &mut object).await?;
         let dropped = prepare(served, &mut object, moment);
-        // Judged in canonical form, in which empty and absent are one.
+        // ValidObject in canonical form, in which empty and absent are one.
         served.stored_info().schema.normalise(&mut object);
-        self.accept(served, &object, judged(served, &object))?;
+        self.accept(served, &object, errors_of(served, &object))?;
         let mut warnings = served.warnings(Part::Main, &object, None);
-        let new = Judged { object, further, dropped };
+        let new = ValidObject { object, further, dropped };
         match self.keep_new(attributes, new, options, &mut warnings).await {
             Ok(stored) => Ok(stored.map(|stored| Written { stored, created: true, warnings })),
             Err(status) => Err(status.with_warnings(warnings)),
@@ -155,12 +155,12 @@ impl Verbs {
     async fn keep_new(
         &self,
         attributes: Attributes<'_>,
-        new: Judged,
+        new: ValidObject,
         options: &CreateOptions,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Stored>> {
         let served = attributes.served;
-        let Judged { mut object, further, dropped } = new;
+        let ValidObject { mut object, further, dropped } = new;
         warnings.extend(self.admit(attributes, self.write(attributes, &object, None), false).await?);
         if served.strategy.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
@@ -168,7 +168,7 @@ impl Verbs {
         if dropped {
             served.default_dropped(&mut object);
         }
-        let key = draft::key(served, &object);
+        let key = encoding::key(served, &object);
         let revision = system::take_revision(&mut object);
         let value = self.objects.outgoing(served, &mut object).await?;
         if options.dry_run {
@@ -229,7 +229,7 @@ impl Verbs {
 }
 
 /// A valid object that is new.
-struct Judged {
+struct ValidObject {
     object: Object,
     /// What is written together with it.
     further: Vec<Operation>,
@@ -261,14 +261,14 @@ fn prepare(served: &ServedResource, object: &mut Object, moment: Moment) -> bool
     dropped
 }
 
-fn judged(served: &ServedResource, object: &Object) -> Errors {
+fn errors_of(served: &ServedResource, object: &Object) -> Errors {
     if served.custom.is_some() {
-        return Judging { served, part: Part::Main, old: None }.judge(object).errors;
+        return Validation { served, part: Part::Main, old: None }.validate(object).errors;
     }
     let mut errors = Vec::new();
     validation::validate_create(object, MetaRules::of(&served.info), &mut errors);
     errors.extend(served.stored_info().schema.validate(object));
-    served.strategy.judge(served.stored_info(), object, None, &mut errors);
+    served.strategy.validate_with_kind(served.stored_info(), object, None, &mut errors);
     errors
 }
 

@@ -1,7 +1,7 @@
 //! Custom resources: kinds that arrive at run time, as CustomResourceDefinitions.
 //!
 //! A definition becomes the same description that built-in kinds have, so that all verbs and forms are theirs, too. What
-//! is theirs alone stands here: finding them, versions that differ from what is stored, judging along a schema, paths.
+//! is theirs alone stands here: finding them, versions that differ from what is stored, validating along a schema, paths.
 
 mod check;
 mod columns;
@@ -12,7 +12,6 @@ mod definitions;
 mod facts;
 mod finalizers;
 mod health;
-mod judge;
 mod keep;
 mod kind;
 mod review;
@@ -22,6 +21,7 @@ mod select;
 mod serving;
 mod shapes;
 mod standing;
+mod validate;
 mod webhook;
 
 pub use check::{Checked, Finding, FindingKind, MAX_OBJECTS};
@@ -32,9 +32,7 @@ pub use facts::{
     Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, Subresources, Version, Webhook,
 };
 pub(crate) use finalizers::warnings;
-pub use health::Trouble;
-pub(crate) use judge::Judging;
-pub use judge::embedded_metadata;
+pub use health::FailingWebhook;
 pub use review::{
     Failure as ConversionFailure, Fault as ConversionFault, Review as ConversionReview, ReviewVersion,
 };
@@ -43,6 +41,8 @@ pub(crate) use select::field_values;
 pub(crate) use serving::Serving;
 pub(crate) use shapes::Shapes;
 pub use standing::Standing;
+pub(crate) use validate::Validation;
+pub use validate::embedded_metadata;
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ pub(crate) struct Custom {
     schemas: Arc<Schemas>,
     /// How the last conversion by its webhook went.
     health: Arc<Health>,
-    /// Objects written up to this revision may have been judged by an older schema.
+    /// Objects written up to this revision may have been validated by an older schema.
     since: i64,
     /// Where the parts of `/scale` stand, if it is served.
     scale: Option<ScalePaths>,

@@ -203,7 +203,7 @@ fn decide(served: &ServedResource, old: Object, options: &DeleteOptions, moment:
     marked(new, &old)
 }
 
-/// A mark that changes nothing is none: nobody is to hear of it.
+/// A mark that changes nothing is none: nobody is to be notified of it.
 fn marked(new: Object, old: &Object) -> Outcome {
     if new == *old { Outcome::Keep } else { Outcome::Mark(new) }
 }

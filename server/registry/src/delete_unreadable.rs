@@ -4,7 +4,7 @@ use portico_machinery::{Attributes, Object, RequestInfo, Status, field};
 use portico_store::Txn;
 
 use crate::Result;
-use crate::draft;
+use crate::encoding;
 use crate::failure;
 use crate::objects::Objects;
 use crate::options::{DeleteOptions, IGNORE_READ_ERROR};
@@ -70,7 +70,7 @@ impl Verbs {
         }
         last.set(&["metadata", "uid"], unreadable.uid());
         served.stored_info().schema.normalise(&mut last);
-        let last = draft::encode(served, &mut last)?;
+        let last = encoding::encode(served, &mut last)?;
         tracing::warn!(object = %key, user = context.user.name, "an object that cannot be read is deleted");
         match self.commit(Txn::delete(key, unreadable.revision(), last)).await {
             Ok(record) => Ok(Deleted::new(Stored::new(record), true)),

@@ -13,7 +13,7 @@ use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored::Stored;
 
-/// What a follower hears.
+/// What a follower learns.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// An object is there or changed.

@@ -6,7 +6,7 @@ use portico_machinery::{GroupResource, Object, Status};
 use portico_store::{Key, Record, Snapshot};
 
 use crate::Result;
-use crate::draft;
+use crate::encoding;
 use crate::failure;
 use crate::objects::Objects;
 use crate::served::ServedResource;
@@ -20,7 +20,7 @@ impl ServedResource {
         let record = |mut object: Object| {
             self.info.schema.normalise(&mut object);
             let key = Key::new(&self.storage, "", object.name());
-            Ok(Arc::new(Record { key, revision: 0, value: draft::encode(self, &mut object)? }))
+            Ok(Arc::new(Record { key, revision: 0, value: encoding::encode(self, &mut object)? }))
         };
         objects.into_iter().map(record).collect::<Result<_>>().map(Some)
     }

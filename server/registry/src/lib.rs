@@ -22,7 +22,7 @@ pub mod definition;
 pub mod delete;
 mod delete_collection;
 mod delete_unreadable;
-pub mod draft;
+pub mod encoding;
 mod expiry;
 pub mod failure;
 mod follow;
@@ -72,9 +72,9 @@ pub use builtin::{KindIndexer, ResourceIndex};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connection::{ConnectRequest, Connected, Connection, Deciding, Registered};
 pub use custom::{
-    Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, Finding, FindingKind,
-    MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField, Standing, Subresources,
-    Trouble, Version, Webhook,
+    Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, FailingWebhook,
+    Finding, FindingKind, MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
+    Standing, Subresources, Version, Webhook,
 };
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};

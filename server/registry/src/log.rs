@@ -155,7 +155,7 @@ impl Registry {
     ///
     /// # Errors
     /// 503 when the store cannot be read.
-    pub async fn peek(&self, object: &ObjectRef) -> Result<Option<Stored>> {
+    pub async fn get_stored(&self, object: &ObjectRef) -> Result<Option<Stored>> {
         let (store, resource) = (self.store(), Resource::from(object.resource.clone()));
         let key = Key::new(&resource, &object.namespace, &object.name);
         if let Some(snapshot) = store.cached(&resource) {

@@ -83,7 +83,7 @@ pub(crate) fn apply(
     let merged = merged.map_err(|e| e.status())?;
     let mut decoded = schema.retype(&merged, &served.info.gvk).map_err(|e| e.patch_status(bytes))?;
     if options.write.field_validation != FieldValidation::Ignore {
-        let mut said = merge::complaints(bytes, matches!(patch, Patch::Json(_)));
+        let mut said = merge::diagnostics(bytes, matches!(patch, Patch::Json(_)));
         said.extend(decoded.strict.drain(..).filter(|text| !said.contains(text)).collect::<Vec<_>>());
         decoded.strict = said;
     }

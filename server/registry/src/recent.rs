@@ -1,5 +1,5 @@
 //! The states that were written or read last, decoded once for all who look inside: the answer to the writer, the
-//! followers that hear of it, the controller that writes a status next.
+//! followers that get it, the controller that writes a status next.
 //!
 //! A bounded table by revision in which newer states push out older ones. It must not know what is in them.
 

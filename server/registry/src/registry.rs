@@ -17,7 +17,7 @@ use crate::admission::Admission;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::connection::{Connected, Registered};
-use crate::custom::{Conversions, Definitions, Trouble};
+use crate::custom::{Conversions, Definitions, FailingWebhook};
 use crate::follow::Followed;
 use crate::objects::Objects;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
@@ -81,8 +81,8 @@ impl Registry {
 
     /// What is wrong with the conversion webhooks behind a group version, by definition.
     #[must_use]
-    pub fn conversion_troubles(&self, group_version: &GroupVersion) -> Vec<Trouble> {
-        self.definitions().troubles(group_version)
+    pub fn failing_conversion_webhooks(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {
+        self.definitions().failing_webhooks(group_version)
     }
 
     /// The store below.

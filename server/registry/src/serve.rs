@@ -160,8 +160,8 @@ fn checked_name(call: &Call) -> Result<&str> {
     let name = call.target.name.as_str();
     match names::path_segment(name).first() {
         None => Ok(name),
-        Some(complaint) => {
-            Err(Box::new(Status::bad_request(format!("Name parameter invalid: {name:?}: {complaint}"))))
+        Some(diagnostic) => {
+            Err(Box::new(Status::bad_request(format!("Name parameter invalid: {name:?}: {diagnostic}"))))
         }
     }
 }

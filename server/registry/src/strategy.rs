@@ -49,7 +49,7 @@ pub trait Strategy: Send + Sync {
     /// Drops and sets fields of a new object; a status that has its own subresource is gone already.
     fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
 
-    /// Judges a new object, metadata aside.
+    /// Validates a new object, metadata aside.
     fn validate(&self, _new: &Object, _errors: &mut Errors) {}
 
     /// Drops and sets fields of a changed object; its status is the old one's already.
@@ -58,19 +58,19 @@ pub trait Strategy: Send + Sync {
     /// Counts what has changed, besides the generation; both are in canonical form.
     fn count_changes(&self, _new: &mut Object, _old: &Object) {}
 
-    /// Judges a change: what the kind forbids to change, then [`Strategy::validate`].
+    /// Validates a change: what the kind forbids to change, then [`Strategy::validate`].
     fn validate_update(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         self.validate(new, errors);
     }
 
-    /// Whether what judges a change judges the whole of a new object besides, metadata and all: what is wrong with metadata
+    /// Whether what validates a change validates the whole of a new object besides, metadata and all: what is wrong with metadata
     /// is then said once more.
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         false
     }
 
-    /// Judges a new object or a change, for a kind whose rules look into the types of its own description.
-    fn judge(&self, _kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
+    /// Validates a new object or a change, for a kind whose rules look into the types of its own description.
+    fn validate_with_kind(&self, _kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
         match old {
             None => self.validate(new, errors),
             Some(old) => self.validate_update(new, old, errors),
@@ -80,13 +80,13 @@ pub trait Strategy: Send + Sync {
     /// Prepares a write of the status: all but metadata and status is the old object's already.
     fn prepare_status(&self, _new: &mut Object, _old: &Object) {}
 
-    /// Judges a write of the status.
+    /// Validates a write of the status.
     fn validate_status(&self, _new: &Object, _old: &Object, _errors: &mut Errors) {}
 
     /// Prepares a write of another subresource.
     fn prepare_subresource(&self, _subresource: &str, _new: &mut Object, _old: &Object) {}
 
-    /// Judges a write of another subresource.
+    /// Validates a write of another subresource.
     fn validate_subresource(&self, _subresource: &str, _new: &Object, _old: &Object, _errors: &mut Errors) {}
 
     /// Writes the time of the change into a changed object or subresource that is prepared otherwise.

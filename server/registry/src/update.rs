@@ -5,13 +5,13 @@ use std::sync::Arc;
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Object, Status, field};
 use portico_schema::same_content;
-use portico_schema::structural::rules::Judged;
+use portico_schema::structural::rules::Findings;
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
-use crate::custom::Judging;
+use crate::custom::Validation;
 use crate::failure::{self, MODIFIED};
 use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
@@ -35,7 +35,7 @@ pub(crate) enum UidRule {
     Immutable,
 }
 
-/// How an attempt is judged.
+/// How an attempt is findings.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     /// What the write is, for whoever is asked about it.
@@ -186,15 +186,15 @@ impl Verbs {
             Some(entries) => new.put(&MANAGED_FIELDS, entries),
             None => drop(new.remove(&MANAGED_FIELDS)),
         }
-        // Judged in canonical form, in which empty and absent are one, and which the old state has.
+        // Findings in canonical form, in which empty and absent are one, and which the old state has.
         served.stored_info().schema.normalise(&mut new);
         if place.part == Part::Main {
             served.strategy.count_changes(&mut new, old);
         }
-        let judged = judged(served, place.part, &new, old);
+        let findings = findings(served, place.part, &new, old);
         let mut warnings = Vec::from_iter(duplicate_owners);
-        warnings.extend(judged.warnings);
-        if let Err(status) = self.accept(served, &new, judged.errors) {
+        warnings.extend(findings.warnings);
+        if let Err(status) = self.accept(served, &new, findings.errors) {
             return Err(status.with_warnings(warnings));
         }
         warnings.extend(served.warnings(place.part, &new, Some(old)));
@@ -309,15 +309,15 @@ fn keep_all_but_status(served: &ServedResource, new: &mut Object, old: &Object) 
     *new = kept;
 }
 
-fn judged(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object) -> Judged {
+fn findings(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object) -> Findings {
     if served.custom.is_some() {
-        return Judging { served, part, old: Some(old) }.judge(new);
+        return Validation { served, part, old: Some(old) }.validate(new);
     }
     let mut errors = Vec::new();
     validation::validate_any_update(new, old, served.info.namespaced, &mut errors);
     let rules = MetaRules::of(&served.info);
     validation::validate_update(new, old, rules, &mut errors);
-    if part == Part::Main && served.strategy.judges_metadata_again() {
+    if part == Part::Main && served.strategy.validates_metadata_again() {
         validation::validate_create(new, rules, &mut errors);
     }
     match part {
@@ -325,12 +325,12 @@ fn judged(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object) -
             let schema = &served.stored_info().schema;
             errors.extend(schema.validate(new));
             errors.extend(schema.validate_update(new, old));
-            served.strategy.judge(served.stored_info(), new, Some(old), &mut errors);
+            served.strategy.validate_with_kind(served.stored_info(), new, Some(old), &mut errors);
         }
         Part::Subresource("status") => served.strategy.validate_status(new, old, &mut errors),
         Part::Subresource(other) => served.strategy.validate_subresource(other, new, old, &mut errors),
     }
-    Judged { errors, warnings: Vec::new() }
+    Findings { errors, warnings: Vec::new() }
 }
 
 /// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.

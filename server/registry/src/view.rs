@@ -34,13 +34,13 @@ pub(crate) trait View: Send + Sync {
         None
     }
 
-    /// Whether the view is a kind among built-in ones, which is judged by itself and can be written as protobuf; others
-    /// are judged with the parent that comes of them.
+    /// Whether the view is a kind among built-in ones, which is validated by itself and can be written as protobuf; others
+    /// are validated with the parent that comes of them.
     fn stands_alone(&self) -> bool {
         true
     }
 
-    /// Judges a view that was sent, metadata aside.
+    /// Validates a view that was sent, metadata aside.
     fn validate(&self, view: &Object, errors: &mut Errors);
 
     /// Writes what a view says into its parent.

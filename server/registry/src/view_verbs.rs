@@ -1,4 +1,4 @@
-//! Reading and writing views: the view is judged, then the parent is updated as if its owner had written it.
+//! Reading and writing views: the view is validated, then the parent is updated as if its owner had written it.
 
 use portico_machinery::{GroupResource, Object, Status};
 

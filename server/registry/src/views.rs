@@ -7,7 +7,7 @@ use portico_store::Record;
 
 use crate::Result;
 use crate::admission::{Attributes, Options};
-use crate::draft;
+use crate::encoding;
 use crate::objects::Objects;
 use crate::served::{ServedResource, Viewed};
 use crate::stored::Stored;
@@ -73,7 +73,7 @@ impl Viewed {
     pub(crate) fn of_stored(&self, parent: &Stored) -> Result<Stored> {
         let mut object = self.show(parent.object());
         let (key, revision) = (parent.record().key.clone(), parent.revision());
-        let value = draft::encode(&self.served, &mut object)?;
+        let value = encoding::encode(&self.served, &mut object)?;
         Ok(Stored::new(Record { key, revision, value }.into()))
     }
 }

@@ -1,10 +1,10 @@
 //! Why a group version is reachable or not: one stage after another, each with who saw it.
 //!
-//! What other rooms know (probes, facades' experience, acknowledged versions) comes in through [`Evidence`].
+//! What other modules know (probes, facades' experience, acknowledged versions) comes in through [`Evidence`].
 
 use portico_machinery::GroupVersion;
 use portico_machinery::route::{Availability, Backend, ResolveError};
-use portico_registry::{Standing, Trouble};
+use portico_registry::{FailingWebhook, Standing};
 
 use crate::Index;
 use crate::compiler::{Compiled, Shadow};
@@ -75,7 +75,7 @@ pub struct Ack {
     pub refused: Option<String>,
 }
 
-/// What other rooms know.
+/// What other modules know.
 pub trait Evidence {
     /// Who reached the backend of this APIService last, and how.
     fn reached(&self, name: &str) -> Vec<Reached>;
@@ -86,7 +86,7 @@ pub trait Evidence {
         Vec::new()
     }
     /// What is wrong with the conversion webhooks of its custom resources; nothing where there are none.
-    fn conversions(&self, _: &GroupVersion) -> Vec<Trouble> {
+    fn conversions(&self, _: &GroupVersion) -> Vec<FailingWebhook> {
         Vec::new()
     }
 }
@@ -169,7 +169,7 @@ fn by_definition(
     compiled: Option<&Compiled>,
     name: &str,
     definitions: Vec<Standing>,
-    troubles: Vec<Trouble>,
+    failing_webhooks: Vec<FailingWebhook>,
 ) -> Vec<Stage> {
     let served = definitions.iter().any(|standing| standing.serves);
     let mut stages = vec![match (compiled, served) {
@@ -184,7 +184,7 @@ fn by_definition(
     }];
     stages.extend(definitions.into_iter().map(defined));
     stages.extend(compiled.filter(|_| served).map(|compiled| available(&compiled.route.available)));
-    stages.extend(conversions(troubles));
+    stages.extend(conversions(failing_webhooks));
     stages
 }
 
@@ -279,10 +279,10 @@ fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
 }
 
 /// One stage for each resource that a broken webhook keeps from being converted; the others of its version are served.
-fn conversions(troubles: Vec<Trouble>) -> impl Iterator<Item = Stage> {
-    troubles.into_iter().map(|trouble| {
-        let message = format!("{}: {}", trouble.definition, trouble.message);
-        Stage { since: trouble.since, ..failed("conversion", "ConversionWebhookFailing", message) }
+fn conversions(failing_webhooks: Vec<FailingWebhook>) -> impl Iterator<Item = Stage> {
+    failing_webhooks.into_iter().map(|failing| {
+        let message = format!("{}: {}", failing.definition, failing.message);
+        Stage { since: failing.since, ..failed("conversion", "ConversionWebhookFailing", message) }
     })
 }
 

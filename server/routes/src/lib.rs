@@ -2,7 +2,7 @@
 //!
 //! [`informers`] put events of three resources into the [`Index`]; the [`compiler`](compile) turns what they touch into routes; the
 //! [`Publisher`] offers snapshots and deltas to whoever streams them to facades. No network, no clock, no write: this
-//! room never asks whether a backend answers, it reads that off the Available condition.
+//! crate never asks whether a backend answers, it reads that off the Available condition.
 
 mod compiler;
 mod entry;

@@ -16,7 +16,7 @@ use portico_kit::tls::CertPair;
 use portico_registry::{Resolver, WebhookConnectors, Webhooks};
 
 use super::error::StartError;
-use super::evidence::Judge;
+use super::evidence::AvailabilityController;
 use super::process::Process;
 use crate::settings::ServerSettings;
 
@@ -83,8 +83,8 @@ impl Backends {
     }
 
     /// Tells the controller whose connections are lost.
-    pub(super) fn tell_losses(&self, judge: &Judge) {
-        let lost = judge.on_connection_lost();
+    pub(super) fn tell_losses(&self, availability: &AvailabilityController) {
+        let lost = availability.on_connection_lost();
         self.fetcher.on_lost(Box::new(move |target| {
             lost(&portico_machinery::route::Target { host: target.host.clone(), port: target.port });
         }));
@@ -94,18 +94,18 @@ impl Backends {
     pub(super) fn add_hook(
         &self,
         prober: HttpProber,
-        judge: &Judge,
+        availability: &AvailabilityController,
         hooks: &Hooks,
     ) -> Result<(), StartError> {
         let Some(watch) = self.client_cert.clone() else { return Ok(()) };
-        let judge = judge.clone();
+        let availability = availability.clone();
         hooks.add_post_start("aggregator-reload-proxy-client-cert", move |cx: HookContext| async move {
             watch.watch(&cx.tasks, "proxy-client-cert");
             let mut changes = watch.subscribe();
             cx.tasks.spawn_until_cancelled("proxy-client-cert-reload", async move {
                 while changes.changed().await.is_ok() {
                     prober.set_client_cert(Some(CertPair::clone(&changes.borrow_and_update())));
-                    judge.probe_all_again();
+                    availability.probe_all_again();
                 }
             });
             Ok(())

@@ -1,4 +1,4 @@
-//! Controllers that hear of every kind: what kube-apiserver itself keeps, and those that `--controllers` governs, which are
+//! Controllers that get every kind: what kube-apiserver itself keeps, and those that `--controllers` governs, which are
 //! kube-controller-manager's, as far as Portico has them.
 
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ pub(super) struct Told<'a> {
     pub(super) identity: Arc<Identity>,
     /// What other API servers hold in namespaces.
     pub(super) elsewhere: Arc<Aggregated>,
-    /// Who else hears of every change.
+    /// Who else gets every change.
     pub(super) listeners: Vec<Arc<dyn Listener>>,
 }
 
@@ -127,7 +127,7 @@ fn repair(
     Ok(repair)
 }
 
-/// What backends are told of whom to believe.
+/// What backends are told of whom to trust.
 fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileError> {
     let pem = |path: &PathBuf| {
         let read = std::fs::read_to_string(path);

@@ -1,34 +1,34 @@
-//! What Explain knows from rooms that do not know each other: probes, facades and conversions.
+//! What Explain knows from modules that do not know each other: probes, facades and conversions.
 
 use std::sync::Arc;
 
 use portico_controllers::availability::{Availability, HttpProber, ProbeStage};
 use portico_machinery::GroupVersion;
-use portico_registry::{Registry, Standing, Trouble};
+use portico_registry::{FailingWebhook, Registry, Standing};
 use portico_routes::{Ack, Evidence, ReachStage, Reached};
 
 use crate::grpc::config::facades::{Facades, Hints};
 
-/// The controller that judges availability.
-pub(super) type Judge = Availability<HttpProber>;
+/// The controller that checks availability.
+pub(super) type AvailabilityController = Availability<HttpProber>;
 
 /// All of them together.
 pub(super) struct Seen {
-    pub(super) judge: Judge,
+    pub(super) availability: AvailabilityController,
     pub(super) facades: Facades,
     pub(super) registry: Registry,
 }
 
 impl Evidence for Seen {
     fn reached(&self, name: &str) -> Vec<Reached> {
-        let own = self.judge.observations(name).into_iter().filter(|o| o.seen_by == "control");
+        let own = self.availability.observations(name).into_iter().filter(|o| o.seen_by == "control");
         let own = own.map(|o| Reached {
             failed_at: if o.ok { None } else { Some(o.failed_at.map_or(ReachStage::Dial, stage)) },
             seen_by: o.seen_by,
             message: o.message,
             since: o.since,
         });
-        // Facades tell the stage, too; the judge keeps only whether they get through.
+        // Facades tell the stage, too; the availability keeps only whether they get through.
         own.chain(self.facades.reached(name)).collect()
     }
 
@@ -40,8 +40,8 @@ impl Evidence for Seen {
         self.registry.standings(group_version)
     }
 
-    fn conversions(&self, group_version: &GroupVersion) -> Vec<Trouble> {
-        self.registry.conversion_troubles(group_version)
+    fn conversions(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {
+        self.registry.failing_conversion_webhooks(group_version)
     }
 }
 
@@ -53,10 +53,10 @@ fn stage(stage: ProbeStage) -> ReachStage {
     }
 }
 
-/// Facades' words on their way to the judge.
-pub(super) struct ToJudge(pub(super) Judge);
+/// Facades' words on their way to the availability.
+pub(super) struct ObservationsToAvailability(pub(super) AvailabilityController);
 
-impl Hints for ToJudge {
+impl Hints for ObservationsToAvailability {
     fn hint(&self, facade: &str, api_service: &str, reachable: bool, detail: &str) {
         self.0.hint(facade, api_service, reachable, detail);
     }
@@ -69,10 +69,10 @@ impl Hints for ToJudge {
 impl Seen {
     /// As the services take it.
     pub(super) fn shared(
-        judge: Judge,
+        availability: AvailabilityController,
         facades: Facades,
         registry: Registry,
     ) -> Arc<dyn Evidence + Send + Sync> {
-        Arc::new(Self { judge, facades, registry })
+        Arc::new(Self { availability, facades, registry })
     }
 }

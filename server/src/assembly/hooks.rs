@@ -1,4 +1,4 @@
-//! The rooms behind the services, and the post-start hooks that start them, under upstream's names.
+//! The components behind the services, and the post-start hooks that start them, under upstream's names.
 
 mod definitions;
 mod storage;
@@ -33,7 +33,7 @@ use portico_store::Store;
 use super::backends::Backends;
 use super::elsewhere::Aggregated;
 use super::error::StartError;
-use super::evidence::{Judge, Seen, ToJudge};
+use super::evidence::{AvailabilityController, ObservationsToAvailability, Seen};
 use super::hostname::hostname;
 use super::process::Process;
 use super::reached::reached;
@@ -50,7 +50,7 @@ pub(super) struct Components {
     pub(super) routes: Routes,
     pub(super) board: Board,
     pub(super) facades: Facades,
-    judge: Judge,
+    availability: AvailabilityController,
     auto_register: AutoRegister,
     definitions: Definitions,
     informers: Informers,
@@ -65,7 +65,7 @@ pub(super) struct Components {
 }
 
 impl Components {
-    /// Makes the rooms and registers what starts them. Nothing runs before the hooks do.
+    /// Makes the components and registers what starts them. Nothing runs before the hooks do.
     pub(super) fn join(
         settings: &ServerSettings,
         registry: &Registry,
@@ -85,19 +85,19 @@ impl Components {
         let webhooks = backends.webhooks(settings, process, tasks, Arc::new(routes.clone()))?;
         registry.ask_webhooks(webhooks, &process.metrics);
         let prober = backends.prober(ProbeSettings::default());
-        let judge = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
+        let availability = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
         let auto_register = AutoRegister::new(&informers, desired(kinds), &process.metrics);
         let definitions = Definitions::new(kinds, &auto_register, &process.metrics);
         let board = Board::default();
-        let facades = Facades::new(Arc::new(ToJudge(judge.clone())));
+        let facades = Facades::new(Arc::new(ObservationsToAvailability(availability.clone())));
         let served = ServedHere::new(kinds, &backends, settings.openapi_cache_bytes);
         let identity = own_identity();
         let storage_versions = storage_versions::teller(settings, kinds, &identity.id)?;
-        let rooms = Self {
+        let components = Self {
             routes,
             board,
             facades,
-            judge,
+            availability,
             auto_register,
             definitions,
             informers,
@@ -107,12 +107,12 @@ impl Components {
             storage_versions,
             ready: Signal::new("ServerReady"),
         };
-        rooms.add_hooks(registry, hooks)?;
-        rooms.definitions.add_hooks(registry, hooks)?;
-        rooms.served.add_hooks(registry, &rooms.routes, &rooms.board, hooks)?;
-        backends.tell_losses(&rooms.judge);
-        backends.add_hook(prober, &rooms.judge, hooks)?;
-        Ok(rooms)
+        components.add_hooks(registry, hooks)?;
+        components.definitions.add_hooks(registry, hooks)?;
+        components.served.add_hooks(registry, &components.routes, &components.board, hooks)?;
+        backends.tell_losses(&components.availability);
+        backends.add_hook(prober, &components.availability, hooks)?;
+        Ok(components)
     }
 
     fn add_hooks(&self, registry: &Registry, hooks: &Hooks) -> Result<(), StartError> {
@@ -127,20 +127,20 @@ impl Components {
             cx.tasks.spawn_until_cancelled("apiservice-registration", routes.run());
             reached(&cx, &initiated).await
         })?;
-        let judge = self.judge.clone();
+        let availability = self.availability.clone();
         hooks.add_post_start(
             "apiservice-status-local-available-controller",
             move |cx: HookContext| async move {
-                judge.run_local(&cx.tasks);
+                availability.run_local(&cx.tasks);
                 Ok(())
             },
         )?;
-        let (judge, sink) = (self.judge.clone(), RegistrySink::new(registry.clone()));
+        let (availability, sink) = (self.availability.clone(), RegistrySink::new(registry.clone()));
         hooks.add_post_start(
             "apiservice-status-remote-available-controller",
             move |cx: HookContext| async move {
-                judge.run_remote(&cx.tasks);
-                judge.run_writer(sink, &cx.tasks);
+                availability.run_remote(&cx.tasks);
+                availability.run_writer(sink, &cx.tasks);
                 Ok(())
             },
         )?;
@@ -161,7 +161,7 @@ impl Components {
         })?;
         let (r, policy) = (registry.clone(), self.policy.clone());
         hooks.add_post_start("rbac/bootstrap-roles", move |cx: HookContext| async move {
-            // Done is what those who decide know of: the first request after "ready" is judged by it.
+            // Done is what those who decide know of: the first request after "ready" is checked by it.
             let in_force = async {
                 policy.reached(rbac::bootstrap::reconcile(&r).await?).await;
                 Ok(())
@@ -261,7 +261,7 @@ impl Components {
 
     /// What Explain knows.
     pub(super) fn evidence(&self, registry: &Registry) -> Arc<dyn Evidence + Send + Sync> {
-        Seen::shared(self.judge.clone(), self.facades.clone(), registry.clone())
+        Seen::shared(self.availability.clone(), self.facades.clone(), registry.clone())
     }
 
     /// What other API servers hold in namespaces.
@@ -269,7 +269,7 @@ impl Components {
         Arc::new(Aggregated { routes: self.routes.clone(), backends: self.served.backends() })
     }
 
-    /// What hears in the log of instances of definitions.
+    /// What follows, in the log, instances of definitions.
     pub(super) fn instances(&self) -> Option<Arc<dyn Listener>> {
         self.definitions.listener()
     }

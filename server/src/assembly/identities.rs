@@ -1,4 +1,4 @@
-//! Who the control service believes: built from files, built anew when they change.
+//! Who the control service trusts: built from files, built anew when they change.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -123,7 +123,7 @@ impl TrustedIdentities {
         Ok(Self { identities, authorizer, rbac, nodes, internal, files, reviews, trust })
     }
 
-    /// Who has to hear of every change, so that nodes may what they should.
+    /// Who has to be notified of every change, so that nodes may what they should.
     pub(super) fn node_listener(&self) -> Option<Arc<dyn Listener>> {
         self.nodes.clone().map(|graph| Arc::new(NodeGraph::new(graph)) as _)
     }
@@ -133,7 +133,7 @@ impl TrustedIdentities {
         self.files.iter().map(|file| Arc::new(FixedTokens(file.clone())) as _).collect()
     }
 
-    /// Believes tokens that stand for objects, too, once there is somebody who knows the objects.
+    /// Trusts tokens that stand for objects, too, once there is somebody who knows the objects.
     pub(super) fn review_with(&self, identity: &Identity, reviewer: Arc<dyn Reviewer>) {
         let trust = TokenTrust::new(identity.keys.as_ref().clone(), identity.bootstrap_tokens);
         // The first one counts.

@@ -44,7 +44,7 @@ impl Listener for NodeGraph {
         })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         let Some(source) = Source::of(change.resource()) else { return };
         let fact = |stored: &Stored| source.fact(stored.object());
         let fact = if change.is_gone() { None } else { fact(&change.stored()) };

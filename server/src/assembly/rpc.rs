@@ -64,14 +64,14 @@ impl Services {
     /// Every service of the contract, health and reflection, and the chain to put around them.
     pub(super) fn join(
         self,
-        rooms: &Components,
-        believed: &TrustedIdentities,
+        components: &Components,
+        identities: &TrustedIdentities,
         tasks: &TaskSet,
     ) -> Result<(ChainLayer, Routes), StartError> {
-        let explainer = Explainer::new(rooms.routes.clone(), rooms.evidence(&self.registry));
+        let explainer = Explainer::new(components.routes.clone(), components.evidence(&self.registry));
         let config = ConfigService {
-            sources: rooms.sources(&*self.store),
-            facades: rooms.facades.clone(),
+            sources: components.sources(&*self.store),
+            facades: components.facades.clone(),
             authority: Arc::clone(&self.pki.authority),
             tasks: tasks.clone(),
         };
@@ -80,32 +80,32 @@ impl Services {
             store: self.store,
             telemetry: self.process.telemetry,
         };
-        let hold = Hold(rooms.storage_versions.clone());
+        let hold = Hold(components.storage_versions.clone());
         let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone());
         let definitions = DefinitionsService { registry: self.registry.clone() };
         let mut builder = Routes::builder();
         builder
             .add_service(limited!(
                 ObjectsServer,
-                ObjectsService::new(self.registry, rooms.routes.clone(), hold)
+                ObjectsService::new(self.registry, components.routes.clone(), hold)
             ))
             .add_service(limited!(ApiServicesServer, api_services))
             .add_service(limited!(ConfigServer, config))
-            .add_service(limited!(CatalogServer, CatalogService { documents: rooms.documents() }))
+            .add_service(limited!(CatalogServer, CatalogService { documents: components.documents() }))
             .add_service(limited!(RoutesServer, RoutesService { explainer }))
             .add_service(limited!(AdminServer, admin))
             .add_service(limited!(DefinitionsServer, definitions))
-            .add_service(health(rooms, tasks))
+            .add_service(health(components, tasks))
             .add_service(reflection().build_v1()?)
             .add_service(reflection().build_v1alpha()?);
-        Ok((ChainLayer::new(Arc::clone(&believed.identities)), builder.routes().prepare()))
+        Ok((ChainLayer::new(Arc::clone(&identities.identities)), builder.routes().prepare()))
     }
 }
 
 /// `grpc.health.v1`: serving once all checks have passed, until the stop.
-fn health(rooms: &Components, tasks: &TaskSet) -> HealthServer<impl Health> {
+fn health(components: &Components, tasks: &TaskSet) -> HealthServer<impl Health> {
     let (reporter, service) = tonic_health::server::health_reporter();
-    let (ready, stop) = (rooms.ready.clone(), tasks.token());
+    let (ready, stop) = (components.ready.clone(), tasks.token());
     tasks.spawn("grpc-health", async move {
         reporter.set_service_status("", ServingStatus::NotServing).await;
         if stop.run_until_cancelled(ready.signaled()).await.is_some() {

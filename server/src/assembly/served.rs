@@ -23,7 +23,7 @@ use crate::grpc::config::board::Board;
 /// What this server says of its Kubernetes version in OpenAPI documents.
 const KUBERNETES_VERSION: &str = "1.36";
 
-/// The catalog and what it needs of other rooms.
+/// The catalog and what it needs of other modules.
 pub(super) struct ServedHere {
     catalog: Catalog,
     backends: Arc<ToBackends>,

@@ -46,7 +46,7 @@ pub(super) fn identity(
     })
 }
 
-/// Tells facades whom to believe. No private key is among it.
+/// Tells facades whom to trust. No private key is among it.
 pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board) {
     let keys = identity.keys.keys.iter().map(|key| {
         let der = key.der().to_vec().into();

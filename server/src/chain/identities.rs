@@ -20,7 +20,7 @@ use crate::listen::Connected;
 /// The name under which the in-process facade is known.
 const IN_PROCESS: &str = "in-process";
 
-/// What the chain believes: authenticators (swapped on reload), the authorizer, and the one in-process trust.
+/// What the chain trusts: authenticators (swapped on reload), the authorizer, and the one in-process trust.
 pub struct Identities {
     authenticators: ArcSwap<AuthenticatorChain>,
     reviewer: OnceLock<Arc<dyn Reviewer>>,
@@ -62,7 +62,7 @@ impl Identities {
         self.authenticators.store(Arc::new(authenticators));
     }
 
-    /// The caller of a request. Forwarded identity is believed from a facade, and taken out for anybody else.
+    /// The caller of a request. Forwarded identity is trusted from a facade, and taken out for anybody else.
     pub(super) fn caller(&self, request: &mut http::Request<Body>) -> Result<Caller, Refused> {
         let authorizer = Arc::clone(&self.authorizer);
         if request.extensions().get::<LocalTrust>().is_some_and(|t| self.local.accepts(t)) {

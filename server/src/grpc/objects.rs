@@ -1,4 +1,4 @@
-//! `portico.objects.v1`: one door for any kind, onto the registry's one door.
+//! `portico.objects.v1`: one service for any kind, on the registry's entry points.
 
 mod call;
 mod stream;

@@ -1,4 +1,4 @@
-//! Judges the Txns of one group, in order, each seeing what the accepted ones before it did. Pure: no clock, no IO.
+//! Validates the Txns of one group, in order, each seeing what the accepted ones before it did. Pure: no clock, no IO.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl<'a> Group<'a> {
     }
 
     /// Accepts a Txn whole, or refuses it whole.
-    pub(crate) fn judge(&mut self, txn: Txn) -> Result<Committed, TxnError> {
+    pub(crate) fn check(&mut self, txn: Txn) -> Result<Committed, TxnError> {
         let mut staged = Staged::default();
         let mut records = Vec::with_capacity(txn.operations.len());
         for Operation { key, expect, change } in txn.operations {

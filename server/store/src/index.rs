@@ -1,6 +1,6 @@
 //! What is read out of an object's bytes when they are written or loaded: splice offset, uid, labels, fields, owners.
 //!
-//! Which fields of a kind are selectable the registry knows; it hands in an [`Indexer`]. This room must not.
+//! Which fields of a kind are selectable the registry knows; it hands in an [`Indexer`]. This crate must not.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Revisions and watch: the committed log, group commit, the cache of the current state, broadcast, compaction.
 //!
-//! The only room that knows SQL. It must not know kinds, served versions, HTTP or gRPC: an object is a [`Key`] and
+//! The only crate that knows SQL. It must not know kinds, served versions, HTTP or gRPC: an object is a [`Key`] and
 //! canonical bytes, and what is read out of the bytes comes from the [`Indexer`] that the registry hands in.
 //!
 //! The way of a write: [`Store::commit`] puts [`Txn`]s into the writer's bounded queue; the writer takes what is
-//! queued as one group, judges each Txn inside one SQL transaction, makes it durable, applies it to the cache, moves
+//! queued as one group, checks each Txn inside one SQL transaction, makes it durable, applies it to the cache, moves
 //! the revision, answers the callers, then hands the events to the subscriptions.
 
 mod cache;

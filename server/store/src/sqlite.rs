@@ -185,7 +185,7 @@ impl SqliteStore {
         results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost)).collect()
     }
 
-    /// Refuses what is too large; sees to it that the cache holds what the Txn is judged by.
+    /// Refuses what is too large; sees to it that the cache holds what the Txn is checked by.
     async fn admit(&self, txn: &Txn) -> Result<(), TxnError> {
         too_large(txn)?;
         for operation in &txn.operations {

@@ -1,11 +1,11 @@
-//! A transaction: what must hold, what changes, and how it ends. Judged by the writer, inside the SQL transaction.
+//! A transaction: what must hold, what changes, and how it ends. Validated by the writer, inside the SQL transaction.
 
 use std::sync::Arc;
 
 use crate::key::Key;
 use crate::record::{Record, Value};
 
-/// Operations that happen all or not at all. Judged in order: a later operation sees what an earlier one did.
+/// Operations that happen all or not at all. Validated in order: a later operation sees what an earlier one did.
 ///
 /// Every writing operation gets a revision of its own; those of one Txn follow one another without a stranger's between
 /// them. Caches and subscriptions get a Txn whole.
@@ -80,7 +80,7 @@ impl Txn {
 /// A Txn that is durable and visible.
 #[derive(Clone, Debug)]
 pub struct Committed {
-    /// The revision of its last operation; the store's revision at judgement when it wrote nothing.
+    /// The revision of its last operation; the store's revision at that time when it wrote nothing.
     pub revision: i64,
     /// What each operation wrote, in their order: the new state, or the tombstone; None when it wrote nothing.
     pub records: Vec<Option<Arc<Record>>>,

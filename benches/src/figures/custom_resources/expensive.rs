@@ -16,8 +16,8 @@ const HOSTILE_MIB: f64 = 50.0;
 
 pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
-    let mut client = door.client().await?;
+    let endpoint = portico.endpoint(setting)?;
+    let mut client = endpoint.client().await?;
     client.must(Method::POST, DEFINITIONS, definition("warm", &spec())).await?;
     let before = portico.process.resident()?;
     let mut slowest = ("", 0.0_f64);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use http::{Method, StatusCode};
 
 use crate::Failure;
-use crate::https::Door;
+use crate::https::Endpoint;
 use crate::process::until;
 
 pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -56,8 +56,8 @@ pub(super) fn thing(name: &str) -> String {
 }
 
 /// Defines things, and waits until they are served and can be made.
-pub(super) async fn define(door: &Door) -> Result<(), Failure> {
-    let mut client = door.client().await?;
+pub(super) async fn define(endpoint: &Endpoint) -> Result<(), Failure> {
+    let mut client = endpoint.client().await?;
     client.must(Method::POST, DEFINITIONS, definition("things", &spec())).await?;
     until("things are served", async || Ok((client.get(COLLECTION).await? == StatusCode::OK).then_some(())))
         .await?;

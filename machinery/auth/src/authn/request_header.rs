@@ -9,7 +9,7 @@ use super::chain::{Authority, PeerChain};
 use super::error::AuthnError;
 use crate::headers::{self, HeaderValues};
 
-/// Whom to believe and which headers to read (`--requestheader-*`).
+/// Whom to trust and which headers to read (`--requestheader-*`).
 #[derive(Clone, Debug)]
 pub struct RequestHeader {
     /// `--requestheader-client-ca-file`
@@ -18,7 +18,7 @@ pub struct RequestHeader {
     pub allowed_names: Vec<String>,
     /// Headers to look for the user in; the first that is not empty counts.
     pub username_headers: Vec<String>,
-    /// Headers to look for the uid in; empty (the default): no uid is believed.
+    /// Headers to look for the uid in; empty (the default): no uid is trusted.
     pub uid_headers: Vec<String>,
     /// Headers to collect groups from.
     pub group_headers: Vec<String>,
@@ -27,7 +27,7 @@ pub struct RequestHeader {
 }
 
 impl RequestHeader {
-    /// Believes every certificate of this authority on upstream's usual headers, without uid.
+    /// Trusts every certificate of this authority on upstream's usual headers, without uid.
     #[must_use]
     pub fn new(authority: Authority) -> Self {
         let one = |name: &str| vec![name.to_owned()];

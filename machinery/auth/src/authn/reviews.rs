@@ -23,7 +23,7 @@ use super::error::AuthnError;
 use super::service_account::TokenKeys;
 use unknown::UnknownReviews;
 
-/// A user whose token was good is believed for this long: deletions are seen after it.
+/// A user whose token was good is trusted for this long: deletions are seen after it.
 const GOOD_KEPT: Duration = Duration::from_secs(5);
 /// A bad token is bad for this long without another question.
 const BAD_KEPT: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 
 use crate::jwt::{Claims, Compact, LEGACY_ISSUER, PublicKey};
 
-/// Whose tokens are believed: issuers, the audiences of this API, and keys.
+/// Whose tokens are trusted: issuers, the audiences of this API, and keys.
 #[derive(Clone, Debug, Default)]
 pub struct TokenKeys {
     /// Issuers; the first signs.

@@ -1,4 +1,4 @@
-//! The union over real certificates, tokens and headers, row by row as upstream answered.
+//! The chain over real certificates, tokens and headers, row by row as upstream answered.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ struct World {
     client: Ca,
     proxy: Ca,
     internal: Ca,
-    union: AuthenticatorChain,
+    chain: AuthenticatorChain,
 }
 
 const TOKENS: &str = "admin-token,admin,uid-admin,system:masters\nbob-token,bob,uid-bob,\"dev,ops\"\nspy,spy,u,system:portico:facades\n";
@@ -74,17 +74,17 @@ fn world() -> World {
         allowed_names: vec!["front-proxy-client".into()],
         ..RequestHeader::new(proxy.authority())
     };
-    let union = AuthenticatorChain::default()
+    let chain = AuthenticatorChain::default()
         .with_request_header(front)
         .with_internal_authority(internal.authority())
         .with_client_authority(client.authority())
         .with_tokens(Arc::new(TokenFile::parse(TOKENS).unwrap()))
         .with_anonymous(true);
-    World { client, proxy, internal, union }
+    World { client, proxy, internal, chain }
 }
 
 /// `name[groups]`, `anonymous`, or `401`.
-fn ask(union: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
+fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
     let authorization = format!("Bearer {token}");
     let credentials = Credentials {
         authorization: (!token.is_empty()).then_some(authorization.as_str()),
@@ -92,7 +92,7 @@ fn ask(union: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields
         peer,
         headers: &fields,
     };
-    match union.authenticate(&credentials).outcome {
+    match chain.authenticate(&credentials).outcome {
         Outcome::Authenticated(user, _) => format!("{}[{}]", user.name, user.groups.join(" ")),
         Outcome::Anonymous(_) => "anonymous".into(),
         Outcome::Unauthorized(_) | Outcome::Ask(_) => "401".into(),
@@ -137,11 +137,11 @@ fn credentials_that_disagree_are_settled_as_upstream_settles_them() {
         ("front-proxy headers with a client certificate", Some(&alice), "", &masters, &dev),
     ];
     for (name, peer, token, fields, want) in rows {
-        assert_eq!(ask(&w.union, peer, token, fields), want, "{name}");
-        assert_eq!(ask(&w.union, peer, token, fields), want, "{name}, from memory");
+        assert_eq!(ask(&w.chain, peer, token, fields), want, "{name}");
+        assert_eq!(ask(&w.chain, peer, token, fields), want, "{name}, from memory");
     }
-    assert_eq!(ask(&w.union, None, "", &masters), "anonymous");
-    let strict = w.union.clone().with_anonymous(false);
+    assert_eq!(ask(&w.chain, None, "", &masters), "anonymous");
+    let strict = w.chain.clone().with_anonymous(false);
     assert_eq!(ask(&strict, None, "", &[]), "401");
 }
 
@@ -158,7 +158,7 @@ fn a_certificate_names_user_groups_uid_and_its_own_hash() {
         peer: Some(&peer),
         headers: &NoHeaders,
     };
-    let Outcome::Authenticated(user, method) = w.union.authenticate(&credentials).outcome else {
+    let Outcome::Authenticated(user, method) = w.chain.authenticate(&credentials).outcome else {
         panic!("not authenticated");
     };
     assert_eq!((user.name.as_str(), user.uid.as_str(), method), ("ann", "u-77", Method::ClientCertificate));
@@ -170,9 +170,9 @@ fn a_certificate_names_user_groups_uid_and_its_own_hash() {
 fn a_trusted_certificate_without_a_name_proves_nothing() {
     let w = world();
     let nameless = w.client.client("", &["dev"]);
-    let union =
+    let chain =
         AuthenticatorChain::default().with_client_authority(w.client.authority()).with_anonymous(true);
-    assert_eq!(ask(&union, Some(&nameless), "", &[]), "anonymous");
+    assert_eq!(ask(&chain, Some(&nameless), "", &[]), "anonymous");
 }
 
 #[test]
@@ -182,10 +182,10 @@ fn only_the_internal_authority_makes_facades() {
     let fake = w.client.client("facade-1", &[FACADES]);
     let front = w.proxy.client("front-proxy-client", &[]);
     let claims = [("X-Remote-User", "facade-1"), ("X-Remote-Group", FACADES)];
-    assert_eq!(ask(&w.union, Some(&facade), "", &[]), format!("facade-1[{FACADES} {AUTHENTICATED}]"));
-    assert_eq!(ask(&w.union, Some(&fake), "", &[]), format!("facade-1[{AUTHENTICATED}]"));
-    assert_eq!(ask(&w.union, Some(&front), "", &claims), format!("facade-1[{AUTHENTICATED}]"));
-    assert_eq!(ask(&w.union, None, "spy", &[]), format!("spy[{AUTHENTICATED}]"));
+    assert_eq!(ask(&w.chain, Some(&facade), "", &[]), format!("facade-1[{FACADES} {AUTHENTICATED}]"));
+    assert_eq!(ask(&w.chain, Some(&fake), "", &[]), format!("facade-1[{AUTHENTICATED}]"));
+    assert_eq!(ask(&w.chain, Some(&front), "", &claims), format!("facade-1[{AUTHENTICATED}]"));
+    assert_eq!(ask(&w.chain, None, "spy", &[]), format!("spy[{AUTHENTICATED}]"));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn requests_of_one_connection_share_its_user_and_each_authority_vouches_for_its_
         peer: Some(&peer),
         headers: &NoHeaders,
     };
-    let ask = |union: &AuthenticatorChain| union.authenticate(&credentials).user().unwrap();
+    let ask = |chain: &AuthenticatorChain| chain.authenticate(&credentials).user().unwrap();
     let internal = AuthenticatorChain::default().with_internal_authority(ca.authority());
     let client = AuthenticatorChain::default().with_client_authority(ca.authority());
     assert!(Arc::ptr_eq(&ask(&internal), &ask(&internal)) && Arc::ptr_eq(&ask(&client), &ask(&client)));
@@ -273,7 +273,7 @@ fn a_websocket_token_counts_as_a_token() {
             peer: None,
             headers: &NoHeaders,
         };
-        w.union.authenticate(&credentials).outcome
+        w.chain.authenticate(&credentials).outcome
     };
     let bob = "base64url.bearer.authorization.k8s.io.Ym9iLXRva2Vu";
     assert!(matches!(
@@ -294,7 +294,7 @@ fn an_extra_space_warns_and_other_schemes_are_nobody() {
             peer: None,
             headers: &NoHeaders,
         };
-        w.union.authenticate(&credentials)
+        w.chain.authenticate(&credentials)
     };
     let spaced = ask("Bearer  bob-token");
     assert_eq!(spaced.warning, Some(EXTRA_SPACE_WARNING));
@@ -313,7 +313,7 @@ fn audit_is_told_what_was_tried() {
         peer: Some(&rogue),
         headers: &NoHeaders,
     };
-    let refusal = w.union.authenticate(&credentials).user().unwrap_err();
+    let refusal = w.chain.authenticate(&credentials).user().unwrap_err();
     assert_eq!(refusal.audit_message(), "Authentication failed, attempted: bearer, x509");
     assert!(refusal.errors.contains(&AuthnError::InvalidToken));
     assert_eq!(Unauthorized::default().audit_message(), "Authentication failed, no credentials provided");
@@ -323,9 +323,9 @@ fn audit_is_told_what_was_tried() {
 fn identity_headers_are_not_passed_on() {
     let w = world();
     for name in ["Authorization", "x-remote-user", "X-REMOTE-UID", "X-Remote-Extra-anything"] {
-        assert!(w.union.consumes_header(name), "{name}");
+        assert!(w.chain.consumes_header(name), "{name}");
     }
-    assert!(!w.union.consumes_header("X-Remote") && !w.union.consumes_header("Accept"));
+    assert!(!w.chain.consumes_header("X-Remote") && !w.chain.consumes_header("Accept"));
     let custom =
         RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::new(w.proxy.authority()) };
     assert!(AuthenticatorChain::default().with_request_header(custom).consumes_header("x-who"));

@@ -40,7 +40,7 @@ pub fn identity(user: &UserInfo) -> Option<&str> {
 pub enum Relations {
     /// Here.
     Known {
-        /// As far as objects have been heard of.
+        /// As far as objects have been seen.
         graph: Arc<RwLock<Graph>>,
         /// Which of the features that are off by default are on.
         features: Features,

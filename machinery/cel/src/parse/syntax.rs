@@ -1,7 +1,7 @@
 //! What is wrong with a text that the grammar does not have, in the words of the parser that upstream generates.
 //!
 //! That parser goes on after an error: it drops a token that is one too many, imagines one that is missing, or leaves the
-//! rule and skips what cannot stand behind it. So there may be several complaints, and which ones depends on that way.
+//! rule and skips what cannot stand behind it. So there may be several diagnostics, and which ones depends on that way.
 //! Nothing is built here; this runs only when [`super::parse`] has failed.
 
 mod rules;
@@ -13,13 +13,13 @@ use set::{BEHIND, END, Set};
 
 /// How often upstream's parser goes on after an error.
 const MAX_RECOVERIES: usize = 30;
-/// How many complaints upstream's parser makes.
+/// How many diagnostics upstream's parser makes.
 const MAX_DIAGNOSTICS: usize = 100;
 /// How deep rules may call each other.
 const MAX_DEPTH: usize = 1_000;
 
-/// The complaints about tokens that are no expression.
-pub(super) fn complaints(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
+/// The diagnostics about tokens that are no expression.
+pub(super) fn diagnostics(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
     let mut recogniser = Recogniser {
         text,
         tokens,

@@ -1,4 +1,4 @@
-//! Whether a chain of client certificates leads to a root. What a chain is believed to say is authentication's.
+//! Whether a chain of client certificates leads to a root. What a chain is trusted to say is authentication's.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What a value may be as apply sees it: a scalar, a list with a relation between its elements, a map, or anything.
 //!
-//! Types and structural schemas say it alike; the rooms that walk shapes do not know which of them spoke.
+//! Types and structural schemas say it alike; the components that walk shapes do not know which of them spoke.
 
 use serde_json::Value;
 

@@ -128,7 +128,7 @@ impl<'a, 's> Walk<'a, 's> {
         }
     }
 
-    /// A value that may have several shapes. Upstream's types of this sort read themselves: nobody hears of unknown fields
+    /// A value that may have several shapes. Upstream's types of this sort read themselves: nobody is notified of unknown fields
     /// inside.
     fn shaped(&mut self, ty: &'s FieldType, start: Start) -> Result<Option<Value>> {
         let Some(shape) = self.types.shape(ty, |shape| takes(shape, start)) else {

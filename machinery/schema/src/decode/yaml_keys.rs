@@ -11,7 +11,7 @@ use super::walk::MAX_STRICT;
 /// How upstream's reader begins what it has to say.
 const BEGINNING: &str = "yaml: unmarshal errors:";
 
-/// Words what the JSON of a YAML text has twice as upstream does: one complaint, before all others, a line for each key.
+/// Words what the JSON of a YAML text has twice as upstream does: one diagnostic, before all others, a line for each key.
 pub(super) fn retell(body: &[u8], strict: &mut Vec<String>) {
     let by_path = |text: &String| text.starts_with("duplicate field ");
     if !strict.iter().any(by_path) {

@@ -6,7 +6,7 @@ use portico_machinery::Object;
 use serde_json::{Map, Value, json};
 
 use super::{Row, grows, map, names};
-use crate::merge::{complaints, merge_patch};
+use crate::merge::{diagnostics, merge_patch};
 use crate::model::{TypeSet, TypeSetBuilder};
 use crate::{Schema, description};
 
@@ -80,7 +80,7 @@ fn strategic_patches_grow_with_their_size() {
 fn what_is_said_of_operations_grows_with_their_number() {
     let operations =
         |n: usize| format!("[{}]", vec![r#"{"op":"test","op":"test"}"#; n].join(",")).into_bytes();
-    grows("operations", 1_000, operations, |patch| drop(complaints(patch, true)));
+    grows("operations", 1_000, operations, |patch| drop(diagnostics(patch, true)));
 }
 
 #[test]

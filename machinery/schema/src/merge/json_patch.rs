@@ -71,7 +71,7 @@ fn text(operation: &Map<String, Value>, name: &str) -> Result<Option<String>> {
 }
 
 /// What a strict reading says of operations, one after the other: members that stand there twice, then those unknown.
-pub(super) fn complaints(operations: &Value, duplicates: &[String]) -> Vec<String> {
+pub(super) fn diagnostics(operations: &Value, duplicates: &[String]) -> Vec<String> {
     let Value::Array(operations) = operations else { return Vec::new() };
     let mut by_operation: HashMap<usize, Vec<&String>> = HashMap::new();
     for text in duplicates {

@@ -1,7 +1,7 @@
 //! What a new schema breaks of what an older one allowed: values that no longer fit, fields that are lost, lists that
 //! merge otherwise. For people who are about to change a definition.
 //!
-//! A change that only widens is nothing. Objects are not looked at: whether any is hit, their judge tells.
+//! A change that only widens is nothing. Objects are not looked at: whether any is hit, their validate tells.
 
 mod checks;
 

@@ -3,9 +3,9 @@
 //! Errors come in upstream's order, with its paths and texts; the caller says where the schema stands. Nothing here knows
 //! what a schema does to objects: that is the compiled model's business.
 
-mod complaints;
 mod completeness;
 mod defaults;
+mod diagnostics;
 mod errors;
 pub(super) mod field_path;
 mod formats;
@@ -50,8 +50,8 @@ use super::at::At;
 use super::compile_error::CompileError;
 use super::rules::definition::validate as rules_of;
 
-/// Judges a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
-/// judged; then each node.
+/// Validates a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
+/// validated; then each node.
 #[must_use]
 pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> Vec<Error> {
     let Some(value) = schema.value() else { return Vec::new() };
@@ -63,15 +63,15 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
         return errors.0.into_items();
     }
     root::validate(value, &props, &at, terms.status, &mut errors);
-    let judged = errors.len();
+    let validated = errors.len();
     let survey = Survey::of(value);
     let mut sound = terms.structural && survey.refused.is_none();
     if sound {
         let structural = structural(value, &at);
         if structural.is_empty() && survey.defaults {
-            defaults::judge(value, &at, terms.pruned_defaults, metadata, &mut errors);
+            defaults::validate(value, &at, terms.pruned_defaults, metadata, &mut errors);
         }
-        sound = structural.is_empty() && errors.len() == judged;
+        sound = structural.is_empty() && errors.len() == validated;
         errors.0.extend(structural);
     }
     let before = errors.len();

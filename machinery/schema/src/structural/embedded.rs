@@ -74,9 +74,9 @@ fn api_version(value: Option<&Value>, at: &At<'_>, errors: &mut Bounded<Error>) 
 
 fn kind(value: Option<&Value>, at: &At<'_>, errors: &mut Bounded<Error>) {
     let Some(text) = text(value, at, errors) else { return };
-    let complaints = names::dns1035_label(&text.to_lowercase());
-    if !complaints.is_empty() {
-        let detail = format!("may have mixed case, but should otherwise match: {}", complaints.join(","));
+    let diagnostics = names::dns1035_label(&text.to_lowercase());
+    if !diagnostics.is_empty() {
+        let detail = format!("may have mixed case, but should otherwise match: {}", diagnostics.join(","));
         errors.push_with(|| Error::invalid(&at.path(), text, &detail));
     }
 }

@@ -64,7 +64,7 @@ impl FormatKind {
 }
 
 impl Format {
-    /// Whether a string is of this format. Those of numbers are ranges, which are judged elsewhere.
+    /// Whether a string is of this format. Those of numbers are ranges, which are validated elsewhere.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
         use FormatKind as F;

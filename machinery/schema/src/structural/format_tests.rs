@@ -1,4 +1,4 @@
-//! Formats as kube-apiserver 1.36.3 judged these texts.
+//! Formats as kube-apiserver 1.36.3 validated these texts.
 
 use super::*;
 
@@ -181,7 +181,7 @@ const ROWS: [(&str, &[&str], &[&str]); 26] = [
 ];
 
 #[test]
-fn texts_are_judged_as_upstream_judges_them() {
+fn texts_are_validated_as_upstream_validates_them() {
     for (name, good, bad) in ROWS {
         let format = Format::recognised(name, Some(JsonType::String)).unwrap();
         for text in good {

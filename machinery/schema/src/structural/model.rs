@@ -16,7 +16,7 @@ pub type Properties = Box<[(Arc<str>, Arc<Node>)]>;
 /// One place of the schema; also a branch of a junctor, which then says less.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
-    /// The JSON type; nothing for int-or-string, for what is preserved without a type, and in junctors.
+    /// The JSON type; nothing for int-or-string, for what is preserved without a type, and in logical operators.
     pub ty: Option<JsonType>,
     /// Null is a value.
     pub nullable: bool,
@@ -147,12 +147,12 @@ pub struct Checks {
 impl Checks {
     /// Whether any junctor stands here.
     #[must_use]
-    pub fn has_junctors(&self) -> bool {
+    pub fn has_logical_operators(&self) -> bool {
         let lists = [&self.all_of, &self.any_of, &self.one_of];
         self.not.is_some() || lists.iter().any(|list| !list.is_empty())
     }
 
-    /// All schemas under junctors.
+    /// All schemas under logical operators.
     pub(super) fn branches(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.all_of.iter().chain(&self.any_of).chain(&self.one_of).chain(&self.not)
     }
@@ -184,7 +184,7 @@ pub struct Rule {
     pub optional_old_self: Option<bool>,
 }
 
-/// What there is at a node or below it (junctors left out), so that walks skip the rest.
+/// What there is at a node or below it (logical operators left out), so that walks skip the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about a subtree")]
 pub struct Marks {

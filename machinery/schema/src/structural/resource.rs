@@ -13,7 +13,7 @@ use super::compiled::Structural;
 use super::correlate::Pair;
 use super::embedded::Place;
 use super::meta::{self, Embedded, Misfits};
-use super::rules::{self, Judged};
+use super::rules::{self, Findings};
 use super::{default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
 use crate::typed::Typed;
@@ -32,7 +32,7 @@ pub struct CustomResource {
     object_meta: Typed,
     /// The type of `metadata`, for walks over types.
     meta_type: FieldType,
-    /// Rules, compiled when the first object is judged.
+    /// Rules, compiled when the first object is validated.
     rules: OnceLock<Option<Box<rules::Tree>>>,
     /// Whether the schema was compiled.
     compiled: Arc<AtomicBool>,
@@ -64,7 +64,7 @@ impl CustomResource {
         self.schema.as_ref().unwrap_or(&ANYTHING)
     }
 
-    /// Whether there is a schema to judge objects by. Compiles it.
+    /// Whether there is a schema to validate objects by. Compiles it.
     ///
     /// # Errors
     /// Why it cannot be used.
@@ -149,7 +149,7 @@ impl CustomResource {
         embedded::metadata(object.map(), self.schema().root(), &mut visit);
     }
 
-    /// What is wrong with a new object along its schema: types, formats, bounds, required fields, junctors. Upstream's
+    /// What is wrong with a new object along its schema: types, formats, bounds, required fields, logical operators. Upstream's
     /// texts, as kube-openapi's validation and apiextensions print them.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<Error> {
@@ -157,13 +157,13 @@ impl CustomResource {
     }
 
     /// As [`Self::validate`] for a changed object: what was wrong before and stays as it was is forgiven (ratcheting), but
-    /// not beneath junctors.
+    /// not beneath logical operators.
     #[must_use]
     pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<Error> {
         validate::object(new.map(), Some(old.map()), self.schema().root())
     }
 
-    /// As [`Self::validate_update`] for the status subresource, which is judged by what the schema says of `status` alone.
+    /// As [`Self::validate_update`] for the status subresource, which is validated by what the schema says of `status` alone.
     #[must_use]
     pub fn validate_status_update(&self, new: &Object, old: &Object) -> Vec<Error> {
         let root = self.schema().root();
@@ -183,11 +183,11 @@ impl CustomResource {
     /// What rules say of an object, and of what became of it. Only to be asked when [`rules_not_checked`] lets them run.
     /// What was wrong before at places that stay as they were is a warning (ratcheting).
     #[must_use]
-    pub fn judge_rules(&self, new: &Object, old: Option<&Object>) -> Judged {
+    pub fn check_rules(&self, new: &Object, old: Option<&Object>) -> Findings {
         let compile = || rules::Tree::compile(self.schema().root(), true).map(Box::new);
         match self.rules.get_or_init(compile) {
-            Some(tree) => rules::judge(tree, new.map(), old.map(Object::map)),
-            None => Judged::default(),
+            Some(tree) => rules::validate(tree, new.map(), old.map(Object::map)),
+            None => Findings::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Rules (`x-kubernetes-validations`): expressions over the values of a schema's places, compiled once, judged when
+//! Rules (`x-kubernetes-validations`): expressions over the values of a schema's places, compiled once, validated when
 //! a definition is written, and evaluated over objects.
 //!
 //! Upstream's types, limits, paths and texts. What expressions mean is `portico_cel`'s business.
@@ -20,10 +20,10 @@ mod walk;
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;
 
-pub use findings::Judged;
+pub use findings::Findings;
 pub use limits::MAX_PER_OBJECT;
 pub(super) use tree::Tree;
-pub(super) use walk::object as judge;
+pub(super) use walk::object as validate;
 
 /// Validates a default by the rules of its place and below, as upstream does when a definition is written: as if it had been
 /// there before, and as if it were new. What is left of the budget comes back, less than nothing when it is used up.

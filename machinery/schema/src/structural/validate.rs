@@ -4,7 +4,7 @@
 //! old object makes errors go whose place is as it was: ratcheting.
 
 mod float;
-mod junctors;
+mod logical;
 mod number;
 mod outcome;
 mod ty;
@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 use portico_machinery::field::{Error, ErrorType};
 use serde_json::{Map, Value};
 
-use self::outcome::{Outcome, Room};
+use self::outcome::{Budget, Outcome};
 use self::view::View;
 use self::work::{BYTES_PER_STEP, MAX_STEPS, VALUES_PER_STEP, Work};
 use super::correlate::Pair;
@@ -58,7 +58,7 @@ impl<'p> Walk<'p> {
     }
 
     fn whole(mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>) -> Vec<Error> {
-        let mut errors = self.node(view, node, pair, Room::whole()).into_errors();
+        let mut errors = self.node(view, node, pair, Budget::whole()).into_errors();
         if self.work.is_spent() {
             let text = format!("checking this object along its schema takes more than {MAX_STEPS} steps");
             errors.insert(0, Error::forbidden(&self.field_path_of(""), &text));
@@ -66,9 +66,9 @@ impl<'p> Walk<'p> {
         errors
     }
 
-    fn node(&mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>, room: Room) -> Outcome {
+    fn node(&mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>, budget: Budget) -> Outcome {
         let checks = node.checks.as_deref().unwrap_or(&NOTHING);
-        let mut out = Outcome::new(room, checks.has_junctors());
+        let mut out = Outcome::new(budget, checks.has_logical_operators());
         if !self.work.take(1) {
             // Nothing is valid that was not looked at; the whole is refused.
             out.push(|| Error::forbidden(&self.field_path(), "not checked"));
@@ -106,7 +106,7 @@ impl<'p> Walk<'p> {
     ) {
         self.check_type(view, node, out);
         out.matched(2);
-        self.junctors(view, checks, out);
+        self.logical_operators(view, checks, out);
         match view {
             View::String(text) => self.string(text, checks, out),
             View::Number(held) => {
@@ -179,7 +179,7 @@ impl<'p> Walk<'p> {
                 // Writing to a string cannot fail.
                 let _ = write!(self.path, "[{at}]");
                 let pair = pair.and_then(|pair| pair.index(at));
-                out.merge(self.node(View::of(item), below, pair.as_ref(), out.room()));
+                out.merge(self.node(View::of(item), below, pair.as_ref(), out.budget()));
                 self.path.truncate(here);
             }
         }
@@ -239,7 +239,7 @@ impl<'p> Walk<'p> {
                 self.path.push('.');
             }
             self.path.push_str(name);
-            out.merge(self.node(View::of(value), below, pair.as_ref(), out.room()));
+            out.merge(self.node(View::of(value), below, pair.as_ref(), out.budget()));
             self.path.truncate(here);
         }
     }
@@ -273,7 +273,7 @@ impl<'p> Walk<'p> {
                     let here = self.path.len();
                     self.path.push('.');
                     self.path.push_str(key);
-                    out.merge(self.node(View::of(value), below, pair.as_ref(), out.room()));
+                    out.merge(self.node(View::of(value), below, pair.as_ref(), out.budget()));
                     self.path.truncate(here);
                 }
             }

@@ -16,7 +16,7 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 pub const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
-/// Judges what annotations say; `path` is where complaints stand.
+/// Validates what annotations say; `path` is where diagnostics stand.
 pub fn validate_pod_annotations(
     annotations: &Cursor<'_>,
     spec: &Cursor<'_>,

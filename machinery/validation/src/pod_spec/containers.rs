@@ -16,7 +16,7 @@ use crate::{checks, values};
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 
-/// Judges all three lists.
+/// Validates all three lists.
 pub(super) fn validate<'a>(spec: &Cursor<'a>, volumes: &Volumes<'a>, errors: &mut Errors) {
     let scene = Scene { spec: spec.clone(), volumes };
     let mut names = HashSet::new();

@@ -57,11 +57,11 @@ fn variable_name(name: &Cursor<'_>, errors: &mut Errors) {
 fn value_from(variable: &Cursor<'_>, errors: &mut Errors) {
     let from = variable.field("valueFrom");
     let mut sources = 0;
-    let mut source = |name: &'static str, errors: &mut Errors, judge: fn(&Cursor<'_>, &mut Errors)| {
+    let mut source = |name: &'static str, errors: &mut Errors, validate: fn(&Cursor<'_>, &mut Errors)| {
         let here = from.field(name);
         if here.is_present() {
             sources += 1;
-            judge(&here, errors);
+            validate(&here, errors);
         }
     };
     source("fieldRef", errors, |field, errors| {
@@ -92,7 +92,7 @@ pub(super) fn field_ref(field: &Cursor<'_>, supported: &[&str], subscripts: bool
         return;
     }
     if let Some((map, key)) = path.str().strip_suffix("']").and_then(|p| p.split_once("['")) {
-        let complaints = match map {
+        let diagnostics = match map {
             "metadata.annotations" if subscripts => names::qualified_name(&key.to_lowercase()),
             "metadata.labels" if subscripts => names::qualified_name(key),
             _ => {
@@ -100,7 +100,7 @@ pub(super) fn field_ref(field: &Cursor<'_>, supported: &[&str], subscripts: bool
                 return;
             }
         };
-        errors.extend(complaints.iter().map(|m| Error::invalid(&path.path(), key, m)));
+        errors.extend(diagnostics.iter().map(|m| Error::invalid(&path.path(), key, m)));
         return;
     }
     let text = path.str();
@@ -164,8 +164,8 @@ fn key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
     checks::follows(&reference.field("name"), names::dns1123_subdomain, errors);
     let key = reference.field("key");
     if checks::not_empty(&key, errors) {
-        let complaints = values::config_key(key.str());
-        errors.extend(complaints.iter().map(|m| Error::invalid(&key.path(), key.str(), m)));
+        let diagnostics = values::config_key(key.str());
+        errors.extend(diagnostics.iter().map(|m| Error::invalid(&key.path(), key.str(), m)));
     }
 }
 
@@ -203,8 +203,8 @@ fn sources(list: &Cursor<'_>, errors: &mut Errors) {
             } else {
                 // A prefix of a generated name is a name, too.
                 let stem = name.strip_suffix('-').filter(|s| !s.is_empty()).unwrap_or(name);
-                let complaints = names::dns1123_subdomain(stem);
-                errors.extend(complaints.iter().map(|m| Error::invalid(&name_path, name, m)));
+                let diagnostics = names::dns1123_subdomain(stem);
+                errors.extend(diagnostics.iter().map(|m| Error::invalid(&name_path, name, m)));
             }
         }
         match count {

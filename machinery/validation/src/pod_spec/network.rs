@@ -41,9 +41,9 @@ pub(super) fn dns(spec: &Cursor<'_>, errors: &mut Errors) {
     }
     for search in searches.items().filter(|search| search.str() != ".") {
         // An underscore may stand where a letter may.
-        let judged = search.str().strip_suffix('.').unwrap_or(search.str()).replace('_', "a");
-        let complaints = names::dns1123_subdomain(&judged);
-        errors.extend(complaints.iter().map(|m| Error::invalid(&search.path(), search.str(), m)));
+        let validated = search.str().strip_suffix('.').unwrap_or(search.str()).replace('_', "a");
+        let diagnostics = names::dns1123_subdomain(&validated);
+        errors.extend(diagnostics.iter().map(|m| Error::invalid(&search.path(), search.str(), m)));
     }
     for option in config.field("options").items() {
         if option.field("name").str().is_empty() {

@@ -3,7 +3,7 @@
 use portico_machinery::Cursor;
 use portico_machinery::field::Path;
 
-/// Whose spec is judged: some rules are for pods alone, some for templates.
+/// Whose spec is validated: some rules are for pods alone, some for templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// A pod.

@@ -14,11 +14,11 @@ pub(super) fn validate(ports: &Cursor<'_>, errors: &mut Errors) {
     for port in ports.items() {
         let name = port.field("name");
         if !name.str().is_empty() {
-            let complaints = values::port_name(name.str());
-            if complaints.is_empty() && !names.insert(name.str()) {
+            let diagnostics = values::port_name(name.str());
+            if diagnostics.is_empty() && !names.insert(name.str()) {
                 errors.push(name.duplicate());
             }
-            errors.extend(complaints.iter().map(|m| Error::invalid(&name.path(), name.str(), m)));
+            errors.extend(diagnostics.iter().map(|m| Error::invalid(&name.path(), name.str(), m)));
         }
         let container_port = port.field("containerPort");
         match container_port.i64().unwrap_or(0) {

@@ -1,6 +1,6 @@
 //! What a cluster may disallow in pod specs (`--allow-privileged`).
 //!
-//! Rules see no settings: they find it wherever it stands, and what is allowed after all is taken out before anybody hears
+//! Rules see no settings: they find it wherever it stands, and what is allowed after all is taken out before anybody learns
 //! of it.
 
 use portico_machinery::field::Error;

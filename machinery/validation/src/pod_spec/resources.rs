@@ -63,9 +63,9 @@ pub fn is_counted(name: &str) -> bool {
 
 /// The name of a resource anywhere: qualified, or standard.
 pub fn resource_name(name: &str, path: &Path, errors: &mut Errors) -> bool {
-    let complaints = names::qualified_name(name);
-    if !complaints.is_empty() {
-        errors.extend(complaints.iter().map(|m| Error::invalid(path, name, m)));
+    let diagnostics = names::qualified_name(name);
+    if !diagnostics.is_empty() {
+        errors.extend(diagnostics.iter().map(|m| Error::invalid(path, name, m)));
         return false;
     }
     if !name.contains('/') && !is_standard(name) {

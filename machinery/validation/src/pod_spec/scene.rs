@@ -4,7 +4,7 @@ use portico_machinery::Cursor;
 
 use super::volumes::Volumes;
 
-/// What containers are judged with.
+/// What containers are validated with.
 pub(super) struct Scene<'v, 'a> {
     /// The spec around them.
     pub(super) spec: Cursor<'a>,

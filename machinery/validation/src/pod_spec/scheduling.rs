@@ -45,8 +45,8 @@ fn pod_term(term: &Cursor<'_>, errors: &mut Errors) {
     label_selector(&term.field("namespaceSelector"), errors);
     for namespace in term.field("namespaces").items() {
         let path = term.path().child("namespace");
-        let complaints = values::label(namespace.str());
-        errors.extend(complaints.iter().map(|m| Error::invalid(&path, namespace.str(), m)));
+        let diagnostics = values::label(namespace.str());
+        errors.extend(diagnostics.iter().map(|m| Error::invalid(&path, namespace.str(), m)));
     }
     label_keys(term, errors);
     let key = term.field("topologyKey");

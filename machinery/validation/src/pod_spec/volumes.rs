@@ -62,7 +62,7 @@ impl<'a> Volumes<'a> {
     }
 }
 
-/// Judges all volumes and gives back the good ones.
+/// Validates all volumes and gives back the good ones.
 pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of, errors: &mut Errors) -> Volumes<'a> {
     let mut good = Volumes(HashMap::new());
     for volume in list.items() {

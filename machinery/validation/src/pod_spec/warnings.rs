@@ -83,14 +83,14 @@ fn affinity(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
 }
 
 /// Warnings of one term of a node selector.
-pub fn node_term(term: &Cursor<'_>, judge_values: bool, warnings: &mut Vec<String>) {
+pub fn node_term(term: &Cursor<'_>, validate_values: bool, warnings: &mut Vec<String>) {
     for requirement in term.field("matchExpressions").items() {
         let key = requirement.field("key");
         warnings.extend(
             node_labels::deprecation(key.str())
                 .map(|text| format!("{}: {} is {text}", key.path(), key.str())),
         );
-        for value in requirement.field("values").items().filter(|_| judge_values) {
+        for value in requirement.field("values").items().filter(|_| validate_values) {
             for text in names::label_value(value.str()) {
                 warnings.push(format!("{}: {} is invalid, {text}", value.path(), value.str()));
             }

@@ -11,7 +11,7 @@ pub(super) struct Constrained {
 }
 
 /// Adds what one limit finds wrong, in the order of resources' names.
-pub(super) fn judge(limit: &Cursor<'_>, of: &Constrained, errors: &mut Vec<String>) {
+pub(super) fn check(limit: &Cursor<'_>, of: &Constrained, errors: &mut Vec<String>) {
     let kind = limit.field("type").str();
     let each = |list: &str| amounts(&limit.field(list));
     for (name, bound) in each("min") {
@@ -107,7 +107,7 @@ mod tests {
         };
         let mut errors = Vec::new();
         let of = Constrained { requests: read(requests), limits: limits.map(read) };
-        judge(&limit.cursor(), &of, &mut errors);
+        check(&limit.cursor(), &of, &mut errors);
         errors
     }
 

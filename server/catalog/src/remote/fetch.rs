@@ -1,4 +1,4 @@
-//! The way to a backend, as this room needs it: one bounded GET.
+//! The way to a backend, as this module needs it: one bounded GET.
 
 use std::time::Duration;
 

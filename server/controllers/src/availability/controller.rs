@@ -178,7 +178,7 @@ impl<P: Prober> Availability<P> {
 
     /// A verdict: shown in the gauge each time, written only when the condition says something else.
     pub(super) fn say(&self, facts: &ApiServiceFacts, verdict: Verdict) {
-        self.inner.metrics.judged(&facts.name, verdict.status == ConditionStatus::True);
+        self.inner.metrics.decided(&facts.name, verdict.status == ConditionStatus::True);
         if verdict.is_said(facts.available.as_ref()) {
             self.inner.status.withdraw(&facts.name);
         } else {

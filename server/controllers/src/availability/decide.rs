@@ -106,7 +106,7 @@ impl ProbePlan {
 
 /// What to do about an APIService.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum Decision {
     /// The condition should say this.
     Settled(Verdict),
     /// Only a probe can tell.
@@ -115,18 +115,18 @@ pub enum Judgement {
 
 /// The local controller's whole decision (upstream's `APIServiceRegistrationController` for local ones). Absent for an APIService that is not local.
 #[must_use]
-pub fn judge_local(facts: &ApiServiceFacts) -> Option<Verdict> {
+pub fn decide_local(facts: &ApiServiceFacts) -> Option<Verdict> {
     facts.backend.is_none().then(|| Verdict::yes("Local", "Local APIServices are always available"))
 }
 
 /// The remote controller's decision before any probe: R1, R3, R5, R6 and resolver errors settle it, the rest is to be
 /// probed. R2 and R4 cannot occur, the facts are always at hand. Absent for a local APIService.
 #[must_use]
-pub fn judge_remote(facts: &ApiServiceFacts, services: &ServiceIndex, mode: Mode) -> Option<Judgement> {
+pub fn decide_remote(facts: &ApiServiceFacts, services: &ServiceIndex, mode: Mode) -> Option<Decision> {
     let backend = facts.backend.as_ref()?;
     Some(match targets(backend, services, mode) {
-        Ok(targets) => Judgement::Probe(plan(facts, backend, targets)),
-        Err(error) => Judgement::Settled(Verdict::no(error.reason, error.message)),
+        Ok(targets) => Decision::Probe(plan(facts, backend, targets)),
+        Err(error) => Decision::Settled(Verdict::no(error.reason, error.message)),
     })
 }
 
@@ -167,7 +167,11 @@ fn plan(facts: &ApiServiceFacts, backend: &BackendFacts, targets: Vec<Target>) -
 /// R8 and R9: what a probe's end means. A backend that a facade reaches is available even if it is out of our own reach;
 /// what it answers us is its own word, and counts.
 #[must_use]
-pub fn judge_probed(plan: &ProbePlan, result: &Result<(), ProbeFailure>, reached_by_facade: bool) -> Verdict {
+pub fn decide_probed(
+    plan: &ProbePlan,
+    result: &Result<(), ProbeFailure>,
+    reached_by_facade: bool,
+) -> Verdict {
     match result {
         Err(failure) if failure.stage == ProbeStage::Status || !reached_by_facade => {
             let message = format!("failing or missing response from {}: {failure}", plan.url());

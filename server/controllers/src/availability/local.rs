@@ -7,7 +7,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{Reconciled, run_workers};
 
 use super::controller::Availability;
-use super::decide::judge_local;
+use super::decide::decide_local;
 use super::probe::Prober;
 
 /// Upstream's.
@@ -28,7 +28,7 @@ impl<P: Prober> Availability<P> {
 fn reconcile<P: Prober>(controller: &Availability<P>, name: &Arc<str>) {
     let facts = controller.inner.informers.index();
     let Some(facts) = facts.api_service(name) else { return controller.forget(name) };
-    if let Some(verdict) = judge_local(facts) {
+    if let Some(verdict) = decide_local(facts) {
         controller.say(facts, verdict);
     }
 }

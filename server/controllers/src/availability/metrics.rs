@@ -31,8 +31,8 @@ impl Metrics {
         }
     }
 
-    /// As judged just now, whether or not anything is written.
-    pub fn judged(&self, name: &str, available: bool) {
+    /// As decided just now, whether or not anything is written.
+    pub fn decided(&self, name: &str, available: bool) {
         self.unavailable.get_or_create(&[("name", name.to_owned())]).set(i64::from(!available));
     }
 

@@ -1,4 +1,4 @@
-//! The loop of the remote controller: judge, probe when only a probe can tell, judge again.
+//! The loop of the remote controller: decide, probe when only a probe can tell, decide again.
 //!
 //! Workers never wait for a network. A probe is a task of its own behind one of two gates: backends whose last probe
 //! ran into a time limit have their own, so that any number of dead ones delays nobody else's probe.
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::cache::{Next, PERIOD};
 use super::controller::Availability;
-use super::decide::{Judgement, ProbePlan, judge_probed, judge_remote};
+use super::decide::{Decision, ProbePlan, decide_probed, decide_remote};
 use super::probe::{Prober, attempt};
 
 /// Upstream's.
@@ -43,16 +43,16 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
         controller.forget(name);
         return None;
     };
-    match judge_remote(service, facts.services(), inner.mode) {
+    match decide_remote(service, facts.services(), inner.mode) {
         None => {
             inner.cache.lock().forget(name);
             None
         }
-        Some(Judgement::Settled(verdict)) => {
+        Some(Decision::Settled(verdict)) => {
             controller.say(service, verdict);
             Some(PERIOD)
         }
-        Some(Judgement::Probe(plan)) => {
+        Some(Decision::Probe(plan)) => {
             let now = Instant::now();
             let (next, reached) = {
                 let mut cache = inner.cache.lock();
@@ -65,7 +65,7 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
                     None
                 }
                 Next::Known(outcome, fresh_for) => {
-                    controller.say(service, judge_probed(&outcome.plan, &outcome.result, reached));
+                    controller.say(service, decide_probed(&outcome.plan, &outcome.result, reached));
                     Some(fresh_for)
                 }
             }

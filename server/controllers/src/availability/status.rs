@@ -202,7 +202,7 @@ pub struct StatusWriter<S> {
     pub sink: S,
     /// Counts transitions.
     pub metrics: Metrics,
-    /// Called with a name whose write failed: it is to be judged again, after a while.
+    /// Called with a name whose write failed: it is to be decided again, after a while.
     pub again: Arc<dyn Fn(Arc<str>) + Send + Sync>,
 }
 

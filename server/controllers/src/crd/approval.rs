@@ -9,7 +9,7 @@ use super::definition::Definition;
 
 /// What is to be said; nothing for groups that need no approval, or when it is said already.
 #[must_use]
-pub fn judge(definition: &Definition) -> Option<Condition> {
+pub fn decide(definition: &Definition) -> Option<Condition> {
     let annotation = definition.approval.as_deref()?;
     let approval = Approval::of(annotation);
     let (status, reason) = match approval {
@@ -29,14 +29,14 @@ mod tests {
     #[test]
     fn only_protected_groups_are_told_and_only_once() {
         let mut definition = Definition::default();
-        assert_eq!(judge(&definition), None);
+        assert_eq!(decide(&definition), None);
         definition.approval = Some("unapproved, testing only".into());
-        let told = judge(&definition).unwrap();
+        let told = decide(&definition).unwrap();
         assert_eq!((told.status.as_str(), told.reason.as_str()), ("False", "UnapprovedAnnotation"));
         assert_eq!(told.message, "not approved: \"unapproved, testing only\"");
         definition.conditions.push(told);
-        assert_eq!(judge(&definition), None);
+        assert_eq!(decide(&definition), None);
         definition.approval = Some("https://example.com/1".into());
-        assert_eq!(judge(&definition).unwrap().message, "approved in https://example.com/1");
+        assert_eq!(decide(&definition).unwrap().message, "approved in https://example.com/1");
     }
 }

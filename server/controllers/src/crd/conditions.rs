@@ -1,4 +1,4 @@
-//! Writes what the judges say. Definitions are written side by side and share the store's commits; the names that one is
+//! Writes what the decides say. Definitions are written side by side and share the store's commits; the names that one is
 //! about to get are taken while that is being written.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl CustomResources {
     /// `start-apiextensions-controllers`).
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
         let writer = Writer { of: self.clone(), registry: registry.clone(), context: Arc::new(context()) };
-        work(tasks, "crd-conditions", WORKERS, self.inner.judging.clone(), move |name| {
+        work(tasks, "crd-conditions", WORKERS, self.inner.deciding.clone(), move |name| {
             let writer = writer.clone();
             async move { writer.reconcile(&name).await }
         });
@@ -49,7 +49,7 @@ impl Writer {
         };
         loop {
             let definition = self.read(name, &stored);
-            let Some(verdict) = self.of.inner.index.lock().judge(name, &definition) else {
+            let Some(verdict) = self.of.inner.index.lock().decide(name, &definition) else {
                 return Ok(Reconciled::Done);
             };
             let mut object = stored.object().clone();

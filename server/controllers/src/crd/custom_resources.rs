@@ -30,8 +30,8 @@ pub struct CustomResources {
 
 pub(super) struct Inner {
     pub(super) index: Mutex<Index>,
-    /// Definitions whose status is to be judged.
-    pub(super) judging: WorkQueue<Name>,
+    /// Definitions whose status is to be decided.
+    pub(super) deciding: WorkQueue<Name>,
     pub(super) finalizer: Finalizer,
     auto_register: AutoRegister,
     synced: Signal,
@@ -41,10 +41,11 @@ impl CustomResources {
     /// Knows nothing yet. Group versions that definitions serve get their APIServices from `auto_register`.
     #[must_use]
     pub fn new(auto_register: AutoRegister, metrics: &QueueMetrics) -> Self {
-        let judging = WorkQueue::with_metrics("crd_naming_condition_controller", Policy::CONTROLLER, metrics);
+        let deciding =
+            WorkQueue::with_metrics("crd_naming_condition_controller", Policy::CONTROLLER, metrics);
         let inner = Inner {
             index: Mutex::default(),
-            judging,
+            deciding,
             finalizer: Finalizer::new(metrics),
             auto_register,
             synced: Signal::new("DefinitionsSynced"),
@@ -59,7 +60,7 @@ impl CustomResources {
         self.inner.synced.clone()
     }
 
-    /// Hears in the log of instances that are gone.
+    /// Follows, in the log, instances that are gone.
     #[must_use]
     pub fn finalizer(&self) -> Finalizer {
         self.inner.finalizer.clone()
@@ -73,16 +74,16 @@ impl CustomResources {
         let resource = definitions();
         let followed = registry.follow(&resource).await;
         let followed = followed.map_err(|status| InformerError::Follow { resource, status })?;
-        self.hear(vec![Change::Relisted(followed.initial, followed.revision)]);
+        self.apply(vec![Change::Relisted(followed.initial, followed.revision)]);
         self.inner.synced.signal();
         let (stop, mut batches) = (tasks.token(), followed.changes.ready_chunks(BATCH));
         while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
-            self.hear(batch.ok_or(InformerError::Closed)?);
+            self.apply(batch.ok_or(InformerError::Closed)?);
         }
         Ok(())
     }
 
-    fn hear(&self, batch: Vec<Change>) {
+    fn apply(&self, batch: Vec<Change>) {
         let mut index = self.inner.index.lock();
         for change in batch {
             match change {
@@ -106,7 +107,7 @@ impl CustomResources {
             self.inner.auto_register.undesire(&gone.api_service_name());
         }
         effects.appeared.into_iter().for_each(|served| self.inner.auto_register.desire(desired(served)));
-        effects.judge.into_iter().for_each(|name| self.inner.judging.add(name));
+        effects.decide.into_iter().for_each(|name| self.inner.deciding.add(name));
         effects.finalize.into_iter().for_each(|name| self.inner.finalizer.add(name));
     }
 }

@@ -34,7 +34,7 @@ pub struct Definition {
     pub accepted: Names,
     /// All versions, in their order.
     pub versions: Box<[Version]>,
-    /// The conditions that are judged here; Terminating is told by the finalizer alone.
+    /// The conditions that are decided here; Terminating is told by the finalizer alone.
     pub conditions: Vec<Condition>,
     /// The approval annotation, for groups that need one.
     pub approval: Option<String>,
@@ -51,21 +51,21 @@ impl Definition {
     /// its status tells.
     #[must_use]
     pub fn read(stored: &Stored, known: Option<&Self>) -> Self {
-        Self::judged(stored.read().unwrap_or_default(), known, || Structure::of(stored.object()))
+        Self::decided(stored.read().unwrap_or_default(), known, || Structure::of(stored.object()))
     }
 
     /// The same of an object that nobody has stored.
     #[cfg(test)]
     pub(super) fn of(object: &portico_machinery::Object) -> Self {
-        Self::judged(object.decode(&[]).unwrap_or_default(), None, || Structure::of(object))
+        Self::decided(object.decode(&[]).unwrap_or_default(), None, || Structure::of(object))
     }
 
-    /// What cannot be read stands for nothing: what is stored has been judged.
-    fn judged(told: Told, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
+    /// What cannot be read stands for nothing: what is stored has been decided.
+    fn decided(told: Told, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
         let Told { metadata, spec, status } = told;
-        let judged = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
+        let decided = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
         let mut conditions = status.conditions.unwrap_or_default();
-        conditions.retain(|condition| judged.contains(&&*condition.kind));
+        conditions.retain(|condition| decided.contains(&&*condition.kind));
         // Kept for as long as the definition is there.
         conditions.shrink_to_fit();
         let same = known.filter(|k| k.uid == metadata.uid && k.generation == metadata.generation);
@@ -93,7 +93,7 @@ impl Definition {
         Self { has_sound_ca_bundle, structure, ..read }
     }
 
-    /// Whether its status says that its schemas are structural: it was judged before it was established, and no change
+    /// Whether its status says that its schemas are structural: it was decided before it was established, and no change
     /// makes a structural schema another one. So nobody has to look into the schemas of all definitions at a start.
     fn is_told_sound(&self, preserves_unknown_fields: bool) -> bool {
         self.is(ESTABLISHED) && self.condition(NON_STRUCTURAL).is_none() && !preserves_unknown_fields
@@ -104,7 +104,7 @@ impl Definition {
         self.versions.iter().filter(|version| version.served).map(|version| version.name.as_str())
     }
 
-    /// A condition of those that are judged here.
+    /// A condition of those that are decided here.
     #[must_use]
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.kind == kind)

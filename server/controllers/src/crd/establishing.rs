@@ -11,7 +11,7 @@ use portico_registry::definition::{ESTABLISHED, NAMES_ACCEPTED};
 
 /// What is to be said; nothing when it is said already, or when it is too early.
 #[must_use]
-pub fn judge(definition: &Definition) -> Option<Condition> {
+pub fn decide(definition: &Definition) -> Option<Condition> {
     if !definition.is(NAMES_ACCEPTED) || definition.is(ESTABLISHED) {
         return None;
     }
@@ -27,30 +27,30 @@ pub fn judge(definition: &Definition) -> Option<Condition> {
 mod tests {
     use super::*;
 
-    fn judged(names_accepted: &str, established: &str, has_sound_ca_bundle: bool) -> Option<String> {
+    fn decided(names_accepted: &str, established: &str, has_sound_ca_bundle: bool) -> Option<String> {
         let conditions = vec![
             Condition::new(NAMES_ACCEPTED, names_accepted, "R", "m"),
             Condition::new(ESTABLISHED, established, "Installing", "m"),
         ];
         let definition = Definition { conditions, has_sound_ca_bundle, ..Definition::default() };
-        judge(&definition).map(|told| format!("{} {}", told.status, told.reason))
+        decide(&definition).map(|told| format!("{} {}", told.status, told.reason))
     }
 
     #[test]
     fn accepted_names_establish_once_and_for_all() {
-        assert_eq!(judged("True", "False", true).as_deref(), Some("True InitialNamesAccepted"));
-        assert_eq!(judged("True", "True", true), None);
-        assert_eq!(judged("True", "True", false), None);
-        assert_eq!(judged("False", "False", true), None);
-        assert_eq!(judge(&Definition { has_sound_ca_bundle: true, ..Definition::default() }), None);
+        assert_eq!(decided("True", "False", true).as_deref(), Some("True InitialNamesAccepted"));
+        assert_eq!(decided("True", "True", true), None);
+        assert_eq!(decided("True", "True", false), None);
+        assert_eq!(decided("False", "False", true), None);
+        assert_eq!(decide(&Definition { has_sound_ca_bundle: true, ..Definition::default() }), None);
     }
 
     #[test]
     fn a_bundle_that_nobody_can_read_is_told_once() {
-        assert_eq!(judged("True", "False", false).as_deref(), Some("False InvalidCABundle"));
+        assert_eq!(decided("True", "False", false).as_deref(), Some("False InvalidCABundle"));
         let names = Condition::new(NAMES_ACCEPTED, "True", "R", "m");
         let mut definition = Definition { conditions: vec![names], ..Definition::default() };
-        definition.conditions.push(judge(&definition).unwrap());
-        assert_eq!(judge(&definition), None);
+        definition.conditions.push(decide(&definition).unwrap());
+        assert_eq!(decide(&definition), None);
     }
 }

@@ -67,10 +67,10 @@ impl Finalizer {
 
     /// Starts what deletes, until `tasks` is cancelled.
     pub(super) fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, door) = (self.clone(), registry.clone());
+        let (worker, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "crd-finalizer", WORKERS, self.queue.clone(), move |name| {
-            let (worker, door) = (worker.clone(), door.clone());
-            async move { worker.reconcile(&door, &name).await }
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, &name).await }
         });
     }
 
@@ -124,7 +124,7 @@ impl Finalizer {
         name: &Name,
         resource: &GroupResource,
     ) -> Result<bool, instances::Failure> {
-        // Known before they are looked at: one that goes in between is heard of.
+        // Known before they are looked at: one that goes in between comes as an event.
         let waits_since = {
             let mut waiting = self.waiting.lock();
             let known = waiting.get(resource).map(|(_, since)| *since);
@@ -150,7 +150,7 @@ impl Listener for Finalizer {
         Box::pin(async { Ok(()) })
     }
 
-    fn hear(&self, change: &Logged) {
+    fn on_event(&self, change: &Logged) {
         if !change.is_gone() {
             return;
         }

@@ -18,8 +18,8 @@ pub type Name = Arc<str>;
 /// What a change asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Definitions whose status is to be judged.
-    pub judge: Vec<Name>,
+    /// Definitions whose status is to be decided.
+    pub decide: Vec<Name>,
     /// Definitions whose instances are to go.
     pub finalize: Vec<Name>,
     /// Group versions that are served from now on.
@@ -92,7 +92,7 @@ impl Index {
             effects.finalize.push(Arc::clone(name));
         }
         if self.verdict(&definition).is_some() {
-            effects.judge.push(Arc::clone(name));
+            effects.decide.push(Arc::clone(name));
         }
         effects
     }
@@ -119,7 +119,7 @@ impl Index {
 
     /// What is to be written of a definition, which need not be the one that is known. The names that it gets are its own
     /// from now on, until [`Index::written`].
-    pub fn judge(&mut self, name: &str, definition: &Definition) -> Option<Verdict> {
+    pub fn decide(&mut self, name: &str, definition: &Definition) -> Option<Verdict> {
         let verdict = self.verdict(definition)?;
         if let (Some(accepted), Some(entry)) = (&verdict.accepted, self.definitions.get_mut(name))
             && let Some(group) = self.groups.get_mut(&definition.group)
@@ -132,7 +132,7 @@ impl Index {
         Some(verdict)
     }
 
-    /// What was judged has been written: the definition is so now. Or it has not, and others may have the names.
+    /// What was decided has been written: the definition is so now. Or it has not, and others may have the names.
     pub fn written(&mut self, name: &Name, now: Option<(Definition, i64)>) -> Effects {
         let known = self.definitions.get(name).map(|entry| entry.definition.uid.clone());
         let mut effects = match (known, now) {
@@ -154,19 +154,19 @@ impl Index {
 
     fn verdict(&self, definition: &Definition) -> Option<Verdict> {
         match self.groups.get(&definition.group) {
-            Some(group) => verdict::judge(definition, &group.in_use),
-            None => verdict::judge(definition, &InUse::default()),
+            Some(group) => verdict::decide(definition, &group.in_use),
+            None => verdict::decide(definition, &InUse::default()),
         }
     }
 
-    /// Whoever waits for a name of these that nobody has any more is judged again.
+    /// Whoever waits for a name of these that nobody has any more is decided again.
     fn free(&self, name: &str, group: &str, names: &Names, effects: &mut Effects) {
         let Some(group) = self.groups.get(group).filter(|group| group.in_use.frees_any(names)) else {
             return;
         };
         let waiting = group.wanting.iter().filter(|other| &***other != name);
         let gets_some = |other: &&Name| self.get(other).is_some_and(|d| self.verdict(d).is_some());
-        effects.judge.extend(waiting.filter(gets_some).cloned());
+        effects.decide.extend(waiting.filter(gets_some).cloned());
     }
 }
 

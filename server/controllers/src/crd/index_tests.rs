@@ -17,12 +17,12 @@ fn object(plural: &str, short: &str, versions: &[(&str, bool)]) -> Object {
 
 /// An index, and the store that it would be told of.
 #[derive(Default)]
-struct House {
+struct Harness {
     index: Index,
     revision: i64,
 }
 
-impl House {
+impl Harness {
     fn put(&mut self, name: &str, object: &Object) -> Effects {
         self.revision += 1;
         self.index.put(&name.into(), Definition::of(object), self.revision)
@@ -30,7 +30,7 @@ impl House {
 
     /// One write of the status, as the writer makes it; what it asks for.
     fn write(&mut self, name: &str, object: &mut Object) -> Option<Effects> {
-        let verdict = self.index.judge(name, &Definition::of(object))?;
+        let verdict = self.index.decide(name, &Definition::of(object))?;
         verdict.apply(object, jiff::Timestamp::UNIX_EPOCH);
         self.revision += 1;
         Some(self.index.written(&name.into(), Some((Definition::of(object), self.revision))))
@@ -50,70 +50,70 @@ fn versions(all: &[GroupVersion]) -> Vec<String> {
 }
 
 #[test]
-fn who_waits_for_a_name_is_judged_when_it_is_free_and_nobody_else() {
-    let mut house = House::default();
+fn who_waits_for_a_name_is_decided_when_it_is_free_and_nobody_else() {
+    let mut harness = Harness::default();
     let (mut a, mut b, mut c) = (object("a", "x", &[]), object("b", "x", &[]), object("c", "y", &[]));
-    assert_eq!(names(&house.put("a", &a).judge), ["a"]);
-    house.settle("a", &mut a);
-    house.put("b", &b);
-    house.settle("b", &mut b);
-    house.put("c", &c);
-    house.settle("c", &mut c);
+    assert_eq!(names(&harness.put("a", &a).decide), ["a"]);
+    harness.settle("a", &mut a);
+    harness.put("b", &b);
+    harness.settle("b", &mut b);
+    harness.put("c", &c);
+    harness.settle("c", &mut c);
     assert_eq!(b.at(&["status", "acceptedNames", "shortNames"]).len(), 0);
     // Nothing is freed by a change of a label.
-    assert_eq!(house.put("a", &a), Effects::default());
-    assert_eq!(names(&house.index.remove("a").judge), ["b"]);
-    house.settle("b", &mut b);
+    assert_eq!(harness.put("a", &a), Effects::default());
+    assert_eq!(names(&harness.index.remove("a").decide), ["b"]);
+    harness.settle("b", &mut b);
     assert_eq!(b.at(&["status", "acceptedNames", "shortNames"]).len(), 1);
-    assert_eq!(house.index.remove("b"), Effects::default());
-    assert_eq!(house.index.remove("c"), Effects::default());
-    assert!(house.index.groups.is_empty() && house.index.definitions.is_empty());
+    assert_eq!(harness.index.remove("b"), Effects::default());
+    assert_eq!(harness.index.remove("c"), Effects::default());
+    assert!(harness.index.groups.is_empty() && harness.index.definitions.is_empty());
 }
 
 #[test]
 fn a_name_that_is_given_up_is_freed_when_that_is_written() {
-    let mut house = House::default();
+    let mut harness = Harness::default();
     let (mut a, mut b) = (object("a", "x", &[]), object("b", "x", &[]));
-    house.put("a", &a);
-    house.settle("a", &mut a);
-    house.put("b", &b);
-    house.settle("b", &mut b);
+    harness.put("a", &a);
+    harness.settle("a", &mut a);
+    harness.put("b", &b);
+    harness.settle("b", &mut b);
     a.set(&["spec", "names", "shortNames"], ["z"]);
-    assert_eq!(names(&house.put("a", &a).judge), ["a"]);
-    assert_eq!(names(&house.write("a", &mut a).unwrap().judge), ["b"]);
+    assert_eq!(names(&harness.put("a", &a).decide), ["a"]);
+    assert_eq!(names(&harness.write("a", &mut a).unwrap().decide), ["b"]);
 }
 
 #[test]
 fn names_that_are_being_written_are_taken_until_that_fails() {
-    let mut house = House::default();
+    let mut harness = Harness::default();
     let (a, b) = (object("a", "x", &[]), object("b", "x", &[]));
-    house.put("a", &a);
-    house.put("b", &b);
+    harness.put("a", &a);
+    harness.put("b", &b);
     let read = |object: &Object| Definition::of(object);
-    assert!(house.index.judge("a", &read(&a)).is_some());
-    let refused = house.index.judge("b", &read(&b)).unwrap();
+    assert!(harness.index.decide("a", &read(&a)).is_some());
+    let refused = harness.index.decide("b", &read(&b)).unwrap();
     assert_eq!(refused.told[0].reason, "ShortNamesConflict");
     let mut written = b.clone();
     refused.apply(&mut written, jiff::Timestamp::UNIX_EPOCH);
-    house.index.written(&"b".into(), Some((read(&written), 10)));
-    let effects = house.index.written(&"a".into(), None);
-    assert_eq!(names(&effects.judge), ["b"]);
-    assert_eq!(house.index.judge("b", &read(&written)).unwrap().told[0].status, "True");
+    harness.index.written(&"b".into(), Some((read(&written), 10)));
+    let effects = harness.index.written(&"a".into(), None);
+    assert_eq!(names(&effects.decide), ["b"]);
+    assert_eq!(harness.index.decide("b", &read(&written)).unwrap().told[0].status, "True");
 }
 
 #[test]
 fn what_was_written_before_a_deletion_does_not_come_back_after_it() {
-    let mut house = House::default();
+    let mut harness = Harness::default();
     let a = object("a", "x", &[("v1", true)]);
-    house.put("a", &a);
-    house.index.remove("a");
-    assert_eq!(house.index.written(&"a".into(), Some((Definition::of(&a), 9))), Effects::default());
-    assert!(house.index.get("a").is_none());
-    let effects = house.put("a", &a);
+    harness.put("a", &a);
+    harness.index.remove("a");
+    assert_eq!(harness.index.written(&"a".into(), Some((Definition::of(&a), 9))), Effects::default());
+    assert!(harness.index.get("a").is_none());
+    let effects = harness.put("a", &a);
     assert_eq!(versions(&effects.appeared), ["g.io/v1"]);
     let mut anew = a.clone();
     anew.set(&["metadata", "uid"], "other");
-    let effects = house.put("a", &anew);
+    let effects = harness.put("a", &anew);
     assert_eq!(
         (versions(&effects.vanished), versions(&effects.appeared)),
         (vec!["g.io/v1".into()], vec!["g.io/v1".into()])
@@ -122,25 +122,25 @@ fn what_was_written_before_a_deletion_does_not_come_back_after_it() {
 
 #[test]
 fn a_version_is_served_while_one_definition_serves_it() {
-    let mut house = House::default();
+    let mut harness = Harness::default();
     let (a, b) = (object("a", "x", &[("v1", true), ("v2", false)]), object("b", "y", &[("v1", true)]));
-    assert_eq!(versions(&house.put("a", &a).appeared), ["g.io/v1"]);
-    assert!(house.put("b", &b).appeared.is_empty());
+    assert_eq!(versions(&harness.put("a", &a).appeared), ["g.io/v1"]);
+    assert!(harness.put("b", &b).appeared.is_empty());
     let turned = object("a", "x", &[("v1", false), ("v2", true)]);
-    let effects = house.put("a", &turned);
+    let effects = harness.put("a", &turned);
     assert_eq!((versions(&effects.appeared), effects.vanished.len()), (vec!["g.io/v2".to_owned()], 0));
-    let effects = house.index.remove("b");
+    let effects = harness.index.remove("b");
     assert_eq!(versions(&effects.vanished), ["g.io/v1"]);
-    assert_eq!(versions(&house.index.remove("a").vanished), ["g.io/v2"]);
+    assert_eq!(versions(&harness.index.remove("a").vanished), ["g.io/v2"]);
 }
 
 #[test]
 fn whoever_is_deleted_and_holds_is_finalized_once_a_change() {
-    let mut house = House::default();
+    let mut harness = Harness::default();
     let mut a = object("a", "x", &[]);
     a.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
-    assert_eq!(house.put("a", &a).finalize.len(), 0);
+    assert_eq!(harness.put("a", &a).finalize.len(), 0);
     a.set(&["metadata", "finalizers"], [portico_registry::definition::FINALIZER]);
-    assert_eq!(names(&house.put("a", &a).finalize), ["a"]);
-    assert_eq!(house.put("a", &a).finalize.len(), 0);
+    assert_eq!(names(&harness.put("a", &a).finalize), ["a"]);
+    assert_eq!(harness.put("a", &a).finalize.len(), 0);
 }

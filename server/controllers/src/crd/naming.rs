@@ -69,9 +69,9 @@ pub struct Named {
     pub conditions: [Condition; 2],
 }
 
-/// Judges a definition whose names are not all accepted; nothing when nothing changes. `in_use` counts what it has itself.
+/// Validates a definition whose names are not all accepted; nothing when nothing changes. `in_use` counts what it has itself.
 #[must_use]
-pub fn judge(definition: &Definition, in_use: &InUse) -> Option<Named> {
+pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Named> {
     // Upstream's rule: who has asked for what it has by now keeps what was said before.
     if definition.names == definition.accepted {
         return None;

@@ -18,7 +18,7 @@ fn asking(names: Names) -> Definition {
     Definition { names, ..Definition::default() }
 }
 
-/// What a definition with these names has after it was judged, as its next judge sees it.
+/// What a definition with these names has after it was decided, as its next decide sees it.
 fn after(definition: &Definition, named: &Named) -> Definition {
     let (accepted, conditions) = (named.accepted.clone(), named.conditions.to_vec());
     Definition { accepted, conditions, ..definition.clone() }
@@ -37,11 +37,11 @@ fn in_use(all: &[&Names]) -> InUse {
 #[test]
 fn the_first_to_ask_gets_everything_and_begins_to_be_installed() {
     let bolts = asking(names("bolts", "Bolt", &["bt"]));
-    let named = judge(&bolts, &InUse::default()).unwrap();
+    let named = decide(&bolts, &InUse::default()).unwrap();
     assert_eq!(named.accepted, bolts.names);
     let installing = "False Installing: the initial names have been accepted";
     assert_eq!(told(&named), ["True NoConflicts: no conflicts found", installing]);
-    assert_eq!(judge(&after(&bolts, &named), &in_use(&[&named.accepted])), None);
+    assert_eq!(decide(&after(&bolts, &named), &in_use(&[&named.accepted])), None);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn each_name_is_refused_by_its_own_pool_and_the_last_refusal_is_told() {
         ),
     ];
     for (wanted, why) in rows {
-        let named = judge(&asking(wanted), &in_use(&[&bolts])).unwrap();
+        let named = decide(&asking(wanted), &in_use(&[&bolts])).unwrap();
         let not_accepted = "False NotAccepted: not all names are accepted";
         assert_eq!(told(&named), [format!("False {why}"), not_accepted.to_owned()]);
     }
@@ -79,7 +79,7 @@ fn each_name_is_refused_by_its_own_pool_and_the_last_refusal_is_told() {
 #[test]
 fn a_kind_may_be_called_as_a_resource_of_another() {
     let lower = Names { kind: "bolts".into(), ..names("nuts", "Nut", &[]) };
-    let named = judge(&asking(lower), &in_use(&[&names("bolts", "Bolt", &[])])).unwrap();
+    let named = decide(&asking(lower), &in_use(&[&names("bolts", "Bolt", &[])])).unwrap();
     assert_eq!(named.conditions[0].status, "True");
 }
 
@@ -87,7 +87,7 @@ fn a_kind_may_be_called_as_a_resource_of_another() {
 fn who_is_refused_one_name_has_the_others_and_its_categories() {
     let mut nuts = names("nuts", "Nut", &["bt", "zz"]);
     nuts.categories = vec!["all".into()];
-    let named = judge(&asking(nuts.clone()), &in_use(&[&names("bolts", "Bolt", &["bt"])])).unwrap();
+    let named = decide(&asking(nuts.clone()), &in_use(&[&names("bolts", "Bolt", &["bt"])])).unwrap();
     assert_eq!(named.accepted, Names { short_names: Vec::new(), ..nuts });
 }
 
@@ -101,13 +101,13 @@ fn what_is_established_keeps_its_names_and_stays_established() {
         ..asking(names("nuts", "Nut", &["zz", "bt"]))
     };
     let others = names("bolts", "Bolt", &["bt"]);
-    let named = judge(&nuts, &in_use(&[&had, &others])).unwrap();
+    let named = decide(&nuts, &in_use(&[&had, &others])).unwrap();
     assert_eq!((named.accepted.clone(), &named.conditions[1]), (had, &established));
     assert_eq!(named.conditions[0].reason, "ShortNamesConflict");
     // Said once.
-    assert_eq!(judge(&after(&nuts, &named), &in_use(&[&nuts.accepted, &others])), None);
+    assert_eq!(decide(&after(&nuts, &named), &in_use(&[&nuts.accepted, &others])), None);
     // And once it is free:
-    let free = judge(&after(&nuts, &named), &in_use(&[&nuts.accepted])).unwrap();
+    let free = decide(&after(&nuts, &named), &in_use(&[&nuts.accepted])).unwrap();
     assert_eq!(free.accepted, nuts.names);
     assert_eq!((free.conditions[0].status.as_str(), &free.conditions[1]), ("True", &established));
 }
@@ -117,7 +117,7 @@ fn who_goes_back_to_what_it_has_is_told_nothing_new() {
     let had = names("nuts", "Nut", &["zz"]);
     let refused = Condition::new(NAMES_ACCEPTED, "False", "ShortNamesConflict", "\"bt\" is already in use");
     let nuts = Definition { accepted: had.clone(), conditions: vec![refused], ..asking(had.clone()) };
-    assert_eq!(judge(&nuts, &in_use(&[&had])), None);
+    assert_eq!(decide(&nuts, &in_use(&[&had])), None);
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub enum Change {
 
 /// Nothing when it says, or is absent, as it should.
 #[must_use]
-pub fn judge(definition: &Definition) -> Option<Change> {
+pub fn decide(definition: &Definition) -> Option<Change> {
     let told = match &definition.structure {
         Structure::Sound => return definition.condition(NON_STRUCTURAL).map(|_| Change::Remove),
         Structure::Violated(why) => Condition::new(NON_STRUCTURAL, "True", "Violations", why),
@@ -35,16 +35,16 @@ mod tests {
     fn violations_are_told_once_and_the_condition_goes_with_them() {
         let structure = Structure::Violated("spec: Invalid value".into());
         let mut definition = Definition { structure, ..Definition::default() };
-        let Some(Change::Set(told)) = judge(&definition) else { panic!() };
+        let Some(Change::Set(told)) = decide(&definition) else { panic!() };
         assert_eq!((told.status.as_str(), told.reason.as_str()), ("True", "Violations"));
         assert_eq!(told.message, "spec: Invalid value");
         definition.conditions.push(told);
-        assert_eq!(judge(&definition), None);
+        assert_eq!(decide(&definition), None);
         definition.structure = Structure::Unreadable("odd".into());
-        assert!(matches!(judge(&definition), Some(Change::Set(told)) if told.status == "Unknown"));
+        assert!(matches!(decide(&definition), Some(Change::Set(told)) if told.status == "Unknown"));
         definition.structure = Structure::Sound;
-        assert_eq!(judge(&definition), Some(Change::Remove));
+        assert_eq!(decide(&definition), Some(Change::Remove));
         definition.conditions.clear();
-        assert_eq!(judge(&definition), None);
+        assert_eq!(decide(&definition), None);
     }
 }

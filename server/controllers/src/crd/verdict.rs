@@ -1,4 +1,4 @@
-//! What is to be written of a definition's status: what all judges say, in one write.
+//! What is to be written of a definition's status: what all decides say, in one write.
 
 use jiff::Timestamp;
 use portico_machinery::Object;
@@ -22,20 +22,20 @@ pub struct Verdict {
     pub is_structural_again: bool,
 }
 
-/// Judges a definition; nothing when its status is right. Pure.
+/// Validates a definition; nothing when its status is right. Pure.
 #[must_use]
-pub fn judge(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
+pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
     let mut verdict = Verdict::default();
-    match naming::judge(definition, in_use) {
+    match naming::decide(definition, in_use) {
         Some(named) => {
             verdict.accepted = Some(named.accepted);
             verdict.told.extend(named.conditions);
         }
         // In a write of its own: whoever watches sees it installing first.
-        None => verdict.told.extend(establishing::judge(definition)),
+        None => verdict.told.extend(establishing::decide(definition)),
     }
-    verdict.told.extend(approval::judge(definition));
-    match non_structural::judge(definition) {
+    verdict.told.extend(approval::decide(definition));
+    match non_structural::decide(definition) {
         Some(Change::Set(told)) => verdict.told.push(told),
         Some(Change::Remove) => verdict.is_structural_again = true,
         None => {}
@@ -65,7 +65,7 @@ mod tests {
     /// The conditions after each write, until nothing more is to be written.
     fn writes(object: &mut Object) -> Vec<Vec<String>> {
         let mut writes = Vec::new();
-        while let Some(verdict) = judge(&Definition::of(object), &InUse::default()) {
+        while let Some(verdict) = decide(&Definition::of(object), &InUse::default()) {
             verdict.apply(object, Timestamp::UNIX_EPOCH);
             let conditions = object.at(&["status", "conditions"]);
             let told = |c: portico_machinery::object::Cursor<'_>| {

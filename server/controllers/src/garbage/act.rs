@@ -31,7 +31,7 @@ impl Actor {
     }
 
     pub(super) async fn read(&self, object: &ObjectRef) -> Result<Option<Stored>> {
-        self.registry.peek(object).await
+        self.registry.get_stored(object).await
     }
 
     pub(super) async fn dependents(&self, uid: &str) -> Result<Vec<ObjectRef>> {
@@ -50,9 +50,9 @@ impl Actor {
         Ok((dependents, blocking))
     }
 
-    /// Decides over an object and does it. Where an owner's fate is not known nothing is done: it is judged again once that
+    /// Decides over an object and does it. Where an owner's fate is not known nothing is done: it is checked again once that
     /// is known.
-    pub(super) async fn judge(&self, object: &ObjectRef, stored: &Stored) -> Result<()> {
+    pub(super) async fn check(&self, object: &ObjectRef, stored: &Stored) -> Result<()> {
         let mut owners = Vec::new();
         for reference in stored.object().owner_references() {
             let owner = self.owner(&object.namespace, &reference).await?;

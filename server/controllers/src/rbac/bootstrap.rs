@@ -95,7 +95,7 @@ async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result
     };
     match done {
         Ok(written) => Ok(written.stored.revision()),
-        // Another server was faster: the next attempt, or the next start, judges what it wrote.
+        // Another server was faster: the next attempt, or the next start, checks what it wrote.
         Err(status) if status.reason() == Reason::AlreadyExists => Ok(0),
         Err(status) => Err(status),
     }

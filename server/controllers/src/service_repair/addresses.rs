@@ -1,4 +1,4 @@
-//! Puts IPAddresses right, through the users' door.
+//! Puts IPAddresses right, by the verbs of users.
 
 use std::net::IpAddr;
 
@@ -32,7 +32,7 @@ impl Addresses {
 
     /// Checks that each address of a Service is put down as its own.
     pub(super) async fn of_service(&self, service: &ObjectRef) -> Result<()> {
-        let Some(service) = self.registry.peek(service).await? else { return Ok(()) };
+        let Some(service) = self.registry.get_stored(service).await? else { return Ok(()) };
         let taken = decide::addresses_of(service.object());
         if taken.is_empty() {
             return Ok(());
@@ -98,7 +98,7 @@ impl Addresses {
 
     async fn known(&self, name: &str) -> Result<Option<Stored>> {
         let at = ObjectRef { resource: addresses(), namespace: String::new(), name: name.to_owned() };
-        self.registry.peek(&at).await
+        self.registry.get_stored(&at).await
     }
 
     /// The Service that an IPAddress names.
@@ -108,7 +108,7 @@ impl Addresses {
         }
         let (namespace, name) = decide::parent(address);
         let at = ObjectRef { resource: services(), namespace: namespace.to_owned(), name: name.to_owned() };
-        self.registry.peek(&at).await
+        self.registry.get_stored(&at).await
     }
 
     /// All ranges that there are, those on their way out, too.

@@ -101,7 +101,7 @@ impl Ports {
                 let note = format!("Port {port} was assigned to multiple services; please recreate service");
                 tell("PortAlreadyAllocated", note).await;
             }
-            // A Service that was written since has its own way, and is heard of.
+            // A Service that was written since has its own way, and its own event.
             None => {
                 if self.in_use.hold(number, service).await? {
                     self.count("repair");
@@ -115,7 +115,7 @@ impl Ports {
     /// Whether its holder is there and has it.
     async fn has(&self, held: &HeldPort) -> Result<bool, Box<Status>> {
         let (namespace, name) = (held.namespace.clone(), held.name.clone());
-        let service = self.registry.peek(&ObjectRef { resource: services(), namespace, name }).await?;
+        let service = self.registry.get_stored(&ObjectRef { resource: services(), namespace, name }).await?;
         Ok(service.is_some_and(|service| ports_of(service.object()).contains(&i64::from(held.port))))
     }
 

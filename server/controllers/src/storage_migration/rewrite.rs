@@ -1,4 +1,4 @@
-//! Storing objects anew: a write that changes nothing, through the users' door.
+//! Storing objects anew: a write that changes nothing, by the verbs of users.
 
 use futures::stream::{self, StreamExt};
 use portico_machinery::{GroupResource, Reason, Status};

@@ -1,4 +1,4 @@
-//! The ConfigMap from which backends learn whom to believe: `kube-system/extension-apiserver-authentication`.
+//! The ConfigMap from which backends learn whom to trust: `kube-system/extension-apiserver-authentication`.
 
 use portico_machinery::{FrontProxy, GroupResource, GroupVersion, Object};
 

@@ -1,5 +1,5 @@
 //! The ConfigMap that tells since when the use of legacy tokens leaves a date on their Secrets:
-//! `kube-system/kube-apiserver-legacy-service-account-token-tracking`. Cleaners believe no Secret unused before that.
+//! `kube-system/kube-apiserver-legacy-service-account-token-tracking`. Cleaners trust no Secret unused before that.
 
 use jiff::civil::Date;
 use portico_machinery::{GroupResource, GroupVersion, Object};

@@ -5,7 +5,7 @@ use portico_machinery::object::Cursor;
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{Change, Context};
 
-use crate::harness::{House, object};
+use crate::harness::{Harness, object};
 
 pub fn definitions() -> GroupResource {
     GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
@@ -40,19 +40,19 @@ pub fn established(object: Option<Object>) -> Option<Object> {
     object.filter(|object| told(object, "Established") == "True InitialNamesAccepted")
 }
 
-async fn update(house: &House, name: &str, change: impl FnOnce(&mut Object)) {
-    let mut object = house.get(&definitions(), "", name).await;
+async fn update(harness: &Harness, name: &str, change: impl FnOnce(&mut Object)) {
+    let mut object = harness.get(&definitions(), "", name).await;
     change(&mut object);
     let (context, options) = (Context::system("test"), Default::default());
     let part = portico_registry::Part::Main;
-    house.registry.update(&context, &definitions(), part, object, &options).await.unwrap();
+    harness.registry.update(&context, &definitions(), part, object, &options).await.unwrap();
 }
 
 #[tokio::test]
 async fn whoever_watches_sees_a_definition_installing_and_then_established() {
-    let house = House::open().await;
-    let mut followed = house.registry.follow(&definitions()).await.unwrap();
-    house.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &["bt"])).await;
+    let harness = Harness::open().await;
+    let mut followed = harness.registry.follow(&definitions()).await.unwrap();
+    harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &["bt"])).await;
     let mut seen = Vec::new();
     while seen.len() < 3 {
         let Some(Change::Put(stored)) = followed.changes.next().await else { panic!() };
@@ -61,7 +61,7 @@ async fn whoever_watches_sees_a_definition_installing_and_then_established() {
     let pair = |names: &str, established: &str| (names.to_owned(), established.to_owned());
     let installing = pair("True NoConflicts", "False Installing");
     assert_eq!(seen, [pair("", ""), installing, pair("True NoConflicts", "True InitialNamesAccepted")]);
-    let bolts = house.get(&definitions(), "", "bolts.g.example.com").await;
+    let bolts = harness.get(&definitions(), "", "bolts.g.example.com").await;
     assert_eq!(bolts.at(&["status", "acceptedNames", "kind"]).str(), "Bolt");
     let entries = bolts.at(&["metadata", "managedFields"]);
     let by_server = entries.items().find(|entry| entry.field("subresource").str() == "status").unwrap();
@@ -70,75 +70,75 @@ async fn whoever_watches_sees_a_definition_installing_and_then_established() {
 
 #[tokio::test]
 async fn a_name_goes_to_the_first_and_to_the_next_when_the_first_is_gone() {
-    let house = House::open().await;
-    house.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &["bt"])).await;
-    house.until_so(&definitions(), "bolts.g.example.com", established).await;
-    house.create(&definitions(), definition("g.example.com", "nuts", "Nut", &["bt"])).await;
+    let harness = Harness::open().await;
+    harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &["bt"])).await;
+    harness.until_so(&definitions(), "bolts.g.example.com", established).await;
+    harness.create(&definitions(), definition("g.example.com", "nuts", "Nut", &["bt"])).await;
     let refused = |object: Option<Object>| {
         object.filter(|object| told(object, "NamesAccepted") == "False ShortNamesConflict")
     };
-    let nuts = house.until_so(&definitions(), "nuts.g.example.com", refused).await;
+    let nuts = harness.until_so(&definitions(), "nuts.g.example.com", refused).await;
     assert_eq!(told(&nuts, "Established"), "False NotAccepted");
-    house.create(&definitions(), definition("other.example.com", "bolts", "Bolt", &["bt"])).await;
-    house.until_so(&definitions(), "bolts.other.example.com", established).await;
+    harness.create(&definitions(), definition("other.example.com", "bolts", "Bolt", &["bt"])).await;
+    harness.until_so(&definitions(), "bolts.other.example.com", established).await;
 
-    update(&house, "bolts.g.example.com", |bolts| bolts.set(&["spec", "names", "shortNames"], ["other"]))
+    update(&harness, "bolts.g.example.com", |bolts| bolts.set(&["spec", "names", "shortNames"], ["other"]))
         .await;
-    house.until_so(&definitions(), "nuts.g.example.com", established).await;
+    harness.until_so(&definitions(), "nuts.g.example.com", established).await;
 }
 
 #[tokio::test]
 async fn a_served_version_has_an_api_service_as_long_as_a_definition_serves_it() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let groups = super::groups();
-    house.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &[])).await;
-    let service = house.until("v1.g.example.com", "True Local").await;
+    harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &[])).await;
+    let service = harness.until("v1.g.example.com", "True Local").await;
     assert_eq!(service.label("kube-aggregator.kubernetes.io/automanaged"), Some("true"));
     assert_eq!(service.at(&["spec", "groupPriorityMinimum"]).i64(), Some(1000));
     assert_eq!(service.at(&["spec", "versionPriority"]).i64(), Some(100));
-    house.create(&definitions(), definition("g.example.com", "nuts", "Nut", &[])).await;
-    house.until_so(&definitions(), "nuts.g.example.com", established).await;
+    harness.create(&definitions(), definition("g.example.com", "nuts", "Nut", &[])).await;
+    harness.until_so(&definitions(), "nuts.g.example.com", established).await;
 
     // Put back when somebody deletes it.
-    house.delete(&groups, "", "v1.g.example.com").await;
-    house.until("v1.g.example.com", "True Local").await;
+    harness.delete(&groups, "", "v1.g.example.com").await;
+    harness.until("v1.g.example.com", "True Local").await;
 
-    house.delete(&definitions(), "", "bolts.g.example.com").await;
-    house.until_so(&definitions(), "bolts.g.example.com", |object| object.is_none().then_some(())).await;
-    house.until("v1.g.example.com", "True Local").await;
-    house.delete(&definitions(), "", "nuts.g.example.com").await;
-    house.until_so(&groups, "v1.g.example.com", |object| object.is_none().then_some(())).await;
+    harness.delete(&definitions(), "", "bolts.g.example.com").await;
+    harness.until_so(&definitions(), "bolts.g.example.com", |object| object.is_none().then_some(())).await;
+    harness.until("v1.g.example.com", "True Local").await;
+    harness.delete(&definitions(), "", "nuts.g.example.com").await;
+    harness.until_so(&groups, "v1.g.example.com", |object| object.is_none().then_some(())).await;
 }
 
 #[tokio::test]
 async fn a_protected_group_is_told_whether_it_is_approved() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let mut bolts = definition("example.k8s.io", "bolts", "Bolt", &[]);
     bolts.set(&["metadata", "annotations", "api-approved.kubernetes.io"], "unapproved, a test");
-    house.create(&definitions(), bolts).await;
-    let bolts = house.until_so(&definitions(), "bolts.example.k8s.io", established).await;
+    harness.create(&definitions(), bolts).await;
+    let bolts = harness.until_so(&definitions(), "bolts.example.k8s.io", established).await;
     let kind = "KubernetesAPIApprovalPolicyConformant";
     assert_eq!(told(&bolts, kind), "False UnapprovedAnnotation");
-    update(&house, "bolts.example.k8s.io", |bolts| {
+    update(&harness, "bolts.example.k8s.io", |bolts| {
         bolts.set(&["metadata", "annotations", "api-approved.kubernetes.io"], "https://example.com/1");
     })
     .await;
     let approved = |object: Option<Object>| object.filter(|o| told(o, kind) == "True ApprovedAnnotation");
-    house.until_so(&definitions(), "bolts.example.k8s.io", approved).await;
+    harness.until_so(&definitions(), "bolts.example.k8s.io", approved).await;
 }
 
 /// No definition looks at all others, and writes share commits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_hundred_definitions_of_one_group_are_established_together() {
-    let house = House::open().await;
-    house.auto_register.completion().completed().signaled().await;
+    let harness = Harness::open().await;
+    harness.auto_register.completion().completed().signaled().await;
     let all = futures::stream::iter(0..300).for_each_concurrent(32, |i| {
-        let house = &house;
+        let harness = &harness;
         let definition = definition("g.example.com", &format!("p{i}s"), &format!("P{i}"), &[]);
-        async move { house.create(&definitions(), definition).await }
+        async move { harness.create(&definitions(), definition).await }
     });
     all.await;
     for i in 0..300 {
-        house.until_so(&definitions(), &format!("p{i}s.g.example.com"), established).await;
+        harness.until_so(&definitions(), &format!("p{i}s.g.example.com"), established).await;
     }
 }

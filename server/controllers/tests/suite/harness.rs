@@ -1,4 +1,4 @@
-//! Everything that assembly would start, without its doors.
+//! Everything that assembly would start, without its listeners.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 /// A registry with all controllers running.
-pub struct House {
+pub struct Harness {
     pub registry: Registry,
     pub routes: Routes,
     pub auto_register: AutoRegister,
@@ -51,13 +51,13 @@ pub struct House {
     _dir: TempDir,
 }
 
-impl Drop for House {
+impl Drop for Harness {
     fn drop(&mut self) {
         self.tasks.cancel();
     }
 }
 
-impl House {
+impl Harness {
     pub async fn open() -> Self {
         let (dir, tasks) = (TempDir::new().unwrap(), TaskSet::new());
         let metrics = portico_kit::metrics::Registry::new();
@@ -136,7 +136,7 @@ impl House {
     /// The object, if it is there.
     pub async fn find(&self, resource: &GroupResource, name: &str) -> Option<Object> {
         let at = ObjectRef { resource: resource.clone(), namespace: String::new(), name: name.to_owned() };
-        self.registry.peek(&at).await.unwrap().map(|stored| stored.object().clone())
+        self.registry.get_stored(&at).await.unwrap().map(|stored| stored.object().clone())
     }
 
     /// Waits until an object of cluster scope, or its absence, is as wanted.

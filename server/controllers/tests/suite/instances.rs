@@ -5,7 +5,7 @@ use portico_machinery::{GroupResource, Object};
 use portico_registry::{Context, DeleteOptions, Part, Propagation, UpdateOptions, condition};
 
 use crate::definitions::{definition, definitions, established, told};
-use crate::harness::{House, object};
+use crate::harness::{Harness, object};
 
 const NAME: &str = "bolts.g.example.com";
 
@@ -17,87 +17,87 @@ fn bolt(name: &str, namespace: &str) -> Object {
     object("g.example.com/v1", "Bolt", name, namespace)
 }
 
-/// A house in which bolts are served.
-async fn open() -> House {
-    let house = House::open().await;
-    house.namespaces.created().signaled().await;
-    define(&house).await;
-    house
+/// A harness in which bolts are served.
+async fn open() -> Harness {
+    let harness = Harness::open().await;
+    harness.namespaces.created().signaled().await;
+    define(&harness).await;
+    harness
 }
 
-async fn define(house: &House) {
-    house.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &[])).await;
-    house.until_so(&definitions(), NAME, established).await;
+async fn define(harness: &Harness) {
+    harness.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &[])).await;
+    harness.until_so(&definitions(), NAME, established).await;
 }
 
-async fn gone(house: &House, resource: &GroupResource, name: &str) {
-    house.until_so(resource, name, |object| object.is_none().then_some(())).await;
+async fn gone(harness: &Harness, resource: &GroupResource, name: &str) {
+    harness.until_so(resource, name, |object| object.is_none().then_some(())).await;
 }
 
-async fn let_go(house: &House, name: &str) {
-    let mut object = house.get(&bolts(), "default", name).await;
+async fn let_go(harness: &Harness, name: &str) {
+    let mut object = harness.get(&bolts(), "default", name).await;
     object.remove(&["metadata", "finalizers"]);
     let (context, options) = (Context::system("test"), UpdateOptions::default());
-    house.registry.update(&context, &bolts(), Part::Main, object, &options).await.unwrap();
+    harness.registry.update(&context, &bolts(), Part::Main, object, &options).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_definition_goes_after_its_instances_and_can_be_made_anew() {
-    let house = open().await;
+    let harness = open().await;
     for i in 0..3 {
-        house.create(&bolts(), bolt(&format!("b{i}"), ["default", "kube-system"][i % 2])).await;
+        harness.create(&bolts(), bolt(&format!("b{i}"), ["default", "kube-system"][i % 2])).await;
     }
     let mut held = bolt("held", "default");
     held.set(&["metadata", "finalizers"], ["example.com/mine"]);
-    house.create(&bolts(), held).await;
-    house.delete(&definitions(), "", NAME).await;
+    harness.create(&bolts(), held).await;
+    harness.delete(&definitions(), "", NAME).await;
 
     let in_progress = |object: Option<Object>| {
         object.filter(|object| told(object, "Terminating") == "True InstanceDeletionInProgress")
     };
-    house.until_so(&definitions(), NAME, in_progress).await;
+    harness.until_so(&definitions(), NAME, in_progress).await;
     let one_left = async {
-        while house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.len() > 1 {
+        while harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.len() > 1 {
             tokio::task::yield_now().await;
         }
     };
     one_left.await;
-    let_go(&house, "held").await;
-    gone(&house, &definitions(), NAME).await;
+    let_go(&harness, "held").await;
+    gone(&harness, &definitions(), NAME).await;
 
-    define(&house).await;
-    assert!(house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.is_empty());
-    house.create(&bolts(), bolt("b0", "default")).await;
+    define(&harness).await;
+    assert!(harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.is_empty());
+    harness.create(&bolts(), bolt("b0", "default")).await;
 }
 
 #[tokio::test]
 async fn what_was_never_established_has_nothing_to_wait_for_and_says_so() {
-    let house = open().await;
+    let harness = open().await;
     let mut rival = definition("g.example.com", "others", "Bolt", &[]);
     // Somebody else's, so that the end can be looked at.
     rival.set(&["metadata", "finalizers"], ["example.com/hold"]);
-    house.create(&definitions(), rival).await;
+    harness.create(&definitions(), rival).await;
     let told_so = |kind: &'static str, so: &'static str| {
         move |object: Option<Object>| object.filter(|object| told(object, kind) == so)
     };
     let rival = "others.g.example.com";
-    house.until_so(&definitions(), rival, told_so("NamesAccepted", "False ListKindConflict")).await;
-    house.delete(&definitions(), "", rival).await;
-    house.until_so(&definitions(), rival, told_so("Terminating", "False NeverEstablished")).await;
+    harness.until_so(&definitions(), rival, told_so("NamesAccepted", "False ListKindConflict")).await;
+    harness.delete(&definitions(), "", rival).await;
+    harness.until_so(&definitions(), rival, told_so("Terminating", "False NeverEstablished")).await;
 }
 
 #[tokio::test]
 async fn instances_go_with_their_namespace_and_with_their_owner() {
-    let house = open().await;
+    let harness = open().await;
     let namespaces = GroupResource::new("", "namespaces");
-    house.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
-    house.create(&bolts(), bolt("b", "doomed")).await;
-    house.delete(&namespaces, "", "doomed").await;
-    gone(&house, &namespaces, "doomed").await;
-    assert!(house.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
+    harness.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
+    harness.create(&bolts(), bolt("b", "doomed")).await;
+    harness.delete(&namespaces, "", "doomed").await;
+    gone(&harness, &namespaces, "doomed").await;
+    assert!(harness.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
 
-    house.create(&bolts(), bolt("owner", "default")).await;
-    let owner = house.get(&bolts(), "default", "owner").await;
+    harness.create(&bolts(), bolt("owner", "default")).await;
+    let owner = harness.get(&bolts(), "default", "owner").await;
     let mut owned = bolt("owned", "default");
     let reference = portico_machinery::object::OwnerReference {
         api_version: "g.example.com/v1".into(),
@@ -107,10 +107,10 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
         ..Default::default()
     };
     owned.set(&["metadata", "ownerReferences"], [reference]);
-    house.create(&bolts(), owned).await;
-    house.delete(&bolts(), "default", "owner").await;
+    harness.create(&bolts(), owned).await;
+    harness.delete(&bolts(), "default", "owner").await;
     let collected = async {
-        while !house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.is_empty() {
+        while !harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.is_empty() {
             tokio::task::yield_now().await;
         }
     };
@@ -118,15 +118,15 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
 }
 
 /// Bolts are stored in v2 from now on.
-async fn store_in_v2(house: &House, v1_is_served: bool) {
+async fn store_in_v2(harness: &Harness, v1_is_served: bool) {
     let json = format!(
         r#"{{"versions":[{{"name":"v1","served":{v1_is_served},"storage":false,"schema":{{"openAPIV3Schema":{{"type":"object"}}}}}},
         {{"name":"v2","served":true,"storage":true,"schema":{{"openAPIV3Schema":{{"type":"object"}}}}}}]}}"#
     );
-    let mut object = house.get(&definitions(), "", NAME).await;
+    let mut object = harness.get(&definitions(), "", NAME).await;
     object.copy_from(&versions(json.as_bytes()), &["spec", "versions"]);
     let (context, options) = (Context::system("test"), UpdateOptions::default());
-    house.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
+    harness.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
 }
 
 #[tokio::test]
@@ -138,29 +138,29 @@ async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_ar
         (Propagation::Foreground, false, false),
         (Propagation::Background, false, false),
     ] {
-        let house = open().await;
-        house.create(&bolts(), bolt("owner", "default")).await;
+        let harness = open().await;
+        harness.create(&bolts(), bolt("owner", "default")).await;
         let mut owned = bolt("owned", "default");
         let reference = OwnerReference {
             api_version: "g.example.com/v1".into(),
             kind: "Bolt".into(),
             name: "owner".into(),
-            uid: house.get(&bolts(), "default", "owner").await.uid().into(),
+            uid: harness.get(&bolts(), "default", "owner").await.uid().into(),
             block_owner_deletion: Some(true),
             ..Default::default()
         };
         owned.set(&["metadata", "ownerReferences"], [reference]);
-        house.create(&bolts(), owned).await;
-        store_in_v2(&house, v1_is_served).await;
+        harness.create(&bolts(), owned).await;
+        store_in_v2(&harness, v1_is_served).await;
         let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
-        house
+        harness
             .registry
             .delete(&Context::system("test"), &bolts(), "default", "owner", &options)
             .await
             .unwrap();
         let left = async {
             loop {
-                let left = house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items;
+                let left = harness.registry.list(&bolts(), "", &Default::default()).await.unwrap().items;
                 let names: Vec<&str> = left.iter().map(|bolt| bolt.name()).collect();
                 let free = left.iter().all(|bolt| bolt.object().owner_references().is_empty());
                 if names == ["owned"] && stays && free || names.is_empty() && !stays {
@@ -176,54 +176,54 @@ async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_ar
 
 #[tokio::test]
 async fn objects_of_a_resource_that_is_not_served_hold_no_namespace() {
-    let house = open().await;
+    let harness = open().await;
     let namespaces = GroupResource::new("", "namespaces");
-    house.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
-    house.create(&bolts(), bolt("b", "doomed")).await;
+    harness.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
+    harness.create(&bolts(), bolt("b", "doomed")).await;
     let resource = portico_store::Resource::new("off.example.com", "things");
     let key = portico_store::Key::new(&resource, "doomed", "left");
     let json = br#"{"apiVersion":"off.example.com/v1","kind":"Thing","metadata":{"name":"left","namespace":"doomed"}}"#;
     let value = portico_store::Value::new(json.as_slice(), portico_store::Indexed::default());
-    let written = house.registry.store().commit(vec![portico_store::Txn::create(key, value)]).await;
+    let written = harness.registry.store().commit(vec![portico_store::Txn::create(key, value)]).await;
     assert!(written.iter().all(Result::is_ok));
-    house.delete(&namespaces, "", "doomed").await;
-    gone(&house, &namespaces, "doomed").await;
-    assert!(house.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
+    harness.delete(&namespaces, "", "doomed").await;
+    gone(&harness, &namespaces, "doomed").await;
+    assert!(harness.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]
 async fn objects_are_stored_in_the_new_version_after_a_migration_and_the_old_one_is_forgotten() {
-    let house = open().await;
-    house.create(&bolts(), bolt("b", "default")).await;
-    let mut object = house.get(&definitions(), "", NAME).await;
+    let harness = open().await;
+    harness.create(&bolts(), bolt("b", "default")).await;
+    let mut object = harness.get(&definitions(), "", NAME).await;
     let json = br#"{"versions":[{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}},
         {"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}"#;
     object.copy_from(&versions(json), &["spec", "versions"]);
     let (context, options) = (Context::system("test"), UpdateOptions::default());
-    house.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
+    harness.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
     let both = ["v1", "v2"];
-    let mut status = house.get(&definitions(), "", NAME).await;
+    let mut status = harness.get(&definitions(), "", NAME).await;
     status.set(&["status", "storedVersions"], both);
-    house.registry.update_status(&context, &definitions(), status).await.unwrap();
+    harness.registry.update_status(&context, &definitions(), status).await.unwrap();
 
     let migrations = GroupResource::new("storagemigration.k8s.io", "storageversionmigrations");
     let kind = ("storagemigration.k8s.io/v1beta1", "StorageVersionMigration");
     let mut migration = crate::harness::object(kind.0, kind.1, "m", "");
     migration.set(&["spec", "resource", "group"], "g.example.com");
     migration.set(&["spec", "resource", "resource"], "bolts");
-    house.create(&migrations, migration).await;
+    harness.create(&migrations, migration).await;
     let ended = |object: Option<Object>| {
         let running = condition::get(&object?, "Running")?;
         (running.status == "False").then_some(())
     };
-    house.until_so(&migrations, "m", ended).await;
-    let migrated = house.get(&migrations, "", "m").await;
+    harness.until_so(&migrations, "m", ended).await;
+    let migrated = harness.get(&migrations, "", "m").await;
     assert!(condition::is_true(&migrated, "Succeeded"), "{migrated:?}");
-    let definition = house.get(&definitions(), "", NAME).await;
+    let definition = harness.get(&definitions(), "", NAME).await;
     assert_eq!(told(&definition, "StorageMigrating"), "False MigrationSucceeded");
     assert_eq!(definition.at(&["status", "storedVersions"]).len(), 1);
     let at = portico_registry::ObjectRef { resource: bolts(), namespace: "default".into(), name: "b".into() };
-    let stored = house.registry.peek(&at).await.unwrap().unwrap();
+    let stored = harness.registry.get_stored(&at).await.unwrap().unwrap();
     assert_eq!(stored.object().api_version(), "g.example.com/v2");
 }
 
@@ -235,8 +235,8 @@ fn versions(json: &[u8]) -> Object {
 
 #[tokio::test]
 async fn an_update_that_changes_nothing_writes_only_what_is_stored_otherwise() {
-    let house = open().await;
-    house.create(&bolts(), bolt("b", "default")).await;
+    let harness = open().await;
+    harness.create(&bolts(), bolt("b", "default")).await;
     let with = |schema: &str| {
         versions(format!(r#"{{"versions":[{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}}}}]}}"#).as_bytes())
     };
@@ -246,12 +246,12 @@ async fn an_update_that_changes_nothing_writes_only_what_is_stored_otherwise() {
         (r#"{"type":"object","properties":{"size":{"type":"integer","default":3}}}"#, false),
     ];
     for (schema, is_left) in schemas {
-        let mut definition = house.get(&definitions(), "", NAME).await;
+        let mut definition = harness.get(&definitions(), "", NAME).await;
         definition.copy_from(&with(schema), &["spec", "versions"]);
-        house.registry.update(&context, &definitions(), Part::Main, definition, &options).await.unwrap();
-        let read = house.get(&bolts(), "default", "b").await;
+        harness.registry.update(&context, &definitions(), Part::Main, definition, &options).await.unwrap();
+        let read = harness.get(&bolts(), "default", "b").await;
         let before = read.resource_version().to_owned();
-        let written = house.registry.update(&context, &bolts(), Part::Main, read, &options).await.unwrap();
+        let written = harness.registry.update(&context, &bolts(), Part::Main, read, &options).await.unwrap();
         assert_eq!(written.stored.revision().to_string() == before, is_left, "{schema}");
     }
 }

@@ -12,7 +12,7 @@ mod storage_migration;
 use std::time::Duration;
 
 use futures::StreamExt;
-use harness::{Backend, House, api_service, object};
+use harness::{Backend, Harness, api_service, object};
 use portico_machinery::{GroupResource, Object};
 use portico_routes::{Entry, EntryKey, Update};
 
@@ -27,64 +27,66 @@ fn reason(object: &Object) -> String {
 
 #[tokio::test]
 async fn a_fresh_start_makes_namespaces_built_in_api_services_and_the_lease() {
-    let house = House::open().await;
-    house.namespaces.created().signaled().await;
-    house.lease.held().signaled().await;
-    house.auto_register.completion().completed().signaled().await;
-    let apps = house.get(&groups(), "", "v1.apps").await;
+    let harness = Harness::open().await;
+    harness.namespaces.created().signaled().await;
+    harness.lease.held().signaled().await;
+    harness.auto_register.completion().completed().signaled().await;
+    let apps = harness.get(&groups(), "", "v1.apps").await;
     assert_eq!(reason(&apps), "True Local");
     assert_eq!(apps.label("kube-aggregator.kubernetes.io/automanaged"), Some("onstart"));
     assert_eq!(apps.at(&["spec", "groupPriorityMinimum"]).i64(), Some(17_800));
-    assert_eq!(reason(&house.get(&groups(), "", "v1.").await), "True Local");
+    assert_eq!(reason(&harness.get(&groups(), "", "v1.").await), "True Local");
     let leases = GroupResource::new("coordination.k8s.io", "leases");
-    let lease = house.get(&leases, "kube-system", &house.identity.id).await;
+    let lease = harness.get(&leases, "kube-system", &harness.identity.id).await;
     assert_eq!(lease.at(&["spec", "leaseDurationSeconds"]).i64(), Some(3600));
     for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
-        house.get(&GroupResource::new("", "namespaces"), "", name).await;
+        harness.get(&GroupResource::new("", "namespaces"), "", name).await;
     }
     // A built-in that is deleted by hand is not put back before a restart; its route stays.
-    house.delete(&groups(), "", "v1.apps").await;
-    assert!(house.routes.get("v1.apps").is_some_and(|c| c.route.is_local()));
+    harness.delete(&groups(), "", "v1.apps").await;
+    assert!(harness.routes.get("v1.apps").is_some_and(|c| c.route.is_local()));
 }
 
 #[tokio::test]
 async fn a_registered_backend_becomes_available_and_its_route_is_published() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let backend = Backend::start("avail.wardle.svc").await;
-    house.create(&GroupResource::new("", "namespaces"), object("v1", "Namespace", "wardle", "")).await;
-    house.create(&groups(), api_service("w.example.com", "avail", &backend)).await;
+    harness.create(&GroupResource::new("", "namespaces"), object("v1", "Namespace", "wardle", "")).await;
+    harness.create(&groups(), api_service("w.example.com", "avail", &backend)).await;
     let name = "v1.w.example.com";
-    house.until(name, "False ServiceNotFound").await;
+    harness.until(name, "False ServiceNotFound").await;
     let mut service = object("v1", "Service", "avail", "wardle");
     service.set(&["spec", "type"], "ExternalName");
     service.set(&["spec", "externalName"], "127.0.0.1");
     let services = GroupResource::new("", "services");
-    house.create(&services, service).await;
-    house.until(name, "True Passed").await;
-    house.until_route(name, |route| route.available.ok).await;
-    let route = house.routes.get(name).unwrap().route;
+    harness.create(&services, service).await;
+    harness.until(name, "True Passed").await;
+    harness.until_route(name, |route| route.available.ok).await;
+    let route = harness.routes.get(name).unwrap().route;
     assert_eq!(route.backend.as_ref().unwrap().targets[0].to_string(), backend.addr.to_string());
-    let stages = house.routes.explain("/apis/w.example.com/v1/flunders", &portico_routes::NoEvidence);
+    let stages = harness.routes.explain("/apis/w.example.com/v1/flunders", &portico_routes::NoEvidence);
     assert!(stages.iter().all(|s| s.ok), "{stages:?}");
 
-    house.delete(&services, "wardle", "avail").await;
-    house.until(name, "False ServiceNotFound").await;
-    house.until_route(name, |route| route.backend.as_ref().is_some_and(|b| b.resolve_error.is_some())).await;
-    house.delete(&groups(), "", name).await;
-    while house.routes.get(name).is_some() {
+    harness.delete(&services, "wardle", "avail").await;
+    harness.until(name, "False ServiceNotFound").await;
+    harness
+        .until_route(name, |route| route.backend.as_ref().is_some_and(|b| b.resolve_error.is_some()))
+        .await;
+    harness.delete(&groups(), "", name).await;
+    while harness.routes.get(name).is_some() {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
 async fn a_dead_backend_says_why_and_a_live_one_beside_it_does_not_wait() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let (dead, live) = (Backend::start("dead.wardle.svc").await, Backend::start("live.wardle.svc").await);
     dead.tasks.shutdown(Duration::from_secs(5)).await;
-    house.create(&groups(), by_url(api_service("dead.example.com", "dead", &dead), &dead)).await;
-    house.create(&groups(), by_url(api_service("live.example.com", "live", &live), &live)).await;
-    house.until("v1.live.example.com", "True Passed").await;
-    let dead = house.until("v1.dead.example.com", "False FailedDiscoveryCheck").await;
+    harness.create(&groups(), by_url(api_service("dead.example.com", "dead", &dead), &dead)).await;
+    harness.create(&groups(), by_url(api_service("live.example.com", "live", &live), &live)).await;
+    harness.until("v1.live.example.com", "True Passed").await;
+    let dead = harness.until("v1.dead.example.com", "False FailedDiscoveryCheck").await;
     let message =
         dead.at(&["status", "conditions"]).items().next().unwrap().field("message").str().to_owned();
     assert!(message.contains("cannot connect to 127.0.0.1:"), "{message}");
@@ -94,14 +96,14 @@ async fn a_dead_backend_says_why_and_a_live_one_beside_it_does_not_wait() {
 /// before thirty seconds have passed, so what comes sooner comes of the write.
 #[tokio::test]
 async fn a_created_group_is_routed_and_available_without_waiting_for_a_period() {
-    let house = House::open().await;
-    house.auto_register.completion().completed().signaled().await;
+    let harness = Harness::open().await;
+    harness.auto_register.completion().completed().signaled().await;
     let backend = Backend::start("live.wardle.svc").await;
-    let mut reader = house.routes.publisher().subscribe(None);
+    let mut reader = harness.routes.publisher().subscribe(None);
     for i in 0..20 {
         let group = format!("g{i}.example.com");
         let key = EntryKey::Route(format!("v1.{group}").into());
-        house.create(&groups(), by_url(api_service(&group, "live", &backend), &backend)).await;
+        harness.create(&groups(), by_url(api_service(&group, "live", &backend), &backend)).await;
         let available = async {
             loop {
                 let entry = match reader.next().await {
@@ -120,23 +122,23 @@ async fn a_created_group_is_routed_and_available_without_waiting_for_a_period() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_creations_and_deletions_ends_with_every_condition_written() {
-    let house = House::open().await;
+    let harness = Harness::open().await;
     let backend = Backend::start("live.wardle.svc").await;
     let group = |i: usize| format!("s{i}.example.com");
     let storm = futures::stream::iter(0..600).for_each_concurrent(64, |i| {
-        let (house, object) = (&house, api_service(&group(i), "missing", &backend));
+        let (harness, object) = (&harness, api_service(&group(i), "missing", &backend));
         async move {
-            house.create(&groups(), object).await;
+            harness.create(&groups(), object).await;
             if i % 3 == 0 {
-                house.delete(&groups(), "", &format!("v1.{}", group(i))).await;
+                harness.delete(&groups(), "", &format!("v1.{}", group(i))).await;
             }
         }
     });
     storm.await;
     for i in (0..600).filter(|i| i % 3 != 0) {
-        house.until(&format!("v1.{}", group(i)), "False ServiceNotFound").await;
+        harness.until(&format!("v1.{}", group(i)), "False ServiceNotFound").await;
     }
-    let left = || house.routes.list().into_iter().filter(|c| c.route.name.starts_with("v1.s")).count();
+    let left = || harness.routes.list().into_iter().filter(|c| c.route.name.starts_with("v1.s")).count();
     let gone = async {
         while left() != 400 {
             tokio::task::yield_now().await;

@@ -9,7 +9,7 @@ use portico_machinery::{GroupResource, Object};
 use portico_registry::{ListOptions, ObjectRef};
 use portico_resources::NodePorts;
 
-use crate::harness::{House, object};
+use crate::harness::{Harness, object};
 
 fn services() -> GroupResource {
     GroupResource::new("", "services")
@@ -28,50 +28,55 @@ fn node_port(name: &str) -> Object {
     service
 }
 
-async fn cidr(house: &House) {
+async fn cidr(harness: &Harness) {
     let mut cidr = object("networking.k8s.io/v1", "ServiceCIDR", "kubernetes", "");
     cidr.set(&["spec", "cidrs"], ["10.0.0.0/24"]);
-    house.create(&GroupResource::new("networking.k8s.io", "servicecidrs"), cidr).await;
+    harness.create(&GroupResource::new("networking.k8s.io", "servicecidrs"), cidr).await;
 }
 
-async fn peek(house: &House, resource: GroupResource, name: &str) -> Option<Object> {
+async fn get_stored(harness: &Harness, resource: GroupResource, name: &str) -> Option<Object> {
     let at = ObjectRef { resource, namespace: String::new(), name: name.to_owned() };
-    house.registry.peek(&at).await.unwrap().map(|stored| stored.object().clone())
+    harness.registry.get_stored(&at).await.unwrap().map(|stored| stored.object().clone())
 }
 
 #[tokio::test]
 async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_again() {
-    let house = House::open().await;
-    house.namespaces.created().signaled().await;
-    cidr(&house).await;
-    house.create(&services(), node_port("web")).await;
-    let web = house.registry.get(&services(), "default", "web").await.unwrap();
-    assert!(NodePorts::new(house.registry.clone()).hold(30_999, &web).await.unwrap());
-    house.delete(&addresses(), "", "10.0.0.77").await;
+    let harness = Harness::open().await;
+    harness.namespaces.created().signaled().await;
+    cidr(&harness).await;
+    harness.create(&services(), node_port("web")).await;
+    let web = harness.registry.get(&services(), "default", "web").await.unwrap();
+    assert!(NodePorts::new(harness.registry.clone()).hold(30_999, &web).await.unwrap());
+    harness.delete(&addresses(), "", "10.0.0.77").await;
 
     let metrics = portico_kit::metrics::Registry::new();
-    let repair =
-        ServiceRepair::new(&house.registry, 30_000..=32_767, "host", &QueueMetrics::new(&metrics), &metrics);
-    repair.run_workers(&house.registry, &house.tasks);
+    let repair = ServiceRepair::new(
+        &harness.registry,
+        30_000..=32_767,
+        "host",
+        &QueueMetrics::new(&metrics),
+        &metrics,
+    );
+    repair.run_workers(&harness.registry, &harness.tasks);
     let checked = repair.checked();
     let listening = Listening::new(vec![std::sync::Arc::new(repair)]);
-    house.tasks.spawn("listening", listening.run(house.registry.clone(), house.tasks.clone()));
+    harness.tasks.spawn("listening", listening.run(harness.registry.clone(), harness.tasks.clone()));
     tokio::time::timeout(Duration::from_secs(20), checked.signaled()).await.unwrap();
 
-    let address = peek(&house, addresses(), "10.0.0.77").await.unwrap();
+    let address = get_stored(&harness, addresses(), "10.0.0.77").await.unwrap();
     assert_eq!(address.at(&["spec", "parentRef", "name"]).str(), "web");
     let held: Vec<u16> =
-        NodePorts::new(house.registry.clone()).all().await.unwrap().iter().map(|h| h.port).collect();
+        NodePorts::new(harness.registry.clone()).all().await.unwrap().iter().map(|h| h.port).collect();
     assert_eq!(held, [30_777]);
     let (events, all) = (GroupResource::new("", "events"), ListOptions::default());
-    let events = house.registry.list(&events, "default", &all).await.unwrap().items;
+    let events = harness.registry.list(&events, "default", &all).await.unwrap().items;
     let said: Vec<&str> = events.iter().map(|e| e.object().at(&["message"]).str()).collect();
     assert_eq!(said, ["Cluster IP [IPv4]: 10.0.0.77 is not allocated; repairing"]);
 
     // And while it runs.
-    house.delete(&addresses(), "", "10.0.0.77").await;
+    harness.delete(&addresses(), "", "10.0.0.77").await;
     let back = async {
-        while peek(&house, addresses(), "10.0.0.77").await.is_none() {
+        while get_stored(&harness, addresses(), "10.0.0.77").await.is_none() {
             tokio::task::yield_now().await;
         }
     };

@@ -3,7 +3,7 @@
 use portico_machinery::{GroupResource, Object};
 use portico_registry::condition;
 
-use crate::harness::{House, object};
+use crate::harness::{Harness, object};
 
 fn migrations() -> GroupResource {
     GroupResource::new("storagemigration.k8s.io", "storageversionmigrations")
@@ -17,7 +17,7 @@ fn migration(name: &str, resource: &str) -> Object {
 }
 
 /// Its conditions, as soon as it runs no longer.
-async fn ended(house: &House, name: &str) -> Vec<String> {
+async fn ended(harness: &Harness, name: &str) -> Vec<String> {
     let ended = |object: Option<Object>| {
         let object = object?;
         let running = condition::get(&object, "Running")?;
@@ -27,39 +27,39 @@ async fn ended(house: &House, name: &str) -> Vec<String> {
         let all = || object.at(&["status", "conditions"]).items().map(say).collect();
         (running.status == "False").then(all)
     };
-    house.until_so(&migrations(), name, ended).await
+    harness.until_so(&migrations(), name, ended).await
 }
 
 #[tokio::test]
 async fn migrations_of_a_resource_run_one_after_another_and_succeed() {
-    let house = House::open().await;
-    house.namespaces.created().signaled().await;
+    let harness = Harness::open().await;
+    harness.namespaces.created().signaled().await;
     for i in 0..3 {
-        house
+        harness
             .create(
                 &GroupResource::new("", "configmaps"),
                 object("v1", "ConfigMap", &format!("c{i}"), "default"),
             )
             .await;
     }
-    house.create(&migrations(), migration("first", "configmaps")).await;
-    house.create(&migrations(), migration("second", "configmaps")).await;
+    harness.create(&migrations(), migration("first", "configmaps")).await;
+    harness.create(&migrations(), migration("second", "configmaps")).await;
     for name in ["first", "second"] {
-        let told = ended(&house, name).await;
+        let told = ended(&harness, name).await;
         let succeeded = "Succeeded True StorageVersionMigrationSucceeded";
         assert_eq!(told, ["Running False MigrationCompleted", succeeded]);
-        let object = house.get(&migrations(), "", name).await;
+        let object = harness.get(&migrations(), "", name).await;
         assert!(object.at(&["status", "resourceVersion"]).str().parse::<i64>().is_ok());
     }
 }
 
 #[tokio::test]
 async fn a_resource_that_cannot_be_written_cannot_be_migrated() {
-    let house = House::open().await;
-    house.create(&migrations(), migration("reviews", "componentstatuses")).await;
-    let told = ended(&house, "reviews").await;
+    let harness = Harness::open().await;
+    harness.create(&migrations(), migration("reviews", "componentstatuses")).await;
+    let told = ended(&harness, "reviews").await;
     assert_eq!(told, ["Running False MigrationCompleted", "Failed True StorageVersionMigrationFailed"]);
-    let object = house.get(&migrations(), "", "reviews").await;
+    let object = harness.get(&migrations(), "", "reviews").await;
     assert_eq!(
         condition::get(&object, "Failed").unwrap().message,
         "resource \"componentstatuses\" does not support discovery operations: [update patch list]"

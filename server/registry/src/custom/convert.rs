@@ -17,7 +17,7 @@ use super::Custom;
 use super::facts::{Facts, Version, Webhook};
 use super::serving::Shared;
 use crate::Result;
-use crate::draft;
+use crate::encoding;
 use crate::objects::Objects;
 use crate::selection::Selection;
 use crate::served::ServedResource;
@@ -97,7 +97,7 @@ impl ServedResource {
         object.set(&["apiVersion"], &self.api_version);
         self.info.schema.coerce(&mut object);
         self.info.schema.normalise(&mut object);
-        let value = draft::encode(self, &mut object)?;
+        let value = encoding::encode(self, &mut object)?;
         Ok(Arc::new(Record { key: record.key.clone(), revision: record.revision, value }))
     }
 }
@@ -192,7 +192,7 @@ impl Objects {
     pub(crate) async fn outgoing(&self, served: &ServedResource, object: &mut Object) -> Result<Value> {
         served.info.schema.whole_numbers(object);
         let custom = served.custom.as_ref().filter(|custom| custom.stored_as != served.api_version);
-        let Some(custom) = custom else { return draft::encode(served, object) };
+        let Some(custom) = custom else { return encoding::encode(served, object) };
         let mut sent = object.clone();
         sent.remove(&["metadata", "resourceVersion"]);
         let mut stored = self.convert_one(custom, &custom.stored_as, sent).await?;
@@ -201,7 +201,7 @@ impl Objects {
         let schema = schema.ok_or_else(|| Box::new(Status::internal("the storage version has no schema")))?;
         schema.settle(&mut stored);
         schema.normalise(&mut stored);
-        draft::encode(served, &mut stored)
+        encoding::encode(served, &mut stored)
     }
 
     /// Whether an object that an update leaves as it is has to be written all the same: it is stored in a version, or

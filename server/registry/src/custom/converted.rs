@@ -1,4 +1,4 @@
-//! What was converted for one watch, for the others of the same version that hear of the same event: a webhook is asked
+//! What was converted for one watch, for the others of the same version that get the same event: a webhook is asked
 //! once, and a failure is told to all who wait for it.
 //!
 //! A bounded table by revision in which newer states push out older ones. It must not know how objects are converted.

@@ -12,7 +12,7 @@ use portico_machinery::{GroupKind, GroupResource, GroupVersion};
 use portico_store::{Record, Resource, Store};
 
 use super::facts::{Facts, Version};
-use super::health::Trouble;
+use super::health::FailingWebhook;
 use super::serving::Serving;
 use super::shapes::Shapes;
 use crate::definition;
@@ -145,17 +145,17 @@ impl Definitions {
     }
 
     /// What is wrong with the webhooks of definitions that serve a group version.
-    pub(crate) fn troubles(&self, group_version: &GroupVersion) -> Vec<Trouble> {
+    pub(crate) fn failing_webhooks(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {
         let known = self.known.read();
         let of_it = known.by_name.values().filter(|definition| {
             let facts = &definition.facts;
             let serves = |v: &Version| v.served && v.name == group_version.version;
             facts.group() == group_version.group && facts.versions().iter().any(serves)
         });
-        let mut troubles: Vec<Trouble> =
-            of_it.filter_map(|definition| definition.serving.trouble()).collect();
-        troubles.sort_by(|a, b| a.definition.cmp(&b.definition));
-        troubles
+        let mut failing_webhooks: Vec<FailingWebhook> =
+            of_it.filter_map(|definition| definition.serving.failing()).collect();
+        failing_webhooks.sort_by(|a, b| a.definition.cmp(&b.definition));
+        failing_webhooks
     }
 
     /// Drops what is compiled and was not asked for since the last call.

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 /// A webhook whose last answer was none, or a wrong one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct FailingWebhook {
     /// The definition.
     pub definition: String,
     /// Which group and versions it defines.
@@ -17,18 +17,18 @@ pub struct Trouble {
 
 /// The state of a definition's webhook, as its last answer told it.
 #[derive(Debug, Default)]
-pub(crate) struct Health(Mutex<Option<Trouble>>);
+pub(crate) struct Health(Mutex<Option<FailingWebhook>>);
 
 impl Health {
     /// What is wrong, if anything is.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
+    pub(super) fn failing(&self) -> Option<FailingWebhook> {
         self.0.lock().clone()
     }
 
     /// Remembers how it went; what fails already is known since its first failure.
-    pub(super) fn note(&self, failed: Option<Trouble>) {
+    pub(super) fn note(&self, failed: Option<FailingWebhook>) {
         let mut held = self.0.lock();
         let since = held.take().map(|before| before.since);
-        *held = failed.map(|now| Trouble { since: since.unwrap_or(now.since), ..now });
+        *held = failed.map(|now| FailingWebhook { since: since.unwrap_or(now.since), ..now });
     }
 }

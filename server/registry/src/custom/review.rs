@@ -86,7 +86,7 @@ impl Fault {
     }
 }
 
-/// What an answer says as far as it matters here; objects stay bytes until they are judged.
+/// What an answer says as far as it matters here; objects stay bytes until they are validated.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Answer<'a> {
@@ -257,7 +257,7 @@ fn restore_metadata(original: &Object, converted: &mut Object) -> Result<(), Str
         return Err(format!("invalid metadata of type {} in converted object", metadata.go_type()));
     }
     for name in ["labels", "annotations"] {
-        judge_texts(name, &original.metadata().field(name), &metadata.field(name))?;
+        check_texts(name, &original.metadata().field(name), &metadata.field(name))?;
     }
     let changed = ["labels", "annotations"].map(|name| {
         let texts = metadata.field(name);
@@ -274,8 +274,8 @@ fn restore_metadata(original: &Object, converted: &mut Object) -> Result<(), Str
     Ok(())
 }
 
-/// Whether labels or annotations can be taken; those that did not change are not judged again.
-fn judge_texts(name: &str, original: &Cursor<'_>, converted: &Cursor<'_>) -> Result<(), String> {
+/// Whether labels or annotations can be taken; those that did not change are not validated again.
+fn check_texts(name: &str, original: &Cursor<'_>, converted: &Cursor<'_>) -> Result<(), String> {
     if !converted.is_present() {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use portico_machinery::{Cursor, Object, field};
 use super::ScalePaths;
 use portico_validation::Errors;
 
-/// Judges what stands at the paths; writes of the status leave the wanted number alone.
+/// Validates what stands at the paths; writes of the status leave the wanted number alone.
 pub(super) fn validate(paths: &ScalePaths, wanted: bool, object: &Object, errors: &mut Errors) {
     if wanted {
         number(&paths.spec_replicas_path, object, errors);
@@ -23,12 +23,12 @@ fn number(path: &str, object: &Object, errors: &mut Errors) {
         Ok(at) => at.and_then(|value| value.i64()).unwrap_or(0),
         Err(text) => return errors.push(field::Error::invalid(&path.into(), 0, &text)),
     };
-    let complaint = match at {
+    let diagnostic = match at {
         ..0 => "should be a non-negative integer".to_owned(),
         _ if at > i64::from(i32::MAX) => format!("should be less than or equal to {}", i32::MAX),
         _ => return,
     };
-    errors.push(field::Error::invalid(&path.into(), at, &complaint));
+    errors.push(field::Error::invalid(&path.into(), at, &diagnostic));
 }
 
 /// What a scale shows of an object.

@@ -8,7 +8,7 @@ use portico_store::Record;
 
 use super::Custom;
 use super::facts::{Facts, Version};
-use super::health::{Health, Trouble};
+use super::health::{FailingWebhook, Health};
 use super::kind;
 use super::schemas::Schemas;
 use super::shapes::Shapes;
@@ -66,8 +66,8 @@ impl Serving {
     }
 
     /// What is wrong with its webhook, as far as that is known.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.shared.health.trouble()
+    pub(crate) fn failing(&self) -> Option<FailingWebhook> {
+        self.shared.health.failing()
     }
 
     /// A version that requests may use.
@@ -117,20 +117,20 @@ mod tests {
         let serving = Serving::new(&Arc::new(facts), &record, &shapes);
         assert!(serving.unless_used().is_none(), "nothing is made of it");
         serving.version("v1");
-        let trouble = Trouble {
+        let failing = FailingWebhook {
             definition: "n.g".into(),
             group: "g".into(),
             since: "today".into(),
             message: "refused".into(),
         };
-        serving.shared.health.note(Some(trouble.clone()));
+        serving.shared.health.note(Some(failing.clone()));
         assert!(serving.unless_used().is_none(), "somebody has asked since the last look");
         let empty = serving.unless_used().unwrap();
-        assert_eq!((empty.trouble(), empty.since), (Some(trouble.clone()), 7));
-        let later = Trouble { since: "tomorrow".into(), ..trouble.clone() };
+        assert_eq!((empty.failing(), empty.since), (Some(failing.clone()), 7));
+        let later = FailingWebhook { since: "tomorrow".into(), ..failing.clone() };
         empty.shared.health.note(Some(later));
-        assert_eq!(serving.trouble(), Some(trouble), "it fails since its first failure");
+        assert_eq!(serving.failing(), Some(failing), "it fails since its first failure");
         empty.shared.health.note(None);
-        assert!(empty.trouble().is_none() && empty.unless_used().is_none());
+        assert!(empty.failing().is_none() && empty.unless_used().is_none());
     }
 }

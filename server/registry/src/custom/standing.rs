@@ -71,7 +71,7 @@ fn told(object: &Object, version: &Version) -> Standing {
         },
         None => Standing {
             reason: "Pending".to_owned(),
-            message: "nobody has judged its names yet".to_owned(),
+            message: "nobody has validated its names yet".to_owned(),
             ..Standing::default()
         },
     }

@@ -7,7 +7,7 @@ use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
 
 use super::conversions::Conversions;
-use super::health::Trouble;
+use super::health::FailingWebhook;
 use super::review::{self, Failure, Fault, Review, ReviewVersion};
 use super::{Custom, Webhook};
 use crate::Result;
@@ -51,7 +51,7 @@ impl Objects {
         let asked = Asked { conversions, custom, webhook, wanted, single: objects.len() == 1 };
         let sent: Vec<Object> = late.iter().map(|at| std::mem::take(&mut objects[*at])).collect();
         let outcome = asked.convert(&sent).await;
-        let failed = outcome.as_ref().err().map(|why| asked.trouble(why, (self.clock)().to_string()));
+        let failed = outcome.as_ref().err().map(|why| asked.failing(why, (self.clock)().to_string()));
         custom.health.note(failed);
         let converted = outcome.map_err(|message| Box::new(Status::failure(Reason::Unknown, message)))?;
         for (at, object) in late.into_iter().zip(converted) {
@@ -110,10 +110,10 @@ impl Asked<'_> {
     }
 
     /// What is told of a failure for as long as it lasts: of a long message the beginning.
-    fn trouble(&self, message: &str, since: String) -> Trouble {
+    fn failing(&self, message: &str, since: String) -> FailingWebhook {
         let facts = &self.custom.facts;
         let (definition, group) = (facts.name().to_owned(), facts.group().to_owned());
-        Trouble { definition, group, since, message: cut(message.to_owned()) }
+        FailingWebhook { definition, group, since, message: cut(message.to_owned()) }
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Structure {
 }
 
 impl Structure {
-    /// Judges all versions of a definition.
+    /// Validates all versions of a definition.
     #[must_use]
     pub fn of(definition: &Object) -> Self {
         let spec = definition.at(&["spec"]);

@@ -32,7 +32,7 @@ pub(super) fn format(served: &ServedResource, call: &Call) -> Result<Format> {
         .ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))
 }
 
-/// Decodes an object of the kind; strict complaints refuse, warn or vanish.
+/// Decodes an object of the kind; strict diagnostics refuse, warn or vanish.
 pub(super) fn decode(
     scheme: &Scheme,
     call: &Call,

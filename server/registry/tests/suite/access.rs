@@ -8,7 +8,7 @@ use portico_machinery::rbac::{Fact, Resource};
 use portico_machinery::{Object, Reason, UserInfo};
 use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
 
-use crate::harness::{self, Door};
+use crate::harness::{self, Harness};
 
 const ROLE: &str = r#"{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"NAME","namespace":"default"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":VERBS}]}"#;
 const BINDING: &str = r#"{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","namespace":"default"},"roleRef":{"kind":"Role","name":"NAME"},"subjects":[{"kind":"User","name":"zoe"}]}"#;
@@ -22,7 +22,7 @@ fn binding(role: &str) -> Object {
 }
 
 /// Alice holds `get pods` in `default` and may bind the role `gift`.
-async fn door() -> (Door, Context) {
+async fn harness() -> (Harness, Context) {
     let rbac = Arc::new(Rbac::default());
     let gift = r#"[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles"],"resourceNames":["gift"],"verbs":["bind"]},
         {"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]"#;
@@ -37,7 +37,7 @@ async fn door() -> (Door, Context) {
     let authorizer: Arc<dyn Authorizer> =
         of_modes(&[Mode::Rbac], &(rbac.clone() as _), &Relations::Elsewhere);
     let alice = Context { user: UserInfo::new("alice", ["dev"]), user_agent: "suite".to_owned() };
-    (Door::open_with(authorizer).await, alice)
+    (Harness::open_with(authorizer).await, alice)
 }
 
 async fn create(
@@ -52,10 +52,10 @@ async fn create(
 
 #[tokio::test]
 async fn a_role_may_hold_what_its_writer_holds() {
-    let (door, alice) = door().await;
-    assert_eq!(create(&door.registry, &alice, Resource::Roles, role("small", r#"["get"]"#)).await, Ok(()));
+    let (harness, alice) = harness().await;
+    assert_eq!(create(&harness.registry, &alice, Resource::Roles, role("small", r#"["get"]"#)).await, Ok(()));
     let (reason, message) =
-        create(&door.registry, &alice, Resource::Roles, role("large", r#"["get","list"]"#))
+        create(&harness.registry, &alice, Resource::Roles, role("large", r#"["get","list"]"#))
             .await
             .unwrap_err();
     assert_eq!(reason, Reason::Forbidden);
@@ -63,38 +63,38 @@ async fn a_role_may_hold_what_its_writer_holds() {
         message,
         "roles.rbac.authorization.k8s.io \"large\" is forbidden: user \"alice\" (groups=[\"dev\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
     );
-    let none = create(&door.registry, &alice, Resource::Roles, role("none", "[]")).await.unwrap_err();
+    let none = create(&harness.registry, &alice, Resource::Roles, role("none", "[]")).await.unwrap_err();
     assert_eq!(none.0, Reason::Invalid, "no rights are needed for a rule without verbs");
 }
 
 #[tokio::test]
 async fn a_role_grows_only_by_what_its_writer_holds_but_loses_finalizers_freely() {
-    let (door, alice) = door().await;
+    let (harness, alice) = harness().await;
     let admin = Context::system("suite");
     let mut large = role("large", r#"["get","list"]"#);
     large.set(&["metadata", "finalizers"], ["example.com/hold"]);
-    create(&door.registry, &admin, Resource::Roles, large).await.unwrap();
+    create(&harness.registry, &admin, Resource::Roles, large).await.unwrap();
     let resource = Resource::Roles.group_resource();
     let update = |object| {
-        let (registry, resource, alice) = (door.registry.clone(), resource.clone(), alice.clone());
+        let (registry, resource, alice) = (harness.registry.clone(), resource.clone(), alice.clone());
         async move { registry.update(&alice, &resource, Part::Main, object, &UpdateOptions::default()).await }
     };
-    let mut object = door.registry.get(&resource, "default", "large").await.unwrap().object().clone();
+    let mut object = harness.registry.get(&resource, "default", "large").await.unwrap().object().clone();
     object.set(&["metadata", "labels", "a"], "b");
     assert_eq!(update(object).await.unwrap_err().reason(), Reason::Forbidden);
-    let mut object = door.registry.get(&resource, "default", "large").await.unwrap().object().clone();
+    let mut object = harness.registry.get(&resource, "default", "large").await.unwrap().object().clone();
     object.remove(&["metadata", "finalizers"]);
     assert!(update(object).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_binding_needs_the_roles_rights_or_the_verb_bind() {
-    let (door, alice) = door().await;
+    let (harness, alice) = harness().await;
     let admin = Context::system("suite");
     for name in ["gift", "large"] {
-        create(&door.registry, &admin, Resource::Roles, role(name, r#"["delete"]"#)).await.unwrap();
+        create(&harness.registry, &admin, Resource::Roles, role(name, r#"["delete"]"#)).await.unwrap();
     }
-    let bind = |name: &str| create(&door.registry, &alice, Resource::RoleBindings, binding(name));
+    let bind = |name: &str| create(&harness.registry, &alice, Resource::RoleBindings, binding(name));
     assert_eq!(bind("large").await.unwrap_err().0, Reason::Forbidden);
     let (reason, message) = bind("nowhere").await.unwrap_err();
     assert_eq!(

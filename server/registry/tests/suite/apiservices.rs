@@ -1,6 +1,6 @@
 //! APIService: its rules, its strategies, its table, its annotations.
 
-use crate::harness::{Door, JSON_PATCH, MERGE, METADATA, TABLE, api_service};
+use crate::harness::{Harness, JSON_PATCH, MERGE, METADATA, TABLE, api_service};
 
 const URL: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
@@ -10,33 +10,33 @@ fn remote(extra: &str) -> String {
 
 #[tokio::test]
 async fn a_remote_one_begins_without_a_status_and_with_the_default_port() {
-    let door = Door::open().await;
-    let reply = door.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
+    let harness = Harness::open().await;
+    let reply = harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
     assert_eq!(
         (reply.code, reply.at("spec.service.port").as_str(), reply.at("status").as_str()),
         (201, "443", "{}")
     );
     assert_eq!(reply.at("metadata.generation"), "\"\"");
-    let again = door.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
+    let again = harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
     assert_eq!(again.code, 409);
     assert_eq!(again.at("message"), "apiservices.apiregistration.k8s.io \"v1.a.example.com\" already exists");
 }
 
 #[tokio::test]
 async fn a_local_one_is_available_at_once_whatever_status_the_client_sends() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = api_service("v1", "a.example.com", "").replace(
         "\"spec\":",
         "\"status\":{\"conditions\":[{\"type\":\"Available\",\"status\":\"False\"}]},\"spec\":",
     );
-    let reply = door.post(URL, &body).await;
+    let reply = harness.post(URL, &body).await;
     assert_eq!(reply.at("status.conditions.0.reason"), "Local");
     assert_eq!(reply.at("status.conditions.0.message"), "Local APIServices are always available");
 }
 
 #[tokio::test]
 async fn every_rule_has_its_field_and_its_words() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let wrong_name =
         api_service("v1", "a.example.com", "").replace("\"name\":\"v1.a.example.com\"", "\"name\":\"wrong\"");
     let rows = [
@@ -76,7 +76,7 @@ async fn every_rule_has_its_field_and_its_words() {
         ),
     ];
     for (body, words) in rows {
-        let reply = door.post(URL, &body).await;
+        let reply = harness.post(URL, &body).await;
         assert_eq!(reply.code, 422, "{body}");
         let message = reply.at("message");
         let (_, said) = message.split_once("is invalid: ").unwrap();
@@ -86,34 +86,34 @@ async fn every_rule_has_its_field_and_its_words() {
 
 #[tokio::test]
 async fn an_update_keeps_the_status_and_a_status_write_keeps_all_else() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
-    door.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
+    harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
     let status = r#"{"metadata":{"labels":{"x":"y"}},"spec":{"versionPriority":99},"status":{"conditions":[{"type":"Available","status":"False","reason":"Because"}]}}"#;
-    let reply = door.patch(&format!("{url}/status"), MERGE, status).await;
+    let reply = harness.patch(&format!("{url}/status"), MERGE, status).await;
     assert_eq!((reply.code, reply.at("spec.versionPriority").as_str()), (200, "10"));
     assert_eq!(
         (reply.at("metadata.labels").as_str(), reply.at("status.conditions.0.reason").as_str()),
         ("\"\"", "Because")
     );
-    let reply = door.patch(&url, MERGE, r#"{"spec":{"versionPriority":30},"status":null}"#).await;
+    let reply = harness.patch(&url, MERGE, r#"{"spec":{"versionPriority":30},"status":null}"#).await;
     assert_eq!(
         (reply.at("spec.versionPriority").as_str(), reply.at("status.conditions.0.reason").as_str()),
         ("30", "Because")
     );
     let odd = r#"{"status":{"conditions":[{"type":"A","status":"Maybe"}]}}"#;
-    let bad = door.patch(&format!("{url}/status"), MERGE, odd).await;
+    let bad = harness.patch(&format!("{url}/status"), MERGE, odd).await;
     assert!(bad.at("message").ends_with(r#"supported values: "False", "True", "Unknown""#));
 }
 
 #[tokio::test]
 async fn a_put_must_name_the_revision_and_finds_only_what_is_there() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
     let body = api_service("v1", "a.example.com", &remote(""));
-    assert_eq!(door.put(&url, &body).await.code, 404);
-    door.post(URL, &body).await;
-    let reply = door.put(&url, &body).await;
+    assert_eq!(harness.put(&url, &body).await.code, 404);
+    harness.post(URL, &body).await;
+    let reply = harness.put(&url, &body).await;
     assert_eq!(
         (reply.code, reply.at("message").as_str(), reply.at("details.kind").as_str()),
         (
@@ -123,23 +123,23 @@ async fn a_put_must_name_the_revision_and_finds_only_what_is_there() {
         )
     );
     let stale = body.replace("\"metadata\":{", "\"metadata\":{\"resourceVersion\":\"1\",");
-    assert_eq!(door.put(&url, &stale).await.code, 409);
+    assert_eq!(harness.put(&url, &stale).await.code, 409);
 }
 
 #[tokio::test]
 async fn a_table_tells_service_and_availability_and_metadata_is_cut_out() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
-    door.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
-    let table = door.ask("GET", &url, TABLE, "", "").await;
+    harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
+    let table = harness.ask("GET", &url, TABLE, "", "").await;
     assert_eq!(table.at("rows.0.cells.1"), "n/s");
     assert_eq!(table.at("rows.0.cells.2"), "Unknown");
     assert_eq!(table.at("columnDefinitions.2.name"), "Available");
     assert_eq!(table.at("rows.0.object.kind"), "PartialObjectMetadata");
     let reason = r#"{"status":{"conditions":[{"type":"Available","status":"False","reason":"Because"}]}}"#;
-    door.patch(&format!("{url}/status"), MERGE, reason).await;
-    assert_eq!(door.ask("GET", URL, TABLE, "", "").await.at("rows.0.cells.2"), "False (Because)");
-    let metadata = door.ask("GET", &url, METADATA, "", "").await;
+    harness.patch(&format!("{url}/status"), MERGE, reason).await;
+    assert_eq!(harness.ask("GET", URL, TABLE, "", "").await.at("rows.0.cells.2"), "False (Because)");
+    let metadata = harness.ask("GET", &url, METADATA, "", "").await;
     assert_eq!(
         (metadata.at("kind").as_str(), metadata.at("spec").as_str()),
         ("PartialObjectMetadata", "\"\"")
@@ -149,45 +149,45 @@ async fn a_table_tells_service_and_availability_and_metadata_is_cut_out() {
 
 #[tokio::test]
 async fn annotations_that_name_backends_are_checked() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let with = |annotations: &str, spec: &str| {
         api_service("v1", "a.example.com", spec)
             .replace("\"metadata\":{", &format!("\"metadata\":{{\"annotations\":{{{annotations}}},"))
     };
     let good = r#""portico.dev/backend-urls":"https://a:8443,https://b","portico.dev/backend-server-name":"x.y","portico.dev/backend-protocol":"h2""#;
-    assert_eq!(door.post(URL, &with(good, &remote(""))).await.code, 201);
+    assert_eq!(harness.post(URL, &with(good, &remote(""))).await.code, 201);
     for bad in [
         r#""portico.dev/backend-urls":"http://a""#,
         r#""portico.dev/backend-urls":"https://a/path""#,
         r#""portico.dev/backend-server-name":"UP""#,
         r#""portico.dev/backend-protocol":"spdy""#,
     ] {
-        let reply = door.post(URL, &with(bad, &remote(""))).await;
+        let reply = harness.post(URL, &with(bad, &remote(""))).await;
         assert_eq!(reply.code, 422, "{bad}");
         assert!(reply.at("details.causes.0.field").starts_with("metadata.annotations[portico.dev/"));
     }
-    let local = door.post(URL, &with(good, "")).await;
+    let local = harness.post(URL, &with(good, "")).await;
     assert!(local.at("message").contains("may only be set when spec.service is set"), "{local:?}");
 }
 
 #[tokio::test]
 async fn a_ca_bundle_that_is_no_pem_is_accepted_as_upstream_does() {
-    let door = Door::open().await;
-    let reply = door.post(URL, &api_service("v1", "a.b", &remote(r#","caBundle":"Zm9v""#))).await;
+    let harness = Harness::open().await;
+    let reply = harness.post(URL, &api_service("v1", "a.b", &remote(r#","caBundle":"Zm9v""#))).await;
     assert_eq!(reply.code, 201);
 }
 
 #[tokio::test]
 async fn a_json_patch_whose_test_fails_changes_nothing() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
-    let created = door.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
+    let created = harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;
     let patch =
         r#"[{"op":"test","path":"/spec/versionPriority","value":11},{"op":"remove","path":"/spec/service"}]"#;
-    let reply = door.patch(&url, JSON_PATCH, patch).await;
+    let reply = harness.patch(&url, JSON_PATCH, patch).await;
     assert_eq!(
         (reply.code, reply.at("message").as_str()),
         (422, "the server rejected our request due to an error in our request")
     );
-    assert_eq!(door.get(&url).await.text, created.text);
+    assert_eq!(harness.get(&url).await.text, created.text);
 }

@@ -1,7 +1,7 @@
 //! What readers of custom resources see: tables, metadata, lists, selections.
 
 use crate::custom_resources::{TABS, defined, tab};
-use crate::harness::{Door, JSON, MERGE, METADATA, Reply, TABLE, next};
+use crate::harness::{Harness, JSON, MERGE, METADATA, Reply, TABLE, next};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -15,16 +15,17 @@ fn version(members: &str) -> String {
 }
 
 /// Three of them: `a` is red, `b` is blue and large, `c` says nothing.
-async fn with_tabs(members: &str) -> Door {
-    let door = defined(&version(members)).await;
+async fn with_tabs(members: &str) -> Harness {
+    let harness = defined(&version(members)).await;
     let rows =
         [("a", r#""colour":"red","size":0,"on":true"#), ("b", r#""colour":"blue","size":12"#), ("c", "")];
     for (name, spec) in rows {
-        let made =
-            door.post(TABS, &tab("v1", spec).replace(r#""name":"t""#, &format!(r#""name":"{name}""#))).await;
+        let made = harness
+            .post(TABS, &tab("v1", spec).replace(r#""name":"t""#, &format!(r#""name":"{name}""#)))
+            .await;
         assert_eq!(made.code, 201, "{}", made.text);
     }
-    door
+    harness
 }
 
 const SELECTABLE: &str =
@@ -32,7 +33,7 @@ const SELECTABLE: &str =
 
 #[tokio::test]
 async fn a_table_has_the_columns_of_its_version() {
-    let door = with_tabs(
+    let harness = with_tabs(
         r#""additionalPrinterColumns":[
         {"name":"Colour","type":"string","jsonPath":".spec.colour"},
         {"name":"Size","type":"integer","format":"int32","description":"how big","priority":1,"jsonPath":".spec.size"},
@@ -40,7 +41,7 @@ async fn a_table_has_the_columns_of_its_version() {
         {"name":"Lost","type":"string","jsonPath":".kind"}],"#,
     )
     .await;
-    let table = door.ask("GET", TABS, TABLE, "", "").await.object();
+    let table = harness.ask("GET", TABS, TABLE, "", "").await.object();
     let columns = table.at(&["columnDefinitions"]);
     let names: Vec<&str> = columns.items().map(|column| column.field("name").str()).collect();
     assert_eq!(names, ["Name", "Colour", "Size"], "a path that cannot be read takes later columns along");
@@ -57,35 +58,35 @@ async fn a_table_has_the_columns_of_its_version() {
 
 #[tokio::test]
 async fn a_version_without_columns_shows_ages() {
-    let door = with_tabs("").await;
-    let table = door.ask("GET", &format!("{TABS}/a?includeObject=Object"), TABLE, "", "").await;
+    let harness = with_tabs("").await;
+    let table = harness.ask("GET", &format!("{TABS}/a?includeObject=Object"), TABLE, "", "").await;
     assert_eq!(
         (table.at("columnDefinitions.1.name").as_str(), table.at("rows.0.cells.0").as_str()),
         ("Age", "a")
     );
     assert_eq!(table.at("rows.0.object.spec.colour"), "red");
-    let none = door.ask("GET", &format!("{TABS}/a?includeObject=None"), TABLE, "", "").await;
+    let none = harness.ask("GET", &format!("{TABS}/a?includeObject=None"), TABLE, "", "").await;
     assert!(none.text.contains(r#""object":null"#), "{}", none.text);
 }
 
 #[tokio::test]
 async fn lists_tell_an_empty_token_and_the_kind_of_each_item() {
-    let door = with_tabs("").await;
-    let all = door.get(TABS).await;
+    let harness = with_tabs("").await;
+    let all = harness.get(TABS).await;
     assert!(all.text.contains(r#""continue":"""#), "{}", all.text);
     assert_eq!((all.at("kind").as_str(), all.at("items.2.kind").as_str()), ("CronTabList", "CronTab"));
-    let page = door.get(&format!("{TABS}?limit=2")).await;
+    let page = harness.get(&format!("{TABS}?limit=2")).await;
     assert_eq!((page.names().len(), page.at("metadata.remainingItemCount").as_str()), (2, "1"));
-    let rest = door.get(&format!("{TABS}?limit=2&continue={}", page.at("metadata.continue"))).await;
+    let rest = harness.get(&format!("{TABS}?limit=2&continue={}", page.at("metadata.continue"))).await;
     assert_eq!(rest.names(), ["c"]);
-    let metadata = door.ask("GET", TABS, &METADATA.replace("Metadata;", "MetadataList;"), "", "").await;
+    let metadata = harness.ask("GET", TABS, &METADATA.replace("Metadata;", "MetadataList;"), "", "").await;
     assert_eq!((metadata.at("kind").as_str(), metadata.names().len()), ("PartialObjectMetadataList", 3));
     assert!(!metadata.text.contains(r#""continue""#), "{}", metadata.text);
 }
 
 #[tokio::test]
 async fn selectable_fields_select_and_others_are_refused() {
-    let door = with_tabs(SELECTABLE).await;
+    let harness = with_tabs(SELECTABLE).await;
     let rows: [(&str, &[&str]); 8] = [
         ("spec.colour%3Dred", &["a"]),
         ("spec.colour!%3Dred", &["b", "c"]),
@@ -97,28 +98,32 @@ async fn selectable_fields_select_and_others_are_refused() {
         ("metadata.namespace%3Ddefault,metadata.name!%3Da", &["b", "c"]),
     ];
     for (selector, want) in rows {
-        assert_eq!(door.get(&format!("{TABS}?fieldSelector={selector}")).await.names(), want, "{selector}");
+        assert_eq!(
+            harness.get(&format!("{TABS}?fieldSelector={selector}")).await.names(),
+            want,
+            "{selector}"
+        );
     }
     for verb in ["", "watch=true&"] {
-        let refused = door.get(&format!("{TABS}?{verb}fieldSelector=spec.ratio%3D2")).await;
+        let refused = harness.get(&format!("{TABS}?{verb}fieldSelector=spec.ratio%3D2")).await;
         assert_eq!(
             (refused.code, refused.at("message").as_str()),
             (400, "field label not supported: spec.ratio")
         );
     }
-    let deleted = door.delete(&format!("{TABS}?fieldSelector=spec.colour%3Dred")).await;
+    let deleted = harness.delete(&format!("{TABS}?fieldSelector=spec.colour%3Dred")).await;
     assert_eq!((deleted.names(), deleted.at("kind").as_str()), (vec!["a".to_owned()], "CronTabList"));
-    assert_eq!(door.get(TABS).await.names(), ["b", "c"]);
+    assert_eq!(harness.get(TABS).await.names(), ["b", "c"]);
 }
 
 #[tokio::test]
 async fn pages_of_a_past_state_that_selects_fields_read_no_more_than_they_need() {
-    let door = defined(&version(SELECTABLE)).await;
+    let harness = defined(&version(SELECTABLE)).await;
     let tabs = async |colour: &str, names: std::ops::Range<usize>| {
         let tab = tab("v1", &format!(r#""colour":"{colour}""#));
-        let (door, tab) = (&door, &tab);
+        let (harness, tab) = (&harness, &tab);
         let made = names.map(async |n| {
-            door.post(TABS, &tab.replace(r#""name":"t""#, &format!(r#""name":"t{n:04}""#))).await.code
+            harness.post(TABS, &tab.replace(r#""name":"t""#, &format!(r#""name":"t{n:04}""#))).await.code
         });
         assert!(futures::future::join_all(made).await.iter().all(|code| *code == 201));
     };
@@ -128,14 +133,14 @@ async fn pages_of_a_past_state_that_selects_fields_read_no_more_than_they_need()
     tabs("red", 600..603).await;
     tabs("blue", 603..1_300).await;
     let query = "fieldSelector=spec.colour%3Dred&limit=2";
-    let mut page = door.get(&format!("{TABS}?{query}")).await;
+    let mut page = harness.get(&format!("{TABS}?{query}")).await;
     assert_eq!(page.names(), ["t0003", "t0004"]);
     // The later pages come from the log, and nothing that is written now shows in them.
     tabs("red", 1_300..1_301).await;
-    door.store.exact_reads();
+    harness.store.exact_reads();
     let next = async |page: &Reply| {
-        let page = door.get(&format!("{TABS}?{query}&continue={}", page.at("metadata.continue"))).await;
-        (page, door.store.exact_reads())
+        let page = harness.get(&format!("{TABS}?{query}&continue={}", page.at("metadata.continue"))).await;
+        (page, harness.store.exact_reads())
     };
     for (names, reads) in [(vec!["t0600", "t0601"], 2), (vec!["t0602"], 2)] {
         let found;
@@ -148,13 +153,13 @@ async fn pages_of_a_past_state_that_selects_fields_read_no_more_than_they_need()
 
 #[tokio::test]
 async fn a_watch_with_a_selector_sees_objects_leave_and_enter() {
-    let door = with_tabs(SELECTABLE).await;
+    let harness = with_tabs(SELECTABLE).await;
     let url = format!("{TABS}?watch=true&fieldSelector=spec.colour%3Dred");
-    let mut watched = door.watch(&url, JSON).await;
+    let mut watched = harness.watch(&url, JSON).await;
     let line = |bytes: bytes::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
     assert!(line(next(&mut watched).await.line()).starts_with(r#"{"type":"ADDED""#));
     for (colour, event) in [("blue", "DELETED"), ("red", "ADDED")] {
-        door.patch(&format!("{TABS}/a"), MERGE, &format!(r#"{{"spec":{{"colour":"{colour}"}}}}"#)).await;
+        harness.patch(&format!("{TABS}/a"), MERGE, &format!(r#"{{"spec":{{"colour":"{colour}"}}}}"#)).await;
         let told = line(next(&mut watched).await.line());
         assert!(told.starts_with(&format!(r#"{{"type":"{event}""#)), "{told}");
     }
@@ -162,10 +167,10 @@ async fn a_watch_with_a_selector_sees_objects_leave_and_enter() {
 
 #[tokio::test]
 async fn tables_of_a_watch_carry_columns_once() {
-    let door = with_tabs("").await;
+    let harness = with_tabs("").await;
     let query =
         "watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
-    let mut watched = door.watch(&format!("{TABS}?{query}"), TABLE).await;
+    let mut watched = harness.watch(&format!("{TABS}?{query}"), TABLE).await;
     let mut lines = Vec::new();
     for _ in 0..4 {
         lines.push(String::from_utf8(next(&mut watched).await.line().to_vec()).unwrap());
@@ -178,22 +183,22 @@ async fn tables_of_a_watch_carry_columns_once() {
 
 #[tokio::test]
 async fn custom_resources_have_no_protobuf_but_their_metadata_has() {
-    let door = with_tabs("").await;
+    let harness = with_tabs("").await;
     let one = format!("{TABS}/a");
-    assert_eq!(door.answer("GET", &one, PROTOBUF, "", "").await.code, 406);
-    let fallback = door.answer("GET", &one, &format!("{PROTOBUF},{JSON}"), "", "").await;
+    assert_eq!(harness.answer("GET", &one, PROTOBUF, "", "").await.code, 406);
+    let fallback = harness.answer("GET", &one, &format!("{PROTOBUF},{JSON}"), "", "").await;
     assert_eq!((fallback.code, fallback.media_type()), (200, JSON));
     let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
-    let metadata = door.answer("GET", &one, &metadata, "", "").await;
+    let metadata = harness.answer("GET", &one, &metadata, "", "").await;
     assert_eq!((metadata.code, metadata.media_type()), (200, PROTOBUF));
-    assert_eq!(door.ask("POST", TABS, JSON, PROTOBUF, "k8s\0").await.code, 415);
+    assert_eq!(harness.ask("POST", TABS, JSON, PROTOBUF, "k8s\0").await.code, 415);
     let strategic = "application/strategic-merge-patch+json";
-    assert_eq!(door.patch(&one, strategic, "{}").await.code, 415);
+    assert_eq!(harness.patch(&one, strategic, "{}").await.code, 415);
 }
 
 #[tokio::test]
 async fn methods_do_what_upstreams_handlers_do() {
-    let door = with_tabs(r#""subresources":{"status":{}},"#).await;
+    let harness = with_tabs(r#""subresources":{"status":{}},"#).await;
     let one = format!("{TABS}/a");
     let more = format!("{one}/status/more");
     for (method, url, code) in [
@@ -206,13 +211,13 @@ async fn methods_do_what_upstreams_handlers_do() {
         ("POST", &format!("{one}/status"), 405),
         ("PUT", &TABS.to_owned(), 400),
     ] {
-        assert_eq!(door.ask(method, url, JSON, JSON, "").await.code, code, "{method} {url}");
+        assert_eq!(harness.ask(method, url, JSON, JSON, "").await.code, code, "{method} {url}");
     }
-    let unnamed = door.ask("PATCH", TABS, JSON, MERGE, "{}").await;
+    let unnamed = harness.ask("PATCH", TABS, JSON, MERGE, "{}").await;
     assert_eq!((unnamed.code, unnamed.at("message").as_str()), (400, "name must be provided"));
-    let made = door.post(&format!("{TABS}/elsewhere"), &tab("v1", "")).await;
+    let made = harness.post(&format!("{TABS}/elsewhere"), &tab("v1", "")).await;
     assert_eq!((made.code, made.at("metadata.name").as_str()), (201, "t"));
-    let options = door.ask("OPTIONS", &one, JSON, "", "").await;
+    let options = harness.ask("OPTIONS", &one, JSON, "", "").await;
     assert_eq!(
         options.at("message"),
         r#" is not supported on resources of kind "crontabs.stable.example.com""#
@@ -221,16 +226,16 @@ async fn methods_do_what_upstreams_handlers_do() {
 
 #[tokio::test]
 async fn finalizers_without_a_domain_draw_a_warning_once() {
-    let door = with_tabs("").await;
+    let harness = with_tabs("").await;
     let one = format!("{TABS}/a");
-    let held = door.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y"]}}"#).await;
+    let held = harness.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y"]}}"#).await;
     assert_eq!(held.warnings.len(), 1, "{:?}", held.warnings);
     assert!(
         held.warnings[0]
             .starts_with(r#"metadata.finalizers: "bare": prefer a domain-qualified finalizer name"#)
     );
-    assert_eq!(door.patch(&one, MERGE, r#"{"spec":{"size":3}}"#).await.warnings, Vec::<String>::new());
-    assert_eq!(door.delete(&one).await.at("metadata.finalizers.0"), "bare");
-    let more = door.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y","x.io/z"]}}"#).await;
+    assert_eq!(harness.patch(&one, MERGE, r#"{"spec":{"size":3}}"#).await.warnings, Vec::<String>::new());
+    assert_eq!(harness.delete(&one).await.at("metadata.finalizers.0"), "bare");
+    let more = harness.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y","x.io/z"]}}"#).await;
     assert_eq!((more.code, more.at("details.causes.0.reason").as_str()), (422, "FieldValueForbidden"));
 }

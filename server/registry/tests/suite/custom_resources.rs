@@ -1,9 +1,9 @@
-//! Custom resources through the registry's door: kinds that arrive at run time.
+//! Custom resources through the registry's harness: kinds that arrive at run time.
 
 use portico_registry::definition::resource;
 use portico_store::{Indexed, Txn, Value};
 
-use crate::harness::{Door, JSON, MERGE, next};
+use crate::harness::{Harness, JSON, MERGE, next};
 
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 pub const TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
@@ -28,23 +28,23 @@ pub fn version(name: &str, storage: bool, properties: &str) -> String {
 
 const PROPERTIES: &str = r#""cronSpec":{"type":"string"},"image":{"type":"string","default":"nginx"},"replicas":{"type":"integer"}"#;
 
-/// A door that serves custom resources, with a definition that its controllers have taken.
-pub async fn defined(versions: &str) -> Door {
-    let door = Door::open().await;
-    let kept = door.registry.serve_custom_resources().await.unwrap();
-    door.tasks().spawn_until_cancelled("definitions", kept);
-    let made = door.post(CRDS, &definition(versions)).await;
+/// A harness that serves custom resources, with a definition that its controllers have taken.
+pub async fn defined(versions: &str) -> Harness {
+    let harness = Harness::open().await;
+    let kept = harness.registry.serve_custom_resources().await.unwrap();
+    harness.tasks().spawn_until_cancelled("definitions", kept);
+    let made = harness.post(CRDS, &definition(versions)).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    accept(&door).await;
-    door
+    accept(&harness).await;
+    harness
 }
 
 /// What the controllers of definitions write.
-pub async fn accept(door: &Door) {
+pub async fn accept(harness: &Harness) {
     let status = r#"{"status":{"acceptedNames":{"plural":"crontabs","singular":"crontab","kind":"CronTab","listKind":"CronTabList"},
         "conditions":[{"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found","lastTransitionTime":"2026-01-01T00:00:00Z"},
         {"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"the initial names have been accepted","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
-    let accepted = door.patch(&format!("{CRDS}/crontabs.stable.example.com/status"), MERGE, status).await;
+    let accepted = harness.patch(&format!("{CRDS}/crontabs.stable.example.com/status"), MERGE, status).await;
     assert_eq!(accepted.code, 200, "{}", accepted.text);
 }
 
@@ -56,65 +56,66 @@ pub fn tab(version: &str, spec: &str) -> String {
 
 #[tokio::test]
 async fn a_definition_serves_its_objects_through_all_verbs() {
-    let door = defined(&version("v1", true, PROPERTIES)).await;
-    let made = door.post(TABS, &tab("v1", r#""cronSpec":"* *","odd":1"#)).await;
+    let harness = defined(&version("v1", true, PROPERTIES)).await;
+    let made = harness.post(TABS, &tab("v1", r#""cronSpec":"* *","odd":1"#)).await;
     assert_eq!((made.code, made.at("spec.image").as_str()), (201, "nginx"), "{}", made.text);
     assert_eq!(made.warnings, [r#"unknown field "spec.odd""#]);
     assert_eq!((made.at("metadata.generation"), made.at("spec").contains("odd")), ("1".into(), false));
-    let patched = door.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":2}}"#).await;
+    let patched = harness.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":2}}"#).await;
     assert_eq!((patched.code, patched.at("metadata.generation").as_str()), (200, "2"), "{}", patched.text);
-    let status =
-        door.patch(&format!("{TABS}/t/status"), MERGE, r#"{"status":{"x":1},"spec":{"replicas":9}}"#).await;
+    let status = harness
+        .patch(&format!("{TABS}/t/status"), MERGE, r#"{"status":{"x":1},"spec":{"replicas":9}}"#)
+        .await;
     assert_eq!(
         (status.code, status.at("spec.replicas").as_str(), status.at("status.x").as_str()),
         (200, "2", "1")
     );
     assert_eq!(status.at("metadata.generation"), "2");
-    let listed = door.get(TABS).await;
+    let listed = harness.get(TABS).await;
     assert_eq!((listed.names(), listed.at("kind").as_str()), (vec!["t".to_owned()], "CronTabList"));
     assert_eq!(listed.at("items.0.kind"), "CronTab");
-    assert_eq!(door.delete(&format!("{TABS}/t")).await.code, 200);
-    assert_eq!(door.get(&format!("{TABS}/t")).await.code, 404);
+    assert_eq!(harness.delete(&format!("{TABS}/t")).await.code, 200);
+    assert_eq!(harness.get(&format!("{TABS}/t")).await.code, 404);
 }
 
 #[tokio::test]
 async fn every_served_version_shows_all_objects() {
     let two = format!("{},{}", version("v1", true, PROPERTIES), version("v2", false, PROPERTIES));
-    let door = defined(&two).await;
+    let harness = defined(&two).await;
     let v2 = TABS.replace("/v1/", "/v2/");
-    let mut watched = door.watch(&format!("{TABS}?watch=true"), "application/json").await;
-    let made = door.post(&v2, &tab("v2", r#""cronSpec":"x""#)).await;
+    let mut watched = harness.watch(&format!("{TABS}?watch=true"), "application/json").await;
+    let made = harness.post(&v2, &tab("v2", r#""cronSpec":"x""#)).await;
     assert_eq!((made.code, made.at("apiVersion").as_str()), (201, "stable.example.com/v2"), "{}", made.text);
     let event = next(&mut watched).await;
     assert!(String::from_utf8_lossy(&event.line()).contains(r#""apiVersion":"stable.example.com/v1""#));
-    let got = door.get(&format!("{TABS}/t")).await;
+    let got = harness.get(&format!("{TABS}/t")).await;
     assert_eq!(
         (got.at("apiVersion").as_str(), got.at("spec.cronSpec").as_str()),
         ("stable.example.com/v1", "x")
     );
-    assert_eq!(door.get(&TABS.replace("/v1/", "/v3/")).await.text, "404 page not found\n");
+    assert_eq!(harness.get(&TABS.replace("/v1/", "/v3/")).await.text, "404 page not found\n");
 }
 
 #[tokio::test]
 async fn a_changed_schema_is_seen_at_once_and_ends_watches() {
-    let door = defined(&version("v1", true, PROPERTIES)).await;
-    door.post(TABS, &tab("v1", r#""cronSpec":"x""#)).await;
-    let mut watched = door.watch(&format!("{TABS}?watch=true"), "application/json").await;
+    let harness = defined(&version("v1", true, PROPERTIES)).await;
+    harness.post(TABS, &tab("v1", r#""cronSpec":"x""#)).await;
+    let mut watched = harness.watch(&format!("{TABS}?watch=true"), "application/json").await;
     next(&mut watched).await;
-    let current = door.get(&format!("{CRDS}/crontabs.stable.example.com")).await;
+    let current = harness.get(&format!("{CRDS}/crontabs.stable.example.com")).await;
     let narrower = r#""image":{"type":"string"},"size":{"type":"integer","default":3}"#;
     let changed = format!(
         r#"{{"metadata":{{"resourceVersion":"{}"}},"spec":{{"versions":[{}]}}}}"#,
         current.at("metadata.resourceVersion"),
         version("v1", true, narrower)
     );
-    let changed = door.patch(&format!("{CRDS}/crontabs.stable.example.com"), MERGE, &changed).await;
+    let changed = harness.patch(&format!("{CRDS}/crontabs.stable.example.com"), MERGE, &changed).await;
     assert_eq!(changed.code, 200, "{}", changed.text);
     let ended =
         tokio::time::timeout(std::time::Duration::from_secs(10), futures::StreamExt::next(&mut watched))
             .await;
     assert!(ended.unwrap().is_none());
-    let got = door.get(&format!("{TABS}/t")).await;
+    let got = harness.get(&format!("{TABS}/t")).await;
     assert_eq!(
         (got.at("spec.size").as_str(), got.at("spec").contains("cronSpec")),
         ("3", false),
@@ -126,13 +127,13 @@ async fn a_changed_schema_is_seen_at_once_and_ends_watches() {
 #[tokio::test]
 async fn a_check_tells_what_a_definition_would_do_to_clients_and_to_what_is_stored() {
     use portico_registry::{Context, FindingKind};
-    let door = defined(&version("v1", true, PROPERTIES)).await;
-    door.post(TABS, &tab("v1", r#""cronSpec":"x","replicas":3"#)).await;
+    let harness = defined(&version("v1", true, PROPERTIES)).await;
+    harness.post(TABS, &tab("v1", r#""cronSpec":"x","replicas":3"#)).await;
     let narrower =
         r#""cronSpec":{"type":"string","maxLength":0},"image":{"type":"string","default":"nginx"}"#;
     let body = definition(&version("v1", true, narrower));
     let context = Context::system("suite");
-    let checked = door.registry.check_definition(&context, body.as_bytes(), JSON).await.unwrap();
+    let checked = harness.registry.check_definition(&context, body.as_bytes(), JSON).await.unwrap();
     assert!(checked.installed && (checked.objects, checked.hit) == (1, 1), "{checked:?}");
     let said = |kind| -> Vec<String> {
         let of_kind = checked.findings.iter().filter(|finding| finding.kind == kind);
@@ -149,29 +150,29 @@ async fn a_check_tells_what_a_definition_would_do_to_clients_and_to_what_is_stor
         ["default/t spec.cronSpec: Too long: may not be more than 0 bytes"]
     );
     let untyped = definition(&version("v1", true, r#""odd":{}"#));
-    let checked = door.registry.check_definition(&context, untyped.as_bytes(), JSON).await.unwrap();
+    let checked = harness.registry.check_definition(&context, untyped.as_bytes(), JSON).await.unwrap();
     assert!(checked.findings.iter().any(|finding| finding.kind == FindingKind::Error), "{checked:?}");
-    let now = door.get(&format!("{TABS}/t")).await;
+    let now = harness.get(&format!("{TABS}/t")).await;
     assert_eq!(now.at("spec.replicas"), "3");
 }
 
 #[tokio::test]
 async fn nothing_is_written_along_a_schema_that_cannot_be_used() {
-    let door = defined(&version("v1", true, PROPERTIES)).await;
-    assert_eq!(door.post(TABS, &tab("v1", r#""replicas":3"#)).await.code, 201);
-    // As an older server, or somebody at the database, may have left it: the door takes no such definition.
-    let installed = door.registry.get(&resource(), "", "crontabs.stable.example.com").await;
+    let harness = defined(&version("v1", true, PROPERTIES)).await;
+    assert_eq!(harness.post(TABS, &tab("v1", r#""replicas":3"#)).await.code, 201);
+    // As an older server, or somebody at the database, may have left it: the harness takes no such definition.
+    let installed = harness.registry.get(&resource(), "", "crontabs.stable.example.com").await;
     let record = installed.unwrap().record().clone();
     let json = String::from_utf8(record.value.json().to_vec()).unwrap();
     let json = json.replace(r#""generation":1"#, r#""generation":2"#);
     let json = json.replace(r#""replicas":{"type":"integer"}"#, r##""replicas":{"$ref":"#/x"}"##);
     let value = Value::new(json.into_bytes(), Indexed::default());
     let txn = Txn::update(record.key.clone(), record.revision, value);
-    door.registry.store().commit(vec![txn]).await.pop().unwrap().unwrap();
-    let shown = door.get(&format!("{TABS}/t")).await;
+    harness.registry.store().commit(vec![txn]).await.pop().unwrap().unwrap();
+    let shown = harness.get(&format!("{TABS}/t")).await;
     assert_eq!((shown.code, shown.at("spec.replicas").as_str()), (200, "3"), "{}", shown.text);
-    let patch = door.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":"x"}}"#).await;
-    let made = door.post(TABS, &tab("v1", "").replace(r#""t""#, r#""u""#)).await;
+    let patch = harness.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":"x"}}"#).await;
+    let made = harness.post(TABS, &tab("v1", "").replace(r#""t""#, r#""u""#)).await;
     for refused in [patch, made] {
         assert_eq!(
             (refused.code, refused.at("reason").as_str(), refused.at("message").as_str()),
@@ -182,5 +183,5 @@ async fn nothing_is_written_along_a_schema_that_cannot_be_used() {
             )
         );
     }
-    assert_eq!(door.delete(&format!("{TABS}/t")).await.code, 200);
+    assert_eq!(harness.delete(&format!("{TABS}/t")).await.code, 200);
 }

@@ -1,7 +1,7 @@
 //! The status and the scale of custom resources.
 
 use crate::custom_resources::{CRDS, TABS, defined, tab};
-use crate::harness::{Door, JSON, JSON_PATCH, MERGE, TABLE};
+use crate::harness::{Harness, JSON, JSON_PATCH, MERGE, TABLE};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -18,11 +18,11 @@ fn versions() -> String {
 }
 
 /// One CronTab, `t`, that wants two.
-async fn with_tab() -> Door {
-    let door = defined(&versions()).await;
-    let made = door.post(TABS, &tab("v1", r#""pods":{"wanted":2},"text":"x""#)).await;
+async fn with_tab() -> Harness {
+    let harness = defined(&versions()).await;
+    let made = harness.post(TABS, &tab("v1", r#""pods":{"wanted":2},"text":"x""#)).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    door
+    harness
 }
 
 fn scale(rest: &str) -> String {
@@ -33,36 +33,37 @@ fn scale(rest: &str) -> String {
 
 #[tokio::test]
 async fn a_scale_shows_what_its_paths_say() {
-    let door = with_tab().await;
+    let harness = with_tab().await;
     let (one, url) = (format!("{TABS}/t"), format!("{TABS}/t/scale"));
-    let shown = door.get(&url).await;
+    let shown = harness.get(&url).await;
     assert_eq!((shown.at("kind").as_str(), shown.at("spec.replicas").as_str()), ("Scale", "2"));
     assert_eq!(shown.at("status"), r#"{"replicas":0}"#);
-    door.patch(&format!("{one}/status"), MERGE, r#"{"status":{"pods":1,"chosen":"a=b"}}"#).await;
-    assert_eq!(door.get(&url).await.at("status"), r#"{"replicas":1,"selector":"a=b"}"#);
-    let table = door.ask("GET", &url, TABLE, "", "").await;
+    harness.patch(&format!("{one}/status"), MERGE, r#"{"status":{"pods":1,"chosen":"a=b"}}"#).await;
+    assert_eq!(harness.get(&url).await.at("status"), r#"{"replicas":1,"selector":"a=b"}"#);
+    let table = harness.ask("GET", &url, TABLE, "", "").await;
     assert_eq!(table.at("rows.0.cells.1"), "2");
-    assert_eq!(door.answer("GET", &url, "application/vnd.kubernetes.protobuf", "", "").await.code, 406);
-    assert_eq!(door.get(&format!("{}/t/scale", TABS.replace("/v1/", "/v2/"))).await.code, 404);
+    assert_eq!(harness.answer("GET", &url, "application/vnd.kubernetes.protobuf", "", "").await.code, 406);
+    assert_eq!(harness.get(&format!("{}/t/scale", TABS.replace("/v1/", "/v2/"))).await.code, 404);
 }
 
 #[tokio::test]
 async fn a_scale_is_written_through_the_object() {
-    let door = with_tab().await;
+    let harness = with_tab().await;
     let url = format!("{TABS}/t/scale");
-    let put = door.put(&url, &scale(r#","spec":{"replicas":4}"#)).await;
+    let put = harness.put(&url, &scale(r#","spec":{"replicas":4}"#)).await;
     assert_eq!((put.code, put.at("spec.replicas").as_str()), (200, "4"), "{}", put.text);
-    let object = door.get(&format!("{TABS}/t")).await;
+    let object = harness.get(&format!("{TABS}/t")).await;
     assert_eq!(
         (object.at("spec.pods.wanted").as_str(), object.at("metadata.generation").as_str()),
         ("4", "2")
     );
-    assert_eq!(door.put(&url, &scale(r#","spec":{}"#)).await.at("spec"), "{}");
-    assert_eq!(door.get(&format!("{TABS}/t")).await.at("spec.pods.wanted"), "0");
-    let patched = door.patch(&url, JSON_PATCH, r#"[{"op":"add","path":"/spec/replicas","value":7}]"#).await;
+    assert_eq!(harness.put(&url, &scale(r#","spec":{}"#)).await.at("spec"), "{}");
+    assert_eq!(harness.get(&format!("{TABS}/t")).await.at("spec.pods.wanted"), "0");
+    let patched =
+        harness.patch(&url, JSON_PATCH, r#"[{"op":"add","path":"/spec/replicas","value":7}]"#).await;
     assert_eq!(patched.at("spec.replicas"), "7");
     for (body, field) in [("-1", ".spec.pods.wanted"), ("51", "spec.pods.wanted")] {
-        let refused = door.patch(&url, MERGE, &format!(r#"{{"spec":{{"replicas":{body}}}}}"#)).await;
+        let refused = harness.patch(&url, MERGE, &format!(r#"{{"spec":{{"replicas":{body}}}}}"#)).await;
         assert_eq!(
             (refused.code, refused.at("details.causes.0.field").as_str()),
             (422, field),
@@ -72,36 +73,36 @@ async fn a_scale_is_written_through_the_object() {
         assert_eq!(refused.at("details.kind"), "CronTab");
     }
     let stale = scale(r#","spec":{"replicas":5}"#).replace(r#""t","#, r#""t","resourceVersion":"1","#);
-    assert_eq!(door.put(&url, &stale).await.code, 409);
-    assert_eq!(door.put(&url, &scale("").replace("autoscaling/v1", "autoscaling/v2")).await.code, 400);
-    assert_eq!(door.patch(&url, "application/strategic-merge-patch+json", "{}").await.code, 415);
+    assert_eq!(harness.put(&url, &stale).await.code, 409);
+    assert_eq!(harness.put(&url, &scale("").replace("autoscaling/v1", "autoscaling/v2")).await.code, 400);
+    assert_eq!(harness.patch(&url, "application/strategic-merge-patch+json", "{}").await.code, 415);
 }
 
 #[tokio::test]
 async fn what_a_scale_is_about_may_be_missing() {
-    let door = defined(&versions()).await;
-    door.post(TABS, &tab("v1", "")).await;
+    let harness = defined(&versions()).await;
+    harness.post(TABS, &tab("v1", "")).await;
     let url = format!("{TABS}/t/scale");
-    let missing = door.get(&url).await;
+    let missing = harness.get(&url).await;
     assert_eq!(missing.code, 500);
     assert!(missing.at("message").ends_with(r#"the spec replicas field ".spec.pods.wanted" does not exist"#));
-    let silent = door.patch(&url, MERGE, r#"{"status":{"replicas":3}}"#).await;
+    let silent = harness.patch(&url, MERGE, r#"{"status":{"replicas":3}}"#).await;
     assert_eq!(
         (silent.code, silent.at("message").as_str()),
         (400, r#"the spec replicas field ".spec.pods.wanted" cannot be empty"#)
     );
-    let said = door.patch(&url, MERGE, r#"{"spec":{"replicas":0}}"#).await;
-    assert_eq!((said.code, door.get(&url).await.code), (200, 200), "{}", said.text);
+    let said = harness.patch(&url, MERGE, r#"{"spec":{"replicas":0}}"#).await;
+    assert_eq!((said.code, harness.get(&url).await.code), (200, 200), "{}", said.text);
 }
 
 #[tokio::test]
 async fn another_version_may_put_something_else_in_its_place() {
-    let door = with_tab().await;
+    let harness = with_tab().await;
     let v2 = format!("{}/t", TABS.replace("/v1/", "/v2/"));
-    let written = door.patch(&v2, MERGE, r#"{"spec":{"pods":{"wanted":"many"}}}"#).await;
+    let written = harness.patch(&v2, MERGE, r#"{"spec":{"pods":{"wanted":"many"}}}"#).await;
     assert_eq!(written.code, 200, "{}", written.text);
     let url = format!("{TABS}/t/scale");
-    for answer in [door.get(&url).await, door.put(&url, &scale(r#","spec":{"replicas":4}"#)).await] {
+    for answer in [harness.get(&url).await, harness.put(&url, &scale(r#","spec":{"replicas":4}"#)).await] {
         let message = answer.at("message");
         assert_eq!(message, ".spec.pods.wanted accessor error: many is of the type string, expected int64");
         assert_eq!(answer.code, 500);
@@ -110,16 +111,16 @@ async fn another_version_may_put_something_else_in_its_place() {
 
 #[tokio::test]
 async fn owners_are_the_same_through_a_scale_and_through_the_object() {
-    let door = with_tab().await;
+    let harness = with_tab().await;
     let (one, url) = (format!("{TABS}/t"), format!("{TABS}/t/scale"));
     let applied = tab("v1", r#""pods":{"wanted":6}"#);
-    assert_eq!(door.patch(&format!("{one}?fieldManager=app&force=true"), APPLY, &applied).await.code, 200);
+    assert_eq!(harness.patch(&format!("{one}?fieldManager=app&force=true"), APPLY, &applied).await.code, 200);
     let owned = |text: String| text.contains(r#""manager":"app","operation":"Apply""#);
     let applied_scale = scale(r#","spec":{"replicas":7}"#);
-    let refused = door.patch(&format!("{url}?fieldManager=hpa"), APPLY, &applied_scale).await;
+    let refused = harness.patch(&format!("{url}?fieldManager=hpa"), APPLY, &applied_scale).await;
     assert_eq!((refused.code, refused.at("reason").as_str()), (409, "Conflict"), "{}", refused.text);
-    assert!(owned(door.get(&one).await.text));
-    let other = door
+    assert!(owned(harness.get(&one).await.text));
+    let other = harness
         .patch(
             &format!("{}/t?fieldManager=two", TABS.replace("/v1/", "/v2/")),
             MERGE,
@@ -127,9 +128,9 @@ async fn owners_are_the_same_through_a_scale_and_through_the_object() {
         )
         .await;
     assert_eq!(other.code, 200);
-    let scaled = door.patch(&format!("{url}?fieldManager=hpa"), MERGE, r#"{"spec":{"replicas":7}}"#).await;
+    let scaled = harness.patch(&format!("{url}?fieldManager=hpa"), MERGE, r#"{"spec":{"replicas":7}}"#).await;
     assert_eq!(scaled.code, 200);
-    let object = door.get(&one).await;
+    let object = harness.get(&one).await;
     assert!(!owned(object.text.clone()), "who lost all that it owned is gone: {}", object.text);
     assert!(object.text.contains(r#""manager":"two""#), "what other versions own stays: {}", object.text);
     assert!(object.text.contains(r#""subresource":"scale""#), "{}", object.text);
@@ -137,22 +138,22 @@ async fn owners_are_the_same_through_a_scale_and_through_the_object() {
 
 #[tokio::test]
 async fn a_write_of_the_status_takes_nothing_but_the_status() {
-    let door = with_tab().await;
+    let harness = with_tab().await;
     let url = format!("{TABS}/t/status");
     let body = r#"{"metadata":{"uid":"u","generation":9,"labels":{"a":"b"},"finalizers":["x.io/y"],"deletionTimestamp":"2001-01-01T00:00:00Z"},
         "spec":{"text":"no"},"status":{"text":"up"}}"#;
-    let before = door.get(&format!("{TABS}/t")).await;
-    let written = door.patch(&url, MERGE, body).await;
+    let before = harness.get(&format!("{TABS}/t")).await;
+    let written = harness.patch(&url, MERGE, body).await;
     assert_eq!((written.code, written.at("status.text").as_str()), (200, "up"), "{}", written.text);
     for field in ["metadata.uid", "metadata.generation", "metadata.labels", "metadata.finalizers", "spec"] {
         assert_eq!(written.at(field), before.at(field), "{field}");
     }
     let ignored =
-        door.patch(&format!("{TABS}/t"), MERGE, r#"{"status":{"text":"down"},"spec":{"text":"y"}}"#).await;
+        harness.patch(&format!("{TABS}/t"), MERGE, r#"{"status":{"text":"down"},"spec":{"text":"y"}}"#).await;
     assert_eq!((ignored.at("status.text").as_str(), ignored.at("metadata.generation").as_str()), ("up", "2"));
-    let gone = door.patch(&url, JSON_PATCH, r#"[{"op":"remove","path":"/status"}]"#).await;
+    let gone = harness.patch(&url, JSON_PATCH, r#"[{"op":"remove","path":"/status"}]"#).await;
     assert!(!gone.object().at(&["status"]).is_present(), "{}", gone.text);
-    let applied = door
+    let applied = harness
         .patch(
             &format!("{TABS}/none/status?fieldManager=m"),
             APPLY,
@@ -160,24 +161,28 @@ async fn a_write_of_the_status_takes_nothing_but_the_status() {
         )
         .await;
     assert_eq!(applied.code, 404);
-    assert_eq!(door.put(&url, &tab("v1", "")).await.at("details.causes.0.field"), "metadata.resourceVersion");
+    assert_eq!(
+        harness.put(&url, &tab("v1", "")).await.at("details.causes.0.field"),
+        "metadata.resourceVersion"
+    );
 }
 
 #[tokio::test]
 async fn nothing_is_created_of_a_definition_on_its_way_out() {
-    let door = with_tab().await;
-    door.patch(&format!("{TABS}/t"), MERGE, r#"{"metadata":{"finalizers":["x.io/y"]}}"#).await;
+    let harness = with_tab().await;
+    harness.patch(&format!("{TABS}/t"), MERGE, r#"{"metadata":{"finalizers":["x.io/y"]}}"#).await;
     let crd = format!("{CRDS}/crontabs.stable.example.com");
-    door.patch(&crd, MERGE, r#"{"metadata":{"finalizers":["customresourcecleanup.apiextensions.k8s.io"]}}"#)
+    harness
+        .patch(&crd, MERGE, r#"{"metadata":{"finalizers":["customresourcecleanup.apiextensions.k8s.io"]}}"#)
         .await;
-    assert_eq!(door.delete(&crd).await.code, 200);
+    assert_eq!(harness.delete(&crd).await.code, 200);
     let new = tab("v1", "").replace("\"t\"", "\"new\"");
     let why = r#"crontabs.stable.example.com "new" is forbidden: create not allowed while custom resource definition is terminating"#;
-    let created = door.ask("POST", TABS, JSON, JSON, &new).await;
+    let created = harness.ask("POST", TABS, JSON, JSON, &new).await;
     assert_eq!((created.code, created.at("message").as_str()), (403, why));
-    let applied = door.patch(&format!("{TABS}/new?fieldManager=m"), APPLY, &new).await;
+    let applied = harness.patch(&format!("{TABS}/new?fieldManager=m"), APPLY, &new).await;
     assert_eq!((applied.code, applied.at("message").as_str()), (403, why));
-    assert_eq!(door.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"text":"z"}}"#).await.code, 200);
+    assert_eq!(harness.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"text":"z"}}"#).await.code, 200);
 }
 
 #[tokio::test]
@@ -187,15 +192,16 @@ async fn the_default_of_a_status_stands_though_a_status_may_not_be_written() {
     let version = format!(
         r#"{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}},"subresources":{{"status":{{}}}}}}"#
     );
-    let door = defined(&version).await;
+    let harness = defined(&version).await;
     let one = format!("{TABS}/t");
     let body = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"status":{"seen":4}}"#;
-    let made = door.post(TABS, body).await;
+    let made = harness.post(TABS, body).await;
     assert_eq!((made.code, made.at("status").as_str()), (201, r#"{"seen":-1}"#), "{}", made.text);
-    let patched = door.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}},"status":{"seen":5}}"#).await;
+    let patched =
+        harness.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}},"status":{"seen":5}}"#).await;
     assert_eq!((patched.code, patched.at("status").as_str()), (200, r#"{"seen":-1}"#));
-    assert_eq!(door.get(&one).await.at("status"), r#"{"seen":-1}"#);
+    assert_eq!(harness.get(&one).await.at("status"), r#"{"seen":-1}"#);
     let applied = body.replace("\"t\"", "\"u\"");
-    let made = door.patch(&format!("{TABS}/u?fieldManager=m"), APPLY, &applied).await;
+    let made = harness.patch(&format!("{TABS}/u?fieldManager=m"), APPLY, &applied).await;
     assert_eq!((made.code, made.at("status").as_str()), (201, r#"{"seen":-1}"#), "{}", made.text);
 }

@@ -1,7 +1,7 @@
-//! What custom resources may hold, through the registry's door: their schema is applied where upstream applies it.
+//! What custom resources may hold, through the registry's harness: their schema is applied where upstream applies it.
 
 use crate::custom_resources::{CRDS, TABS, defined, tab, version};
-use crate::harness::{Door, MERGE};
+use crate::harness::{Harness, MERGE};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -15,26 +15,26 @@ const RULED: &str = r#""image":{"type":"string","x-kubernetes-validations":
     "other":{"type":"string","x-kubernetes-validations":[{"rule":"self == 'a'"}]}"#;
 
 /// Gives the definition other properties.
-async fn redefine(door: &Door, properties: &str) {
+async fn redefine(harness: &Harness, properties: &str) {
     let definition = format!("{CRDS}/crontabs.stable.example.com");
-    let current = door.get(&definition).await;
+    let current = harness.get(&definition).await;
     let other = format!(
         r#"{{"metadata":{{"resourceVersion":"{}"}},"spec":{{"versions":[{}]}}}}"#,
         current.at("metadata.resourceVersion"),
         version("v1", true, properties)
     );
-    let changed = door.patch(&definition, MERGE, &other).await;
+    let changed = harness.patch(&definition, MERGE, &other).await;
     assert_eq!(changed.code, 200, "{}", changed.text);
 }
 
 #[tokio::test]
-async fn writes_are_judged_along_the_schema() {
+async fn writes_are_validated_along_the_schema() {
     let properties = r#""size":{"type":"integer","maximum":3},"colour":{"type":"string","enum":["red"]},
         "inner":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
         "set":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}"#;
-    let door = defined(&version("v1", true, properties)).await;
+    let harness = defined(&version("v1", true, properties)).await;
     let bad = r#""size":4,"colour":"x","set":["a","a"],"inner":{"kind":"Pod","metadata":{"name":"a/b"}}"#;
-    let refused = door.post(TABS, &tab("v1", bad)).await;
+    let refused = harness.post(TABS, &tab("v1", bad)).await;
     assert_eq!(refused.code, 422);
     let words = concat!(
         r#"CronTab.stable.example.com "t" is invalid: ["#,
@@ -45,60 +45,60 @@ async fn writes_are_judged_along_the_schema() {
         r#"spec.set[1]: Duplicate value: "a"]"#,
     );
     assert_eq!(refused.at("message"), words);
-    let mistyped = door.post(TABS, &tab("v1", r#""inner":{"metadata":{"labels":{"a":1}}}"#)).await;
+    let mistyped = harness.post(TABS, &tab("v1", r#""inner":{"metadata":{"labels":{"a":1}}}"#)).await;
     assert_eq!(mistyped.code, 400, "{}", mistyped.text);
-    assert_eq!(door.post(TABS, &tab("v1", r#""size":3"#)).await.code, 201);
+    assert_eq!(harness.post(TABS, &tab("v1", r#""size":3"#)).await.code, 201);
 }
 
 #[tokio::test]
 async fn an_update_is_forgiven_what_was_wrong_before() {
-    let door = defined(&version("v1", true, LOOSE)).await;
-    let made = door.post(TABS, &tab("v1", r#""image":"nginx","set":["a","a"]"#)).await;
+    let harness = defined(&version("v1", true, LOOSE)).await;
+    let made = harness.post(TABS, &tab("v1", r#""image":"nginx","set":["a","a"]"#)).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    redefine(&door, TIGHT).await;
+    redefine(&harness, TIGHT).await;
     let one = format!("{TABS}/t");
-    let other = door.patch(&one, MERGE, r#"{"spec":{"other":"x","set":["a","a","a"]}}"#).await;
+    let other = harness.patch(&one, MERGE, r#"{"spec":{"other":"x","set":["a","a","a"]}}"#).await;
     assert_eq!(other.code, 200, "{}", other.text);
-    let worse = door.patch(&one, MERGE, r#"{"spec":{"image":"httpd"}}"#).await;
+    let worse = harness.patch(&one, MERGE, r#"{"spec":{"image":"httpd"}}"#).await;
     assert_eq!((worse.code, worse.text.contains("may not be more than 3 bytes")), (422, true));
-    let mended = door.patch(&one, MERGE, r#"{"spec":{"image":"web","set":["a"]}}"#).await;
+    let mended = harness.patch(&one, MERGE, r#"{"spec":{"image":"web","set":["a"]}}"#).await;
     assert_eq!(mended.code, 200, "{}", mended.text);
-    let again = door.patch(&one, MERGE, r#"{"spec":{"set":["b","b"]}}"#).await;
+    let again = harness.patch(&one, MERGE, r#"{"spec":{"set":["b","b"]}}"#).await;
     assert_eq!((again.code, again.text.contains("spec.set[1]: Duplicate value")), (422, true));
 }
 
 #[tokio::test]
 async fn what_is_forgiven_is_told_also_where_something_else_is_refused() {
-    let door = defined(&version("v1", true, LOOSE)).await;
-    let made = door.post(TABS, &tab("v1", r#""image":"nginx","other":"a""#)).await;
+    let harness = defined(&version("v1", true, LOOSE)).await;
+    let made = harness.post(TABS, &tab("v1", r#""image":"nginx","other":"a""#)).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    redefine(&door, RULED).await;
+    redefine(&harness, RULED).await;
     let one = format!("{TABS}/t");
     let forgiven = [r#"spec.image: Invalid value: "nginx": too long"#];
-    let refused = door.patch(&one, MERGE, r#"{"spec":{"other":"b"}}"#).await;
+    let refused = harness.patch(&one, MERGE, r#"{"spec":{"other":"b"}}"#).await;
     assert_eq!((refused.code, &refused.warnings[..]), (422, &forgiven.map(str::to_owned)[..]));
-    let labelled = door.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
+    let labelled = harness.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
     assert_eq!((labelled.code, &labelled.warnings[..]), (200, &forgiven.map(str::to_owned)[..]));
 }
 
 #[tokio::test]
 async fn an_applied_null_is_refused_where_it_is_no_value() {
     let properties = r#""size":{"type":"integer"},"colour":{"type":"string","nullable":true}"#;
-    let door = defined(&version("v1", true, properties)).await;
+    let harness = defined(&version("v1", true, properties)).await;
     let one = format!("{TABS}/t?fieldManager=m");
-    let refused = door.patch(&one, APPLY, &tab("v1", r#""size":null"#)).await;
+    let refused = harness.patch(&one, APPLY, &tab("v1", r#""size":null"#)).await;
     let words = r#"spec.size in body must be of type integer: \"null\""#;
     assert_eq!((refused.code, refused.text.contains(words)), (422, true), "{}", refused.text);
-    let applied = door.patch(&one, APPLY, &tab("v1", r#""colour":null"#)).await;
+    let applied = harness.patch(&one, APPLY, &tab("v1", r#""colour":null"#)).await;
     assert_eq!(applied.code, 201, "{}", applied.text);
     assert!(applied.text.contains(r#""f:spec":{"f:colour":{}}"#), "{}", applied.text);
 }
 
 #[tokio::test]
 async fn a_patch_cannot_make_it_another_kind() {
-    let door = defined(&version("v1", true, LOOSE)).await;
-    door.post(TABS, &tab("v1", "")).await;
-    let refused = door.patch(&format!("{TABS}/t"), MERGE, r#"{"kind":"Other"}"#).await;
+    let harness = defined(&version("v1", true, LOOSE)).await;
+    harness.post(TABS, &tab("v1", "")).await;
+    let refused = harness.patch(&format!("{TABS}/t"), MERGE, r#"{"kind":"Other"}"#).await;
     let words = r#"Other.stable.example.com "t" is invalid: kind: Invalid value: "Other": must be CronTab"#;
     assert_eq!((refused.code, refused.at("message").as_str()), (422, words));
 }

@@ -19,26 +19,26 @@ fn in_version(version: &str) -> String {
 
 #[tokio::test]
 async fn what_fits_no_version_that_fields_are_owned_in_is_owned_by_nobody() {
-    let door = defined(&two_versions()).await;
-    let made = door.post(TABS, &tab("v1", r#""size":"1","old":"x""#)).await;
+    let harness = defined(&two_versions()).await;
+    let made = harness.post(TABS, &tab("v1", r#""size":"1","old":"x""#)).await;
     assert_eq!(made.at("metadata.managedFields.0.apiVersion"), "stable.example.com/v1");
-    let fits = door.patch(&format!("{}/t", in_version("v2")), MERGE, r#"{"spec":{"size":"2"}}"#).await;
+    let fits = harness.patch(&format!("{}/t", in_version("v2")), MERGE, r#"{"spec":{"size":"2"}}"#).await;
     assert_eq!(fits.code, 200, "{}", fits.text);
     assert!(fits.text.contains("managedFields"), "{}", fits.text);
     // `new` is unknown in v1, in which `suite` owns the rest.
-    let unfit = door.patch(&format!("{}/t", in_version("v2")), MERGE, r#"{"spec":{"new":"y"}}"#).await;
+    let unfit = harness.patch(&format!("{}/t", in_version("v2")), MERGE, r#"{"spec":{"new":"y"}}"#).await;
     assert_eq!(unfit.code, 200, "{}", unfit.text);
     assert!(!unfit.text.contains("managedFields"), "{}", unfit.text);
 }
 
 #[tokio::test]
 async fn an_apply_fails_when_the_object_does_not_fit_the_version_applied_before() {
-    let door = defined(&two_versions()).await;
+    let harness = defined(&two_versions()).await;
     let apply = |version: &'static str, spec: &'static str| {
-        let door = &door;
+        let harness = &harness;
         async move {
             let url = format!("{}/t?fieldManager=me", in_version(version));
-            door.patch(&url, APPLY, &tab(version, spec)).await
+            harness.patch(&url, APPLY, &tab(version, spec)).await
         }
     };
     assert_eq!(apply("v2", r#""size":"1""#).await.code, 201);
@@ -53,83 +53,83 @@ async fn an_apply_fails_when_the_object_does_not_fit_the_version_applied_before(
 
 #[tokio::test]
 async fn an_apply_is_told_all_that_does_not_fit() {
-    let door = defined(&two_versions()).await;
+    let harness = defined(&two_versions()).await;
     let url = format!("{TABS}/t?fieldManager=me");
-    let refused = door.patch(&url, APPLY, &tab("v1", r#""size":1,"old":true"#)).await;
+    let refused = harness.patch(&url, APPLY, &tab("v1", r#""size":1,"old":true"#)).await;
     let message = refused.at("message");
     assert_eq!(refused.code, 500);
     let told = ["errors:\n  .spec.size: expected string, ", "\n  .spec.old: expected string, "];
     assert!(told.iter().all(|told| message.contains(told)), "{message}");
     let map = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"odd":1}"#;
-    let refused = door.patch("/api/v1/namespaces/default/configmaps/m?fieldManager=me", APPLY, map).await;
+    let refused = harness.patch("/api/v1/namespaces/default/configmaps/m?fieldManager=me", APPLY, map).await;
     assert_eq!((refused.code, refused.text.contains("reason")), (500, false), "{}", refused.text);
 }
 
 #[tokio::test]
 async fn warnings_are_told_with_a_refusal() {
-    let door = defined(&two_versions()).await;
+    let harness = defined(&two_versions()).await;
     let odd = [r#"unknown field "spec.odd""#];
-    let refused = door.post(TABS, &tab("v1", r#""size":1,"odd":1"#)).await;
+    let refused = harness.post(TABS, &tab("v1", r#""size":1,"odd":1"#)).await;
     assert_eq!((refused.code, refused.warnings.as_slice()), (422, &odd.map(str::to_owned)[..]));
-    door.post(TABS, &tab("v1", r#""size":"1""#)).await;
-    let again = door.post(TABS, &tab("v1", r#""odd":1"#)).await;
+    harness.post(TABS, &tab("v1", r#""size":"1""#)).await;
+    let again = harness.post(TABS, &tab("v1", r#""odd":1"#)).await;
     assert_eq!((again.code, again.warnings.as_slice()), (409, &odd.map(str::to_owned)[..]));
     let late = r#"{"metadata":{"resourceVersion":"1"},"spec":{"odd":1}}"#;
-    let late = door.patch(&format!("{TABS}/t"), MERGE, late).await;
+    let late = harness.patch(&format!("{TABS}/t"), MERGE, late).await;
     assert_eq!((late.code, late.warnings.as_slice()), (409, &odd.map(str::to_owned)[..]));
-    let strict = door.post(&format!("{TABS}?fieldValidation=Strict"), &tab("v1", r#""odd":1"#)).await;
+    let strict = harness.post(&format!("{TABS}?fieldValidation=Strict"), &tab("v1", r#""odd":1"#)).await;
     assert_eq!((strict.code, strict.warnings.len()), (400, 0));
 }
 
 #[tokio::test]
 async fn another_kind_is_refused_in_its_turn_and_a_status_keeps_the_kind() {
-    let door = defined(&two_versions()).await;
-    door.post(TABS, &tab("v1", r#""size":"1""#)).await;
+    let harness = defined(&two_versions()).await;
+    harness.post(TABS, &tab("v1", r#""size":"1""#)).await;
     let one = format!("{TABS}/t");
-    let revision = door.get(&one).await.at("metadata.resourceVersion");
+    let revision = harness.get(&one).await.at("metadata.resourceVersion");
     let other = |name: &str, revision: &str| {
         format!(
             r#"{{"apiVersion":"stable.example.com/v1","kind":"Other","metadata":{{"name":"{name}","resourceVersion":"{revision}"}}}}"#
         )
     };
-    let absent = door.put(&format!("{TABS}/none"), &other("none", "")).await;
+    let absent = harness.put(&format!("{TABS}/none"), &other("none", "")).await;
     assert_eq!(absent.code, 404);
-    let stale = door.put(&one, &other("t", "1")).await;
+    let stale = harness.put(&one, &other("t", "1")).await;
     assert_eq!(stale.code, 409);
-    let refused = door.put(&one, &other("t", &revision)).await;
+    let refused = harness.put(&one, &other("t", &revision)).await;
     assert_eq!((refused.code, refused.at("details.kind").as_str()), (422, "Other"), "{}", refused.text);
     assert_eq!(refused.at("details.causes.0.field"), "kind");
-    let kept = door.put(&format!("{one}/status"), &other("t", &revision)).await;
+    let kept = harness.put(&format!("{one}/status"), &other("t", &revision)).await;
     assert_eq!((kept.code, kept.at("kind").as_str()), (200, "CronTab"), "{}", kept.text);
 }
 
 #[tokio::test]
 async fn a_creation_that_names_a_revision_fails_when_it_would_be_stored() {
-    let door = defined(&two_versions()).await;
+    let harness = defined(&two_versions()).await;
     let named = |spec: &str| tab("v1", spec).replace(r#""name":"t""#, r#""name":"t","resourceVersion":"5""#);
-    let invalid = door.post(TABS, &named(r#""size":1"#)).await;
+    let invalid = harness.post(TABS, &named(r#""size":1"#)).await;
     assert_eq!(invalid.code, 422, "what is wrong with it is told first: {}", invalid.text);
-    let refused = door.post(TABS, &named(r#""size":"1""#)).await;
+    let refused = harness.post(TABS, &named(r#""size":"1""#)).await;
     assert_eq!((refused.code, refused.text.contains("reason")), (500, false), "{}", refused.text);
     assert_eq!(refused.at("message"), "resourceVersion should not be set on objects to be created");
-    let tried = door.post(&format!("{TABS}?dryRun=All"), &named(r#""size":"1""#)).await;
+    let tried = harness.post(&format!("{TABS}?dryRun=All"), &named(r#""size":"1""#)).await;
     assert_eq!((tried.code, tried.at("metadata.resourceVersion").as_str()), (201, "5"), "{}", tried.text);
 }
 
 #[tokio::test]
 async fn metadata_is_shown_in_the_version_that_was_asked_for() {
-    let door = defined(&two_versions()).await;
-    door.post(TABS, &tab("v1", r#""size":"1""#)).await;
+    let harness = defined(&two_versions()).await;
+    harness.post(TABS, &tab("v1", r#""size":"1""#)).await;
     for version in ["v1", "v1beta1"] {
         let accept = |form: &str| format!("application/json;as={form};g=meta.k8s.io;v={version}");
         let wanted = format!("meta.k8s.io/{version}");
-        let one = door.ask("GET", &format!("{TABS}/t"), &accept("PartialObjectMetadata"), JSON, "").await;
+        let one = harness.ask("GET", &format!("{TABS}/t"), &accept("PartialObjectMetadata"), JSON, "").await;
         assert_eq!((one.code, one.at("apiVersion")), (200, wanted.clone()), "{}", one.text);
-        let list = door.ask("GET", TABS, &accept("PartialObjectMetadataList"), JSON, "").await;
+        let list = harness.ask("GET", TABS, &accept("PartialObjectMetadataList"), JSON, "").await;
         assert_eq!((list.at("apiVersion"), list.at("items.0.apiVersion")), (wanted.clone(), wanted.clone()));
-        let table = door.ask("GET", TABS, &accept("Table"), JSON, "").await;
+        let table = harness.ask("GET", TABS, &accept("Table"), JSON, "").await;
         assert_eq!((table.at("apiVersion"), table.at("rows.0.object.apiVersion")), (wanted.clone(), wanted));
-        let misfit = door.ask("GET", TABS, &accept("PartialObjectMetadata"), JSON, "").await;
+        let misfit = harness.ask("GET", TABS, &accept("PartialObjectMetadata"), JSON, "").await;
         assert_eq!(misfit.code, 406, "{}", misfit.text);
     }
 }

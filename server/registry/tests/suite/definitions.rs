@@ -2,7 +2,7 @@
 
 use portico_machinery::Object;
 
-use crate::harness::{Door, JSON_PATCH, MERGE, Reply};
+use crate::harness::{Harness, JSON_PATCH, MERGE, Reply};
 
 const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const ONE: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cogs.parts.example.com";
@@ -42,8 +42,8 @@ fn causes(reply: &Reply) -> Vec<String> {
 
 #[tokio::test]
 async fn the_least_definition_is_completed() {
-    let door = Door::open().await;
-    let reply = door.post(URL, &plain()).await;
+    let harness = Harness::open().await;
+    let reply = harness.post(URL, &plain()).await;
     assert_eq!(reply.code, 201, "{}", reply.text);
     for (path, want) in [
         ("spec.names.singular", "cog"),
@@ -59,14 +59,14 @@ async fn the_least_definition_is_completed() {
 
 #[tokio::test]
 async fn schemas_pass_through_whole_and_in_canonical_form() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let schema = r#"{"type":"object","properties":{
-        "list":{"type":"array","items":{"type":"string","description":"","x-mine":1,"default":{"not":"judged"},"nullable":false}},
+        "list":{"type":"array","items":{"type":"string","description":"","x-mine":1,"default":{"not":"validated"},"nullable":false}},
         "map":{"type":"object","additionalProperties":{"type":"integer","title":"n"}},
         "any":{"type":"object","additionalProperties":true},
         "null":{"type":"string","default":null,"example":{"b":1,"a":null}}}}"#;
-    let schema = schema.replace(r#","default":{"not":"judged"}"#, "");
-    let reply = door.post(URL, &cogs(&[version("v1", true, &schema, "")], "")).await;
+    let schema = schema.replace(r#","default":{"not":"validated"}"#, "");
+    let reply = harness.post(URL, &cogs(&[version("v1", true, &schema, "")], "")).await;
     assert_eq!((reply.code, reply.warnings.len()), (201, 0), "{}", reply.text);
     let properties = reply.object().at(&["spec", "versions"]).items().next().unwrap().field("schema").json();
     let want = r#"{"openAPIV3Schema":{"type":"object","properties":{"any":{"type":"object","additionalProperties":true},"list":{"type":"array","items":{"type":"string"}},"map":{"type":"object","additionalProperties":{"type":"integer","title":"n"}},"null":{"type":"string","example":{"b":1,"a":null}}}}}"#;
@@ -80,57 +80,58 @@ async fn schemas_pass_through_whole_and_in_canonical_form() {
 
 #[tokio::test]
 async fn errors_stand_where_upstream_holds_things() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let bad = r#"{"type":"object","properties":{"a":{}}}"#;
     let missing = "Required value: must not be empty for specified object fields";
-    let one = door.post(URL, &cogs(&[version("v1", true, bad, "")], "")).await;
+    let one = harness.post(URL, &cogs(&[version("v1", true, bad, "")], "")).await;
     assert_eq!(causes(&one), [format!("spec.validation.openAPIV3Schema.properties[a].type: {missing}")]);
     let two = [version("v1", true, SPEC, ""), version("v2", false, bad, "")];
     assert_eq!(
-        causes(&door.post(URL, &cogs(&two, "")).await),
+        causes(&harness.post(URL, &cogs(&two, "")).await),
         [format!("spec.versions[1].schema.openAPIV3Schema.properties[a].type: {missing}")]
     );
     let field = r#","selectableFields":[{"jsonPath":".spec.size"}]"#;
     let half = [version("v1", true, SPEC, field), version("v2", false, SPEC, "")];
     let text = "may only be set when `version.schema.openAPIV3Schema` is not included";
     assert_eq!(
-        causes(&door.post(URL, &cogs(&half, "")).await),
+        causes(&harness.post(URL, &cogs(&half, "")).await),
         [format!(r#"spec.versions[0].selectableFields: Invalid value: "": {text}"#)]
     );
     let scale = r#","subresources":{"scale":{"specReplicasPath":".spec.n","statusReplicasPath":"x"}}"#;
     assert_eq!(
-        causes(&door.post(URL, &cogs(&[version("v1", true, SPEC, scale)], "")).await),
+        causes(&harness.post(URL, &cogs(&[version("v1", true, SPEC, scale)], "")).await),
         [
             r#"spec.subresources.scale.statusReplicasPath: Invalid value: "x": must be a simple json path starting with ."#
         ]
     );
-    assert_eq!(door.get(ONE).await.code, 404);
+    assert_eq!(harness.get(ONE).await.code, 404);
 }
 
 #[tokio::test]
 async fn a_change_may_not_take_away_what_is_stored_nor_the_name() {
-    let door = Door::open().await;
-    door.post(URL, &cogs(&[version("v1", true, SPEC, ""), version("v2", false, SPEC, "")], "")).await;
+    let harness = Harness::open().await;
+    harness.post(URL, &cogs(&[version("v1", true, SPEC, ""), version("v2", false, SPEC, "")], "")).await;
     let swap = r#"[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]"#;
-    let reply = door.patch(ONE, JSON_PATCH, swap).await;
+    let reply = harness.patch(ONE, JSON_PATCH, swap).await;
     assert_eq!(
         (reply.at("status.storedVersions"), reply.at("metadata.generation")),
         (r#"["v1","v2"]"#.into(), "2".into())
     );
-    let gone = door.patch(ONE, JSON_PATCH, r#"[{"op":"remove","path":"/spec/versions/0"}]"#).await;
+    let gone = harness.patch(ONE, JSON_PATCH, r#"[{"op":"remove","path":"/spec/versions/0"}]"#).await;
     assert_eq!(gone.code, 422);
     assert!(
         causes(&gone)[0]
             .starts_with(r#"status.storedVersions[0]: Invalid value: "v1": missing from spec.versions"#)
     );
-    let other = door.patch(ONE, MERGE, r#"{"spec":{"group":"other.example.com"}}"#).await;
+    let other = harness.patch(ONE, MERGE, r#"{"spec":{"group":"other.example.com"}}"#).await;
     assert_eq!(causes(&other), [r#"spec.group: Invalid value: "other.example.com": field is immutable"#]);
     // Nobody has established it: its kind and scope may still change.
-    let kind = door.patch(ONE, MERGE, r#"{"spec":{"scope":"Cluster","names":{"kind":"Gear"}}}"#).await;
+    let kind = harness.patch(ONE, MERGE, r#"{"spec":{"scope":"Cluster","names":{"kind":"Gear"}}}"#).await;
     assert_eq!(kind.code, 200, "{}", kind.text);
     let established = r#"{"status":{"conditions":[{"type":"Established","status":"True"}]}}"#;
-    assert_eq!(door.patch(&format!("{ONE}/status"), MERGE, established).await.code, 200);
-    let settled = door.patch(ONE, MERGE, r#"{"spec":{"scope":"Namespaced","names":{"kind":"Cog"}}}"#).await;
+    assert_eq!(harness.patch(&format!("{ONE}/status"), MERGE, established).await.code, 200);
+    let settled =
+        harness.patch(ONE, MERGE, r#"{"spec":{"scope":"Namespaced","names":{"kind":"Cog"}}}"#).await;
     assert_eq!(
         causes(&settled),
         [
@@ -142,11 +143,11 @@ async fn a_change_may_not_take_away_what_is_stored_nor_the_name() {
 
 #[tokio::test]
 async fn a_write_of_the_status_may_change_metadata_and_shorten_what_was_stored() {
-    let door = Door::open().await;
-    door.post(URL, &plain()).await;
+    let harness = Harness::open().await;
+    harness.post(URL, &plain()).await;
     let status = format!("{ONE}/status");
     let patch = r#"{"metadata":{"finalizers":["a.example.com/b"]},"spec":{"scope":"Cluster"},"status":{"storedVersions":["v9"]}}"#;
-    let reply = door.patch(&status, MERGE, patch).await;
+    let reply = harness.patch(&status, MERGE, patch).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
     for (path, want) in [
         ("metadata.finalizers.0", "a.example.com/b"),
@@ -155,15 +156,15 @@ async fn a_write_of_the_status_may_change_metadata_and_shorten_what_was_stored()
     ] {
         assert_eq!(reply.at(path), want, "{path}");
     }
-    let bad = door.patch(&status, MERGE, r#"{"status":{"acceptedNames":{"plural":"C"}}}"#).await;
+    let bad = harness.patch(&status, MERGE, r#"{"status":{"acceptedNames":{"plural":"C"}}}"#).await;
     assert!(causes(&bad)[0].starts_with(r#"status.acceptedNames.plural: Invalid value: "C""#));
 }
 
 #[tokio::test]
 async fn a_delete_marks_and_says_what_follows() {
-    let door = Door::open().await;
-    door.post(URL, &plain()).await;
-    let reply = door.delete(&format!("{ONE}?propagationPolicy=Foreground")).await;
+    let harness = Harness::open().await;
+    harness.post(URL, &plain()).await;
+    let reply = harness.delete(&format!("{ONE}?propagationPolicy=Foreground")).await;
     assert_eq!(reply.code, 200);
     assert_eq!(reply.at("metadata.finalizers"), r#"["customresourcecleanup.apiextensions.k8s.io"]"#);
     for (path, want) in [
@@ -176,23 +177,23 @@ async fn a_delete_marks_and_says_what_follows() {
         assert_eq!(reply.at(path), want, "{path}");
     }
     assert!(!reply.at("metadata.deletionTimestamp").is_empty());
-    let again = door.delete(ONE).await;
+    let again = harness.delete(ONE).await;
     assert_eq!((again.code, again.at("kind")), (200, "CustomResourceDefinition".to_owned()));
 }
 
 #[tokio::test]
 async fn formats_that_mean_nothing_draw_a_warning_once() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let schema = r#"{"type":"object","properties":{"a":{"type":"string","format":"colour"},"b":{"type":"string","format":"date-time"}}}"#;
-    let reply = door.post(URL, &cogs(&[version("v1", true, schema, "")], "")).await;
+    let reply = harness.post(URL, &cogs(&[version("v1", true, schema, "")], "")).await;
     assert_eq!(reply.warnings, [r#"unrecognized format "colour""#]);
-    let label = door.patch(ONE, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
+    let label = harness.patch(ONE, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
     assert_eq!((label.code, label.warnings.len()), (200, 0));
 }
 
 #[tokio::test]
-async fn a_webhook_is_reached_in_one_way_and_its_bundle_judged_once_it_is_established() {
-    let door = Door::open().await;
+async fn a_webhook_is_reached_in_one_way_and_its_bundle_validated_once_it_is_established() {
+    let harness = Harness::open().await;
     let hook = |client: &str| {
         let hook = format!(
             r#","conversion":{{"strategy":"Webhook","webhook":{{"clientConfig":{client},"conversionReviewVersions":["v1"]}}}}"#
@@ -201,18 +202,18 @@ async fn a_webhook_is_reached_in_one_way_and_its_bundle_judged_once_it_is_establ
     };
     let both = hook(r#"{"url":"https://a.example","service":{"name":"s","namespace":"n"}}"#);
     assert_eq!(
-        causes(&door.post(URL, &both).await),
+        causes(&harness.post(URL, &both).await),
         ["spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required"]
     );
-    let reply = door.post(URL, &hook(r#"{"url":"https://a.example","caBundle":"Zm9v"}"#)).await;
+    let reply = harness.post(URL, &hook(r#"{"url":"https://a.example","caBundle":"Zm9v"}"#)).await;
     assert_eq!(reply.code, 201, "{}", reply.text);
     let established = r#"{"status":{"conditions":[{"type":"Established","status":"True"}]}}"#;
-    door.patch(&format!("{ONE}/status"), MERGE, established).await;
-    assert_eq!(door.patch(ONE, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await.code, 200);
+    harness.patch(&format!("{ONE}/status"), MERGE, established).await;
+    assert_eq!(harness.patch(ONE, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await.code, 200);
     let patch = r#"{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}"#;
-    assert_eq!(door.patch(ONE, MERGE, patch).await.code, 200);
+    assert_eq!(harness.patch(ONE, MERGE, patch).await.code, 200);
     let bad = r#"{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":"Zm9v"}}}}}"#;
-    let text = causes(&door.patch(ONE, MERGE, bad).await);
+    let text = causes(&harness.patch(ONE, MERGE, bad).await);
     assert!(
         text[0].starts_with(r#"spec.conversion.webhookClientConfig.caBundle: Invalid value: "Zm9v""#),
         "{text:?}"
@@ -221,9 +222,9 @@ async fn a_webhook_is_reached_in_one_way_and_its_bundle_judged_once_it_is_establ
 
 #[tokio::test]
 async fn an_approval_is_only_missed_when_it_was_there() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let definition = plain().replace("parts.example.com", "parts.k8s.io");
-    let refused = door.post(URL, &definition).await;
+    let refused = harness.post(URL, &definition).await;
     assert!(
         causes(&refused)[0].starts_with("metadata.annotations[api-approved.kubernetes.io]: Required value")
     );
@@ -231,10 +232,10 @@ async fn an_approval_is_only_missed_when_it_was_there() {
         r#"{"name":"cogs.parts.k8s.io"}"#,
         r#"{"name":"cogs.parts.k8s.io","annotations":{"api-approved.kubernetes.io":"unapproved, a test"}}"#,
     );
-    assert_eq!(door.post(URL, &approved).await.code, 201);
+    assert_eq!(harness.post(URL, &approved).await.code, 201);
     let one = ONE.replace("parts.example.com", "parts.k8s.io");
     let other = r#"{"metadata":{"annotations":{"api-approved.kubernetes.io":"unapproved, still"}}}"#;
-    assert_eq!(door.patch(&one, MERGE, other).await.code, 200);
+    assert_eq!(harness.patch(&one, MERGE, other).await.code, 200);
     let gone = r#"{"metadata":{"annotations":{"api-approved.kubernetes.io":null}}}"#;
-    assert_eq!(door.patch(&one, MERGE, gone).await.code, 422);
+    assert_eq!(harness.patch(&one, MERGE, gone).await.code, 422);
 }

@@ -1,6 +1,6 @@
 //! Deletions: preconditions, finalizers, propagation, collections.
 
-use crate::harness::{Door, JSON, MERGE, object};
+use crate::harness::{Harness, JSON, MERGE, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -10,120 +10,122 @@ fn held(name: &str) -> String {
 
 #[tokio::test]
 async fn a_deletion_answers_a_status_and_a_missing_object_404() {
-    let door = Door::open().await;
-    let created = door.post(MAPS, &object("ConfigMap", "a", "")).await;
-    let dry = door.delete(&format!("{MAPS}/a?dryRun=All")).await;
-    let reply = door.delete(&format!("{MAPS}/a")).await;
+    let harness = Harness::open().await;
+    let created = harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let dry = harness.delete(&format!("{MAPS}/a?dryRun=All")).await;
+    let reply = harness.delete(&format!("{MAPS}/a")).await;
     assert_eq!(reply.text, dry.text);
     assert_eq!((reply.at("status").as_str(), reply.at("details.kind").as_str()), ("Success", "configmaps"));
     assert_eq!(reply.at("details.uid"), created.at("metadata.uid"));
-    assert_eq!(door.delete(&format!("{MAPS}/a")).await.code, 404);
+    assert_eq!(harness.delete(&format!("{MAPS}/a")).await.code, 404);
 }
 
 #[tokio::test]
-async fn preconditions_are_judged_and_named() {
-    let door = Door::open().await;
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+async fn preconditions_are_validated_and_named() {
+    let harness = Harness::open().await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     for body in [r#"{"preconditions":{"uid":"x"}}"#, r#"{"preconditions":{"resourceVersion":"1"}}"#] {
-        let reply = door.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await;
+        let reply = harness.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await;
         assert_eq!((reply.code, reply.at("details.kind").as_str()), (409, "ConfigMap"), "{reply:?}");
         assert!(reply.at("message").contains("in the precondition ("), "{reply:?}");
     }
-    assert_eq!(door.get(&format!("{MAPS}/a")).await.code, 200);
+    assert_eq!(harness.get(&format!("{MAPS}/a")).await.code, 200);
 }
 
 #[tokio::test]
 async fn a_finalizer_holds_the_object_until_it_is_taken_away() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
-    door.post(MAPS, &held("a")).await;
-    let marked = door.delete(&url).await;
+    harness.post(MAPS, &held("a")).await;
+    let marked = harness.delete(&url).await;
     assert_eq!(
         (marked.at("kind").as_str(), marked.at("metadata.deletionGracePeriodSeconds").as_str()),
         ("ConfigMap", "0")
     );
-    assert_eq!(door.delete(&url).await.text, marked.text);
-    let again = door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    assert_eq!(harness.delete(&url).await.text, marked.text);
+    let again = harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     assert_eq!(again.at("message"), "object is being deleted: configmaps \"a\" already exists");
-    let more = door
+    let more = harness
         .patch(&url, MERGE, r#"{"metadata":{"finalizers":["example.com/hold","example.com/more"]}}"#)
         .await;
     assert_eq!((more.code, more.at("details.causes.0.reason").as_str()), (422, "FieldValueForbidden"));
-    let unmark = door.patch(&url, MERGE, r#"{"metadata":{"deletionTimestamp":null}}"#).await;
+    let unmark = harness.patch(&url, MERGE, r#"{"metadata":{"deletionTimestamp":null}}"#).await;
     assert_eq!(unmark.at("metadata.deletionTimestamp"), marked.at("metadata.deletionTimestamp"));
-    let last = door.patch(&url, MERGE, r#"{"metadata":{"finalizers":null},"data":{"k":"v"}}"#).await;
+    let last = harness.patch(&url, MERGE, r#"{"metadata":{"finalizers":null},"data":{"k":"v"}}"#).await;
     assert_eq!((last.code, last.at("data.k").as_str()), (200, "v"));
-    assert_eq!(door.get(&url).await.code, 404);
+    assert_eq!(harness.get(&url).await.code, 404);
 }
 
 #[tokio::test]
 async fn a_body_wins_over_the_query_and_policies_swap_their_finalizer() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     let body = r#"{"propagationPolicy":"Orphan"}"#;
-    let reply = door.ask("DELETE", &format!("{url}?dryRun=All"), JSON, JSON, body).await;
+    let reply = harness.ask("DELETE", &format!("{url}?dryRun=All"), JSON, JSON, body).await;
     assert_eq!(reply.at("metadata.finalizers"), r#"["orphan"]"#);
-    let reply = door.delete(&format!("{url}?propagationPolicy=Foreground")).await;
+    let reply = harness.delete(&format!("{url}?propagationPolicy=Foreground")).await;
     assert_eq!(reply.at("metadata.finalizers"), r#"["foregroundDeletion"]"#);
-    let reply = door.delete(&format!("{url}?propagationPolicy=Background")).await;
+    let reply = harness.delete(&format!("{url}?propagationPolicy=Background")).await;
     assert_eq!(reply.at("status"), "Success");
 }
 
 #[tokio::test]
 async fn options_that_contradict_each_other_are_refused() {
-    let door = Door::open().await;
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let harness = Harness::open().await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     for (query, code) in [
         ("propagationPolicy=Upwards", 422),
         ("propagationPolicy=Orphan&orphanDependents=true", 422),
         ("dryRun=Some", 422),
         ("gracePeriodSeconds=soon", 400),
     ] {
-        assert_eq!(door.delete(&format!("{MAPS}/a?{query}")).await.code, code, "{query}");
+        assert_eq!(harness.delete(&format!("{MAPS}/a?{query}")).await.code, code, "{query}");
     }
     for body in ["{", r#"{"kind":"ConfigMap","apiVersion":"v1"}"#] {
-        assert_eq!(door.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await.code, 400);
+        assert_eq!(harness.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await.code, 400);
     }
 }
 
 #[tokio::test]
 async fn a_collection_goes_by_its_selector_and_finalizers_hold() {
-    let door = Door::open().await;
-    door.post(MAPS, &object("ConfigMap", "other", "")).await;
+    let harness = Harness::open().await;
+    harness.post(MAPS, &object("ConfigMap", "other", "")).await;
     for n in 0..150 {
-        door.post(MAPS, &format!(r#"{{"metadata":{{"name":"m{n:03}","labels":{{"g":"1"}}}}}}"#)).await;
+        harness.post(MAPS, &format!(r#"{{"metadata":{{"name":"m{n:03}","labels":{{"g":"1"}}}}}}"#)).await;
     }
-    door.post(MAPS, &held("stays").replace("\"name\"", "\"labels\":{\"g\":\"1\"},\"name\"")).await;
-    let gone = door.delete(&format!("{MAPS}?labelSelector=g%3D1")).await;
+    harness.post(MAPS, &held("stays").replace("\"name\"", "\"labels\":{\"g\":\"1\"},\"name\"")).await;
+    let gone = harness.delete(&format!("{MAPS}?labelSelector=g%3D1")).await;
     assert_eq!((gone.code, gone.at("kind").as_str(), gone.names().len()), (200, "ConfigMapList", 151));
-    assert_eq!(door.get(MAPS).await.names(), ["other", "stays"]);
+    assert_eq!(harness.get(MAPS).await.names(), ["other", "stays"]);
 }
 
 #[tokio::test]
 async fn a_services_deletion_answers_the_service_and_takes_its_endpoints_along() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let services = "/api/v1/namespaces/default/services";
-    door.post(services, &object("Service", "s", r#","spec":{"ports":[{"port":80}]}"#)).await;
+    harness.post(services, &object("Service", "s", r#","spec":{"ports":[{"port":80}]}"#)).await;
     let endpoints = "/api/v1/namespaces/default/endpoints";
     for name in ["s", "other"] {
-        door.post(endpoints, &object("Endpoints", name, "")).await;
+        harness.post(endpoints, &object("Endpoints", name, "")).await;
     }
-    let gone = door.delete(&format!("{services}/s")).await;
-    assert_eq!(door.get(endpoints).await.names(), ["other"]);
+    let gone = harness.delete(&format!("{services}/s")).await;
+    assert_eq!(harness.get(endpoints).await.names(), ["other"]);
     assert_eq!((gone.code, gone.at("kind").as_str()), (200, "Service"));
 }
 
 #[tokio::test]
 async fn a_pod_whose_time_is_up_is_not_marked_again() {
-    let door = Door::open().await;
-    door.post("/api/v1/namespaces/default/serviceaccounts", &object("ServiceAccount", "default", "")).await;
+    let harness = Harness::open().await;
+    harness
+        .post("/api/v1/namespaces/default/serviceaccounts", &object("ServiceAccount", "default", ""))
+        .await;
     let pods = "/api/v1/namespaces/default/pods";
     let spec = r#"{"nodeName":"n","containers":[{"name":"c","image":"i"}]}"#;
     let pod = format!(r#"{{"metadata":{{"name":"a","finalizers":["example.com/hold"]}},"spec":{spec}}}"#);
-    assert_eq!(door.post(pods, &pod).await.code, 201);
+    assert_eq!(harness.post(pods, &pod).await.code, 201);
     let url = format!("{pods}/a?gracePeriodSeconds=0");
-    let marked = door.delete(&url).await;
+    let marked = harness.delete(&url).await;
     assert_eq!(marked.at("metadata.deletionGracePeriodSeconds"), "0");
-    assert_eq!(door.delete(&url).await.text, marked.text);
+    assert_eq!(harness.delete(&url).await.text, marked.text);
 }

@@ -1,6 +1,6 @@
 //! Answers of a real kube-apiserver 1.36.3 to requests at the edges, one table: who owns what, which errors in which order.
 
-use crate::harness::{Door, JSON, MERGE, object};
+use crate::harness::{Harness, JSON, MERGE, object};
 
 const NAMESPACE: &str = "/api/v1/namespaces/default";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -14,28 +14,28 @@ fn causes(reply: &crate::harness::Reply) -> Vec<String> {
 
 #[tokio::test]
 async fn the_text_of_a_secret_is_owned_as_data_unless_it_is_applied() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let secrets = format!("{NAMESPACE}/secrets");
     let body = object("Secret", "s1", r#","stringData":{"a":"b"},"data":{"c":"ZA=="}"#);
-    let created = door.post(&secrets, &body).await;
+    let created = harness.post(&secrets, &body).await;
     assert!(created.text.contains(r#""f:data":{".":{},"f:a":{},"f:c":{}}"#), "{created:?}");
     let url = format!("{secrets}/s1");
-    let merged = door.patch(&url, MERGE, r#"{"stringData":{"e":"f"}}"#).await;
+    let merged = harness.patch(&url, MERGE, r#"{"stringData":{"e":"f"}}"#).await;
     assert!(merged.text.contains(r#""f:data":{".":{},"f:a":{},"f:c":{},"f:e":{}}"#), "{merged:?}");
-    let put = door.put(&url, &object("Secret", "s1", r#","stringData":{"z":"b"}"#)).await;
+    let put = harness.put(&url, &object("Secret", "s1", r#","stringData":{"z":"b"}"#)).await;
     assert!(put.text.contains(r#""f:data":{".":{},"f:z":{}}"#), "{put:?}");
     let url = format!("{secrets}/s2?fieldManager=m");
-    let applied = door.patch(&url, APPLY, &object("Secret", "s2", r#","stringData":{"a":"b"}"#)).await;
+    let applied = harness.patch(&url, APPLY, &object("Secret", "s2", r#","stringData":{"a":"b"}"#)).await;
     assert!(applied.text.contains(r#""f:stringData":{"f:a":{}}"#), "{applied:?}");
-    let applied = door.patch(&url, APPLY, &object("Secret", "s2", r#","stringData":{"q":"b"}"#)).await;
+    let applied = harness.patch(&url, APPLY, &object("Secret", "s2", r#","stringData":{"q":"b"}"#)).await;
     assert!(applied.text.contains(r#""data":{"a":"Yg==","q":"Yg=="}"#), "{applied:?}");
 }
 
 #[tokio::test]
 async fn what_upstream_reports_twice_is_reported_twice() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let quota = object("ResourceQuota", "q", r#","spec":{"hard":{"foo":"1"}}"#);
-    let reply = door.post(&format!("{NAMESPACE}/resourcequotas"), &quota).await;
+    let reply = harness.post(&format!("{NAMESPACE}/resourcequotas"), &quota).await;
     assert_eq!(
         causes(&reply),
         [
@@ -45,9 +45,9 @@ async fn what_upstream_reports_twice_is_reported_twice() {
     );
     let events = "/apis/events.k8s.io/v1/namespaces/default/events";
     let event = r#"{"metadata":{"name":"e"},"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"a/b","reportingInstance":"i","action":"a","reason":"r","type":"Normal","regarding":{"namespace":"default"}}"#;
-    assert_eq!(door.post(events, event).await.code, 201);
+    assert_eq!(harness.post(events, event).await.code, 201);
     let change = r#"{"reason":"s","action":"z","type":"Warning","note":"n"}"#;
-    let reply = door.patch(&format!("{events}/e"), MERGE, change).await;
+    let reply = harness.patch(&format!("{events}/e"), MERGE, change).await;
     let immutable =
         |field: &str, value: &str| format!("{field}: Invalid value: \"{value}\": field is immutable");
     assert_eq!(
@@ -65,7 +65,7 @@ async fn what_upstream_reports_twice_is_reported_twice() {
         "v",
         r#","spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"nfs":{"server":"s","path":""}}"#,
     );
-    let reply = door.post("/api/v1/persistentvolumes", &volume).await;
+    let reply = harness.post("/api/v1/persistentvolumes", &volume).await;
     assert_eq!(
         causes(&reply),
         ["spec.nfs.path: Required value", "spec.nfs.path: Invalid value: \"\": must be an absolute path"]
@@ -74,29 +74,29 @@ async fn what_upstream_reports_twice_is_reported_twice() {
 
 #[tokio::test]
 async fn a_config_map_that_is_too_large_names_no_field() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = format!(r#","data":{{"a":"{}"}}"#, "x".repeat(1_048_577));
-    let reply = door.post(&format!("{NAMESPACE}/configmaps"), &object("ConfigMap", "big", &body)).await;
+    let reply = harness.post(&format!("{NAMESPACE}/configmaps"), &object("ConfigMap", "big", &body)).await;
     assert_eq!(causes(&reply), ["[]: Too long: may not be more than 1048576 bytes"]);
 }
 
 #[tokio::test]
 async fn the_condition_of_a_gated_pod_has_its_time() {
-    let door = Door::open().await;
-    door.post(&format!("{NAMESPACE}/serviceaccounts"), &object("ServiceAccount", "default", "")).await;
+    let harness = Harness::open().await;
+    harness.post(&format!("{NAMESPACE}/serviceaccounts"), &object("ServiceAccount", "default", "")).await;
     let pod = object(
         "Pod",
         "p",
         r#","spec":{"schedulingGates":[{"name":"a.b/c"}],"containers":[{"name":"a","image":"b"}]}"#,
     );
-    let reply = door.post(&format!("{NAMESPACE}/pods"), &pod).await;
+    let reply = harness.post(&format!("{NAMESPACE}/pods"), &pod).await;
     let created = reply.at("metadata.creationTimestamp");
     assert_eq!(reply.at("status.conditions.0.lastTransitionTime"), created, "{reply:?}");
 }
 
 #[tokio::test]
 async fn quantities_are_kept_as_written_where_upstream_keeps_them() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for (written, kept) in [
         ("8Ei", "9223372036854775807"),
         ("0.0000000000000000001", "1m"),
@@ -109,7 +109,7 @@ async fn quantities_are_kept_as_written_where_upstream_keeps_them() {
     ] {
         let body = format!(r#","spec":{{"hard":{{"limits.memory":"{written}"}}}}"#);
         let url = format!("{NAMESPACE}/resourcequotas?dryRun=All");
-        let reply = door.post(&url, &object("ResourceQuota", "q", &body)).await;
+        let reply = harness.post(&url, &object("ResourceQuota", "q", &body)).await;
         let hard = reply.object();
         assert_eq!(hard.at(&["spec", "hard", "limits.memory"]).str(), kept, "{written}: {reply:?}");
     }
@@ -117,9 +117,9 @@ async fn quantities_are_kept_as_written_where_upstream_keeps_them() {
 
 #[tokio::test]
 async fn a_watch_of_one_name_takes_no_selector_of_another() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = "/api/v1/watch/namespaces/default/configmaps/a?fieldSelector=metadata.name%3Db";
-    let reply = door.get(url).await;
+    let reply = harness.get(url).await;
     assert_eq!(
         (reply.code, reply.at("message").as_str()),
         (400, "fieldSelector metadata.name doesn't match requested name")
@@ -128,36 +128,36 @@ async fn a_watch_of_one_name_takes_no_selector_of_another() {
 
 #[tokio::test]
 async fn media_types_of_patches_are_compared_as_written() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let maps = format!("{NAMESPACE}/configmaps");
     assert_eq!(
-        door.ask("POST", &maps, JSON, "APPLICATION/JSON", &object("ConfigMap", "a", "")).await.code,
+        harness.ask("POST", &maps, JSON, "APPLICATION/JSON", &object("ConfigMap", "a", "")).await.code,
         201
     );
     for media in ["Application/Merge-Patch+Json", "application/json, application/yaml"] {
-        assert_eq!(door.patch(&format!("{maps}/a"), media, "{}").await.code, 415, "{media}");
+        assert_eq!(harness.patch(&format!("{maps}/a"), media, "{}").await.code, 415, "{media}");
     }
-    assert_eq!(door.ask("GET", &format!("{maps}/a"), "APPLICATION/JSON", "", "").await.code, 406);
+    assert_eq!(harness.ask("GET", &format!("{maps}/a"), "APPLICATION/JSON", "", "").await.code, 406);
 }
 
 #[tokio::test]
 async fn integers_beyond_64_bits_with_a_sign_are_read_in_one_way() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = |rest: &str| {
         format!(
             r#"{{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{{"name":"r"{rest}}},"revision":1,"data":{{"n":[9223372036854775808,18446744073709551615]}}}}"#
         )
     };
     let url = "/apis/apps/v1/namespaces/default/controllerrevisions";
-    let created = door.post(url, &body("")).await;
+    let created = harness.post(url, &body("")).await;
     assert_eq!(created.code, 201, "{created:?}");
-    let again = door.put(&format!("{url}/r"), &body("")).await;
+    let again = harness.put(&format!("{url}/r"), &body("")).await;
     assert_eq!(again.at("metadata.resourceVersion"), created.at("metadata.resourceVersion"), "{again:?}");
 }
 
 #[tokio::test]
 async fn a_token_in_a_namespace_that_does_not_exist_names_the_namespace() {
-    let door = Door::open().await;
-    let reply = door.post("/api/v1/namespaces/nope/serviceaccounts/default/token", r#"{"spec":{}}"#).await;
+    let harness = Harness::open().await;
+    let reply = harness.post("/api/v1/namespaces/nope/serviceaccounts/default/token", r#"{"spec":{}}"#).await;
     assert_eq!((reply.code, reply.at("message").as_str()), (404, "namespaces \"nope\" not found"));
 }

@@ -1,4 +1,4 @@
-//! A registry over a real database, asked in the way an HTTP door asks it.
+//! A registry over a real database, asked in the way an HTTP harness asks it.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// A registry, its database and the tasks behind it.
-pub struct Door {
+pub struct Harness {
     pub registry: Registry,
     pub store: Arc<Interposed>,
     tasks: TaskSet,
@@ -66,7 +66,7 @@ impl Reply {
     }
 }
 
-impl Door {
+impl Harness {
     /// A new database with the namespace `default`, where everybody may do everything.
     pub async fn open() -> Self {
         Self::open_with(Arc::new(AlwaysAllow)).await
@@ -92,12 +92,12 @@ impl Door {
         let clock = Arc::new(jiff::Timestamp::now);
         let store = Arc::new(Interposed::new(Arc::new(store)));
         let registry = Registry::new(store.clone(), &kinds, &table, admission, authorizer, settings, clock);
-        let door = Self { registry, store, tasks, _dir: dir };
-        door.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
-        door
+        let harness = Self { registry, store, tasks, _dir: dir };
+        harness.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
+        harness
     }
 
-    /// What runs as long as the door is open.
+    /// What runs as long as the harness is open.
     pub fn tasks(&self) -> &TaskSet {
         &self.tasks
     }

@@ -3,25 +3,25 @@
 use portico_machinery::GroupResource;
 use portico_store::{Indexer, Key, MetadataIndexer, Resource, Txn, Value};
 
-use crate::harness::{Door, MERGE, TABLE, object};
+use crate::harness::{Harness, MERGE, TABLE, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-async fn with_maps(names: &[&str]) -> Door {
-    let door = Door::open().await;
+async fn with_maps(names: &[&str]) -> Harness {
+    let harness = Harness::open().await;
     for name in names {
         let labelled = format!(
             r#"{{"metadata":{{"name":"{name}","labels":{{"l":"{name}"}}}},"data":{{"k":"{name}"}}}}"#
         );
-        assert_eq!(door.post(MAPS, &labelled).await.code, 201);
+        assert_eq!(harness.post(MAPS, &labelled).await.code, 201);
     }
-    door
+    harness
 }
 
 #[tokio::test]
 async fn a_list_is_in_order_of_names_and_its_items_carry_no_kind() {
-    let door = with_maps(&["c", "a", "b"]).await;
-    let list = door.get(MAPS).await;
+    let harness = with_maps(&["c", "a", "b"]).await;
+    let list = harness.get(MAPS).await;
     assert_eq!(
         (list.at("kind").as_str(), list.names()),
         ("ConfigMapList", vec!["a".into(), "b".into(), "c".into()])
@@ -32,49 +32,49 @@ async fn a_list_is_in_order_of_names_and_its_items_carry_no_kind() {
         "{}",
         list.text
     );
-    let empty = door.get("/api/v1/namespaces/none/configmaps").await;
+    let empty = harness.get("/api/v1/namespaces/none/configmaps").await;
     assert!(empty.text.ends_with("\"items\":[]}\n"), "{}", empty.text);
 }
 
 #[tokio::test]
 async fn pages_show_one_moment() {
-    let door = with_maps(&["a", "b", "c", "d", "e"]).await;
-    let first = door.get(&format!("{MAPS}?limit=2")).await;
+    let harness = with_maps(&["a", "b", "c", "d", "e"]).await;
+    let first = harness.get(&format!("{MAPS}?limit=2")).await;
     assert_eq!(
         (first.names(), first.at("metadata.remainingItemCount").as_str()),
         (vec!["a".to_owned(), "b".into()], "3")
     );
-    door.post(MAPS, &object("ConfigMap", "bb", "")).await;
-    door.delete(&format!("{MAPS}/d")).await;
+    harness.post(MAPS, &object("ConfigMap", "bb", "")).await;
+    harness.delete(&format!("{MAPS}/d")).await;
     let token = first.at("metadata.continue");
-    let second = door.get(&format!("{MAPS}?limit=2&continue={token}")).await;
+    let second = harness.get(&format!("{MAPS}?limit=2&continue={token}")).await;
     assert_eq!(
         (second.names(), second.at("metadata.resourceVersion")),
         (vec!["c".to_owned(), "d".into()], first.at("metadata.resourceVersion"))
     );
     let token = second.at("metadata.continue");
-    let last = door.get(&format!("{MAPS}?limit=2&continue={token}")).await;
+    let last = harness.get(&format!("{MAPS}?limit=2&continue={token}")).await;
     assert_eq!((last.names(), last.at("metadata.continue").as_str()), (vec!["e".to_owned()], "\"\""));
 }
 
 #[tokio::test]
 async fn pages_with_selectors_of_a_past_state_are_full_and_miss_nothing() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     // More than are read at a time: what is selected is rare at first, and dense at the end.
     let chosen = |n: usize| n % 300 == 7 || n > 1_390;
     for n in 0..1_400 {
         let label = if chosen(n) { "yes" } else { "no" };
         let map = format!(r#"{{"metadata":{{"name":"m{n:04}","labels":{{"chosen":"{label}"}}}}}}"#);
-        assert_eq!(door.post(MAPS, &map).await.code, 201);
+        assert_eq!(harness.post(MAPS, &map).await.code, 201);
     }
     let query = "labelSelector=chosen%3Dyes&limit=4";
-    let mut page = door.get(&format!("{MAPS}?{query}")).await;
+    let mut page = harness.get(&format!("{MAPS}?{query}")).await;
     // The later pages come from the log.
-    door.delete(&format!("{MAPS}/m0007")).await;
+    harness.delete(&format!("{MAPS}/m0007")).await;
     let mut names = page.names();
     while page.at("metadata.continue") != "\"\"" {
         let token = page.at("metadata.continue");
-        page = door.get(&format!("{MAPS}?{query}&continue={token}")).await;
+        page = harness.get(&format!("{MAPS}?{query}&continue={token}")).await;
         assert_eq!(page.code, 200);
         assert!(page.names().len() == 4 || page.at("metadata.continue") == "\"\"", "{:?}", page.names());
         names.extend(page.names());
@@ -85,8 +85,8 @@ async fn pages_with_selectors_of_a_past_state_are_full_and_miss_nothing() {
 
 #[tokio::test]
 async fn what_is_rare_in_a_past_state_is_found_by_few_reads_of_a_bounded_size() {
-    let door = Door::open().await;
-    let store = door.registry.store();
+    let harness = Harness::open().await;
+    let store = harness.registry.store();
     let key = |n: usize| Key::new(&Resource::new("", "configmaps"), "default", &format!("m{n:06}"));
     let json =
         r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"m","namespace":"default","uid":"u"}}"#;
@@ -97,93 +97,97 @@ async fn what_is_rare_in_a_past_state_is_found_by_few_reads_of_a_bounded_size() 
     let revision = store.revision();
     // What follows is not in the past state, which comes from the log.
     store.commit(vec![Txn::create(key(99_999), value)]).await.pop().unwrap().unwrap();
-    door.store.exact_reads();
+    harness.store.exact_reads();
     let query = "labelSelector=chosen%3Dyes&limit=4&resourceVersionMatch=Exact";
-    let page = door.get(&format!("{MAPS}?{query}&resourceVersion={revision}")).await;
+    let page = harness.get(&format!("{MAPS}?{query}&resourceVersion={revision}")).await;
     assert_eq!((page.code, page.names().len()), (200, 0));
     let reads = [500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000].map(Some);
-    assert_eq!(door.store.exact_reads(), reads);
+    assert_eq!(harness.store.exact_reads(), reads);
 }
 
 #[tokio::test]
 async fn a_token_that_history_forgot_is_expired_and_offers_another() {
-    let door = with_maps(&["a", "b", "c"]).await;
-    let first = door.get(&format!("{MAPS}?limit=1")).await;
-    door.post(MAPS, &object("ConfigMap", "bb", "")).await;
-    let store = door.registry.store();
+    let harness = with_maps(&["a", "b", "c"]).await;
+    let first = harness.get(&format!("{MAPS}?limit=1")).await;
+    harness.post(MAPS, &object("ConfigMap", "bb", "")).await;
+    let store = harness.registry.store();
     store.compact(store.revision()).await.unwrap();
     let token = first.at("metadata.continue");
-    let gone = door.get(&format!("{MAPS}?limit=1&continue={token}")).await;
+    let gone = harness.get(&format!("{MAPS}?limit=1&continue={token}")).await;
     assert_eq!((gone.code, gone.at("reason").as_str()), (410, "Expired"));
     let token = gone.at("metadata.continue");
-    assert_eq!(door.get(&format!("{MAPS}?continue={token}")).await.names(), ["b", "bb", "c"]);
+    assert_eq!(harness.get(&format!("{MAPS}?continue={token}")).await.names(), ["b", "bb", "c"]);
 }
 
 #[tokio::test]
 async fn selectors_choose_and_unknown_fields_are_named() {
-    let door = with_maps(&["a", "b", "c"]).await;
+    let harness = with_maps(&["a", "b", "c"]).await;
     for (query, names) in [
         ("labelSelector=l%21%3Da", vec!["b", "c"]),
         ("labelSelector=l+in+(a,c)", vec!["a", "c"]),
         ("fieldSelector=metadata.name%3Db", vec!["b"]),
         ("fieldSelector=metadata.namespace%21%3Ddefault", vec![]),
     ] {
-        assert_eq!(door.get(&format!("{MAPS}?{query}")).await.names(), names, "{query}");
+        assert_eq!(harness.get(&format!("{MAPS}?{query}")).await.names(), names, "{query}");
     }
-    let unknown = door.get(&format!("{MAPS}?fieldSelector=data.k%3Dx")).await;
+    let unknown = harness.get(&format!("{MAPS}?fieldSelector=data.k%3Dx")).await;
     assert_eq!(
         unknown.at("message"),
         "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
     );
-    let typed = door.get("/api/v1/namespaces?fieldSelector=spec.x%3Dy").await;
+    let typed = harness.get("/api/v1/namespaces?fieldSelector=spec.x%3Dy").await;
     assert_eq!((typed.code, typed.at("message").as_str()), (400, "field label not supported: spec.x"));
-    assert_eq!(door.get("/api/v1/namespaces?fieldSelector=status.phase%3DActive").await.names(), ["default"]);
+    assert_eq!(
+        harness.get("/api/v1/namespaces?fieldSelector=status.phase%3DActive").await.names(),
+        ["default"]
+    );
 }
 
 #[tokio::test]
 async fn a_list_at_a_revision_shows_that_moment_and_the_future_times_out() {
-    let door = with_maps(&["a"]).await;
-    let before = door.get(MAPS).await.at("metadata.resourceVersion");
-    door.post(MAPS, &object("ConfigMap", "b", "")).await;
-    door.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"new"}}"#).await;
-    let exact = door.get(&format!("{MAPS}?resourceVersion={before}&resourceVersionMatch=Exact")).await;
+    let harness = with_maps(&["a"]).await;
+    let before = harness.get(MAPS).await.at("metadata.resourceVersion");
+    harness.post(MAPS, &object("ConfigMap", "b", "")).await;
+    harness.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"new"}}"#).await;
+    let exact = harness.get(&format!("{MAPS}?resourceVersion={before}&resourceVersionMatch=Exact")).await;
     assert_eq!((exact.names(), exact.at("items.0.data.k").as_str()), (vec!["a".to_owned()], "a"));
-    let newer = door.get(&format!("{MAPS}?resourceVersion={before}")).await;
+    let newer = harness.get(&format!("{MAPS}?resourceVersion={before}")).await;
     assert_eq!(newer.names(), ["a", "b"]);
-    let future = door.get(&format!("{MAPS}?resourceVersion=999999")).await;
+    let future = harness.get(&format!("{MAPS}?resourceVersion=999999")).await;
     assert_eq!(
         (future.code, future.at("details.causes.0.reason").as_str()),
         (504, "ResourceVersionTooLarge")
     );
-    assert_eq!(door.get(&format!("{MAPS}?resourceVersion=x")).await.code, 400);
+    assert_eq!(harness.get(&format!("{MAPS}?resourceVersion=x")).await.code, 400);
 }
 
 #[tokio::test]
 async fn a_long_list_arrives_in_pieces_that_join_to_one_document() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let big = "x".repeat(20_000);
     for n in 0..20 {
-        door.post(MAPS, &object("ConfigMap", &format!("m{n:02}"), &format!(r#","data":{{"k":"{big}"}}"#)))
+        harness
+            .post(MAPS, &object("ConfigMap", &format!("m{n:02}"), &format!(r#","data":{{"k":"{big}"}}"#)))
             .await;
     }
-    let list = door.get(MAPS).await;
+    let list = harness.get(MAPS).await;
     assert!(list.text.len() > 400_000);
     assert_eq!(list.names().len(), 20);
 }
 
 #[tokio::test]
 async fn a_table_of_a_list_has_a_row_each_and_the_objects_asked_for() {
-    let door = with_maps(&["a", "b"]).await;
-    let table = door.ask("GET", MAPS, TABLE, "", "").await;
+    let harness = with_maps(&["a", "b"]).await;
+    let table = harness.ask("GET", MAPS, TABLE, "", "").await;
     assert_eq!((table.at("rows.1.cells.0").as_str(), table.at("rows.1.cells.1").as_str()), ("b", "1"));
-    let none = door.ask("GET", &format!("{MAPS}?includeObject=None"), TABLE, "", "").await;
+    let none = harness.ask("GET", &format!("{MAPS}?includeObject=None"), TABLE, "", "").await;
     assert_eq!(none.at("rows.0.object"), "null");
-    let whole = door.ask("GET", &format!("{MAPS}?includeObject=Object"), TABLE, "", "").await;
+    let whole = harness.ask("GET", &format!("{MAPS}?includeObject=Object"), TABLE, "", "").await;
     assert_eq!(whole.at("rows.0.object.data.k"), "a");
-    let bad = door.ask("GET", &format!("{MAPS}?includeObject=Some"), TABLE, "", "").await;
+    let bad = harness.ask("GET", &format!("{MAPS}?includeObject=Some"), TABLE, "", "").await;
     assert!(bad.at("message").starts_with("Unable to convert to Table as requested: includeObject"));
     let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-    let list = door.ask("GET", MAPS, metadata, "", "").await;
+    let list = harness.ask("GET", MAPS, metadata, "", "").await;
     assert_eq!(
         (list.at("kind").as_str(), list.at("items.0.kind").as_str()),
         ("PartialObjectMetadataList", "PartialObjectMetadata")
@@ -192,17 +196,17 @@ async fn a_table_of_a_list_has_a_row_each_and_the_objects_asked_for() {
 
 #[tokio::test]
 async fn a_namespace_that_leads_elsewhere_is_refused_as_by_upstreams_storage() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for (rest, key) in [
         ("../configmaps", "/configmaps/.."),
         ("./configmaps", "/configmaps/."),
         ("../configmaps/x", "/configmaps/../x"),
     ] {
-        let answer = door.get(&format!("/api/v1/namespaces/{rest}")).await;
+        let answer = harness.get(&format!("/api/v1/namespaces/{rest}")).await;
         let want = format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"invalid key: \"{key}\"","code":500}}"#
         );
         assert_eq!((answer.code, answer.text.trim_end()), (500, want.as_str()), "{rest}");
     }
-    assert_eq!(door.get("/api/v1/namespaces/../namespaces/default").await.code, 404);
+    assert_eq!(harness.get("/api/v1/namespaces/../namespaces/default").await.code, 404);
 }

@@ -9,7 +9,7 @@ use portico_kit::offload::Offload;
 use portico_registry::MAX_INLINE_BYTES;
 
 use crate::custom_resources::defined;
-use crate::harness::{Door, MERGE, Reply, object};
+use crate::harness::{Harness, MERGE, Reply, object};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
@@ -39,9 +39,9 @@ fn wide_version() -> String {
 
 /// What each of three long requests takes of the thread that asks: a body, an object that is changed, a schema to compile.
 async fn taken(offloads: bool) -> [Duration; 3] {
-    let door = defined(&wide_version()).await;
+    let harness = defined(&wide_version()).await;
     if offloads {
-        door.registry.offload_to(Arc::new(Offload::with_threads("long", 1, door.tasks()).unwrap()));
+        harness.registry.offload_to(Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap()));
     }
     let tab = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":{"first":"ok"}}"#;
     let small = r#"{"data":{"first":"w"}}"#;
@@ -55,9 +55,9 @@ async fn taken(offloads: bool) -> [Duration; 3] {
         before = now;
         lap
     };
-    let created = lap(&door.post(CONFIG_MAPS, &body).await, 201);
-    let patched = lap(&door.patch(&url, MERGE, small).await, 200);
-    let checked = lap(&door.post(CRON_TABS, tab).await, 201);
+    let created = lap(&harness.post(CONFIG_MAPS, &body).await, 201);
+    let patched = lap(&harness.patch(&url, MERGE, small).await, 200);
+    let checked = lap(&harness.post(CRON_TABS, tab).await, 201);
     [created, patched, checked]
 }
 
@@ -71,12 +71,12 @@ async fn long_requests_take_little_of_the_thread_that_serves_them() {
 
 #[tokio::test]
 async fn an_offloaded_request_is_answered_as_any_other() {
-    let door = Door::open().await;
-    door.registry.offload_to(Arc::new(Offload::with_threads("long", 1, door.tasks()).unwrap()));
-    assert_eq!(door.post(CONFIG_MAPS, &large("one")).await.code, 201);
-    let again = door.post(CONFIG_MAPS, &large("one")).await;
+    let harness = Harness::open().await;
+    harness.registry.offload_to(Arc::new(Offload::with_threads("long", 1, harness.tasks()).unwrap()));
+    assert_eq!(harness.post(CONFIG_MAPS, &large("one")).await.code, 201);
+    let again = harness.post(CONFIG_MAPS, &large("one")).await;
     assert_eq!((again.code, again.at("reason")), (409, "AlreadyExists".to_owned()));
-    let patched = door.patch(&format!("{CONFIG_MAPS}/one"), MERGE, r#"{"data":{"k7":null}}"#).await;
+    let patched = harness.patch(&format!("{CONFIG_MAPS}/one"), MERGE, r#"{"data":{"k7":null}}"#).await;
     assert_eq!(patched.code, 200);
     assert!(patched.text.contains(r#""k6":"v""#) && !patched.text.contains(r#""k7":"#));
 }

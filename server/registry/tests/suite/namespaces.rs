@@ -1,49 +1,49 @@
 //! Namespace: phases, finalizers, what may be created inside.
 
-use crate::harness::{Door, MERGE, object};
+use crate::harness::{Harness, MERGE, object};
 
 const URL: &str = "/api/v1/namespaces";
 
 #[tokio::test]
 async fn a_namespace_is_born_active_with_its_finalizer_and_its_name_as_label() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = r#"{"metadata":{"name":"n","labels":{"kubernetes.io/metadata.name":"lie"}},"status":{"phase":"Terminating"}}"#;
-    let reply = door.post(URL, body).await;
+    let reply = harness.post(URL, body).await;
     assert_eq!(
         (reply.at("status.phase").as_str(), reply.at("spec.finalizers").as_str()),
         ("Active", r#"["kubernetes"]"#)
     );
     assert!(reply.text.contains(r#""kubernetes.io/metadata.name":"n""#));
-    let dotted = door.post(URL, &object("Namespace", "a.b", "")).await;
+    let dotted = harness.post(URL, &object("Namespace", "a.b", "")).await;
     assert_eq!(dotted.at("details.causes.0.message"), "Invalid value: \"a.b\": must not contain dots");
 }
 
 #[tokio::test]
 async fn deletion_terminates_and_finalize_removes() {
-    let door = Door::open().await;
-    door.post(URL, &object("Namespace", "n", "")).await;
-    let marked = door.delete(&format!("{URL}/n")).await;
+    let harness = Harness::open().await;
+    harness.post(URL, &object("Namespace", "n", "")).await;
+    let marked = harness.delete(&format!("{URL}/n")).await;
     assert_eq!((marked.code, marked.at("status.phase").as_str()), (200, "Terminating"));
     assert_eq!(marked.at("metadata.deletionGracePeriodSeconds"), "\"\"");
-    assert_eq!(door.delete(&format!("{URL}/n")).await.text, marked.text);
-    let inside = door.post(&format!("{URL}/n/configmaps"), &object("ConfigMap", "late", "")).await;
+    assert_eq!(harness.delete(&format!("{URL}/n")).await.text, marked.text);
+    let inside = harness.post(&format!("{URL}/n/configmaps"), &object("ConfigMap", "late", "")).await;
     assert_eq!((inside.code, inside.at("details.causes.0.reason").as_str()), (403, "NamespaceTerminating"));
     assert_eq!(
         inside.at("message"),
         "configmaps \"late\" is forbidden: unable to create new content in namespace n because it is being terminated"
     );
-    assert_eq!(door.get(&format!("{URL}?fieldSelector=status.phase%3DTerminating")).await.names(), ["n"]);
+    assert_eq!(harness.get(&format!("{URL}?fieldSelector=status.phase%3DTerminating")).await.names(), ["n"]);
     let body = r#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n"},"spec":{"finalizers":[]}}"#;
-    let gone = door.put(&format!("{URL}/n/finalize"), body).await;
+    let gone = harness.put(&format!("{URL}/n/finalize"), body).await;
     assert_eq!((gone.code, gone.at("spec").as_str()), (200, "{}"));
-    assert_eq!(door.get(&format!("{URL}/n")).await.code, 404);
+    assert_eq!(harness.get(&format!("{URL}/n")).await.code, 404);
 }
 
 #[tokio::test]
 async fn an_update_touches_metadata_alone_and_the_system_stays() {
-    let door = Door::open().await;
-    door.post(URL, &object("Namespace", "n", "")).await;
-    let reply = door
+    let harness = Harness::open().await;
+    harness.post(URL, &object("Namespace", "n", "")).await;
+    let reply = harness
         .patch(
             &format!("{URL}/n"),
             MERGE,
@@ -55,11 +55,12 @@ async fn an_update_touches_metadata_alone_and_the_system_stays() {
         (r#"["kubernetes"]"#, "Active")
     );
     assert_eq!(reply.at("metadata.labels.a"), "b");
-    let system = door.delete(&format!("{URL}/default")).await;
+    let system = harness.delete(&format!("{URL}/default")).await;
     assert_eq!(
         (system.code, system.at("message").as_str()),
         (403, "namespaces \"default\" is forbidden: this namespace may not be deleted")
     );
-    let status = door.patch(&format!("{URL}/n/status"), MERGE, r#"{"status":{"phase":"Terminating"}}"#).await;
+    let status =
+        harness.patch(&format!("{URL}/n/status"), MERGE, r#"{"status":{"phase":"Terminating"}}"#).await;
     assert_eq!(status.at("details.causes.0.field"), "status.Phase");
 }

@@ -1,6 +1,6 @@
 //! Who owns what: managed fields on every write, and server-side apply.
 
-use crate::harness::{Door, JSON, JSON_PATCH, MERGE, Reply, object};
+use crate::harness::{Harness, JSON, JSON_PATCH, MERGE, Reply, object};
 
 const APPLY: &str = "application/apply-patch+yaml";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -9,8 +9,8 @@ fn map(data: &str) -> String {
     object("ConfigMap", "m", &format!(r#","data":{{{data}}}"#))
 }
 
-async fn apply(door: &Door, query: &str, data: &str) -> Reply {
-    door.patch(&format!("{MAPS}/m?{query}"), APPLY, &map(data)).await
+async fn apply(harness: &Harness, query: &str, data: &str) -> Reply {
+    harness.patch(&format!("{MAPS}/m?{query}"), APPLY, &map(data)).await
 }
 
 /// `manager operation subresource` and the fields below `f:data`, an entry each.
@@ -34,18 +34,18 @@ fn owners(reply: &Reply) -> Vec<String> {
 
 #[tokio::test]
 async fn every_write_credits_its_manager_with_what_it_changed() {
-    let door = Door::open().await;
-    let created = door.post(MAPS, &map(r#""a":"1","b":"2""#)).await;
+    let harness = Harness::open().await;
+    let created = harness.post(MAPS, &map(r#""a":"1","b":"2""#)).await;
     assert_eq!(owners(&created), ["suite Update .,a,b"]);
-    let patched = door.patch(&format!("{MAPS}/m?fieldManager=p"), MERGE, r#"{"data":{"a":"3"}}"#).await;
+    let patched = harness.patch(&format!("{MAPS}/m?fieldManager=p"), MERGE, r#"{"data":{"a":"3"}}"#).await;
     assert_eq!(owners(&patched), ["p Update a", "suite Update .,b"]);
     // Whoever does not send the entries does not lose them; what is gone is nobody's.
-    let replaced = door.put(&format!("{MAPS}/m?fieldManager=r"), &map(r#""a":"3","c":"4""#)).await;
+    let replaced = harness.put(&format!("{MAPS}/m?fieldManager=r"), &map(r#""a":"3","c":"4""#)).await;
     assert_eq!(owners(&replaced), ["p Update a", "r Update c", "suite Update"]);
     let version = replaced.at("metadata.resourceVersion");
-    let same = door.put(&format!("{MAPS}/m?fieldManager=s"), &map(r#""a":"3","c":"4""#)).await;
+    let same = harness.put(&format!("{MAPS}/m?fieldManager=s"), &map(r#""a":"3","c":"4""#)).await;
     assert_eq!((same.at("metadata.resourceVersion"), owners(&same)), (version, owners(&replaced)));
-    let reset = door
+    let reset = harness
         .patch(
             &format!("{MAPS}/m"),
             JSON_PATCH,
@@ -53,39 +53,39 @@ async fn every_write_credits_its_manager_with_what_it_changed() {
         )
         .await;
     assert!(owners(&reset).is_empty());
-    let untracked = door.patch(&format!("{MAPS}/m"), MERGE, r#"{"data":{"a":"9"}}"#).await;
+    let untracked = harness.patch(&format!("{MAPS}/m"), MERGE, r#"{"data":{"a":"9"}}"#).await;
     assert!(owners(&untracked).is_empty(), "tracking begins with a create or an apply");
-    let applied = apply(&door, "fieldManager=x&force=true", r#""c":"5""#).await;
+    let applied = apply(&harness, "fieldManager=x&force=true", r#""c":"5""#).await;
     assert_eq!(owners(&applied), ["before-first-apply Update .,a", "x Apply c"]);
 }
 
 #[tokio::test]
 async fn appliers_share_fight_and_give_up_fields() {
-    let door = Door::open().await;
-    assert_eq!(apply(&door, "fieldManager=a", r#""k":"v","l":"w""#).await.code, 201);
-    let again = apply(&door, "fieldManager=a", r#""k":"v","l":"w""#).await;
+    let harness = Harness::open().await;
+    assert_eq!(apply(&harness, "fieldManager=a", r#""k":"v","l":"w""#).await.code, 201);
+    let again = apply(&harness, "fieldManager=a", r#""k":"v","l":"w""#).await;
     assert_eq!((again.code, owners(&again)), (200, vec!["a Apply k,l".to_owned()]));
-    assert_eq!(owners(&apply(&door, "fieldManager=b", r#""k":"v""#).await), ["a Apply k,l", "b Apply k"]);
-    let refused = apply(&door, "fieldManager=c", r#""k":"x""#).await;
+    assert_eq!(owners(&apply(&harness, "fieldManager=b", r#""k":"v""#).await), ["a Apply k,l", "b Apply k"]);
+    let refused = apply(&harness, "fieldManager=c", r#""k":"x""#).await;
     assert_eq!(
         (refused.code, refused.at("message")),
         (409, "Apply failed with 2 conflicts: conflicts with \"a\":\n- .data.k\nconflicts with \"b\":\n- .data.k".to_owned())
     );
-    let forced = apply(&door, "fieldManager=c&force=true", r#""k":"x""#).await;
+    let forced = apply(&harness, "fieldManager=c&force=true", r#""k":"x""#).await;
     assert_eq!(owners(&forced), ["a Apply l", "c Apply k"]);
-    let given_up = apply(&door, "fieldManager=a", "").await;
+    let given_up = apply(&harness, "fieldManager=a", "").await;
     assert_eq!(
         (owners(&given_up), given_up.at("data")),
         (vec!["a Apply".to_owned(), "c Apply k".to_owned()], r#"{"k":"x"}"#.to_owned())
     );
-    let dry = apply(&door, "fieldManager=a&dryRun=All", r#""dry":"run""#).await;
+    let dry = apply(&harness, "fieldManager=a&dryRun=All", r#""dry":"run""#).await;
     assert_eq!(dry.at("data.dry"), "run");
-    assert_eq!(door.get(&format!("{MAPS}/m")).await.at("data"), r#"{"k":"x"}"#);
+    assert_eq!(harness.get(&format!("{MAPS}/m")).await.at("data"), r#"{"k":"x"}"#);
 }
 
 #[tokio::test]
 async fn what_cannot_be_applied_is_refused() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{MAPS}/m?fieldManager=a");
     let rows = [
         (format!("{MAPS}/m"), map(""), 422),
@@ -101,22 +101,22 @@ async fn what_cannot_be_applied_is_refused() {
         (format!("{MAPS}/m/status?fieldManager=a"), map(""), 404),
     ];
     for (url, body, code) in rows {
-        assert_eq!(door.patch(&url, APPLY, &body).await.code, code, "{url} {body}");
+        assert_eq!(harness.patch(&url, APPLY, &body).await.code, code, "{url} {body}");
     }
-    assert_eq!(door.get(&format!("{MAPS}/m")).await.code, 404);
-    let warned = door.patch(&url, APPLY, &map(r#""a":"b","a":"c""#)).await;
+    assert_eq!(harness.get(&format!("{MAPS}/m")).await.code, 404);
+    let warned = harness.patch(&url, APPLY, &map(r#""a":"b","a":"c""#)).await;
     assert_eq!((warned.code, warned.warnings.len()), (201, 1), "{warned:?}");
 }
 
 #[tokio::test]
 async fn status_has_owners_of_its_own_and_the_object_none_of_it() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let node =
         object("Node", "n", r#","metadata":{"name":"n","labels":{"a":"b"}},"status":{"phase":"Running"}"#);
-    let created = door.post("/api/v1/nodes", &node).await;
+    let created = harness.post("/api/v1/nodes", &node).await;
     assert!(!created.text.contains("f:status"), "{created:?}");
     let status = r#"{"status":{"phase":"Pending"},"spec":{"unschedulable":true}}"#;
-    let written = door.patch("/api/v1/nodes/n/status?fieldManager=kubelet", MERGE, status).await;
+    let written = harness.patch("/api/v1/nodes/n/status?fieldManager=kubelet", MERGE, status).await;
     let entries = written.object().metadata().field("managedFields").items().count();
     assert!(written.text.contains(r#""f:status":{"f:phase":{}}},"subresource":"status""#), "{written:?}");
     assert!(!written.text.contains("f:unschedulable") && entries == 2, "{written:?}");
@@ -124,7 +124,7 @@ async fn status_has_owners_of_its_own_and_the_object_none_of_it() {
 
 #[tokio::test]
 async fn what_client_side_apply_noted_server_side_apply_takes_over_and_keeps_noting() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let noted = r#"{\"apiVersion\":\"v1\",\"data\":{\"k\":\"v\"},\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"m\"}}\n"#;
     let body = object(
         "ConfigMap",
@@ -134,18 +134,19 @@ async fn what_client_side_apply_noted_server_side_apply_takes_over_and_keeps_not
         ),
     );
     assert_eq!(
-        door.ask("POST", &format!("{MAPS}?fieldManager=kubectl-client-side-apply"), JSON, JSON, &body)
+        harness
+            .ask("POST", &format!("{MAPS}?fieldManager=kubectl-client-side-apply"), JSON, JSON, &body)
             .await
             .code,
         201
     );
-    assert_eq!(apply(&door, "fieldManager=other", r#""k":"x""#).await.code, 409);
+    assert_eq!(apply(&harness, "fieldManager=other", r#""k":"x""#).await.code, 409);
     assert_eq!(
-        apply(&door, "fieldManager=kubectl", r#""l":"x""#).await.code,
+        apply(&harness, "fieldManager=kubectl", r#""l":"x""#).await.code,
         409,
         "the note does not cover it"
     );
-    let taken = apply(&door, "fieldManager=kubectl", r#""k":"x""#).await;
+    let taken = apply(&harness, "fieldManager=kubectl", r#""k":"x""#).await;
     assert_eq!(owners(&taken), ["kubectl Apply k", "kubectl-client-side-apply Update .,l"]);
     let annotation = taken.object();
     let annotation = annotation.annotation("kubectl.kubernetes.io/last-applied-configuration").unwrap();
@@ -157,7 +158,7 @@ async fn what_client_side_apply_noted_server_side_apply_takes_over_and_keeps_not
 
 #[tokio::test]
 async fn managers_of_another_version_are_compared_in_theirs() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let autoscalers =
         |version: &str| format!("/apis/autoscaling/{version}/namespaces/default/horizontalpodautoscalers");
     let body = |version: &str, most: u32| {
@@ -166,10 +167,10 @@ async fn managers_of_another_version_are_compared_in_theirs() {
         )
     };
     let url = |version: &str, manager: &str| format!("{}/h?fieldManager={manager}", autoscalers(version));
-    assert_eq!(door.patch(&url("v2", "one"), APPLY, &body("v2", 3)).await.code, 201);
-    let shared = door.patch(&url("v1", "two"), APPLY, &body("v1", 3)).await;
+    assert_eq!(harness.patch(&url("v2", "one"), APPLY, &body("v2", 3)).await.code, 201);
+    let shared = harness.patch(&url("v1", "two"), APPLY, &body("v1", 3)).await;
     assert_eq!(owners(&shared), ["one Apply", "two Apply"], "{shared:?}");
-    let refused = door.patch(&url("v1", "two"), APPLY, &body("v1", 4)).await;
+    let refused = harness.patch(&url("v1", "two"), APPLY, &body("v1", 4)).await;
     assert_eq!(
         refused.at("message"),
         "Apply failed with 1 conflict: conflict with \"one\": .spec.maxReplicas"

@@ -14,7 +14,7 @@ use portico_registry::{
 };
 use portico_store::{Operation, Txn};
 
-use crate::harness::{Door, JSON, MERGE, object};
+use crate::harness::{Harness, JSON, MERGE, object};
 
 const APPLY: &str = "application/apply-patch+yaml";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -108,22 +108,22 @@ impl Registered for NoBackends {
 }
 
 struct Walk {
-    door: Door,
+    harness: Harness,
     recorder: Arc<Recorder>,
 }
 
 impl Walk {
     async fn open() -> Self {
         let recorder = Arc::new(Recorder::default());
-        let door = Door::open_asking(recorder.clone(), Arc::new(AlwaysAllow)).await;
+        let harness = Harness::open_asking(recorder.clone(), Arc::new(AlwaysAllow)).await;
         recorder.take();
-        Self { door, recorder }
+        Self { harness, recorder }
     }
 
     /// Sends this, which must succeed, and compares what admission was asked.
     async fn over_http(&self, request: [&str; 4], expected: &[&str]) {
         let [method, url, media, body] = request;
-        let reply = self.door.ask(method, url, JSON, media, body).await;
+        let reply = self.harness.ask(method, url, JSON, media, body).await;
         assert!((200..300).contains(&reply.code), "{method} {url}: {reply:?}");
         self.asked(&format!("{method} {url}"), expected);
     }
@@ -194,7 +194,7 @@ async fn a_dry_run_is_asked_about_as_one_and_commits_nothing() {
 async fn deletes_are_asked_about_with_what_is_there() {
     let walk = Walk::open().await;
     for name in ["a", "b", "c"] {
-        walk.door.post(MAPS, &object("ConfigMap", name, "")).await;
+        walk.harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }
     walk.recorder.take();
     let expected = [
@@ -213,12 +213,12 @@ async fn scales_are_asked_about_as_scales() {
     let template = r#"{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
     let spec = format!(r#","spec":{{"selector":{{"matchLabels":{{"a":"b"}}}},"template":{template}}}"#);
     let deployment = object("Deployment", "d", &spec).replace(r#""v1""#, r#""apps/v1""#);
-    assert_eq!(walk.door.post(DEPLOYMENTS, &deployment).await.code, 201);
+    assert_eq!(walk.harness.post(DEPLOYMENTS, &deployment).await.code, 201);
     walk.recorder.take();
     let scale = format!("{DEPLOYMENTS}/d/scale");
     let expected = steps("Update deployments/scale default/d", 1);
     walk.over_http(["PATCH", &scale, MERGE, r#"{"spec":{"replicas":3}}"#], &texts(&expected)).await;
-    let read = walk.door.get(&scale).await.text.replace(r#""replicas":3"#, r#""replicas":2"#);
+    let read = walk.harness.get(&scale).await.text.replace(r#""replicas":3"#, r#""replicas":2"#);
     walk.over_http(["PUT", &scale, JSON, &read], &texts(&expected)).await;
 }
 
@@ -226,7 +226,7 @@ async fn scales_are_asked_about_as_scales() {
 async fn actions_are_asked_about_as_what_they_are() {
     let walk = Walk::open().await;
     for name in ["p", "q"] {
-        assert_eq!(walk.door.post(PODS, &pod(name)).await.code, 201);
+        assert_eq!(walk.harness.post(PODS, &pod(name)).await.code, 201);
     }
     walk.recorder.take();
     let bind = |name: &str| object("Binding", name, r#","target":{"kind":"Node","name":"n"}"#);
@@ -253,7 +253,7 @@ async fn approvals_are_asked_about_as_such() {
         r#"{{"kind":"CertificateSigningRequest","apiVersion":"certificates.k8s.io/v1","metadata":{{"name":"r"}},
         "spec":{{"request":"{pem}","signerName":"example.com/s","usages":["client auth"]}}}}"#
     );
-    let created = walk.door.post(REQUESTS, &body).await;
+    let created = walk.harness.post(REQUESTS, &body).await;
     assert_eq!(created.code, 201, "{created:?}");
     walk.recorder.take();
     let approved = created.text.replace(
@@ -275,7 +275,7 @@ fn rcgen_request() -> String {
 #[tokio::test]
 async fn connections_are_asked_about_before_anything_is_dialled() {
     let walk = Walk::open().await;
-    assert_eq!(walk.door.post(PODS, &pod("p")).await.code, 201);
+    assert_eq!(walk.harness.post(PODS, &pod("p")).await.code, 201);
     walk.recorder.take();
     let info = RequestInfo::parse("GET", &format!("{PODS}/p/exec"), "command=sh&stdout=true").unwrap();
     let call = Call {
@@ -290,14 +290,14 @@ async fn connections_are_asked_about_before_anything_is_dialled() {
         user_agent: "suite".to_owned(),
     };
     // The pod is on no node: what is asked comes before that is found out.
-    drop(walk.door.registry.connect(call, &NoBackends).await);
+    drop(walk.harness.registry.connect(call, &NoBackends).await);
     walk.asked("exec", &texts(&halves("Connect pods/exec default/p", 0)));
 }
 
 #[tokio::test]
 async fn typed_verbs_pass_the_same_steps_as_requests() {
     let walk = Walk::open().await;
-    let registry = &walk.door.registry;
+    let registry = &walk.harness.registry;
     let (context, maps) = (Context::system("controller"), GroupResource::new("", "configmaps"));
     let by = |lines: Vec<String>| {
         lines.into_iter().map(|line| line.replace("by admin", "by controller")).collect::<Vec<_>>()

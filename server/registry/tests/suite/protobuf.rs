@@ -1,4 +1,4 @@
-//! Protobuf through the door: bodies, objects, lists, watches and refusals.
+//! Protobuf through the harness: bodies, objects, lists, watches and refusals.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -8,7 +8,7 @@ use portico_machinery::{Object, Status};
 use portico_registry::{Answer, Body, EventType};
 use portico_schema::{Format, Schema};
 
-use crate::harness::{Door, JSON, next, object};
+use crate::harness::{Harness, JSON, next, object};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -31,8 +31,8 @@ async fn whole(answer: Answer) -> (Bytes, usize) {
     }
 }
 
-async fn get(door: &Door, url: &str) -> (u16, Bytes) {
-    let answer = door.answer("GET", url, PROTOBUF, "", "").await;
+async fn get(harness: &Harness, url: &str) -> (u16, Bytes) {
+    let answer = harness.answer("GET", url, PROTOBUF, "", "").await;
     assert_eq!(answer.media_type(), PROTOBUF);
     (answer.code, whole(answer).await.0)
 }
@@ -55,48 +55,48 @@ fn name(message: &[u8]) -> String {
 
 #[tokio::test]
 async fn an_object_goes_in_and_out_as_protobuf() {
-    let (door, (schema, gvk)) = (Door::open().await, schema());
+    let (harness, (schema, gvk)) = (Harness::open().await, schema());
     let sent = Object::from_json(object("ConfigMap", "a", r#","data":{"k":"v"}"#).as_bytes()).unwrap();
     // The harness sends text; a message of short strings is some.
     let body = String::from_utf8(schema.to_sealed_protobuf(&sent)).unwrap();
-    let created = door.answer("POST", MAPS, PROTOBUF, PROTOBUF, &body).await;
+    let created = harness.answer("POST", MAPS, PROTOBUF, PROTOBUF, &body).await;
     assert_eq!(created.code, 201);
     let created = whole(created).await.0;
-    let (_, got) = get(&door, &format!("{MAPS}/a")).await;
+    let (_, got) = get(&harness, &format!("{MAPS}/a")).await;
     assert_eq!(created, got);
     let read = schema.decode(&got, Format::Protobuf, &gvk).unwrap().object;
-    let mut json = door.get(&format!("{MAPS}/a")).await.object();
+    let mut json = harness.get(&format!("{MAPS}/a")).await.object();
     assert_eq!(read.at(&["data", "k"]).str(), "v");
     schema.normalise(&mut json);
     let mut read = read;
     schema.normalise(&mut read);
     assert_eq!(read, json);
     let fallback = format!("{PROTOBUF};as=Table;g=meta.k8s.io;v=v1,{JSON}");
-    let plain = door.answer("GET", &format!("{MAPS}/a"), &fallback, "", "").await;
+    let plain = harness.answer("GET", &format!("{MAPS}/a"), &fallback, "", "").await;
     assert_eq!(plain.media_type(), JSON, "tables have no protobuf");
 }
 
 #[tokio::test]
 async fn a_list_has_its_length_in_front_however_long_it_is() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for count in [3, 200] {
         for n in 0..count {
             let padding = "x".repeat(1000);
             let data = format!(r#","data":{{"k":"{padding}"}}"#);
-            door.post(MAPS, &object("ConfigMap", &format!("m{n:03}"), &data)).await;
+            harness.post(MAPS, &object("ConfigMap", &format!("m{n:03}"), &data)).await;
         }
-        let answer = door.answer("GET", MAPS, PROTOBUF, "", "").await;
+        let answer = harness.answer("GET", MAPS, PROTOBUF, "", "").await;
         let (bytes, pieces) = whole(answer).await;
         assert_eq!(pieces > 1, count > 100, "{pieces} pieces");
         let Envelope { kind, api_version, raw } = open(&bytes).unwrap();
         assert_eq!((&*kind, &*api_version), ("ConfigMapList", "v1"));
         let names: Vec<String> = fields(raw, 2).into_iter().map(name).collect();
-        assert_eq!(names, door.get(MAPS).await.names());
-        let revision = door.get(MAPS).await.at("metadata.resourceVersion");
+        assert_eq!(names, harness.get(MAPS).await.names());
+        let revision = harness.get(MAPS).await.at("metadata.resourceVersion");
         assert_eq!(text(fields(fields(raw, 1)[0], 2)[0]), revision);
     }
     let metadata = format!("{PROTOBUF};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
-    let (bytes, _) = whole(door.answer("GET", MAPS, &metadata, "", "").await).await;
+    let (bytes, _) = whole(harness.answer("GET", MAPS, &metadata, "", "").await).await;
     let list = open(&bytes).unwrap();
     assert_eq!((&*list.kind, &*list.api_version), ("PartialObjectMetadataList", "meta.k8s.io/v1"));
     assert_eq!(fields(list.raw, 2).len(), 200);
@@ -105,13 +105,13 @@ async fn a_list_has_its_length_in_front_however_long_it_is() {
 
 #[tokio::test]
 async fn watchers_of_protobuf_share_frames_of_their_own() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{MAPS}?watch=1");
-    let answer = door.answer("GET", &url, PROTOBUF, "", "").await;
+    let answer = harness.answer("GET", &url, PROTOBUF, "", "").await;
     assert_eq!(answer.media_type(), "application/vnd.kubernetes.protobuf;stream=watch");
-    let mut one = door.watch(&url, PROTOBUF).await;
-    let mut two = door.watch(&url, PROTOBUF).await;
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let mut one = harness.watch(&url, PROTOBUF).await;
+    let mut two = harness.watch(&url, PROTOBUF).await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     let (frame, same) = (next(&mut one).await, next(&mut two).await);
     assert!(std::sync::Arc::ptr_eq(&frame, &same));
     let line = frame.line();
@@ -124,16 +124,16 @@ async fn watchers_of_protobuf_share_frames_of_their_own() {
         (&*open(sealed).unwrap().kind, name(open(sealed).unwrap().raw)),
         ("ConfigMap", "a".to_owned())
     );
-    let (_, got) = get(&door, &format!("{MAPS}/a")).await;
+    let (_, got) = get(&harness, &format!("{MAPS}/a")).await;
     assert_eq!(sealed, got);
 }
 
 #[tokio::test]
 async fn refusals_are_protobuf_for_who_reads_nothing_else() {
-    let door = Door::open().await;
-    let (code, bytes) = get(&door, &format!("{MAPS}/missing")).await;
+    let harness = Harness::open().await;
+    let (code, bytes) = get(&harness, &format!("{MAPS}/missing")).await;
     assert_eq!(code, 404);
-    let want: Status = serde_json::from_str(&door.get(&format!("{MAPS}/missing")).await.text).unwrap();
+    let want: Status = serde_json::from_str(&harness.get(&format!("{MAPS}/missing")).await.text).unwrap();
     assert_eq!(bytes, want.to_protobuf());
     for (body, says) in [
         ("", "empty data"),
@@ -142,11 +142,11 @@ async fn refusals_are_protobuf_for_who_reads_nothing_else() {
         ("k8s\0\n\x0b\x12\x09ConfigMap\x12\x02\x08\x01", "proto: wrong wireType = 0 for field Metadata"),
         ("k8s\0\n\x08\x12\x06Secret", "cannot be handled as a ConfigMap"),
     ] {
-        let refused = door.ask("POST", MAPS, JSON, PROTOBUF, body).await;
+        let refused = harness.ask("POST", MAPS, JSON, PROTOBUF, body).await;
         assert_eq!(refused.code, 400, "{}", refused.text);
         assert!(refused.at("message").contains(says), "{}", refused.text);
     }
-    let options = door
+    let options = harness
         .ask("DELETE", &format!("{MAPS}/missing"), JSON, PROTOBUF, "k8s\0\n\x0f\x12\x0dDeleteOptions\x12\0")
         .await;
     assert_eq!(options.code, 404, "{}", options.text);

@@ -2,19 +2,19 @@
 
 use futures::future::join_all;
 
-use crate::harness::{Door, JSON, MERGE};
+use crate::harness::{Harness, JSON, MERGE};
 
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 /// A quota with this much of each, nothing of it used.
-async fn quota(door: &Door, spec: &str, hard: &str, used: &str) {
+async fn quota(harness: &Harness, spec: &str, hard: &str, used: &str) {
     let body =
         format!(r#"{{"kind":"ResourceQuota","apiVersion":"v1","metadata":{{"name":"q"}},"spec":{spec}}}"#);
-    assert_eq!(door.post(QUOTAS, &body).await.code, 201);
+    assert_eq!(harness.post(QUOTAS, &body).await.code, 201);
     let status = format!(r#"{{"status":{{"hard":{hard},"used":{used}}}}}"#);
-    let patched = door.patch(&format!("{QUOTAS}/q/status"), MERGE, &status).await;
+    let patched = harness.patch(&format!("{QUOTAS}/q/status"), MERGE, &status).await;
     assert_eq!(patched.code, 200, "{}", patched.text);
 }
 
@@ -22,29 +22,29 @@ fn map(name: &str) -> String {
     format!(r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{name}"}}}}"#)
 }
 
-async fn used(door: &Door, resource: &str) -> String {
-    let quota = door.get(&format!("{QUOTAS}/q")).await.object();
+async fn used(harness: &Harness, resource: &str) -> String {
+    let quota = harness.get(&format!("{QUOTAS}/q")).await.object();
     quota.at(&["status", "used", resource]).str().to_owned()
 }
 
 #[tokio::test]
 async fn many_at_once_are_counted_one_by_one_and_never_exceed() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let hard = r#"{"configmaps":"5"}"#;
-    quota(&door, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"configmaps":"0"}"#).await;
+    quota(&harness, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"configmaps":"0"}"#).await;
     let names: Vec<String> = (0..12).map(|n| format!("m{n}")).collect();
-    let codes = join_all(names.iter().map(|name| async { door.post(MAPS, &map(name)).await.code })).await;
+    let codes = join_all(names.iter().map(|name| async { harness.post(MAPS, &map(name)).await.code })).await;
     assert_eq!(codes.iter().filter(|code| **code == 201).count(), 5, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 403).count(), 7, "{codes:?}");
-    assert_eq!(used(&door, "configmaps").await, "5");
-    assert_eq!(door.get(MAPS).await.names().len(), 5);
+    assert_eq!(used(&harness, "configmaps").await, "5");
+    assert_eq!(harness.get(MAPS).await.names().len(), 5);
 }
 
 #[tokio::test]
 async fn writes_that_fit_alone_fit_beside_each_other_however_many_quotas_count_them() {
     /// With the operations of a few writes more than one transaction takes.
     const QUOTAS_OF_ALL: usize = 990;
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let name = |n: usize| format!("q{n}");
     let make = async |n: usize| {
         let spec = r#"{"hard":{"configmaps":"100"}}"#;
@@ -52,36 +52,36 @@ async fn writes_that_fit_alone_fit_beside_each_other_however_many_quotas_count_t
             r#"{{"kind":"ResourceQuota","apiVersion":"v1","metadata":{{"name":"{}"}},"spec":{spec}}}"#,
             name(n)
         );
-        assert_eq!(door.post(QUOTAS, &body).await.code, 201);
+        assert_eq!(harness.post(QUOTAS, &body).await.code, 201);
         let status = r#"{"status":{"hard":{"configmaps":"100"},"used":{"configmaps":"0"}}}"#;
-        assert_eq!(door.patch(&format!("{QUOTAS}/{}/status", name(n)), MERGE, status).await.code, 200);
+        assert_eq!(harness.patch(&format!("{QUOTAS}/{}/status", name(n)), MERGE, status).await.code, 200);
     };
     join_all((0..QUOTAS_OF_ALL).map(make)).await;
     let names: Vec<String> = (0..12).map(|n| format!("m{n}")).collect();
-    let answers = join_all(names.iter().map(|name| async { door.post(MAPS, &map(name)).await })).await;
+    let answers = join_all(names.iter().map(|name| async { harness.post(MAPS, &map(name)).await })).await;
     for answer in answers {
         assert_eq!(answer.code, 201, "{}", answer.text);
     }
     for n in [0, QUOTAS_OF_ALL - 1] {
-        let quota = door.get(&format!("{QUOTAS}/{}", name(n))).await.object();
+        let quota = harness.get(&format!("{QUOTAS}/{}", name(n))).await.object();
         assert_eq!(quota.at(&["status", "used", "configmaps"]).str(), "12");
     }
 }
 
 #[tokio::test]
 async fn what_is_not_written_is_not_counted() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let hard = r#"{"count/configmaps":"2"}"#;
-    quota(&door, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"count/configmaps":"0"}"#).await;
-    assert_eq!(door.post(&format!("{MAPS}?dryRun=All"), &map("a")).await.code, 201);
-    assert_eq!(used(&door, "count/configmaps").await, "0");
-    assert_eq!(door.post(MAPS, &map("a")).await.code, 201);
-    assert_eq!(door.post(MAPS, &map("a")).await.code, 409);
-    assert_eq!(used(&door, "count/configmaps").await, "1");
-    let changed = door.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
-    assert_eq!((changed.code, used(&door, "count/configmaps").await.as_str()), (200, "1"));
-    assert_eq!(door.post(MAPS, &map("b")).await.code, 201);
-    let dry = door.ask("POST", &format!("{MAPS}?dryRun=All"), JSON, JSON, &map("c")).await;
+    quota(&harness, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"count/configmaps":"0"}"#).await;
+    assert_eq!(harness.post(&format!("{MAPS}?dryRun=All"), &map("a")).await.code, 201);
+    assert_eq!(used(&harness, "count/configmaps").await, "0");
+    assert_eq!(harness.post(MAPS, &map("a")).await.code, 201);
+    assert_eq!(harness.post(MAPS, &map("a")).await.code, 409);
+    assert_eq!(used(&harness, "count/configmaps").await, "1");
+    let changed = harness.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
+    assert_eq!((changed.code, used(&harness, "count/configmaps").await.as_str()), (200, "1"));
+    assert_eq!(harness.post(MAPS, &map("b")).await.code, 201);
+    let dry = harness.ask("POST", &format!("{MAPS}?dryRun=All"), JSON, JSON, &map("c")).await;
     assert_eq!(
         dry.at("message"),
         "configmaps \"c\" is forbidden: exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=2, \
@@ -91,9 +91,9 @@ async fn what_is_not_written_is_not_counted() {
 
 #[tokio::test]
 async fn a_change_costs_what_it_needs_more() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let hard = r#"{"services.nodeports":"1","services":"3"}"#;
-    quota(&door, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"services.nodeports":"0","services":"0"}"#)
+    quota(&harness, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"services.nodeports":"0","services":"0"}"#)
         .await;
     let services = "/api/v1/namespaces/default/services";
     let service = |name: &str| {
@@ -102,35 +102,35 @@ async fn a_change_costs_what_it_needs_more() {
         )
     };
     for name in ["a", "b"] {
-        assert_eq!(door.post(services, &service(name)).await.code, 201);
+        assert_eq!(harness.post(services, &service(name)).await.code, 201);
     }
     let node_port = r#"{"spec":{"type":"NodePort"}}"#;
-    assert_eq!(door.patch(&format!("{services}/a"), MERGE, node_port).await.code, 200);
-    assert_eq!(used(&door, "services.nodeports").await, "1");
-    let refused = door.patch(&format!("{services}/b"), MERGE, node_port).await;
+    assert_eq!(harness.patch(&format!("{services}/a"), MERGE, node_port).await.code, 200);
+    assert_eq!(used(&harness, "services.nodeports").await, "1");
+    let refused = harness.patch(&format!("{services}/b"), MERGE, node_port).await;
     assert_eq!(refused.code, 403, "{}", refused.text);
-    assert_eq!(used(&door, "services").await, "2");
+    assert_eq!(used(&harness, "services").await, "2");
 }
 
 #[tokio::test]
 async fn scopes_choose_what_a_quota_is_about() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let hard = r#"{"pods":"0"}"#;
     let spec = format!(
         r#"{{"hard":{hard},"scopeSelector":{{"matchExpressions":[{{"scopeName":"PriorityClass","operator":"In","values":["high"]}}]}}}}"#
     );
     let class = r#"{"kind":"PriorityClass","apiVersion":"scheduling.k8s.io/v1","metadata":{"name":"high"},"value":5}"#;
-    assert_eq!(door.post("/apis/scheduling.k8s.io/v1/priorityclasses", class).await.code, 201);
+    assert_eq!(harness.post("/apis/scheduling.k8s.io/v1/priorityclasses", class).await.code, 201);
     let account = r#"{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default"}}"#;
-    assert_eq!(door.post("/api/v1/namespaces/default/serviceaccounts", account).await.code, 201);
-    quota(&door, &spec, hard, hard).await;
+    assert_eq!(harness.post("/api/v1/namespaces/default/serviceaccounts", account).await.code, 201);
+    quota(&harness, &spec, hard, hard).await;
     let pod = |name: &str, more: &str| {
         format!(
             r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}"}},"spec":{{{more}"containers":[{{"name":"c","image":"i"}}]}}}}"#
         )
     };
-    assert_eq!(door.post(PODS, &pod("low", "")).await.code, 201);
-    let high = door.post(PODS, &pod("high", r#""priorityClassName":"high","#)).await;
+    assert_eq!(harness.post(PODS, &pod("low", "")).await.code, 201);
+    let high = harness.post(PODS, &pod("high", r#""priorityClassName":"high","#)).await;
     assert_eq!(
         high.at("message"),
         "pods \"high\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0"
@@ -139,29 +139,29 @@ async fn scopes_choose_what_a_quota_is_about() {
 
 #[tokio::test]
 async fn a_bound_pod_carries_its_nodes_zone() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let account = r#"{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default"}}"#;
-    assert_eq!(door.post("/api/v1/namespaces/default/serviceaccounts", account).await.code, 201);
+    assert_eq!(harness.post("/api/v1/namespaces/default/serviceaccounts", account).await.code, 201);
     let node = r#"{"kind":"Node","apiVersion":"v1","metadata":{"name":"n","labels":{"topology.kubernetes.io/zone":"z","other":"o"}}}"#;
-    assert_eq!(door.post("/api/v1/nodes", node).await.code, 201);
+    assert_eq!(harness.post("/api/v1/nodes", node).await.code, 201);
     let pod = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
-    assert_eq!(door.post(PODS, pod).await.code, 201);
+    assert_eq!(harness.post(PODS, pod).await.code, 201);
     let binding =
         r#"{"kind":"Binding","apiVersion":"v1","metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}"#;
-    let bound = door.post(&format!("{PODS}/p/binding"), binding).await;
+    let bound = harness.post(&format!("{PODS}/p/binding"), binding).await;
     assert_eq!(bound.code, 201, "{}", bound.text);
-    let pod = door.get(&format!("{PODS}/p")).await.object();
+    let pod = harness.get(&format!("{PODS}/p")).await.object();
     assert_eq!(pod.label("topology.kubernetes.io/zone"), Some("z"));
     assert_eq!(pod.label("other"), None);
 }
 
 #[tokio::test]
 async fn containers_are_privileged_only_where_that_is_allowed() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let template = r#"{"kind":"PodTemplate","apiVersion":"v1","metadata":{"name":"t"},"template":{"metadata":{},"spec":{
         "initContainers":[{"name":"a","image":"i","securityContext":{"privileged":true}}],
         "containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]}}}"#;
-    let refused = door.post("/api/v1/namespaces/default/podtemplates", template).await;
+    let refused = harness.post("/api/v1/namespaces/default/podtemplates", template).await;
     assert_eq!(refused.code, 422, "{}", refused.text);
     let message = refused.at("message");
     for list in ["initContainers", "containers"] {

@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt, join_all};
 use portico_store::{Resource, Store};
 
 use crate::custom_resources::{CRDS, TABS, accept, defined, definition, tab, version};
-use crate::harness::{Door, JSON, MERGE, Reply, object};
+use crate::harness::{Harness, JSON, MERGE, Reply, object};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -15,111 +15,112 @@ const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cront
 
 /// Asks for something; right before the first transaction about an object of this name is committed, this happens.
 async fn during<F>(
-    door: &Arc<Door>,
+    harness: &Arc<Harness>,
     name: &'static str,
     happening: F,
     (method, url, body): Asked<'_>,
 ) -> Reply
 where
-    F: FnOnce(Arc<Door>) -> BoxFuture<'static, ()> + Send + 'static,
+    F: FnOnce(Arc<Harness>) -> BoxFuture<'static, ()> + Send + 'static,
 {
-    let (racing, mut happening) = (Arc::clone(door), Some(happening));
-    door.store.before_commits(Box::new(move |txn| {
+    let (racing, mut happening) = (Arc::clone(harness), Some(happening));
+    harness.store.before_commits(Box::new(move |txn| {
         let about = txn.operations.first().is_some_and(|operation| operation.key.name() == name);
         about.then(|| happening.take()).flatten().map(|happening| happening(Arc::clone(&racing)))
     }));
     let media = if method == "PATCH" { MERGE } else { JSON };
-    let reply = door.ask(method, url, JSON, media, body).await;
-    door.store.before_commits(Box::new(|_| None));
+    let reply = harness.ask(method, url, JSON, media, body).await;
+    harness.store.before_commits(Box::new(|_| None));
     reply
 }
 
 type Asked<'a> = (&'a str, &'a str, &'a str);
 
 /// What is stored of a custom resource, as it is.
-fn stored(door: &Door, name: &str) -> Option<String> {
-    let snapshot = door.store.cached(&Resource::new("stable.example.com", "crontabs"))?;
+fn stored(harness: &Harness, name: &str) -> Option<String> {
+    let snapshot = harness.store.cached(&Resource::new("stable.example.com", "crontabs"))?;
     let record = snapshot.get_path(&format!("default/{name}"))?;
     Some(String::from_utf8(record.value.json().to_vec()).unwrap())
 }
 
-async fn change_definition(door: &Door, versions: &str) {
+async fn change_definition(harness: &Harness, versions: &str) {
     let patch = format!(r#"{{"spec":{{"versions":[{versions}]}}}}"#);
-    let changed = door.patch(CRD, MERGE, &patch).await;
+    let changed = harness.patch(CRD, MERGE, &patch).await;
     assert_eq!(changed.code, 200, "{}", changed.text);
 }
 
 #[tokio::test]
 async fn nothing_is_created_in_a_namespace_that_is_found_empty_and_let_go_meanwhile() {
-    let door = Arc::new(Door::open().await);
-    assert_eq!(door.post(NAMESPACES, &object("Namespace", "n", "")).await.code, 201);
+    let harness = Arc::new(Harness::open().await);
+    assert_eq!(harness.post(NAMESPACES, &object("Namespace", "n", "")).await.code, 201);
     let url = format!("{NAMESPACES}/n/configmaps");
-    let leaves = |door: Arc<Door>| {
+    let leaves = |harness: Arc<Harness>| {
         async move {
-            assert_eq!(door.delete(&format!("{NAMESPACES}/n")).await.code, 200);
+            assert_eq!(harness.delete(&format!("{NAMESPACES}/n")).await.code, 200);
             let finalized =
                 r#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n"},"spec":{"finalizers":[]}}"#;
-            assert_eq!(door.put(&format!("{NAMESPACES}/n/finalize"), finalized).await.code, 200);
+            assert_eq!(harness.put(&format!("{NAMESPACES}/n/finalize"), finalized).await.code, 200);
         }
         .boxed()
     };
-    let late = during(&door, "late", leaves, ("POST", &url, &object("ConfigMap", "late", ""))).await;
+    let late = during(&harness, "late", leaves, ("POST", &url, &object("ConfigMap", "late", ""))).await;
     assert_eq!((late.code, late.at("message").as_str()), (404, "namespaces \"n\" not found"));
-    assert_eq!(door.get("/api/v1/configmaps?fieldSelector=metadata.name%3Dlate").await.names(), [""; 0]);
+    assert_eq!(harness.get("/api/v1/configmaps?fieldSelector=metadata.name%3Dlate").await.names(), [""; 0]);
 }
 
 #[tokio::test]
 async fn nothing_is_created_in_a_namespace_that_begins_to_go_meanwhile() {
-    let door = Arc::new(Door::open().await);
-    assert_eq!(door.post(NAMESPACES, &object("Namespace", "n", "")).await.code, 201);
+    let harness = Arc::new(Harness::open().await);
+    assert_eq!(harness.post(NAMESPACES, &object("Namespace", "n", "")).await.code, 201);
     let url = format!("{NAMESPACES}/n/configmaps");
-    let goes = |door: Arc<Door>| async move { drop(door.delete(&format!("{NAMESPACES}/n")).await) }.boxed();
-    let late = during(&door, "late", goes, ("POST", &url, &object("ConfigMap", "late", ""))).await;
+    let goes =
+        |harness: Arc<Harness>| async move { drop(harness.delete(&format!("{NAMESPACES}/n")).await) }.boxed();
+    let late = during(&harness, "late", goes, ("POST", &url, &object("ConfigMap", "late", ""))).await;
     assert_eq!((late.code, late.at("details.causes.0.reason").as_str()), (403, "NamespaceTerminating"));
-    assert_eq!(door.get(&url).await.names(), [""; 0]);
+    assert_eq!(harness.get(&url).await.names(), [""; 0]);
 }
 
 #[tokio::test]
 async fn a_namespace_that_is_only_labelled_meanwhile_takes_the_object() {
-    let door = Arc::new(Door::open().await);
-    let labelled = |door: Arc<Door>| {
+    let harness = Arc::new(Harness::open().await);
+    let labelled = |harness: Arc<Harness>| {
         async move {
             let label = r#"{"metadata":{"labels":{"a":"b"}}}"#;
-            assert_eq!(door.patch(&format!("{NAMESPACES}/default"), MERGE, label).await.code, 200);
+            assert_eq!(harness.patch(&format!("{NAMESPACES}/default"), MERGE, label).await.code, 200);
         }
         .boxed()
     };
-    let made = during(&door, "m", labelled, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
+    let made = during(&harness, "m", labelled, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
     assert_eq!(made.code, 201, "{}", made.text);
 }
 
 #[tokio::test]
 async fn no_instance_is_made_of_a_definition_that_goes_meanwhile() {
-    let door = Arc::new(defined(&version("v1", true, "")).await);
-    let goes = |door: Arc<Door>| async move { assert_eq!(door.delete(CRD).await.code, 200) }.boxed();
-    let late = during(&door, "t", goes, ("POST", TABS, &tab("v1", ""))).await;
+    let harness = Arc::new(defined(&version("v1", true, "")).await);
+    let goes = |harness: Arc<Harness>| async move { assert_eq!(harness.delete(CRD).await.code, 200) }.boxed();
+    let late = during(&harness, "t", goes, ("POST", TABS, &tab("v1", ""))).await;
     assert!([403, 404].contains(&late.code), "{}", late.text);
-    assert_eq!(stored(&door, "t"), None);
+    assert_eq!(stored(&harness, "t"), None);
 }
 
 #[tokio::test]
 async fn a_definition_that_goes_and_comes_again_meanwhile_is_another_one() {
-    let door = Arc::new(defined(&version("v1", true, r#""a":{"type":"string"}"#)).await);
-    let comes_again = |door: Arc<Door>| {
+    let harness = Arc::new(defined(&version("v1", true, r#""a":{"type":"string"}"#)).await);
+    let comes_again = |harness: Arc<Harness>| {
         async move {
-            assert_eq!(door.delete(CRD).await.code, 200);
-            if door.get(CRD).await.code == 200 {
+            assert_eq!(harness.delete(CRD).await.code, 200);
+            if harness.get(CRD).await.code == 200 {
                 let patch = r#"{"metadata":{"finalizers":null}}"#;
-                assert_eq!(door.patch(CRD, MERGE, patch).await.code, 200);
+                assert_eq!(harness.patch(CRD, MERGE, patch).await.code, 200);
             }
-            assert_eq!(door.post(CRDS, &definition(&version("v1", true, ""))).await.code, 201);
-            accept(&door).await;
+            assert_eq!(harness.post(CRDS, &definition(&version("v1", true, ""))).await.code, 201);
+            accept(&harness).await;
         }
         .boxed()
     };
-    let made = during(&door, "t", comes_again, ("POST", TABS, &tab("v1", r#""a":"x""#))).await;
+    let made = during(&harness, "t", comes_again, ("POST", TABS, &tab("v1", r#""a":"x""#))).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    assert!(!stored(&door, "t").unwrap().contains(r#""a":"x""#), "it is pruned along the new schema");
+    assert!(!stored(&harness, "t").unwrap().contains(r#""a":"x""#), "it is pruned along the new schema");
 }
 
 #[tokio::test]
@@ -135,20 +136,21 @@ async fn every_write_is_validated_and_stored_along_the_definition_at_its_commit(
         ("DELETE", &one, ""),
     ];
     for asked in rows {
-        let door = Arc::new(defined(&before).await);
+        let harness = Arc::new(defined(&before).await);
         let (method, url, mut body) = (asked.0, asked.1, asked.2.to_owned());
         if method != "POST" {
-            let made = door.post(TABS, with_finalizer).await;
+            let made = harness.post(TABS, with_finalizer).await;
             assert_eq!(made.code, 201);
             let version =
                 format!(r#""name":"t","resourceVersion":"{}""#, made.at("metadata.resourceVersion"));
             body = body.replace(r#""name":"t""#, &version);
         }
         let versions = after.clone();
-        let changes = |door: Arc<Door>| async move { change_definition(&door, &versions).await }.boxed();
-        let reply = during(&door, "t", changes, (method, url, &body)).await;
+        let changes =
+            |harness: Arc<Harness>| async move { change_definition(&harness, &versions).await }.boxed();
+        let reply = during(&harness, "t", changes, (method, url, &body)).await;
         assert!(reply.code < 300, "{asked:?}: {}", reply.text);
-        let stored = stored(&door, "t").unwrap();
+        let stored = stored(&harness, "t").unwrap();
         assert!(stored.starts_with(r#"{"apiVersion":"stable.example.com/v2""#), "{asked:?}: {stored}");
         assert!(!stored.contains(r#""a":"x""#), "{asked:?}: {stored}");
     }
@@ -156,22 +158,22 @@ async fn every_write_is_validated_and_stored_along_the_definition_at_its_commit(
 
 #[tokio::test]
 async fn a_status_of_the_definition_that_changes_meanwhile_disturbs_nobody() {
-    let door = Arc::new(defined(&version("v1", true, "")).await);
-    let labelled = |door: Arc<Door>| {
+    let harness = Arc::new(defined(&version("v1", true, "")).await);
+    let labelled = |harness: Arc<Harness>| {
         async move {
             let label = r#"{"metadata":{"labels":{"a":"b"}}}"#;
-            assert_eq!(door.patch(CRD, MERGE, label).await.code, 200);
+            assert_eq!(harness.patch(CRD, MERGE, label).await.code, 200);
         }
         .boxed()
     };
-    let made = during(&door, "t", labelled, ("POST", TABS, &tab("v1", ""))).await;
+    let made = during(&harness, "t", labelled, ("POST", TABS, &tab("v1", ""))).await;
     assert_eq!(made.code, 201, "{}", made.text);
 }
 
 #[tokio::test]
 async fn an_object_that_never_rests_is_a_conflict_in_the_end() {
-    let door = Arc::new(Door::open().await);
-    assert_eq!(door.post(MAPS, &object("ConfigMap", "m", "")).await.code, 201);
+    let harness = Arc::new(Harness::open().await);
+    assert_eq!(harness.post(MAPS, &object("ConfigMap", "m", "")).await.code, 201);
     let rows: [Asked<'_>; 4] = [
         (
             "PUT",
@@ -187,21 +189,21 @@ async fn an_object_that_never_rests_is_a_conflict_in_the_end() {
         ),
     ];
     for (method, url, body) in rows {
-        let (racing, lost) = (Arc::clone(&door), Arc::new(AtomicUsize::new(0)));
+        let (racing, lost) = (Arc::clone(&harness), Arc::new(AtomicUsize::new(0)));
         let counted = Arc::clone(&lost);
-        door.store.before_commits(Box::new(move |txn| {
+        harness.store.before_commits(Box::new(move |txn| {
             (txn.operations.first()?.key.name() == "m").then(|| {
-                let (door, n) = (Arc::clone(&racing), counted.fetch_add(1, Ordering::Relaxed));
+                let (harness, n) = (Arc::clone(&racing), counted.fetch_add(1, Ordering::Relaxed));
                 async move {
-                    let patch = format!(r#"{{"data":{{"n":"{n}-{}"}}}}"#, door.store.revision());
-                    assert_eq!(door.patch(&format!("{MAPS}/m"), MERGE, &patch).await.code, 200);
+                    let patch = format!(r#"{{"data":{{"n":"{n}-{}"}}}}"#, harness.store.revision());
+                    assert_eq!(harness.patch(&format!("{MAPS}/m"), MERGE, &patch).await.code, 200);
                 }
                 .boxed()
             })
         }));
         let media = if method == "PATCH" { MERGE } else { JSON };
-        let reply = door.ask(method, url, JSON, media, body).await;
-        door.store.before_commits(Box::new(|_| None));
+        let reply = harness.ask(method, url, JSON, media, body).await;
+        harness.store.before_commits(Box::new(|_| None));
         assert_eq!((reply.code, lost.load(Ordering::Relaxed)), (409, 256), "{method}: {}", reply.text);
         assert!(reply.at("message").contains("was modified 256 times"), "{}", reply.text);
     }
@@ -209,85 +211,85 @@ async fn an_object_that_never_rests_is_a_conflict_in_the_end() {
 
 #[tokio::test]
 async fn an_attempt_that_lost_goes_on_from_what_it_lost_against() {
-    let door = Arc::new(Door::open().await);
-    assert_eq!(door.post(MAPS, &object("ConfigMap", "m", "")).await.code, 201);
-    let other = |door: Arc<Door>| {
+    let harness = Arc::new(Harness::open().await);
+    assert_eq!(harness.post(MAPS, &object("ConfigMap", "m", "")).await.code, 201);
+    let other = |harness: Arc<Harness>| {
         async move {
             let patch = r#"{"data":{"theirs":"1"}}"#;
-            assert_eq!(door.patch(&format!("{MAPS}/m"), MERGE, patch).await.code, 200);
+            assert_eq!(harness.patch(&format!("{MAPS}/m"), MERGE, patch).await.code, 200);
         }
         .boxed()
     };
     let url = format!("{MAPS}/m");
-    let reply = during(&door, "m", other, ("PATCH", &url, r#"{"data":{"mine":"2"}}"#)).await;
+    let reply = during(&harness, "m", other, ("PATCH", &url, r#"{"data":{"mine":"2"}}"#)).await;
     assert_eq!((reply.code, reply.at("data").as_str()), (200, r#"{"mine":"2","theirs":"1"}"#));
 }
 
 #[tokio::test]
 async fn an_address_that_somebody_else_has_by_now_is_not_freed() {
-    let door = Arc::new(Door::open().await);
+    let harness = Arc::new(Harness::open().await);
     let services = "/api/v1/namespaces/default/services";
     let (address, body) = (
         "/apis/networking.k8s.io/v1/ipaddresses",
         r#","spec":{"clusterIP":"10.0.0.7","ports":[{"port":80}]}"#,
     );
-    assert_eq!(door.post(services, &object("Service", "s", body)).await.code, 201);
-    let regiven = move |door: Arc<Door>| {
+    assert_eq!(harness.post(services, &object("Service", "s", body)).await.code, 201);
+    let regiven = move |harness: Arc<Harness>| {
         async move {
-            assert_eq!(door.delete(&format!("{address}/10.0.0.7")).await.code, 200);
+            assert_eq!(harness.delete(&format!("{address}/10.0.0.7")).await.code, 200);
             let taken = r#"{"apiVersion":"networking.k8s.io/v1","kind":"IPAddress","metadata":{"name":"10.0.0.7"},
                 "spec":{"parentRef":{"resource":"services","namespace":"default","name":"other"}}}"#;
-            let taken = door.post(address, taken).await;
+            let taken = harness.post(address, taken).await;
             assert_eq!(taken.code, 201, "{}", taken.text);
         }
         .boxed()
     };
     let url = format!("{services}/s");
-    assert_eq!(during(&door, "s", regiven, ("DELETE", &url, "")).await.code, 200);
-    let kept = door.get(&format!("{address}/10.0.0.7")).await;
+    assert_eq!(during(&harness, "s", regiven, ("DELETE", &url, "")).await.code, 200);
+    let kept = harness.get(&format!("{address}/10.0.0.7")).await;
     assert_eq!((kept.code, kept.at("spec.parentRef.name").as_str()), (200, "other"));
 }
 
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 
-async fn quota(door: &Door, hard: usize) {
+async fn quota(harness: &Harness, hard: usize) {
     let spec = format!(r#","spec":{{"hard":{{"configmaps":"{hard}"}}}}"#);
-    assert_eq!(door.post(QUOTAS, &object("ResourceQuota", "q", &spec)).await.code, 201);
+    assert_eq!(harness.post(QUOTAS, &object("ResourceQuota", "q", &spec)).await.code, 201);
     let status = format!(r#"{{"status":{{"hard":{{"configmaps":"{hard}"}},"used":{{"configmaps":"0"}}}}}}"#);
-    assert_eq!(door.patch(&format!("{QUOTAS}/q/status"), MERGE, &status).await.code, 200);
+    assert_eq!(harness.patch(&format!("{QUOTAS}/q/status"), MERGE, &status).await.code, 200);
 }
 
-async fn used(door: &Door) -> String {
-    door.get(&format!("{QUOTAS}/q")).await.at("status.used.configmaps")
+async fn used(harness: &Harness) -> String {
+    harness.get(&format!("{QUOTAS}/q")).await.at("status.used.configmaps")
 }
 
 #[tokio::test]
 async fn creations_that_arrive_together_share_updates_of_their_quota() {
-    let door = Arc::new(Door::open().await);
-    quota(&door, 1_000).await;
+    let harness = Arc::new(Harness::open().await);
+    quota(&harness, 1_000).await;
     let commits = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&commits);
-    door.store.before_commits(Box::new(move |_| {
+    harness.store.before_commits(Box::new(move |_| {
         counted.fetch_add(1, Ordering::Relaxed);
         None
     }));
     let names: Vec<String> = (0..100).map(|n| object("ConfigMap", &format!("m{n}"), "")).collect();
-    let made = join_all(names.iter().map(|body| door.post(MAPS, body))).await;
+    let made = join_all(names.iter().map(|body| harness.post(MAPS, body))).await;
     assert!(made.iter().all(|reply| reply.code == 201));
-    assert_eq!(used(&door).await, "100");
+    assert_eq!(used(&harness).await, "100");
     let commits = commits.load(Ordering::Relaxed);
     assert!(commits <= 10, "{commits} transactions for 100 creations");
 }
 
 #[tokio::test]
 async fn who_fails_or_leaves_takes_nobody_along() {
-    let door = Arc::new(Door::open().await);
-    quota(&door, 1_000).await;
+    let harness = Arc::new(Harness::open().await);
+    quota(&harness, 1_000).await;
     let bodies: Vec<String> = (0..60).map(|n| object("ConfigMap", &format!("m{}", n % 20), "")).collect();
     let made = join_all(bodies.iter().enumerate().map(|(n, body)| {
-        let door = Arc::clone(&door);
+        let harness = Arc::clone(&harness);
         async move {
-            let creation = door.post(MAPS, body);
+            let creation = harness.post(MAPS, body);
             if n % 5 == 4 {
                 // Polled once, and left alone.
                 futures::pin_mut!(creation);
@@ -299,45 +301,45 @@ async fn who_fails_or_leaves_takes_nobody_along() {
     }))
     .await;
     assert!(made.iter().flatten().all(|code| [201, 409].contains(code)), "{made:?}");
-    let there = door.get(MAPS).await.names().len();
-    assert_eq!(used(&door).await, there.to_string(), "each object is counted once, and nothing else is");
+    let there = harness.get(MAPS).await.names().len();
+    assert_eq!(used(&harness).await, there.to_string(), "each object is counted once, and nothing else is");
     assert!(made.iter().flatten().filter(|code| **code == 201).count() <= there);
 }
 
 #[tokio::test]
 async fn a_quota_that_never_rests_is_told_as_a_passing_failure() {
-    let door = Arc::new(Door::open().await);
-    quota(&door, 10).await;
-    let racing = Arc::clone(&door);
+    let harness = Arc::new(Harness::open().await);
+    quota(&harness, 10).await;
+    let racing = Arc::clone(&harness);
     let mut n = 0;
-    door.store.before_commits(Box::new(move |txn| {
+    harness.store.before_commits(Box::new(move |txn| {
         n += 1;
         (txn.operations.first()?.key.name() == "m").then(|| {
-            let (door, n) = (Arc::clone(&racing), n);
+            let (harness, n) = (Arc::clone(&racing), n);
             async move {
                 let patch = format!(r#"{{"metadata":{{"annotations":{{"n":"{n}"}}}}}}"#);
-                assert_eq!(door.patch(&format!("{QUOTAS}/q"), MERGE, &patch).await.code, 200);
+                assert_eq!(harness.patch(&format!("{QUOTAS}/q"), MERGE, &patch).await.code, 200);
             }
             .boxed()
         })
     }));
-    let reply = door.post(MAPS, &object("ConfigMap", "m", "")).await;
-    door.store.before_commits(Box::new(|_| None));
+    let reply = harness.post(MAPS, &object("ConfigMap", "m", "")).await;
+    harness.store.before_commits(Box::new(|_| None));
     assert_eq!((reply.code, reply.at("details.retryAfterSeconds").as_str()), (503, "1"), "{}", reply.text);
-    assert_eq!((used(&door).await.as_str(), door.get(MAPS).await.names().len()), ("0", 0));
+    assert_eq!((used(&harness).await.as_str(), harness.get(MAPS).await.names().len()), ("0", 0));
 }
 
 #[tokio::test]
 async fn a_quota_that_changes_meanwhile_counts_by_its_new_state() {
-    let door = Arc::new(Door::open().await);
-    quota(&door, 10).await;
-    let full = |door: Arc<Door>| {
+    let harness = Arc::new(Harness::open().await);
+    quota(&harness, 10).await;
+    let full = |harness: Arc<Harness>| {
         async move {
             let status = r#"{"status":{"used":{"configmaps":"10"}}}"#;
-            assert_eq!(door.patch(&format!("{QUOTAS}/q/status"), MERGE, status).await.code, 200);
+            assert_eq!(harness.patch(&format!("{QUOTAS}/q/status"), MERGE, status).await.code, 200);
         }
         .boxed()
     };
-    let reply = during(&door, "m", full, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
+    let reply = during(&harness, "m", full, ("POST", MAPS, &object("ConfigMap", "m", ""))).await;
     assert_eq!(reply.code, 403, "{}", reply.text);
 }

@@ -1,12 +1,12 @@
 //! Routes and media types inside a group version.
 
-use crate::harness::{Door, JSON, MERGE, object};
+use crate::harness::{Harness, JSON, MERGE, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 #[tokio::test]
 async fn what_is_not_there_is_404_and_what_cannot_be_done_there_405() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let rows = [
         ("GET", "/api/v1/things", 404),
         ("GET", "/api/v2/configmaps", 404),
@@ -25,53 +25,53 @@ async fn what_is_not_there_is_404_and_what_cannot_be_done_there_405() {
         ("BREW", MAPS, 405),
     ];
     for (method, url, code) in rows {
-        let reply = door.ask(method, url, JSON, MERGE, "{}").await;
+        let reply = harness.ask(method, url, JSON, MERGE, "{}").await;
         assert_eq!((reply.code, reply.at("details").as_str()), (code, "{}"), "{method} {url}");
     }
 }
 
 #[tokio::test]
 async fn media_types_that_nobody_speaks_are_406_and_415() {
-    let door = Door::open().await;
-    let route = door.ask("GET", MAPS, "text/html", "", "").await;
+    let harness = Harness::open().await;
+    let route = harness.ask("GET", MAPS, "text/html", "", "").await;
     assert_eq!(route.code, 406);
     assert!(
         route.at("message").starts_with("406: Not Acceptable\n\nAvailable representations: application/json")
     );
     let list = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    assert_eq!(door.ask("GET", MAPS, list, "", "").await.code, 406);
-    assert_eq!(door.ask("POST", MAPS, JSON, "text/plain", "x").await.code, 415);
-    let patch = door.ask("PATCH", &format!("{MAPS}/x"), JSON, JSON, "{}").await;
+    assert_eq!(harness.ask("GET", MAPS, list, "", "").await.code, 406);
+    assert_eq!(harness.ask("POST", MAPS, JSON, "text/plain", "x").await.code, 415);
+    let patch = harness.ask("PATCH", &format!("{MAPS}/x"), JSON, JSON, "{}").await;
     assert_eq!((patch.code, patch.at("message").as_str()), (415, "415: Unsupported Media Type"));
-    let watch = door.ask("GET", &format!("{MAPS}?watch=true"), "application/yaml", "", "").await;
+    let watch = harness.ask("GET", &format!("{MAPS}?watch=true"), "application/yaml", "", "").await;
     assert_eq!(watch.code, 406);
 }
 
 #[tokio::test]
 async fn what_an_action_makes_is_no_table() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let body = r#"{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-    assert_eq!(door.ask("POST", url, table, JSON, body).await.code, 406);
-    assert_eq!(door.ask("POST", url, &format!("{table},{JSON}"), JSON, body).await.code, 201);
+    assert_eq!(harness.ask("POST", url, table, JSON, body).await.code, 406);
+    assert_eq!(harness.ask("POST", url, &format!("{table},{JSON}"), JSON, body).await.code, 201);
 }
 
 #[tokio::test]
 async fn yaml_is_decoded_and_announced() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {a: \"1\"}\n";
-    let answer = door.answer("POST", MAPS, "application/yaml", "application/yaml", body).await;
+    let answer = harness.answer("POST", MAPS, "application/yaml", "application/yaml", body).await;
     assert_eq!((answer.code, answer.media_type()), (201, "application/yaml"), "{answer:?}");
-    let missing = door.answer("GET", &format!("{MAPS}/none"), "application/yaml", "", "").await;
+    let missing = harness.answer("GET", &format!("{MAPS}/none"), "application/yaml", "", "").await;
     assert_eq!((missing.code, missing.media_type()), (404, "application/yaml"));
     assert_eq!(missing.status.unwrap().message, "configmaps \"none\" not found");
 }
 
 #[tokio::test]
 async fn names_that_are_no_path_segment_are_refused() {
-    let door = Door::open().await;
-    let reply = door.get(&format!("{MAPS}/a%b")).await;
+    let harness = Harness::open().await;
+    let reply = harness.get(&format!("{MAPS}/a%b")).await;
     assert_eq!(
         (reply.code, reply.at("message").as_str()),
         (400, "Name parameter invalid: \"a%b\": may not contain '%'")
@@ -80,18 +80,18 @@ async fn names_that_are_no_path_segment_are_refused() {
 
 #[tokio::test]
 async fn endpoints_warn_about_their_end_even_when_refused() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = "/api/v1/namespaces/default/endpoints/none";
     assert_eq!(
-        door.get(url).await.warnings,
+        harness.get(url).await.warnings,
         ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
     );
-    assert!(door.get(&format!("{MAPS}/none")).await.warnings.is_empty());
+    assert!(harness.get(&format!("{MAPS}/none")).await.warnings.is_empty());
 }
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_413() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = object("ConfigMap", "big", &format!(r#","data":{{"k":"{}"}}"#, "x".repeat(3 * 1024 * 1024)));
-    assert_eq!(door.post(MAPS, &body).await.code, 413);
+    assert_eq!(harness.post(MAPS, &body).await.code, 413);
 }

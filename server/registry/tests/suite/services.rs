@@ -1,13 +1,13 @@
 //! Service, Endpoints, EndpointSlice, Event: what routing reads.
 
-use crate::harness::{Door, MERGE, TABLE, object};
+use crate::harness::{Harness, MERGE, TABLE, object};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
 #[tokio::test]
 async fn defaults_follow_from_the_other_fields() {
-    let door = Door::open().await;
-    let reply = door
+    let harness = Harness::open().await;
+    let reply = harness
         .post(SERVICES, &object("Service", "s", r#","spec":{"clusterIP":"10.0.0.7","ports":[{"port":80}]}"#))
         .await;
     let spec = reply.object().get(&["spec"]).unwrap();
@@ -16,7 +16,7 @@ async fn defaults_follow_from_the_other_fields() {
         String::from_utf8(spec).unwrap(),
         r#"{"ports":[{"protocol":"TCP","port":80,"targetPort":80}],"clusterIP":"10.0.0.7","type":"ClusterIP","sessionAffinity":"None","ipFamilyPolicy":"SingleStack","clusterIPs":["10.0.0.7"],"ipFamilies":["IPv4"],"internalTrafficPolicy":"Cluster"}"#
     );
-    let external = door
+    let external = harness
         .post(SERVICES, &object("Service", "e", r#","spec":{"type":"ExternalName","externalName":"a.b"}"#))
         .await;
     assert_eq!(external.at("status"), r#"{"loadBalancer":{}}"#);
@@ -25,24 +25,25 @@ async fn defaults_follow_from_the_other_fields() {
 
 #[tokio::test]
 async fn an_address_stays_once_set_and_is_kept_when_left_out() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{SERVICES}/s");
-    door.post(SERVICES, &object("Service", "s", r#","spec":{"clusterIP":"10.0.0.7","ports":[{"port":80}]}"#))
+    harness
+        .post(SERVICES, &object("Service", "s", r#","spec":{"clusterIP":"10.0.0.7","ports":[{"port":80}]}"#))
         .await;
-    let kept = door.put(&url, &object("Service", "s", r#","spec":{"ports":[{"port":81}]}"#)).await;
+    let kept = harness.put(&url, &object("Service", "s", r#","spec":{"ports":[{"port":81}]}"#)).await;
     assert_eq!(kept.at("spec.clusterIPs"), r#"["10.0.0.7"]"#);
-    let moved = door.patch(&url, MERGE, r#"{"spec":{"clusterIP":"10.0.0.8"}}"#).await;
+    let moved = harness.patch(&url, MERGE, r#"{"spec":{"clusterIP":"10.0.0.8"}}"#).await;
     assert_eq!(
         moved.at("message"),
         r#"Service "s" is invalid: spec.clusterIPs[0]: Invalid value: ["10.0.0.8"]: may not change once set"#
     );
-    let freed = door.patch(&url, MERGE, r#"{"spec":{"type":"ExternalName","externalName":"x.y"}}"#).await;
+    let freed = harness.patch(&url, MERGE, r#"{"spec":{"type":"ExternalName","externalName":"x.y"}}"#).await;
     assert_eq!((freed.code, freed.at("spec.clusterIP").as_str()), (200, "\"\""), "{freed:?}");
 }
 
 #[tokio::test]
 async fn wrong_services_are_told_why() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for (spec, words) in [
         ("{}", "spec.ports: Required value"),
         (
@@ -63,7 +64,7 @@ async fn wrong_services_are_told_why() {
             "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
         ),
     ] {
-        let reply = door.post(SERVICES, &object("Service", "s", &format!(r#","spec":{spec}"#))).await;
+        let reply = harness.post(SERVICES, &object("Service", "s", &format!(r#","spec":{spec}"#))).await;
         assert_eq!(reply.code, 422, "{reply:?}");
         assert!(reply.at("message").contains(words), "{}\nlacks\n{words}", reply.at("message"));
     }
@@ -71,19 +72,19 @@ async fn wrong_services_are_told_why() {
 
 #[tokio::test]
 async fn slices_count_their_generation_and_check_their_addresses() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let body = r#"{"metadata":{"name":"e"},"addressType":"IPv4","endpoints":[{"addresses":["10.1.2.3"]}],"ports":[{"name":"p","port":80}]}"#;
-    let created = door.post(slices, body).await;
+    let created = harness.post(slices, body).await;
     assert_eq!((created.code, created.at("metadata.generation").as_str()), (201, "1"));
     let url = format!("{slices}/e");
-    let annotated = door.patch(&url, MERGE, r#"{"metadata":{"annotations":{"a":"b"}}}"#).await;
+    let annotated = harness.patch(&url, MERGE, r#"{"metadata":{"annotations":{"a":"b"}}}"#).await;
     assert_eq!(annotated.at("metadata.generation"), "1");
-    let changed = door.patch(&url, MERGE, r#"{"ports":[{"name":"p","port":81}]}"#).await;
+    let changed = harness.patch(&url, MERGE, r#"{"ports":[{"name":"p","port":81}]}"#).await;
     assert_eq!(changed.at("metadata.generation"), "2");
-    let bad = door.post(slices, &body.replace("10.1.2.3", "127.0.0.1").replace("\"e\"", "\"f\"")).await;
+    let bad = harness.post(slices, &body.replace("10.1.2.3", "127.0.0.1").replace("\"e\"", "\"f\"")).await;
     assert!(bad.at("message").contains("may not be in the loopback range"));
-    let table = door.ask("GET", &url, TABLE, "", "").await;
+    let table = harness.ask("GET", &url, TABLE, "", "").await;
     assert_eq!(
         (table.at("rows.0.cells.2").as_str(), table.at("rows.0.cells.3").as_str()),
         ("81", "10.1.2.3")
@@ -92,21 +93,22 @@ async fn slices_count_their_generation_and_check_their_addresses() {
 
 #[tokio::test]
 async fn an_event_is_about_something_in_its_namespace_and_its_table_begins_with_its_age() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let events = "/api/v1/namespaces/default/events";
     let body = r#"{"metadata":{"name":"E_1:x"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default"},"source":{"component":"c"},"message":" hi ","reason":"R","type":"Normal"}"#;
-    assert_eq!(door.post(events, body).await.code, 201);
-    let elsewhere = door.post(events, &body.replace("\"default\"", "\"other\"").replace("E_1", "E_2")).await;
+    assert_eq!(harness.post(events, body).await.code, 201);
+    let elsewhere =
+        harness.post(events, &body.replace("\"default\"", "\"other\"").replace("E_1", "E_2")).await;
     assert!(
         elsewhere
             .at("message")
             .contains("involvedObject.namespace: Invalid value: \"other\": does not match event.namespace")
     );
     assert_eq!(
-        door.get(&format!("{events}?fieldSelector=source%3Dc,involvedObject.name%3Dp")).await.names(),
+        harness.get(&format!("{events}?fieldSelector=source%3Dc,involvedObject.name%3Dp")).await.names(),
         ["E_1:x"]
     );
-    let table = door.ask("GET", events, TABLE, "", "").await;
+    let table = harness.ask("GET", events, TABLE, "", "").await;
     assert_eq!(
         (table.at("rows.0.cells.0").as_str(), table.at("rows.0.cells.3").as_str()),
         ("<unknown>", "pod/p")
@@ -115,16 +117,16 @@ async fn an_event_is_about_something_in_its_namespace_and_its_table_begins_with_
 }
 
 /// What a Service of this spec gets, at this path.
-async fn made(door: &Door, name: &str, spec: &str) -> crate::harness::Reply {
-    door.post(SERVICES, &object("Service", name, &format!(r#","spec":{spec}"#))).await
+async fn made(harness: &Harness, name: &str, spec: &str) -> crate::harness::Reply {
+    harness.post(SERVICES, &object("Service", name, &format!(r#","spec":{spec}"#))).await
 }
 
 #[tokio::test]
 async fn addresses_and_ports_are_given_once_and_come_back() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let spec = r#"{"type":"NodePort","clusterIP":"10.0.0.7","ports":[{"port":80,"nodePort":30001}]}"#;
-    assert_eq!(made(&door, "a", spec).await.code, 201);
-    let address = door.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await;
+    assert_eq!(made(&harness, "a", spec).await.code, 201);
+    let address = harness.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await;
     assert_eq!(address.at("spec.parentRef.name"), "a");
     for (spec, words) in [
         (
@@ -136,25 +138,25 @@ async fn addresses_and_ports_are_given_once_and_come_back() {
             r#"Service "b" is invalid: spec.ports[0].nodePort: Invalid value: 30001: provided port is already allocated"#,
         ),
     ] {
-        let reply = made(&door, "b", spec).await;
+        let reply = made(&harness, "b", spec).await;
         assert_eq!((reply.code, reply.at("message").as_str()), (422, words));
     }
-    door.patch(&format!("{SERVICES}/a"), MERGE, r#"{"spec":{"type":"ClusterIP"}}"#).await;
-    let port = made(&door, "c", r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#).await;
+    harness.patch(&format!("{SERVICES}/a"), MERGE, r#"{"spec":{"type":"ClusterIP"}}"#).await;
+    let port = made(&harness, "c", r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#).await;
     assert_eq!(port.code, 201, "{port:?}");
-    door.delete(&format!("{SERVICES}/a")).await;
-    assert_eq!(door.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await.code, 404);
-    assert_eq!(made(&door, "d", spec).await.code, 422, "the port is c's");
-    door.delete(&format!("{SERVICES}/c")).await;
-    assert_eq!(made(&door, "d", spec).await.code, 201);
+    harness.delete(&format!("{SERVICES}/a")).await;
+    assert_eq!(harness.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await.code, 404);
+    assert_eq!(made(&harness, "d", spec).await.code, 422, "the port is c's");
+    harness.delete(&format!("{SERVICES}/c")).await;
+    assert_eq!(made(&harness, "d", spec).await.code, 201);
 }
 
 #[tokio::test]
 async fn many_at_once_never_share_an_address() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let names: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
     let spec = r#"{"type":"NodePort","ports":[{"port":80}]}"#;
-    let made = futures::future::join_all(names.iter().map(|name| made(&door, name, spec))).await;
+    let made = futures::future::join_all(names.iter().map(|name| made(&harness, name, spec))).await;
     let mut given: Vec<String> = made.iter().map(|reply| reply.at("spec.clusterIP")).collect();
     let mut ports: Vec<String> = made.iter().map(|reply| reply.at("spec.ports.0.nodePort")).collect();
     for list in [&mut given, &mut ports] {
@@ -162,16 +164,16 @@ async fn many_at_once_never_share_an_address() {
         list.dedup();
         assert_eq!(list.len(), 40, "{list:?}");
     }
-    let used = door.get("/apis/networking.k8s.io/v1/ipaddresses").await.names();
+    let used = harness.get("/apis/networking.k8s.io/v1/ipaddresses").await.names();
     assert!(given.iter().all(|address| used.contains(address)));
 }
 
 #[tokio::test]
 async fn what_is_refused_or_only_tried_takes_nothing() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let bad = r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001,"protocol":"X"}]}"#;
-    assert_eq!(made(&door, "a", bad).await.code, 422);
-    let tried = door
+    assert_eq!(made(&harness, "a", bad).await.code, 422);
+    let tried = harness
         .post(
             &format!("{SERVICES}?dryRun=All"),
             &object("Service", "a", r#","spec":{"type":"NodePort","ports":[{"port":80}]}"#),
@@ -181,62 +183,63 @@ async fn what_is_refused_or_only_tried_takes_nothing() {
         (tried.at("spec.clusterIP").as_str(), tried.at("spec.ports.0.nodePort").as_str()),
         ("10.0.0.0", "32769")
     );
-    assert_eq!(door.get("/apis/networking.k8s.io/v1/ipaddresses").await.names(), Vec::<String>::new());
+    assert_eq!(harness.get("/apis/networking.k8s.io/v1/ipaddresses").await.names(), Vec::<String>::new());
     let good = r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#;
-    assert_eq!(made(&door, "b", good).await.code, 201);
+    assert_eq!(made(&harness, "b", good).await.code, 201);
 }
 
 #[tokio::test]
 async fn becoming_another_type_keeps_what_still_applies() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{SERVICES}/a");
     let spec = r#"{"type":"LoadBalancer","externalTrafficPolicy":"Local","ports":[{"name":"w","port":80}]}"#;
-    let first = made(&door, "a", spec).await;
+    let first = made(&harness, "a", spec).await;
     let (address, port) = (first.at("spec.clusterIP"), first.at("spec.ports.0.nodePort"));
     assert!(first.at("spec.healthCheckNodePort").parse::<u16>().is_ok(), "{first:?}");
     let put = r#","spec":{"type":"NodePort","ports":[{"name":"w","port":81}]}"#;
-    let second = door.put(&url, &object("Service", "a", put)).await;
+    let second = harness.put(&url, &object("Service", "a", put)).await;
     assert_eq!((second.at("spec.clusterIP"), second.at("spec.ports.0.nodePort")), (address.clone(), port));
     assert_eq!(second.at("spec.healthCheckNodePort"), "\"\"");
-    let third = door.patch(&url, MERGE, r#"{"spec":{"type":"ExternalName","externalName":"x.y"}}"#).await;
+    let third = harness.patch(&url, MERGE, r#"{"spec":{"type":"ExternalName","externalName":"x.y"}}"#).await;
     assert_eq!(third.at("spec.clusterIP"), "\"\"", "{third:?}");
-    let back = door.patch(&url, MERGE, r#"{"spec":{"type":"ClusterIP","externalName":null}}"#).await;
+    let back = harness.patch(&url, MERGE, r#"{"spec":{"type":"ClusterIP","externalName":null}}"#).await;
     assert!(back.at("spec.clusterIP").starts_with("10.0.0."), "{back:?}");
-    let moved = door.patch(&url, MERGE, r#"{"spec":{"clusterIP":"None"}}"#).await;
+    let moved = harness.patch(&url, MERGE, r#"{"spec":{"clusterIP":"None"}}"#).await;
     assert!(moved.at("message").ends_with("may not change once set"), "{moved:?}");
-    let two = door.patch(&url, MERGE, r#"{"spec":{"ipFamilyPolicy":"RequireDualStack"}}"#).await;
+    let two = harness.patch(&url, MERGE, r#"{"spec":{"ipFamilyPolicy":"RequireDualStack"}}"#).await;
     assert!(two.at("message").ends_with("this cluster is not configured for dual-stack services"), "{two:?}");
 }
 
 #[tokio::test]
 async fn an_address_of_either_family_names_an_object() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = "/apis/networking.k8s.io/v1/ipaddresses";
     let address = |name: &str| {
         let spec = r#"{"parentRef":{"resource":"services","namespace":"default","name":"x"}}"#;
         format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#)
     };
-    assert_eq!(door.post(url, &address("2001:db8::1")).await.code, 201);
-    let refused = door.post(url, &address("2001:db8::01")).await;
+    assert_eq!(harness.post(url, &address("2001:db8::1")).await.code, 201);
+    let refused = harness.post(url, &address("2001:db8::01")).await;
     assert_eq!((refused.code, refused.at("details.causes.0.field").as_str()), (422, "metadata.name"));
     assert_eq!(refused.at("message").matches("metadata.name").count(), 1, "{refused:?}");
 }
 
 #[tokio::test]
 async fn a_name_without_addresses_has_no_policy_for_traffic_inside() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let spec = r#","spec":{"type":"ExternalName","externalName":"a.b","internalTrafficPolicy":"Local"}"#;
-    let made = door.post(SERVICES, &object("Service", "e", spec)).await;
+    let made = harness.post(SERVICES, &object("Service", "e", spec)).await;
     assert_eq!((made.code, made.at("spec.internalTrafficPolicy").as_str()), (201, "\"\""));
 }
 
 #[tokio::test]
 async fn rules_of_a_scaler_in_an_annotation_name_their_policies() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let scaler = r#"{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","metadata":{"name":"h","annotations":
         {"autoscaling.alpha.kubernetes.io/behavior":"{\"ScaleUp\":{\"StabilizationWindowSeconds\":3}}"}},
         "spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"Deployment","name":"d","apiVersion":"apps/v1"}}}"#;
-    let refused = door.post("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", scaler).await;
+    let refused =
+        harness.post("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", scaler).await;
     assert_eq!(
         refused.at("message"),
         r#"HorizontalPodAutoscaler.autoscaling "h" is invalid: spec.behavior.scaleUp.policies: Required value: must specify at least one Policy"#

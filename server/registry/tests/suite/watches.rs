@@ -4,7 +4,7 @@ use futures::StreamExt;
 use portico_machinery::GroupResource;
 use portico_registry::{Change, EventType, Frame};
 
-use crate::harness::{Door, JSON, MERGE, METADATA, TABLE, next, object};
+use crate::harness::{Harness, JSON, MERGE, METADATA, TABLE, next, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -19,12 +19,12 @@ fn said(frame: &Frame) -> (EventType, String) {
 
 #[tokio::test]
 async fn a_watch_from_a_revision_shows_each_change_once() {
-    let door = Door::open().await;
-    let revision = door.get(MAPS).await.at("metadata.resourceVersion");
-    let mut frames = door.watch(&format!("{MAPS}?watch=1&resourceVersion={revision}"), JSON).await;
-    let created = door.post(MAPS, &object("ConfigMap", "a", "")).await;
-    door.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
-    door.delete(&format!("{MAPS}/a")).await;
+    let harness = Harness::open().await;
+    let revision = harness.get(MAPS).await.at("metadata.resourceVersion");
+    let mut frames = harness.watch(&format!("{MAPS}?watch=1&resourceVersion={revision}"), JSON).await;
+    let created = harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    harness.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
+    harness.delete(&format!("{MAPS}/a")).await;
     let first = next(&mut frames).await;
     assert_eq!(format!("{}\n", text(&first)), created.text);
     assert_eq!(
@@ -39,11 +39,11 @@ async fn a_watch_from_a_revision_shows_each_change_once() {
 
 #[tokio::test]
 async fn two_watchers_of_one_form_share_a_frame() {
-    let door = Door::open().await;
-    let mut one = door.watch(&format!("{MAPS}?watch=1"), JSON).await;
-    let mut two = door.watch("/api/v1/configmaps?watch=1", JSON).await;
-    let mut other = door.watch(&format!("{MAPS}?watch=1"), METADATA).await;
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let harness = Harness::open().await;
+    let mut one = harness.watch(&format!("{MAPS}?watch=1"), JSON).await;
+    let mut two = harness.watch("/api/v1/configmaps?watch=1", JSON).await;
+    let mut other = harness.watch(&format!("{MAPS}?watch=1"), METADATA).await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
     let (a, b) = (next(&mut one).await, next(&mut two).await);
     assert!(std::sync::Arc::ptr_eq(&a, &b));
     assert!(text(&*next(&mut other).await).starts_with(r#"{"kind":"PartialObjectMetadata""#));
@@ -51,11 +51,11 @@ async fn two_watchers_of_one_form_share_a_frame() {
 
 #[tokio::test]
 async fn initial_events_come_in_order_and_end_with_a_bookmark() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for name in ["b", "a"] {
-        door.post(MAPS, &object("ConfigMap", name, "")).await;
+        harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }
-    let mut frames = door.watch(&format!("{MAPS}?watch=1&allowWatchBookmarks=true"), JSON).await;
+    let mut frames = harness.watch(&format!("{MAPS}?watch=1&allowWatchBookmarks=true"), JSON).await;
     assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "a".into()));
     assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "b".into()));
     let end = next(&mut frames).await;
@@ -69,17 +69,17 @@ async fn initial_events_come_in_order_and_end_with_a_bookmark() {
 
 #[tokio::test]
 async fn what_leaves_a_selection_is_deleted_and_what_enters_is_added() {
-    let door = Door::open().await;
-    let revision = door.get(MAPS).await.at("metadata.resourceVersion");
+    let harness = Harness::open().await;
+    let revision = harness.get(MAPS).await.at("metadata.resourceVersion");
     let mut frames =
-        door.watch(&format!("{MAPS}?watch=1&resourceVersion={revision}&labelSelector=l%3Din"), JSON).await;
+        harness.watch(&format!("{MAPS}?watch=1&resourceVersion={revision}&labelSelector=l%3Din"), JSON).await;
     let label = |value: &str| format!(r#"{{"metadata":{{"labels":{{"l":"{value}"}}}}}}"#);
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
-    door.patch(&format!("{MAPS}/a"), MERGE, &label("in")).await;
-    door.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
-    let left = door.patch(&format!("{MAPS}/a"), MERGE, &label("out")).await;
-    door.delete(&format!("{MAPS}/a")).await;
-    door.post(MAPS, r#"{"metadata":{"name":"b","labels":{"l":"in"}}}"#).await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    harness.patch(&format!("{MAPS}/a"), MERGE, &label("in")).await;
+    harness.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
+    let left = harness.patch(&format!("{MAPS}/a"), MERGE, &label("out")).await;
+    harness.delete(&format!("{MAPS}/a")).await;
+    harness.post(MAPS, r#"{"metadata":{"name":"b","labels":{"l":"in"}}}"#).await;
     assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "a".into()));
     assert_eq!(said(&*next(&mut frames).await), (EventType::Modified, "a".into()));
     let gone = next(&mut frames).await;
@@ -91,11 +91,11 @@ async fn what_leaves_a_selection_is_deleted_and_what_enters_is_added() {
 
 #[tokio::test]
 async fn a_table_watch_sends_its_columns_once() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for name in ["a", "b"] {
-        door.post(MAPS, &object("ConfigMap", name, "")).await;
+        harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }
-    let mut frames = door.watch(&format!("{MAPS}?watch=1"), TABLE).await;
+    let mut frames = harness.watch(&format!("{MAPS}?watch=1"), TABLE).await;
     assert!(text(&*next(&mut frames).await).contains(r#""columnDefinitions":[{"name":"Name""#));
     let second = text(&*next(&mut frames).await);
     assert!(
@@ -106,13 +106,13 @@ async fn a_table_watch_sends_its_columns_once() {
 
 #[tokio::test]
 async fn a_revision_that_history_forgot_is_an_error_event() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for name in ["a", "b"] {
-        door.post(MAPS, &object("ConfigMap", name, "")).await;
+        harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }
-    let store = door.registry.store();
+    let store = harness.registry.store();
     store.compact(store.revision()).await.unwrap();
-    let mut frames = door.watch(&format!("{MAPS}?watch=1&resourceVersion=1"), JSON).await;
+    let mut frames = harness.watch(&format!("{MAPS}?watch=1&resourceVersion=1"), JSON).await;
     let error = next(&mut frames).await;
     assert_eq!(error.kind, EventType::Error);
     assert!(text(&error).contains("too old resource version: 1 (") && text(&error).contains("\"code\":410"));
@@ -121,29 +121,29 @@ async fn a_revision_that_history_forgot_is_an_error_event() {
 
 #[tokio::test]
 async fn a_watch_ends_at_its_timeout() {
-    let door = Door::open().await;
-    let mut frames = door.watch(&format!("{MAPS}?watch=1&timeoutSeconds=1"), JSON).await;
+    let harness = Harness::open().await;
+    let mut frames = harness.watch(&format!("{MAPS}?watch=1&timeoutSeconds=1"), JSON).await;
     assert!(frames.next().await.is_none());
 }
 
 #[tokio::test]
 async fn one_object_is_watched_by_the_old_path() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     for name in ["a", "b"] {
-        door.post(MAPS, &object("ConfigMap", name, "")).await;
+        harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }
-    let mut frames = door.watch("/api/v1/watch/namespaces/default/configmaps/b", JSON).await;
+    let mut frames = harness.watch("/api/v1/watch/namespaces/default/configmaps/b", JSON).await;
     assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "b".into()));
 }
 
 #[tokio::test]
 async fn a_follower_gets_a_snapshot_and_every_change_after_it() {
-    let door = Door::open().await;
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
-    let mut followed = door.registry.follow(&GroupResource::new("", "configmaps")).await.unwrap();
+    let harness = Harness::open().await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let mut followed = harness.registry.follow(&GroupResource::new("", "configmaps")).await.unwrap();
     assert_eq!(followed.initial.iter().map(|s| s.name()).collect::<Vec<_>>(), ["a"]);
-    door.post(MAPS, &object("ConfigMap", "b", r#","data":{"k":"v"}"#)).await;
-    door.delete(&format!("{MAPS}/a")).await;
+    harness.post(MAPS, &object("ConfigMap", "b", r#","data":{"k":"v"}"#)).await;
+    harness.delete(&format!("{MAPS}/a")).await;
     let Some(Change::Put(b)) = followed.changes.next().await else { panic!("no change") };
     assert_eq!((b.name(), b.namespace(), b.object().at(&["data", "k"]).str()), ("b", "default", "v"));
     assert_eq!(b.object().resource_version(), b.revision().to_string());

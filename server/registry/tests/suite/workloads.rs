@@ -1,8 +1,8 @@
-//! Workloads through the door: what depends on more than one verb or version.
+//! Workloads through the harness: what depends on more than one verb or version.
 
 use portico_machinery::Object;
 
-use crate::harness::{Door, JSON_PATCH, MERGE, TABLE};
+use crate::harness::{Harness, JSON_PATCH, MERGE, TABLE};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
@@ -22,11 +22,11 @@ fn job(metadata: &str, template: &str) -> String {
 
 #[tokio::test]
 async fn a_scale_is_its_parent_seen_through_one_number() {
-    let door = Door::open().await;
-    let made = door.post(DEPLOYMENTS, &deployment("")).await;
+    let harness = Harness::open().await;
+    let made = harness.post(DEPLOYMENTS, &deployment("")).await;
     assert_eq!(made.code, 201, "{}", made.text);
     let url = format!("{DEPLOYMENTS}/web/scale");
-    let scale = door.get(&url).await;
+    let scale = harness.get(&url).await;
     assert_eq!(
         (scale.at("kind").as_str(), scale.at("spec.replicas").as_str(), scale.at("status.selector").as_str()),
         ("Scale", "1", "a=b")
@@ -37,33 +37,33 @@ async fn a_scale_is_its_parent_seen_through_one_number() {
             r#"{{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{{"name":"web"{more}}},"spec":{{"replicas":{replicas}}}}}"#
         )
     };
-    let put = door.put(&url, &body(3, "")).await;
+    let put = harness.put(&url, &body(3, "")).await;
     assert_eq!((put.code, put.at("spec.replicas").as_str()), (200, "3"));
-    let parent = door.get(&format!("{DEPLOYMENTS}/web")).await;
+    let parent = harness.get(&format!("{DEPLOYMENTS}/web")).await;
     assert_eq!((parent.at("spec.replicas").as_str(), parent.at("metadata.generation").as_str()), ("3", "2"));
-    let stale = door.put(&url, &body(4, &format!(r#","resourceVersion":"{revision}""#))).await;
+    let stale = harness.put(&url, &body(4, &format!(r#","resourceVersion":"{revision}""#))).await;
     assert_eq!(stale.code, 409);
     assert!(stale.at("message").starts_with("Operation cannot be fulfilled on deployments.apps \"web\":"));
-    let negative = door.patch(&url, MERGE, r#"{"spec":{"replicas":-1}}"#).await;
+    let negative = harness.patch(&url, MERGE, r#"{"spec":{"replicas":-1}}"#).await;
     assert_eq!((negative.code, negative.at("details.kind").as_str()), (422, "Scale"));
     let patched =
-        door.patch(&url, JSON_PATCH, r#"[{"op":"replace","path":"/spec/replicas","value":0}]"#).await;
+        harness.patch(&url, JSON_PATCH, r#"[{"op":"replace","path":"/spec/replicas","value":0}]"#).await;
     assert_eq!((patched.code, patched.at("spec").as_str()), (200, "{}"));
-    let table = door.ask("GET", &url, TABLE, "", "").await;
+    let table = harness.ask("GET", &url, TABLE, "", "").await;
     assert_eq!(table.at("rows.0.cells.1"), "0");
-    assert_eq!(door.get(&format!("{DEPLOYMENTS}/ghost/scale")).await.code, 404);
-    assert_eq!(door.put(&url, &deployment("")).await.code, 400);
+    assert_eq!(harness.get(&format!("{DEPLOYMENTS}/ghost/scale")).await.code, 404);
+    assert_eq!(harness.put(&url, &deployment("")).await.code, 400);
 }
 
 #[tokio::test]
 async fn who_scales_owns_the_number_and_others_conflict_with_them() {
     const APPLY: &str = "application/apply-patch+yaml";
-    let door = Door::open().await;
-    door.post(&format!("{DEPLOYMENTS}?fieldManager=maker"), &deployment("")).await;
+    let harness = Harness::open().await;
+    harness.post(&format!("{DEPLOYMENTS}?fieldManager=maker"), &deployment("")).await;
     let url = format!("{DEPLOYMENTS}/web");
     let scale = format!("{url}/scale");
-    door.patch(&format!("{scale}?fieldManager=scaler"), MERGE, r#"{"spec":{"replicas":3}}"#).await;
-    let parent = door.get(&url).await.object();
+    harness.patch(&format!("{scale}?fieldManager=scaler"), MERGE, r#"{"spec":{"replicas":3}}"#).await;
+    let parent = harness.get(&url).await.object();
     let entries: Vec<(String, String, bool, bool)> = parent
         .at(&["metadata", "managedFields"])
         .items()
@@ -80,22 +80,22 @@ async fn who_scales_owns_the_number_and_others_conflict_with_them() {
     assert!(entries.contains(&entry("maker", "", false, true)), "{entries:?}");
     let config =
         r#"{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web"},"spec":{"replicas":7}}"#;
-    let conflict = door.patch(&format!("{scale}?fieldManager=other"), APPLY, config).await;
+    let conflict = harness.patch(&format!("{scale}?fieldManager=other"), APPLY, config).await;
     assert_eq!(
         conflict.at("message"),
         "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using autoscaling/v1: .spec.replicas"
     );
-    let forced = door.patch(&format!("{scale}?fieldManager=other&force=true"), APPLY, config).await;
+    let forced = harness.patch(&format!("{scale}?fieldManager=other&force=true"), APPLY, config).await;
     assert_eq!((forced.code, forced.at("spec.replicas").as_str()), (200, "7"), "{}", forced.text);
     let ghost = config.replace("web", "ghost");
-    let missing = door.patch(&format!("{DEPLOYMENTS}/ghost/scale?fieldManager=o"), APPLY, &ghost).await;
+    let missing = harness.patch(&format!("{DEPLOYMENTS}/ghost/scale?fieldManager=o"), APPLY, &ghost).await;
     assert_eq!(missing.code, 404);
 }
 
 #[tokio::test]
 async fn a_deployment_counts_changes_of_its_spec_and_of_its_annotations() {
-    let door = Door::open().await;
-    door.post(DEPLOYMENTS, &deployment("")).await;
+    let harness = Harness::open().await;
+    harness.post(DEPLOYMENTS, &deployment("")).await;
     let url = format!("{DEPLOYMENTS}/web");
     for (patch, generation) in [
         (r#"{"metadata":{"labels":{"x":"y"}}}"#, "1"),
@@ -103,17 +103,17 @@ async fn a_deployment_counts_changes_of_its_spec_and_of_its_annotations() {
         (r#"{"spec":{"minReadySeconds":0}}"#, "2"),
         (r#"{"spec":{"minReadySeconds":5}}"#, "3"),
     ] {
-        assert_eq!(door.patch(&url, MERGE, patch).await.at("metadata.generation"), generation, "{patch}");
+        assert_eq!(harness.patch(&url, MERGE, patch).await.at("metadata.generation"), generation, "{patch}");
     }
     let bad = r#"{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"abc"}}}"#;
-    let refused = door.patch(&url, MERGE, bad).await;
+    let refused = harness.patch(&url, MERGE, bad).await;
     assert_eq!((refused.code, refused.at("details.causes.0.field").as_str()), (422, "patch"));
 }
 
 #[tokio::test]
 async fn a_job_has_the_labels_of_its_pods_unless_it_has_its_own() {
-    let door = Door::open().await;
-    let made = door.post(JOBS, &job("", r#""metadata":{"labels":{"a":"b"}},"#)).await;
+    let harness = Harness::open().await;
+    let made = harness.post(JOBS, &job("", r#""metadata":{"labels":{"a":"b"}},"#)).await;
     let labels = made.object();
     let labels = labels.at(&["metadata", "labels"]);
     assert_eq!((labels.len(), labels.entry_str("job-name")), (5, Some("j")));
@@ -122,21 +122,21 @@ async fn a_job_has_the_labels_of_its_pods_unless_it_has_its_own() {
     let selector = selector.at(&["spec", "selector", "matchLabels"]);
     assert_eq!(selector.entry_str("batch.kubernetes.io/controller-uid"), Some(uid.as_str()));
     let own = job(r#","labels":{"own":"1"}"#, "").replace("\"j\"", "\"k\"");
-    let own = door.post(JOBS, &own).await.object();
+    let own = harness.post(JOBS, &own).await.object();
     assert_eq!(own.at(&["metadata", "labels"]).len(), 1);
-    let deleted = door.delete(&format!("{JOBS}/j")).await;
+    let deleted = harness.delete(&format!("{JOBS}/j")).await;
     assert_eq!((deleted.warnings.len(), deleted.at("metadata.finalizers.0").as_str()), (1, "orphan"));
-    let deleted = door.delete(&format!("{JOBS}/k?propagationPolicy=Background")).await;
+    let deleted = harness.delete(&format!("{JOBS}/k?propagationPolicy=Background")).await;
     assert_eq!((deleted.warnings.len(), deleted.at("kind").as_str()), (0, "Status"));
 }
 
 #[tokio::test]
 async fn what_the_first_version_of_an_autoscaler_cannot_say_survives_its_patch() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let v2 = r#"{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":5,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"AverageValue","averageValue":"1Gi"}}}]}}"#;
-    let made = door.post(&format!("/apis/autoscaling/v2{HPAS}"), v2).await;
+    let made = harness.post(&format!("/apis/autoscaling/v2{HPAS}"), v2).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    let v1 = door
+    let v1 = harness
         .patch(
             &format!("/apis/autoscaling/v1{HPAS}/h"),
             MERGE,
@@ -144,7 +144,7 @@ async fn what_the_first_version_of_an_autoscaler_cannot_say_survives_its_patch()
         )
         .await;
     assert_eq!(v1.at("spec.targetCPUUtilizationPercentage"), "50");
-    let back = door.get(&format!("/apis/autoscaling/v2{HPAS}/h")).await;
+    let back = harness.get(&format!("/apis/autoscaling/v2{HPAS}/h")).await;
     assert_eq!(back.at("spec.metrics.0.resource.name"), "memory");
     assert_eq!(back.at("spec.metrics.1.resource.target.averageUtilization"), "50");
     assert!(!back.object().at(&["metadata", "annotations"]).is_present());

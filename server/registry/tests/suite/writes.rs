@@ -3,7 +3,7 @@
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{Context, Part, Stored, UpdateOptions};
 
-use crate::harness::{Door, JSON, MERGE, api_service, object};
+use crate::harness::{Harness, JSON, MERGE, api_service, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const YAML: &str = "application/yaml";
@@ -11,9 +11,9 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 #[tokio::test]
 async fn system_metadata_is_the_servers() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = r#"{"metadata":{"name":"a","uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x","managedFields":[]},"data":{"k":"v"}}"#;
-    let reply = door.post(MAPS, body).await;
+    let reply = harness.post(MAPS, body).await;
     assert_eq!(reply.code, 201, "{reply:?}");
     assert_eq!(reply.at("metadata.uid").len(), 36);
     assert_ne!(reply.at("metadata.creationTimestamp"), "2001-01-01T00:00:00Z");
@@ -27,26 +27,26 @@ async fn system_metadata_is_the_servers() {
         keys,
         ["kind", "ConfigMap", "apiVersion", "v1", "metadata", "name", "a", "namespace", "default"]
     );
-    assert_eq!(door.get(&format!("{MAPS}/a")).await.text, reply.text);
+    assert_eq!(harness.get(&format!("{MAPS}/a")).await.text, reply.text);
 }
 
 #[tokio::test]
 async fn a_name_is_given_or_generated() {
-    let door = Door::open().await;
-    let reply = door.post(MAPS, r#"{"metadata":{"generateName":"gen-"}}"#).await;
+    let harness = Harness::open().await;
+    let reply = harness.post(MAPS, r#"{"metadata":{"generateName":"gen-"}}"#).await;
     assert!(reply.at("metadata.name").starts_with("gen-") && reply.at("metadata.name").len() == 9);
     let both = r#"{"metadata":{"name":"gen-a","generateName":"gen-"}}"#;
-    assert_eq!(door.post(MAPS, both).await.at("metadata.name"), "gen-a");
-    let reply = door.post(MAPS, both).await;
+    assert_eq!(harness.post(MAPS, both).await.at("metadata.name"), "gen-a");
+    let reply = harness.post(MAPS, both).await;
     let unable = "the server was not able to generate a unique name for the object";
     assert!(reply.code == 409 && reply.at("message").ends_with(unable), "{reply:?}");
-    let reply = door.post(MAPS, r#"{"metadata":{}}"#).await;
+    let reply = harness.post(MAPS, r#"{"metadata":{}}"#).await;
     assert_eq!(reply.at("details.causes.0.message"), "Required value: name or generateName is required");
 }
 
 #[tokio::test]
 async fn what_a_create_may_not_say_is_refused() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let rows = [
         (
             MAPS,
@@ -73,7 +73,7 @@ async fn what_a_create_may_not_say_is_refused() {
         (MAPS, "[]", 400, ""),
     ];
     for (url, body, code, words) in rows {
-        let reply = door.post(url, body).await;
+        let reply = harness.post(url, body).await;
         assert_eq!(reply.code, code, "{body} {reply:?}");
         assert!(reply.at("message").starts_with(words), "{reply:?}");
     }
@@ -81,31 +81,31 @@ async fn what_a_create_may_not_say_is_refused() {
 
 #[tokio::test]
 async fn unknown_fields_warn_vanish_or_refuse() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = |name: &str| object("ConfigMap", name, r#","dota":{}"#);
-    let warned = door.post(MAPS, &body("a")).await;
+    let warned = harness.post(MAPS, &body("a")).await;
     assert_eq!((warned.code, warned.warnings), (201, vec!["unknown field \"dota\"".to_owned()]));
-    let ignored = door.post(&format!("{MAPS}?fieldValidation=Ignore"), &body("b")).await;
+    let ignored = harness.post(&format!("{MAPS}?fieldValidation=Ignore"), &body("b")).await;
     assert_eq!((ignored.code, ignored.warnings.len()), (201, 0));
-    let strict = door.post(&format!("{MAPS}?fieldValidation=Strict"), &body("c")).await;
+    let strict = harness.post(&format!("{MAPS}?fieldValidation=Strict"), &body("c")).await;
     assert_eq!(strict.code, 400);
     assert!(strict.at("message").ends_with("strict decoding error: unknown field \"dota\""));
 }
 
 #[tokio::test]
 async fn keys_that_yaml_has_twice_are_told_by_line() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\ndata:\n  k: one\n  k: two\n";
     let line = "line 7: key \"k\" already set in map";
-    let warned = door.ask("POST", MAPS, "", YAML, body).await;
+    let warned = harness.ask("POST", MAPS, "", YAML, body).await;
     assert_eq!((warned.code, &warned.warnings[..]), (201, &[line.to_owned()][..]), "{}", warned.text);
-    let strict = door.ask("POST", &format!("{MAPS}?fieldValidation=Strict"), "", YAML, body).await;
+    let strict = harness.ask("POST", &format!("{MAPS}?fieldValidation=Strict"), "", YAML, body).await;
     let text = format!("strict decoding error: yaml: unmarshal errors:\n  {line}");
     assert!(strict.code == 400 && strict.at("message").ends_with(&text), "{strict:?}");
     let applied = format!("{MAPS}/a?fieldManager=m&force=true");
-    let warned = door.patch(&applied, APPLY, body).await;
+    let warned = harness.patch(&applied, APPLY, body).await;
     assert_eq!((warned.code, warned.warnings), (200, vec![line.to_owned()]));
-    let strict = door.patch(&format!("{applied}&fieldValidation=Strict"), APPLY, body).await;
+    let strict = harness.patch(&format!("{applied}&fieldValidation=Strict"), APPLY, body).await;
     let text = format!(
         "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {line}"
     );
@@ -114,42 +114,42 @@ async fn keys_that_yaml_has_twice_are_told_by_line() {
 
 #[tokio::test]
 async fn a_refused_write_warns_of_unknown_fields_too() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let unknown = vec!["unknown field \"dota\"".to_owned()];
-    let refused = door.post(MAPS, &object("ConfigMap", "a_", r#","dota":{}"#)).await;
+    let refused = harness.post(MAPS, &object("ConfigMap", "a_", r#","dota":{}"#)).await;
     assert_eq!((refused.code, &refused.warnings), (422, &unknown));
     let owner = r#"{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"o-1"}"#;
     let owned = format!(r#"{{"metadata":{{"name":"a","ownerReferences":[{owner},{owner}]}}}}"#);
-    let advice = door.post(MAPS, &owned).await.warnings;
+    let advice = harness.post(MAPS, &owned).await.warnings;
     assert_eq!(advice.len(), 1, "{advice:?}");
-    let refused = door.post(MAPS, &owned).await;
+    let refused = harness.post(MAPS, &owned).await;
     assert_eq!((refused.code, &refused.warnings), (409, &advice));
     let body = r#"{"metadata":{"name":"a","labels":{"_":""}},"dota":1}"#;
-    let refused = door.put(&format!("{MAPS}/a"), body).await;
+    let refused = harness.put(&format!("{MAPS}/a"), body).await;
     assert_eq!((refused.code, &refused.warnings), (422, &unknown));
-    let refused = door.patch(&format!("{MAPS}/a"), MERGE, body).await;
+    let refused = harness.patch(&format!("{MAPS}/a"), MERGE, body).await;
     assert_eq!((refused.code, &refused.warnings), (422, &unknown));
 }
 
 #[tokio::test]
 async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
-    let door = Door::open().await;
-    let dry = door.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await;
+    let harness = Harness::open().await;
+    let dry = harness.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await;
     assert_eq!((dry.code, dry.at("metadata.resourceVersion").as_str()), (201, "\"\""));
     let versioned = r#"{"metadata":{"name":"a","resourceVersion":"5"}}"#;
-    assert_eq!(door.post(&format!("{MAPS}?dryRun=All"), versioned).await.code, 201);
-    assert_eq!(door.get(&format!("{MAPS}/a")).await.code, 404);
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
-    assert_eq!(door.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await.code, 409);
-    let patched = door.patch(&format!("{MAPS}/a?dryRun=All"), MERGE, r#"{"data":{"k":"v"}}"#).await;
+    assert_eq!(harness.post(&format!("{MAPS}?dryRun=All"), versioned).await.code, 201);
+    assert_eq!(harness.get(&format!("{MAPS}/a")).await.code, 404);
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    assert_eq!(harness.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await.code, 409);
+    let patched = harness.patch(&format!("{MAPS}/a?dryRun=All"), MERGE, r#"{"data":{"k":"v"}}"#).await;
     assert_eq!(patched.at("data.k"), "v");
-    assert_eq!(door.get(&format!("{MAPS}/a")).await.at("data"), "\"\"");
+    assert_eq!(harness.get(&format!("{MAPS}/a")).await.at("data"), "\"\"");
 }
 
 /// Writers, followers and the next write share one decoded object: it must be the one that the stored bytes hold.
 #[tokio::test]
 async fn what_a_write_hands_on_is_what_its_bytes_say() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let service = r#","spec":{"ports":[{"port":80}],"selector":{"b":"2","a":"1"}}"#;
     let ca = r#","caBundle":"eA==","service":{"namespace":"n","name":"s"}"#;
     for (resource, json) in [
@@ -161,7 +161,7 @@ async fn what_a_write_hands_on_is_what_its_bytes_say() {
         (("apiregistration.k8s.io", "apiservices"), api_service("v1", "g.example.com", ca)),
         (("", "namespaces"), object("Namespace", "n", "")),
     ] {
-        let created = door.create(resource, &json).await.stored;
+        let created = harness.create(resource, &json).await.stored;
         let bytes = |stored: &Stored| Object::from_json(&stored.json()).unwrap();
         assert_eq!(*created.object(), bytes(&created), "{resource:?}");
 
@@ -170,7 +170,7 @@ async fn what_a_write_hands_on_is_what_its_bytes_say() {
         let (context, options) = (Context::system("suite"), UpdateOptions::default());
         let group = GroupResource::new(resource.0, resource.1);
         let updated =
-            door.registry.update(&context, &group, Part::Main, changed, &options).await.unwrap().stored;
+            harness.registry.update(&context, &group, Part::Main, changed, &options).await.unwrap().stored;
         assert_ne!(updated.revision(), created.revision());
         assert_eq!(*updated.object(), bytes(&updated), "{resource:?}");
     }
@@ -178,79 +178,80 @@ async fn what_a_write_hands_on_is_what_its_bytes_say() {
 
 #[tokio::test]
 async fn an_update_that_changes_nothing_writes_nothing() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
-    let created = door.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
-    let same = door.put(&url, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
+    let created = harness.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
+    let same = harness.put(&url, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
     assert_eq!((same.code, same.text), (200, created.text.clone()));
     let zero = r#"{"metadata":{"name":"a","resourceVersion":"0"},"data":{"k":"v"}}"#;
-    assert_eq!(door.put(&url, zero).await.text, created.text, "revision 0 is none");
-    let other = door.put(&url, &object("ConfigMap", "a", r#","data":{"k":"w"}"#)).await;
+    assert_eq!(harness.put(&url, zero).await.text, created.text, "revision 0 is none");
+    let other = harness.put(&url, &object("ConfigMap", "a", r#","data":{"k":"w"}"#)).await;
     assert_ne!(other.at("metadata.resourceVersion"), created.at("metadata.resourceVersion"));
     assert_eq!(other.at("metadata.uid"), created.at("metadata.uid"));
 }
 
 #[tokio::test]
 async fn another_uid_is_a_conflict_by_put_and_immutable_by_patch() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
-    let put = door.put(&url, r#"{"metadata":{"name":"a","uid":"other"}}"#).await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let put = harness.put(&url, r#"{"metadata":{"name":"a","uid":"other"}}"#).await;
     assert_eq!((put.code, put.at("reason").as_str()), (409, "Conflict"));
-    let patch = door.patch(&url, MERGE, r#"{"metadata":{"uid":"other"}}"#).await;
+    let patch = harness.patch(&url, MERGE, r#"{"metadata":{"uid":"other"}}"#).await;
     assert_eq!((patch.code, patch.at("details.causes.0.field").as_str()), (422, "metadata.uid"));
 }
 
 #[tokio::test]
 async fn names_in_body_and_path_must_agree() {
-    let door = Door::open().await;
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
-    let put = door.put(&format!("{MAPS}/a"), &object("ConfigMap", "b", "")).await;
+    let harness = Harness::open().await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let put = harness.put(&format!("{MAPS}/a"), &object("ConfigMap", "b", "")).await;
     assert_eq!(put.at("message"), "the name of the object (b) does not match the name on the URL (a)");
-    let none = door.put(&format!("{MAPS}/a"), r#"{"metadata":{}}"#).await;
+    let none = harness.put(&format!("{MAPS}/a"), r#"{"metadata":{}}"#).await;
     assert_eq!(
         none.at("message"),
         "the name of the object (a based on URL) was undeterminable: name must be provided"
     );
-    let patch = door.patch(&format!("{MAPS}/a"), MERGE, r#"{"metadata":{"name":"b"}}"#).await;
+    let patch = harness.patch(&format!("{MAPS}/a"), MERGE, r#"{"metadata":{"name":"b"}}"#).await;
     assert_eq!(patch.code, 400);
 }
 
 #[tokio::test]
 async fn put_creates_where_the_kind_allows_it() {
-    let door = Door::open().await;
-    assert_eq!(door.put(&format!("{MAPS}/a"), &object("ConfigMap", "a", "")).await.code, 404);
+    let harness = Harness::open().await;
+    assert_eq!(harness.put(&format!("{MAPS}/a"), &object("ConfigMap", "a", "")).await.code, 404);
     let url = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
     let body = r#"{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"l"},"spec":{"holderIdentity":"h","leaseDurationSeconds":10}}"#;
-    assert_eq!(door.put(url, body).await.code, 201);
-    assert_eq!(door.put(url, body).await.code, 422);
+    assert_eq!(harness.put(url, body).await.code, 201);
+    assert_eq!(harness.put(url, body).await.code, 422);
 }
 
 #[tokio::test]
 async fn racing_patches_all_win_and_a_racing_update_with_a_revision_loses() {
-    let door = Door::open().await;
-    let created = door.create(("", "configmaps"), r#"{"metadata":{"name":"a","namespace":"default"}}"#).await;
+    let harness = Harness::open().await;
+    let created =
+        harness.create(("", "configmaps"), r#"{"metadata":{"name":"a","namespace":"default"}}"#).await;
     let url = format!("{MAPS}/a");
     let patches = (0..20).map(|n| {
-        let (door, url) = (&door, &url);
-        async move { door.patch(url, MERGE, &format!(r#"{{"data":{{"k{n}":"v"}}}}"#)).await.code }
+        let (harness, url) = (&harness, &url);
+        async move { harness.patch(url, MERGE, &format!(r#"{{"data":{{"k{n}":"v"}}}}"#)).await.code }
     });
     assert!(futures::future::join_all(patches).await.into_iter().all(|code| code == 200));
-    assert_eq!(door.get(&url).await.object().at(&["data"]).len(), 20);
+    assert_eq!(harness.get(&url).await.object().at(&["data"]).len(), 20);
     let mut stale: Object = created.stored.object().clone();
     stale.set(&["data", "k"], "v");
     let resource = GroupResource::new("", "configmaps");
     let context = Context::system("suite");
     let options = UpdateOptions::default();
-    let lost = door.registry.update(&context, &resource, Part::Main, stale, &options).await;
+    let lost = harness.registry.update(&context, &resource, Part::Main, stale, &options).await;
     assert_eq!(lost.unwrap_err().code, 409);
 }
 
 #[tokio::test]
 async fn racing_creates_of_one_name_have_one_winner() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let body = object("ConfigMap", "one", "");
-    let creates = (0..16).map(|_| door.ask("POST", MAPS, JSON, JSON, &body));
+    let creates = (0..16).map(|_| harness.ask("POST", MAPS, JSON, JSON, &body));
     let codes: Vec<u16> = futures::future::join_all(creates).await.iter().map(|r| r.code).collect();
     assert_eq!(
         (codes.iter().filter(|c| **c == 201).count(), codes.iter().filter(|c| **c == 409).count()),
@@ -260,23 +261,23 @@ async fn racing_creates_of_one_name_have_one_winner() {
 
 #[tokio::test]
 async fn immutable_data_stay_and_metadata_move() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let url = format!("{MAPS}/a");
-    door.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"},"immutable":true"#)).await;
-    let reply = door.patch(&url, MERGE, r#"{"data":{"k":"w"}}"#).await;
+    harness.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"},"immutable":true"#)).await;
+    let reply = harness.patch(&url, MERGE, r#"{"data":{"k":"w"}}"#).await;
     assert_eq!(reply.at("details.causes.0.message"), "Forbidden: field is immutable when `immutable` is set");
-    assert_eq!(door.patch(&url, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await.code, 200);
+    assert_eq!(harness.patch(&url, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await.code, 200);
 }
 
 #[tokio::test]
 async fn a_secrets_text_is_folded_and_its_type_stays() {
-    let door = Door::open().await;
+    let harness = Harness::open().await;
     let secrets = "/api/v1/namespaces/default/secrets";
-    let reply = door.post(secrets, &object("Secret", "s", r#","stringData":{"a":"new"}"#)).await;
+    let reply = harness.post(secrets, &object("Secret", "s", r#","stringData":{"a":"new"}"#)).await;
     assert_eq!(
         (reply.at("data.a").as_str(), reply.at("type").as_str(), reply.at("stringData").as_str()),
         ("bmV3", "Opaque", "\"\"")
     );
-    let reply = door.patch(&format!("{secrets}/s"), MERGE, r#"{"type":"x/y"}"#).await;
+    let reply = harness.patch(&format!("{secrets}/s"), MERGE, r#"{"type":"x/y"}"#).await;
     assert_eq!(reply.at("details.causes.0.message"), "Invalid value: \"x/y\": field is immutable");
 }

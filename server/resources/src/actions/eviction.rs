@@ -42,29 +42,29 @@ async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
             break pod;
         }
         let pending = pod.str_at("status.phase") == "Pending" && pod.deletion_timestamp().is_none();
-        let judged = if pending { as_judged(&options, &pod) } else { options.clone() };
-        match remove(&request, judged).await {
+        let validated = if pending { as_validated(&options, &pod) } else { options.clone() };
+        match remove(&request, validated).await {
             Err(status) if overtaken(&status, &options) && tries < TRIES => tries += 1,
             removed => return removed.map(|()| Outcome::Status(created())),
         }
     };
     match spare(&request, &pod, options.dry_run).await? {
         None => remove(&request, options).await?,
-        Some(budget) => remove(&request, as_judged(&options, &pod)).await.map_err(|status| {
+        Some(budget) => remove(&request, as_validated(&options, &pod)).await.map_err(|status| {
             if overtaken(&status, &options) { Box::new(budget::in_progress(&budget)) } else { status }
         })?,
     }
     Ok(Outcome::Status(created()))
 }
 
-/// Only the pod as it was judged: one that became ready meanwhile is asked for again.
-fn as_judged(options: &DeleteOptions, pod: &Object) -> DeleteOptions {
+/// Only the pod as it was validated: one that became ready meanwhile is asked for again.
+fn as_validated(options: &DeleteOptions, pod: &Object) -> DeleteOptions {
     let mut options = options.clone();
     options.preconditions.resource_version.get_or_insert_with(|| pod.resource_version().to_owned());
     options
 }
 
-/// Whether the pod is another than the one that was judged, and the caller did not ask for just that one.
+/// Whether the pod is another than the one that was validated, and the caller did not ask for just that one.
 fn overtaken(status: &Status, options: &DeleteOptions) -> bool {
     status.reason() == Reason::Conflict && options.preconditions.resource_version.is_none()
 }

@@ -9,7 +9,7 @@ use portico_store::{Change, Expect, Indexer, Key, MetadataIndexer, Operation, Re
 use super::addresses::Family;
 use portico_registry::Objects;
 use portico_registry::Result;
-use portico_registry::{draft, failure, stored, system};
+use portico_registry::{encoding, failure, stored, system};
 
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
@@ -89,8 +89,8 @@ fn take_address(objects: &Objects, address: IpAddr, service: &Object) -> Result<
         object.set(&["spec", "parentRef", field], value);
     }
     served.info.schema.normalise(&mut object);
-    let key = draft::key(&served, &object);
-    let change = Change::Put(draft::encode(&served, &mut object)?);
+    let key = encoding::key(&served, &object);
+    let change = Change::Put(encoding::encode(&served, &mut object)?);
     Ok(Operation { key, expect: Expect::Absent, change })
 }
 

@@ -29,7 +29,7 @@ impl Resolver<'_> {
     pub(super) async fn to_node(&self) -> Result<Dial> {
         let name = self.proxy_name()?;
         let kubelet = self.kubelet_of(name.name, &self.request.served.resource).await?;
-        // What is a name is looked up, and judged again, where it is dialled.
+        // What is a name is looked up, and validated again, where it is dialled.
         if kubelet.host.parse::<IpAddr>().is_ok_and(|ip| !is_global_unicast(ip)) {
             return Err(not_allowed());
         }

@@ -57,14 +57,14 @@ fn validate_server(server: &Cursor<'_>, errors: &mut Errors) {
 }
 
 fn validate_version(version: &Cursor<'_>, errors: &mut Errors) {
-    let complaints = complaints(version.str());
-    if !complaints.is_empty() {
-        errors.push(version.invalid(&complaints.join(",")));
+    let diagnostics = diagnostics(version.str());
+    if !diagnostics.is_empty() {
+        errors.push(version.invalid(&diagnostics.join(",")));
     }
 }
 
 /// What is wrong with `group/version` or `version`.
-fn complaints(api_version: &str) -> Vec<String> {
+fn diagnostics(api_version: &str) -> Vec<String> {
     let of = |part: &'static str| move |message: String| format!("{part} part: {message}");
     let (group, version) = match api_version.split('/').collect::<Vec<_>>().as_slice() {
         [version] => (None, *version),
@@ -124,7 +124,7 @@ fn validate_conditions(status: &Cursor<'_>, errors: &mut Errors) {
 mod tests {
     use super::*;
 
-    fn judged(status: &str) -> Vec<String> {
+    fn validated(status: &str) -> Vec<String> {
         let object = Object::from_json(format!(r#"{{"status":{status}}}"#).as_bytes()).unwrap();
         let mut errors = Errors::new();
         StorageVersion.validate_status(&object, &object, &mut errors);
@@ -136,12 +136,12 @@ mod tests {
         let good = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"apps/v1","decodableVersions":["apps/v1"],
             "servedVersions":["apps/v1"]}],"commonEncodingVersion":"apps/v1",
             "conditions":[{"type":"AllEncodingVersionsEqual","status":"True","reason":"R","message":"m"}]}"#;
-        assert_eq!(judged(good), [""; 0]);
-        assert_eq!(judged("{}"), [""; 0]);
+        assert_eq!(validated(good), [""; 0]);
+        assert_eq!(validated("{}"), [""; 0]);
         let odd = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"v1","decodableVersions":["a/b/c","/v2"],"servedVersions":["v3"]}],
             "conditions":[{"type":"T","status":"True","reason":"","message":"m"},{"type":"T","status":"True","reason":"R","message":"m"}]}"#;
         let fields: Vec<String> =
-            judged(odd).iter().map(|e| e.split(": ").next().unwrap_or_default().to_owned()).collect();
+            validated(odd).iter().map(|e| e.split(": ").next().unwrap_or_default().to_owned()).collect();
         assert_eq!(
             fields,
             [
@@ -157,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn an_api_version_is_judged_part_by_part() {
-        assert!(complaints("v1").is_empty() && complaints("example.com/v1").is_empty());
-        assert_eq!(complaints("/v1"), ["group part: must be non-empty"]);
-        assert_eq!(complaints("a/"), ["version part: must be non-empty"]);
-        assert_eq!(complaints("a/b/c"), [NO_VERSION]);
-        assert!(complaints("A_/1").len() == 2);
+    fn an_api_version_is_validated_part_by_part() {
+        assert!(diagnostics("v1").is_empty() && diagnostics("example.com/v1").is_empty());
+        assert_eq!(diagnostics("/v1"), ["group part: must be non-empty"]);
+        assert_eq!(diagnostics("a/"), ["version part: must be non-empty"]);
+        assert_eq!(diagnostics("a/b/c"), [NO_VERSION]);
+        assert!(diagnostics("A_/1").len() == 2);
     }
 }

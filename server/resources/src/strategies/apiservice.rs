@@ -22,7 +22,7 @@ const BACKENDS_MAX: usize = 16;
 pub(crate) struct ApiService;
 
 impl Strategy for ApiService {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 
@@ -137,7 +137,7 @@ fn validate_annotations(new: &Object, errors: &mut Errors) {
             errors.push(Error::forbidden(&path, "may only be set when spec.service is set"));
             continue;
         }
-        let complaint = match key {
+        let diagnostic = match key {
             BACKEND_URLS => backend_urls(value).err(),
             BACKEND_SERVER_NAME => names::dns1123_subdomain(value).into_iter().next(),
             _ if matches!(value, "h2" | "http/1.1") => None,
@@ -146,7 +146,7 @@ fn validate_annotations(new: &Object, errors: &mut Errors) {
                 None
             }
         };
-        errors.extend(complaint.map(|text| Error::invalid(&path, value, &text)));
+        errors.extend(diagnostic.map(|text| Error::invalid(&path, value, &text)));
     }
 }
 
@@ -160,7 +160,7 @@ fn backend_urls(list: &str) -> Result<(), String> {
 
 fn backend_url(text: &str) -> Result<(), String> {
     let url = Url::parse(text).map_err(|e| format!("{text:?} is no URL: {e}"))?;
-    let complaint = if url.scheme() != "https" {
+    let diagnostic = if url.scheme() != "https" {
         "must be an https URL"
     } else if url.host_str().is_none_or(str::is_empty) {
         "must name a host"
@@ -173,7 +173,7 @@ fn backend_url(text: &str) -> Result<(), String> {
     } else {
         return Ok(());
     };
-    Err(format!("{text:?} {complaint}"))
+    Err(format!("{text:?} {diagnostic}"))
 }
 
 /// `True`, or what it is and why.

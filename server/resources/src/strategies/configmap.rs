@@ -13,7 +13,7 @@ const SIZE_MAX: usize = 1_048_576;
 pub(crate) struct ConfigMap;
 
 impl Strategy for ConfigMap {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

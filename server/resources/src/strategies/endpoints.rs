@@ -11,7 +11,7 @@ use portico_validation::values;
 pub(crate) struct Endpoints;
 
 impl Strategy for Endpoints {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

@@ -14,7 +14,7 @@ const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 pub(crate) struct Namespace;
 
 impl Strategy for Namespace {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

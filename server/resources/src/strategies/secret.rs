@@ -12,7 +12,7 @@ use portico_validation::Errors;
 pub(crate) struct Secret;
 
 impl Strategy for Secret {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

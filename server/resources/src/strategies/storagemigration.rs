@@ -21,11 +21,11 @@ impl Strategy for StorageVersionMigration {
         if name.str().is_empty() {
             errors.push(name.required("resource is required to be set"));
         } else {
-            judge(&name, names::dns1035_label, errors);
+            validate(&name, names::dns1035_label, errors);
         }
         let group = resource.field("group");
         if !group.str().is_empty() {
-            judge(&group, names::dns1123_subdomain, errors);
+            validate(&group, names::dns1123_subdomain, errors);
         }
     }
 
@@ -73,11 +73,11 @@ impl Strategy for StorageVersionMigration {
     }
 }
 
-/// Upstream joins complaints by a comma alone.
-fn judge(at: &Cursor<'_>, rule: checks::Rule, errors: &mut Errors) {
-    let complaints = rule(at.str());
-    if !complaints.is_empty() {
-        errors.push(at.invalid(&complaints.join(",")));
+/// Upstream joins diagnostics by a comma alone.
+fn validate(at: &Cursor<'_>, rule: checks::Rule, errors: &mut Errors) {
+    let diagnostics = rule(at.str());
+    if !diagnostics.is_empty() {
+        errors.push(at.invalid(&diagnostics.join(",")));
     }
 }
 
@@ -102,9 +102,9 @@ mod tests {
         Object::from_json(json.as_bytes()).unwrap()
     }
 
-    fn fields(judge: impl FnOnce(&mut Errors)) -> Vec<String> {
+    fn fields(validate: impl FnOnce(&mut Errors)) -> Vec<String> {
         let mut errors = Errors::new();
-        judge(&mut errors);
+        validate(&mut errors);
         errors.iter().map(|e| e.to_string().split(": ").take(2).collect::<Vec<_>>().join(": ")).collect()
     }
 
@@ -138,15 +138,15 @@ mod tests {
             let conditions = conditions.join(",");
             object(&format!(r#"{{"status":{{"resourceVersion":"{revision}","conditions":[{conditions}]}}}}"#))
         };
-        let judged = |new: &Object, old: &Object| fields(|e| migration.validate_status(new, old, e));
+        let validated = |new: &Object, old: &Object| fields(|e| migration.validate_status(new, old, e));
         let done = of("7", &[told("Succeeded", "True")]);
-        assert_eq!(judged(&done, &of("", &[])), [""; 0]);
+        assert_eq!(validated(&done, &of("", &[])), [""; 0]);
         let both = of("7", &[told("Succeeded", "True"), told("Failed", "True")]);
-        assert_eq!(judged(&both, &done), ["status.conditions: Invalid value"]);
-        assert_eq!(judged(&of("7", &[]), &done), ["status.conditions: Invalid value"]);
+        assert_eq!(validated(&both, &done), ["status.conditions: Invalid value"]);
+        assert_eq!(validated(&of("7", &[]), &done), ["status.conditions: Invalid value"]);
         let moved = of("8", &[told("Succeeded", "True")]);
-        assert_eq!(judged(&moved, &done), ["status.resourceVersion: Invalid value"]);
-        assert_eq!(judged(&of("07", &[]), &of("", &[])), ["status.resourceVersion: Invalid value"]);
+        assert_eq!(validated(&moved, &done), ["status.resourceVersion: Invalid value"]);
+        assert_eq!(validated(&of("07", &[]), &of("", &[])), ["status.resourceVersion: Invalid value"]);
         assert_eq!(standing(&of("", &[told("Running", "True"), told("Succeeded", "False")])), "Running");
         assert_eq!((standing(&both), standing(&of("", &[]))), ("Failed", "Unknown"));
     }

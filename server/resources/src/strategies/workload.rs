@@ -10,13 +10,13 @@ use portico_validation::pod_spec;
 
 /// What a kind's selector turned out to be.
 pub(super) enum Selects {
-    /// Nothing that can be read: what depends on it is not judged.
+    /// Nothing that can be read: what depends on it is not validated.
     Unusable,
     /// These labels; without a selector none at all.
     Labels(Option<LabelSelector>),
 }
 
-/// Judges a selector that must be there and must not be empty; `kind` is its kind in lower case.
+/// Validates a selector that must be there and must not be empty; `kind` is its kind in lower case.
 pub(super) fn required_selector(selector: &Cursor<'_>, kind: &str, errors: &mut Errors) -> Selects {
     if selector.is_present() {
         label_selector(selector, errors);

@@ -74,7 +74,7 @@ impl Aggregated {
         let path = path(&gv.to_string(), namespace, &resource.name, &owner.name);
         let answer = self.exchange(backend, &Asked::get(USER, &path)).await?;
         match answer.status.as_u16() {
-            200..=299 => judged(&answer.body, &owner.uid),
+            200..=299 => checked(&answer.body, &owner.uid),
             // Only a server that knows what it speaks of may say that something is not there.
             404 if says_not_found(&answer.body) => Ok(Owner::Absent),
             code => Err(format!("{path}: the backend answered {code}")),
@@ -178,7 +178,7 @@ fn page(go_on: &str) -> String {
 }
 
 /// Whether what was found is the owner.
-fn judged(body: &[u8], uid: &str) -> Result<Owner, String> {
+fn checked(body: &[u8], uid: &str) -> Result<Owner, String> {
     let found: Found = read(body)?;
     let metadata = found.metadata;
     if metadata.uid.is_empty() {

@@ -33,7 +33,7 @@ impl Definitions {
         self.custom.as_ref().map(CustomResources::synced)
     }
 
-    /// What hears in the log of instances that are gone.
+    /// What follows, in the log, instances that are gone.
     pub(super) fn listener(&self) -> Option<Arc<dyn Listener>> {
         self.custom.as_ref().map(|custom| Arc::new(custom.finalizer()) as Arc<dyn Listener>)
     }

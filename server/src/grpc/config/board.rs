@@ -23,7 +23,7 @@ pub(crate) struct BoardReader {
     revision: Arc<Mutex<i64>>,
 }
 
-/// Where other rooms post. Cheap to clone.
+/// Where other modules post. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Board {
     posted: ChangeNotifier<Key, Posted>,

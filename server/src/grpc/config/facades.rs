@@ -13,7 +13,7 @@ use portico_routes::{Ack, Evidence, ReachStage, Reached};
 /// Backends that one facade may report on; more of them are not kept.
 const OBSERVATIONS_MAX: usize = 20_000;
 
-/// Hears what facades see of backends.
+/// Gets what facades see of backends.
 pub(crate) trait Hints: Send + Sync {
     /// A facade reaches the backend of an APIService, or does not.
     fn hint(&self, facade: &str, api_service: &str, reachable: bool, detail: &str);
@@ -175,13 +175,13 @@ mod tests {
     fn a_facade_that_leaves_takes_its_words_back() {
         let heard = Arc::new(Heard::default());
         let facades = Facades::new(Arc::clone(&heard) as _);
-        let seat = facades.connect("one".into(), "here".into());
+        let subscriber = facades.connect("one".into(), "here".into());
         let observation =
             pb::Observation { api_service: "v1.g".into(), stage: "tls".into(), ..pb::Observation::default() };
-        seat.observe(pb::Observations { observations: vec![observation] });
+        subscriber.observe(pb::Observations { observations: vec![observation] });
         assert_eq!(facades.reached("v1.g")[0].failed_at, Some(ReachStage::Tls));
         assert_eq!(facades.list(7)[0].behind, 7);
-        drop(seat);
+        drop(subscriber);
         assert_eq!(*heard.0.lock(), ["one v1.g false", "one left"]);
         assert!(facades.list(7).is_empty() && facades.acks("v1.g").is_empty());
     }

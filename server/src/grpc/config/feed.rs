@@ -16,7 +16,7 @@ use super::facades::{Facades, Subscriber};
 use super::sources::Sources;
 use crate::grpc::RpcResult;
 
-/// How often a facade hears that revisions have passed.
+/// How often a facade learns that revisions have passed.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
 /// A stream without news carries a sign of life this often: facades measure how old their configuration is by it.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ struct Gone;
 impl Feed {
     /// Feeds until either side leaves.
     pub(super) async fn run(self, mut inbound: Streaming<pb::StreamRequest>) {
-        let seat = self.facades.connect(self.peer.clone(), self.address.clone());
+        let subscriber = self.facades.connect(self.peer.clone(), self.address.clone());
         // Before every object is routed an empty table would look like a truth, and so would an empty policy.
         self.sources.routes.initiated().signaled().await;
         self.sources.policy_known.signaled().await;
@@ -77,7 +77,7 @@ impl Feed {
                     }
                     self.send_progress(passed, &mut sent).await
                 }
-                message = inbound.message() => hear(&seat, message),
+                message = inbound.message() => receive(&subscriber, message),
             };
             if step.is_err() {
                 return;
@@ -103,7 +103,7 @@ impl Feed {
                 *sent = (*sent).max(delta.revision);
                 let version = pb::Version::from(&self.sources.version(*sent));
                 if delta.changes.is_empty() {
-                    // The next mark says it, together with revisions that the routes never hear of.
+                    // The next mark says it, together with revisions that the routes never get.
                     return Ok(());
                 }
                 let changes = delta.changes.into_iter().map(|(k, e)| entry(&k, e, delta.revision));
@@ -185,15 +185,18 @@ fn entry(key: &EntryKey, entry: Option<Routed>, revision: i64) -> Entry {
     Entry { kind, key: key.to_string(), revision, payload }
 }
 
-fn hear(seat: &Subscriber, message: Result<Option<pb::StreamRequest>, tonic::Status>) -> Result<(), Gone> {
+fn receive(
+    subscriber: &Subscriber,
+    message: Result<Option<pb::StreamRequest>, tonic::Status>,
+) -> Result<(), Gone> {
     use pb::stream_request::Message as M;
     match message {
         Ok(Some(pb::StreamRequest { message: Some(message) })) => {
             match message {
-                M::Hello(hello) if !hello.name.is_empty() => seat.rename(hello.name),
+                M::Hello(hello) if !hello.name.is_empty() => subscriber.rename(hello.name),
                 M::Hello(_) => {}
-                M::Ack(ack) => seat.acknowledge(ack),
-                M::Observations(observations) => seat.observe(observations),
+                M::Ack(ack) => subscriber.acknowledge(ack),
+                M::Observations(observations) => subscriber.observe(observations),
             }
             Ok(())
         }

@@ -25,7 +25,7 @@ pub(crate) async fn rollback(connection: &mut SqliteConnection) {
 }
 
 /// The transaction of a group: checks inside it that the database holds of every key what the cache held when the group was
-/// judged, writes what was accepted, makes it durable.
+/// checked, writes what was accepted, makes it durable.
 ///
 /// # Errors
 /// When [`disagreed`] of the error, the cache was wrong; else those of the database. The transaction is still open then.

@@ -1,4 +1,4 @@
-//! The one task that writes: takes what is queued as a group, judges it, makes it durable, makes it visible, answers.
+//! The one task that writes: takes what is queued as a group, checks it, makes it durable, makes it visible, answers.
 //!
 //! The queue holds [`crate::Settings::write_queue`] requests; a caller beyond that waits for room.
 
@@ -158,7 +158,7 @@ impl Writer {
             }
         };
         loop {
-            let (group, mut results) = judge(&cache, self.revision, offered);
+            let (group, mut results) = check(&cache, self.revision, offered);
             let Err(error) = self.persist(&group).await else {
                 self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
                 self.visible(group, requests, results);
@@ -172,7 +172,7 @@ impl Writer {
                     offered = only(freeing, why);
                 }
                 _ => {
-                    // Refusals, too, may have been judged by what is not there now.
+                    // Refusals, too, may have been checked by what is not there now.
                     results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone()));
                     answer(requests, results);
                     return Ok(());
@@ -181,7 +181,7 @@ impl Writer {
         }
     }
 
-    /// Makes a group durable. When all are refused nothing is written: what they were judged by is what the last commit
+    /// Makes a group durable. When all are refused nothing is written: what they were checked by is what the last commit
     /// has left.
     async fn persist(&mut self, group: &Group<'_>) -> Result<(), sqlx::Error> {
         if group.events.is_empty() {
@@ -246,7 +246,7 @@ impl Writer {
     }
 }
 
-/// Txns by request: to be judged, or refused already.
+/// Txns by request: to be checked, or refused already.
 type Offered = Vec<Vec<Result<Txn, TxnError>>>;
 
 /// Those that make objects go, in their places.
@@ -262,10 +262,10 @@ fn only(freeing: Vec<Vec<Option<Txn>>>, why: &str) -> Offered {
     freeing.into_iter().map(of_request).collect()
 }
 
-fn judge(cache: &Cache, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {
+fn check(cache: &Cache, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {
     let mut group = Group::new(cache, revision);
     let mut of_request = |txns: Vec<Result<Txn, TxnError>>| -> Results {
-        txns.into_iter().map(|txn| txn.and_then(|txn| group.judge(txn))).collect()
+        txns.into_iter().map(|txn| txn.and_then(|txn| group.check(txn))).collect()
     };
     let results = offered.into_iter().map(&mut of_request).collect();
     (group, results)

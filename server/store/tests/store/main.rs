@@ -47,7 +47,7 @@ macro_rules! suite {
 
 suite! {
     transactions::revisions_strictly_increase_and_a_txns_follow_one_another,
-    transactions::expectations_are_judged,
+    transactions::expectations_are_checked,
     transactions::a_refused_txn_writes_nothing_and_fails_alone,
     transactions::a_txn_sees_its_own_earlier_operations,
     transactions::of_many_concurrent_updates_of_one_revision_one_wins,

@@ -86,7 +86,7 @@ impl Model {
     }
 
     /// The Txn for the store, and what should become of it; applied when it should succeed.
-    fn judge(&mut self, ops: &[Op]) -> (Txn, Result<(), &'static str>) {
+    fn check(&mut self, ops: &[Op]) -> (Txn, Result<(), &'static str>) {
         let operations = ops.iter().enumerate().map(|(n, op)| self.operation(op, n)).collect();
         let (states, log) = (self.states.len(), self.log.len());
         let outcome = ops.iter().enumerate().try_for_each(|(n, op)| self.apply(op, n, states));
@@ -239,9 +239,9 @@ async fn run(steps: Vec<Step>, ring: usize, paths: Paths) {
             Step::Commit(txns) => {
                 let mut sent = Vec::new();
                 let mut expected = Vec::new();
-                // The store judges a call's Txns in order, as the model does; expectations name the state before the call.
+                // The store checks a call's Txns in order, as the model does; expectations name the state before the call.
                 for ops in txns {
-                    let (txn, outcome) = model.judge(&ops);
+                    let (txn, outcome) = model.check(&ops);
                     sent.push(txn);
                     expected.push(outcome);
                 }

@@ -93,7 +93,7 @@ async fn a_reader_that_takes_its_time_holds_up_neither_compaction_nor_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_is_judged_by_the_database_and_a_store_that_disagrees_with_it_ends() {
+async fn a_write_is_checked_by_the_database_and_a_store_that_disagrees_with_it_ends() {
     let backend = Sqlite::new();
     let store = backend.open().await;
     let revision = put(&*store, &key("a/1"), "x").await;

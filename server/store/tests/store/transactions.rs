@@ -26,7 +26,7 @@ pub async fn revisions_strictly_increase_and_a_txns_follow_one_another(backend: 
     assert_eq!(store.latest_revision().await.unwrap(), last);
 }
 
-pub async fn expectations_are_judged(backend: &dyn Backend) {
+pub async fn expectations_are_checked(backend: &dyn Backend) {
     let store = backend.open().await;
     let a = key("a/1");
     let created = commit(&*store, Txn::create(a.clone(), value(&a, "1"))).await.unwrap();

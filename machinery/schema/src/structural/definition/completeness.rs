@@ -1,4 +1,4 @@
-//! What the root's junctors judge must be part of the skeleton, too (2.3). Junctors further down are not looked at, as
+//! What the root's logical operators validate must be part of the skeleton, too (2.3). Junctors further down are not looked at, as
 //! upstream does not.
 
 use serde_json::Value;
@@ -7,48 +7,55 @@ use super::errors::Errors;
 use super::props::Props;
 use crate::structural::at::At;
 
-/// Two places at once: in the skeleton, and in what judges it.
+/// Two places at once: in the skeleton, and in what validates it.
 #[derive(Clone, Copy)]
 struct Places<'a> {
     skeleton: &'a At<'a>,
-    judged: &'a At<'a>,
+    validated: &'a At<'a>,
 }
 
 pub(super) fn validate(schema: &Value, at: &At<'_>, errors: &mut Errors) {
-    junctors(&Props::of(schema), Some(schema), Places { skeleton: at, judged: at }, errors);
+    logical_operators(&Props::of(schema), Some(schema), Places { skeleton: at, validated: at }, errors);
 }
 
-fn junctors(judge: &Props<'_>, skeleton: Option<&Value>, places: Places<'_>, errors: &mut Errors) {
-    let at = |judged: &At<'_>, schema: &Value, errors: &mut Errors| {
-        nested(schema, skeleton, Places { skeleton: places.skeleton, judged }, errors);
+fn logical_operators(
+    validate: &Props<'_>,
+    skeleton: Option<&Value>,
+    places: Places<'_>,
+    errors: &mut Errors,
+) {
+    let at = |validated: &At<'_>, schema: &Value, errors: &mut Errors| {
+        nested(schema, skeleton, Places { skeleton: places.skeleton, validated }, errors);
     };
-    if let Some(schema) = judge.not {
-        at(&places.judged.field("not"), schema, errors);
+    if let Some(schema) = validate.not {
+        at(&places.validated.field("not"), schema, errors);
     }
-    for (name, schemas) in [("allOf", judge.all_of), ("anyOf", judge.any_of), ("oneOf", judge.one_of)] {
-        let here = places.judged.field(name);
+    for (name, schemas) in
+        [("allOf", validate.all_of), ("anyOf", validate.any_of), ("oneOf", validate.one_of)]
+    {
+        let here = places.validated.field(name);
         for (index, schema) in schemas.iter().enumerate() {
             at(&here.index(index), schema, errors);
         }
     }
 }
 
-fn nested(judge: &Value, skeleton: Option<&Value>, places: Places<'_>, errors: &mut Errors) {
+fn nested(validate: &Value, skeleton: Option<&Value>, places: Places<'_>, errors: &mut Errors) {
     let Some(structure) = skeleton.map(Props::of) else { return missing(places, errors) };
-    let judge = Props::of(judge);
-    junctors(&judge, skeleton, places, errors);
-    if let Some(item) = judge.item() {
-        let (skeleton, judged) = (places.skeleton.field("items"), places.judged.field("items"));
-        nested(item, structure.item(), Places { skeleton: &skeleton, judged: &judged }, errors);
+    let validate = Props::of(validate);
+    logical_operators(&validate, skeleton, places, errors);
+    if let Some(item) = validate.item() {
+        let (skeleton, validated) = (places.skeleton.field("items"), places.validated.field("items"));
+        nested(item, structure.item(), Places { skeleton: &skeleton, validated: &validated }, errors);
     }
-    let (skeleton, judged) = (places.skeleton.field("properties"), places.judged.field("properties"));
-    for (name, schema) in judge.properties() {
-        let places = Places { skeleton: &skeleton.key(name), judged: &judged.key(name) };
+    let (skeleton, validated) = (places.skeleton.field("properties"), places.validated.field("properties"));
+    for (name, schema) in validate.properties() {
+        let places = Places { skeleton: &skeleton.key(name), validated: &validated.key(name) };
         nested(schema, structure.property(name), places, errors);
     }
 }
 
 fn missing(places: Places<'_>, errors: &mut Errors) {
-    let text = format!("because it is defined in {}", places.judged.path());
+    let text = format!("because it is defined in {}", places.validated.path());
     places.skeleton.required(&text, errors);
 }

@@ -1,6 +1,6 @@
 //! Defaults must be what their own schema accepts, and hold nothing that it does not know (2.7).
 //!
-//! A default inside the metadata of an object is judged as part of one: alone it means nothing.
+//! A default inside the metadata of an object is validated as part of one: alone it means nothing.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -31,8 +31,14 @@ pub struct Metadata<'a> {
 /// What an object around a default says of itself.
 const TYPE_META: [(&str, &str); 2] = [("kind", "Validation"), ("apiVersion", "validation/v1")];
 
-/// Judges all defaults but those below `additionalProperties`, where upstream looks for none.
-pub(super) fn judge(schema: &Value, at: &At<'_>, pruned: bool, metadata: Metadata<'_>, errors: &mut Errors) {
+/// Validates all defaults but those below `additionalProperties`, where upstream looks for none.
+pub(super) fn validate(
+    schema: &Value,
+    at: &At<'_>,
+    pruned: bool,
+    metadata: Metadata<'_>,
+    errors: &mut Errors,
+) {
     let Ok(compiled) = Structural::compile(schema) else { return };
     let root = compiled.root();
     let budget = rules::MAX_PER_OBJECT;
@@ -186,7 +192,7 @@ impl Walk<'_> {
         errors
     }
 
-    /// Brings the metadata of all objects in a value to its types and judges it.
+    /// Brings the metadata of all objects in a value to its types and validates it.
     fn metadata(&self, value: &mut Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
         if let Err(error) = Embedded::new(self.types, Misfits::Refuse).whole(value, node, is_object, path) {
             return vec![error];

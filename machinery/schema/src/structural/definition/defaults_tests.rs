@@ -1,4 +1,4 @@
-//! Defaults, each judged along its own schema.
+//! Defaults, each validated along its own schema.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ fn rules(place: &Place<'_>, alone: &Object) -> Vec<Error> {
         .collect()
 }
 
-fn with<T>(properties: Value, judge: impl FnOnce(&portico_machinery::Cursor<'_>, Metadata<'_>) -> T) -> T {
+fn with<T>(properties: Value, validate: impl FnOnce(&portico_machinery::Cursor<'_>, Metadata<'_>) -> T) -> T {
     let schema = json!({"type": "object", "properties": properties});
     let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
     let types = object_meta();
-    judge(&object.at(&["s"]), Metadata { types: &types, rules: &rules })
+    validate(&object.at(&["s"]), Metadata { types: &types, rules: &rules })
 }
 
-fn judge(properties: Value) -> Vec<String> {
+fn errors_of(properties: Value) -> Vec<String> {
     with(properties, |schema, metadata| {
         validate(schema, &Terms::NEW, metadata)
             .iter()
@@ -42,7 +42,7 @@ fn judge(properties: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_default_is_judged_along_its_own_schema() {
+fn a_default_is_validated_along_its_own_schema() {
     for (schema, want) in [
         (json!({"type": "string", "default": "x"}), vec![]),
         (
@@ -69,14 +69,14 @@ fn a_default_is_judged_along_its_own_schema() {
         // Nobody looks below additional properties.
         (json!({"type": "object", "additionalProperties": {"type": "string", "default": 1}}), vec![]),
     ] {
-        assert_eq!(judge(json!({"a": schema})), want, "{schema}");
+        assert_eq!(errors_of(json!({"a": schema})), want, "{schema}");
     }
 }
 
 #[test]
 fn a_default_that_is_or_holds_an_object_has_a_kind_and_good_metadata() {
     let object = |default: Value| {
-        judge(
+        errors_of(
             json!({"a": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true, "default": default}}),
         )
     };
@@ -86,7 +86,7 @@ fn a_default_that_is_or_holds_an_object_has_a_kind_and_good_metadata() {
     assert_eq!(named(json!({"name": "a_b"})), [r#"a.default.metadata.name: Invalid value: "a_b": bad"#]);
     assert_eq!(named(json!({"labels": 5})).len(), 1);
     let inside = |default: Value| {
-        judge(json!({"a": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+        errors_of(json!({"a": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
             "metadata": {"type": "object", "properties": {"name": {"type": "string", "default": default}}}}}}))
     };
     assert!(inside(json!("good")).is_empty());

@@ -1,4 +1,4 @@
-//! What makes a schema structural: a skeleton in which each node has one type, and junctors that only judge values (2.1,
+//! What makes a schema structural: a skeleton in which each node has one type, and logical operators that only validate values (2.1,
 //! 2.2, 2.4, 2.5).
 
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(super) fn validate(schema: &Value, level: Level, at: &At<'_>, errors: &mut E
     let props = Props::of(schema);
     below(&props, level, at, errors);
     extensions(&props, at, errors);
-    nested::junctors(&props, is_usual_any_of(&props), is_usual_all_of(&props), at, errors);
+    nested::logical_operators(&props, is_usual_any_of(&props), is_usual_all_of(&props), at, errors);
     types(&props, level, at, errors);
     metadata::validate(&props, level == Level::Root, at, errors);
     if props.embedded && !props.preserves() && props.properties.is_none() {

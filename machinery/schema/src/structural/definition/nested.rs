@@ -1,4 +1,4 @@
-//! What may stand under `allOf`, `anyOf`, `oneOf` and `not`: judgements of values, no structure (2.1).
+//! What may stand under `allOf`, `anyOf`, `oneOf` and `not`: conditions on values, no structure (2.1).
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use super::pattern;
 use super::props::{Additional, Props};
 use crate::structural::at::At;
 
-/// The junctors of a node and its pattern. The two usual spellings of int-or-string may name types.
-pub(super) fn junctors(
+/// The logical operators of a node and its pattern. The two usual spellings of int-or-string may name types.
+pub(super) fn logical_operators(
     props: &Props<'_>,
     usual_any_of: bool,
     usual_all_of: bool,
@@ -34,7 +34,7 @@ pub(super) fn junctors(
 
 fn validate(schema: &Value, usual_any_of: bool, at: &At<'_>, errors: &mut Errors) {
     let props = Props::of(schema);
-    junctors(&props, usual_any_of, false, at, errors);
+    logical_operators(&props, usual_any_of, false, at, errors);
     if let Some(item) = props.item() {
         validate(item, false, &at.field("items"), errors);
     }

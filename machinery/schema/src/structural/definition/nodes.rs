@@ -45,7 +45,7 @@ impl Nodes<'_, '_> {
         }
         self.additional(&props, at, around);
         self.properties(&props, at, around, root);
-        self.junctors(&props, at, around);
+        self.logical_operators(&props, at, around);
         self.rare(&props, at, around);
         if props.preserve_unknown == Some(false) {
             let here = at.field("x-kubernetes-preserve-unknown-fields");
@@ -121,7 +121,7 @@ impl Nodes<'_, '_> {
         }
     }
 
-    fn junctors(&mut self, props: &Props<'_>, at: &At<'_>, around: Around<'_>) {
+    fn logical_operators(&mut self, props: &Props<'_>, at: &At<'_>, around: Around<'_>) {
         if let Some(schema) = props.not {
             self.node(schema, &at.field("not"), around, false);
         }

@@ -99,7 +99,7 @@ impl<'a> Props<'a> {
             "x-kubernetes-list-type" => self.list_type = value.as_str(),
             "x-kubernetes-map-type" => self.map_type = value.as_str(),
             "x-kubernetes-validations" => self.rules = list(value),
-            // What only counts when objects are judged.
+            // What only counts when objects are validated.
             _ => {}
         }
     }

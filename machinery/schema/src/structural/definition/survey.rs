@@ -6,7 +6,7 @@ use super::refused;
 use super::visit::visit;
 use crate::structural::compile_error::CompileError;
 
-/// What decides how a schema is judged.
+/// What decides how a schema is validated.
 pub(super) struct Survey {
     /// Why upstream cannot make its structural form at all.
     pub(super) refused: Option<CompileError>,

@@ -13,9 +13,9 @@ pub struct Terms {
     pub atomic_sets: bool,
     /// Items of sets and maps must not be nullable, keys of maps must be there.
     pub settled_keys: bool,
-    /// A status subresource will judge `properties.status` alone.
+    /// A status subresource will validate `properties.status` alone.
     pub status: bool,
-    /// The schema stays as it was: what a single rule may cost is not judged again.
+    /// The schema stays as it was: what a single rule may cost is not validated again.
     pub stays: bool,
 }
 

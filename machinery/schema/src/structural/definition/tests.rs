@@ -7,16 +7,16 @@ use super::errors::MAX_ERRORS;
 use super::*;
 
 /// What is wrong with a schema that stands at `s`.
-fn judge(schema: Value, terms: &Terms) -> Vec<String> {
+fn errors_of(schema: Value, terms: &Terms) -> Vec<String> {
     let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
     let types = defaults::tests::object_meta();
     let metadata = Metadata { types: &types, rules: &|_, _| Vec::new() };
     validate(&object.at(&["s"]), terms, metadata).iter().map(ToString::to_string).collect()
 }
 
-/// As [`judge`], for `spec` of an object.
+/// As [`errors_of`], for `spec` of an object.
 fn spec(spec: Value) -> Vec<String> {
-    let texts = judge(json!({"type": "object", "properties": {"spec": spec}}), &Terms::NEW);
+    let texts = errors_of(json!({"type": "object", "properties": {"spec": spec}}), &Terms::NEW);
     texts.iter().map(|text| text.replace("s.properties[spec]", "spec")).collect()
 }
 
@@ -75,15 +75,15 @@ fn int_or_string_may_be_spelled_in_three_ways() {
 #[test]
 fn the_root_is_an_object_and_says_little_of_metadata() {
     let name = json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}}}}});
-    assert!(judge(name, &Terms::NEW).is_empty());
+    assert!(errors_of(name, &Terms::NEW).is_empty());
     let labels =
         json!({"type": "object", "properties": {"metadata": {"type": "object", "description": "x"}}});
-    assert_eq!(judge(labels, &Terms::NEW).len(), 1);
+    assert_eq!(errors_of(labels, &Terms::NEW).len(), 1);
     let null = json!({"type": "object", "nullable": true});
-    assert_eq!(judge(null, &Terms::NEW), ["s.nullable: Forbidden: nullable cannot be true at the root"]);
+    assert_eq!(errors_of(null, &Terms::NEW), ["s.nullable: Forbidden: nullable cannot be true at the root"]);
     let default = json!({"type": "object", "properties": {"kind": {"type": "string", "default": "X"}}});
     assert_eq!(
-        judge(default, &Terms::NEW),
+        errors_of(default, &Terms::NEW),
         ["s.properties[kind].default: Forbidden: must not be set in top-level kind"]
     );
 }
@@ -92,19 +92,19 @@ fn the_root_is_an_object_and_says_little_of_metadata() {
 fn with_a_status_the_root_may_only_say_what_does_not_concern_it() {
     let terms = Terms { status: true, ..Terms::NEW };
     let good = json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object"}}});
-    assert!(judge(good, &terms).is_empty());
-    let texts = judge(json!({"type": "object", "maxProperties": 1}), &terms);
+    assert!(errors_of(good, &terms).is_empty());
+    let texts = errors_of(json!({"type": "object", "maxProperties": 1}), &terms);
     assert!(texts[0].starts_with(r#"s: Invalid value: {"ID":"","#));
     assert!(texts[0].contains("only [Description Type Format Title "));
-    let texts = judge(json!({"type": "string"}), &terms);
+    let texts = errors_of(json!({"type": "string"}), &terms);
     assert!(texts[0].starts_with(r#"s.type: Invalid value: "string": only "object" is allowed"#));
 }
 
 #[test]
-fn only_the_roots_junctors_need_a_skeleton() {
+fn only_the_roots_logical_operators_need_a_skeleton() {
     let root = json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]});
     let want = "s.properties[a]: Required value: because it is defined in s.anyOf[0].properties[a]";
-    assert_eq!(judge(root, &Terms::NEW), [want]);
+    assert_eq!(errors_of(root, &Terms::NEW), [want]);
     assert!(spec(json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]})).is_empty());
 }
 
@@ -125,11 +125,11 @@ fn structural_errors_are_sorted_and_come_before_those_of_nodes() {
 fn what_has_no_structural_form_is_told_only_when_nothing_else_is() {
     let schema = json!({"type": "object", "$schema": "x"});
     assert_eq!(
-        judge(schema, &Terms::NEW),
+        errors_of(schema, &Terms::NEW),
         [r#"s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported"#]
     );
     let both = json!({"$schema": "x", "$ref": "y"});
-    assert_eq!(judge(both, &Terms::NEW), ["s.$ref: Forbidden: $ref is not supported"]);
+    assert_eq!(errors_of(both, &Terms::NEW), ["s.$ref: Forbidden: $ref is not supported"]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn old_definitions_keep_what_was_let_through() {
     ] {
         let object = Object::from_map(Map::from_iter([("s".to_owned(), schema.clone())]));
         assert_eq!(traits(&object.at(&["s"])), trait_of, "{schema}");
-        assert!(judge(schema.clone(), &lenient).is_empty() && !judge(schema, &Terms::NEW).is_empty());
+        assert!(errors_of(schema.clone(), &lenient).is_empty() && !errors_of(schema, &Terms::NEW).is_empty());
     }
 }
 
@@ -185,8 +185,8 @@ fn rules_are_looked_at_before_they_are_read() {
 }
 
 #[test]
-fn a_large_schema_is_judged_in_bounded_time_and_words() {
+fn a_large_schema_is_validated_in_bounded_time_and_words() {
     let properties: Map<String, Value> = (0..20_000).map(|n| (format!("p{n}"), json!({}))).collect();
-    let texts = judge(json!({"type": "object", "properties": properties}), &Terms::NEW);
+    let texts = errors_of(json!({"type": "object", "properties": properties}), &Terms::NEW);
     assert_eq!(texts.len(), MAX_ERRORS);
 }

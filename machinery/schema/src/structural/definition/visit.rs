@@ -13,8 +13,8 @@ pub(super) fn visit<'a>(schema: &'a Value, see: &mut impl FnMut(&Props<'a>)) {
         Some(Items::Many(schemas)) => schemas.iter().for_each(|schema| visit(schema, see)),
         None => {}
     }
-    let junctors = [props.all_of, props.any_of, props.one_of].into_iter().flatten();
-    junctors.chain(props.not).for_each(|schema| visit(schema, see));
+    let logical_operators = [props.all_of, props.any_of, props.one_of].into_iter().flatten();
+    logical_operators.chain(props.not).for_each(|schema| visit(schema, see));
     props.properties().for_each(|(_, schema)| visit(schema, see));
     let mut additional = |additional| {
         if let Some(Additional::Schema(schema)) = additional {

@@ -21,8 +21,8 @@ use crate::structural::model::{Additional, JsonType, Node};
 /// The name of the member.
 const MEMBER: &str = "x-kubernetes-validations";
 
-/// Judges the rules of a schema that is structural. `wrong` is what else is wrong with it: rules at and above such places
-/// are not looked at. Where the schema stays as it was, what a single rule costs is not judged again.
+/// Validates the rules of a schema that is structural. `wrong` is what else is wrong with it: rules at and above such places
+/// are not looked at. Where the schema stays as it was, what a single rule costs is not validated again.
 #[must_use]
 pub fn validate(schema: &Value, path: &Path, wrong: &[Error], terms: &Terms) -> Vec<Error> {
     let Ok(compiled) = Structural::compile(schema) else { return Vec::new() };
@@ -58,7 +58,7 @@ struct Pass<'e> {
 }
 
 impl Pass<'_> {
-    /// Judges what is below a place first, then the place itself, as upstream does.
+    /// Validates what is below a place first, then the place itself, as upstream does.
     fn node(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) {
         if !node.marks.rules {
             return;
@@ -107,7 +107,7 @@ impl Pass<'_> {
             let (path, json) = (path.index(index), json.get(MEMBER).and_then(|rules| rules.get(index)));
             let json = json.unwrap_or(&Value::Null);
             self.costs(&outcome, &path, often);
-            self.complaints(&outcome, &path, json);
+            self.diagnostics(&outcome, &path, json);
             // One that does not compile uses nothing.
             let uses_old = outcome.compiled.as_ref().is_some_and(|compiled| compiled.uses_old);
             let here = path.child("rule");
@@ -141,7 +141,7 @@ impl Pass<'_> {
         self.total.add(path, cost);
     }
 
-    fn complaints(&mut self, outcome: &Outcome, path: &Path, rule: &Value) {
+    fn diagnostics(&mut self, outcome: &Outcome, path: &Path, rule: &Value) {
         let whys = [("rule", &outcome.error), ("messageExpression", &outcome.message_error)];
         for (member, why) in whys {
             if let Some(why) = why {

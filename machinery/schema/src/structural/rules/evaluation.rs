@@ -8,7 +8,7 @@ use portico_machinery::field::Path;
 use portico_machinery::status::MAX_FIELD_ERRORS;
 
 use super::compiled::Compiled;
-use super::findings::Judged;
+use super::findings::Findings;
 use super::limits::MAX_PER_CALL;
 use super::message;
 use super::place::Place;
@@ -25,7 +25,7 @@ const NO_PATH: &str = "<nil>";
 /// An evaluation of rules, place by place.
 pub(super) struct Evaluation {
     /// What was found.
-    pub judged: Judged,
+    pub validated: Findings,
     /// What it may still cost; less than nothing when it was stopped.
     pub left: i64,
 }
@@ -43,7 +43,7 @@ struct Turn<'r, 'a> {
 
 impl Evaluation {
     pub fn new(budget: i64) -> Self {
-        Self { judged: Judged::default(), left: budget }
+        Self { validated: Findings::default(), left: budget }
     }
 
     /// The rules of one place, in their order.
@@ -65,7 +65,7 @@ impl Evaluation {
                 // A blank one.
                 (Ok(_), _) => {}
             }
-            if self.judged.errors.len() > MAX_FIELD_ERRORS {
+            if self.validated.errors.len() > MAX_FIELD_ERRORS {
                 return Break(());
             }
         }
@@ -131,11 +131,11 @@ impl Evaluation {
             }
         };
         if !compiled.uses_old && place.ratchet.forgives() {
-            if self.judged.warnings.len() <= MAX_FIELD_ERRORS {
-                self.judged.warnings.push(error.to_string());
+            if self.validated.warnings.len() <= MAX_FIELD_ERRORS {
+                self.validated.warnings.push(error.to_string());
             }
         } else {
-            self.judged.errors.push(error);
+            self.validated.errors.push(error);
         }
         flow
     }
@@ -159,7 +159,7 @@ impl Evaluation {
     }
 
     fn refuse(&mut self, place: Place<'_, '_>, why: &str) {
-        self.judged.errors.push(message::of_type(&path(place), &place.tree.node, why));
+        self.validated.errors.push(message::of_type(&path(place), &place.tree.node, why));
     }
 
     fn stop(&mut self, place: Place<'_, '_>, why: &str) -> ControlFlow<()> {

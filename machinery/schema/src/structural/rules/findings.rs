@@ -4,7 +4,7 @@ use portico_machinery::field::Error;
 
 /// What rules say of an object.
 #[derive(Debug, Default)]
-pub struct Judged {
+pub struct Findings {
     /// What is wrong with it.
     pub errors: Vec<Error>,
     /// What is wrong with it but was before: told, not refused.

@@ -1,4 +1,4 @@
-//! Rules of definitions and of objects, as upstream judges them.
+//! Rules of definitions and of objects, as upstream validates them.
 
 use portico_machinery::Object;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ fn written(schema: &Value) -> Vec<String> {
     errors.iter().map(ToString::to_string).collect()
 }
 
-fn judged(schema: &Value, new: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
+fn validated(schema: &Value, new: &Value, old: Option<&Value>) -> (Vec<String>, Vec<String>) {
     let structural = Structural::compile(schema).unwrap();
     let tree = Tree::compile(structural.root(), true).unwrap();
     let object = |value: &Value| Object::from_json(value.to_string().as_bytes()).unwrap();
     let (new, old) = (object(new), old.map(object));
-    let judged = judge(&tree, new.map(), old.as_ref().map(Object::map));
-    (judged.errors.iter().map(ToString::to_string).collect(), judged.warnings)
+    let validated = validate(&tree, new.map(), old.as_ref().map(Object::map));
+    (validated.errors.iter().map(ToString::to_string).collect(), validated.warnings)
 }
 
 /// A schema whose `spec` has this schema.
@@ -96,7 +96,7 @@ fn failures_are_told_at_their_place_with_their_reason() {
         (json!({"n": null}), vec![]),
     ];
     for (spec, wanted) in cases {
-        let (found, _) = judged(&schema, &json!({"spec": spec}), None);
+        let (found, _) = validated(&schema, &json!({"spec": spec}), None);
         assert_eq!(found, wanted, "{spec}");
     }
 }
@@ -122,10 +122,10 @@ fn transition_rules_follow_values_by_their_keys() {
         (json!({"count": 3}), vec!["spec.count: Invalid value: 3: steps"]),
     ];
     for (spec, wanted) in cases {
-        let (found, _) = judged(&schema, &json!({"spec": spec}), Some(&old));
+        let (found, _) = validated(&schema, &json!({"spec": spec}), Some(&old));
         assert_eq!(found, wanted, "{spec}");
     }
-    let (created, _) = judged(&schema, &json!({"spec": {"once": "z", "count": 1}}), None);
+    let (created, _) = validated(&schema, &json!({"spec": {"once": "z", "count": 1}}), None);
     assert_eq!(created, ["spec.count: Invalid value: 1: steps"]);
 }
 
@@ -136,7 +136,7 @@ fn what_was_wrong_before_and_stays_is_a_warning() {
         "l": {"type": "array", "items": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 5"}]}},
     }}));
     let old = json!({"spec": {"a": 1, "b": 1, "l": [1]}});
-    let (errors, warnings) = judged(&schema, &json!({"spec": {"a": 1, "b": 2, "l": [1]}}), Some(&old));
+    let (errors, warnings) = validated(&schema, &json!({"spec": {"a": 1, "b": 2, "l": [1]}}), Some(&old));
     assert_eq!(errors, [""; 0]);
     assert_eq!(
         warnings,
@@ -145,7 +145,7 @@ fn what_was_wrong_before_and_stays_is_a_warning() {
             "spec.l[0]: Invalid value: 1: failed rule: self > 5"
         ]
     );
-    let (errors, warnings) = judged(&schema, &json!({"spec": {"a": 2, "b": 1, "l": [1, 2]}}), Some(&old));
+    let (errors, warnings) = validated(&schema, &json!({"spec": {"a": 2, "b": 1, "l": [1, 2]}}), Some(&old));
     assert_eq!((errors.len(), warnings.len()), (3, 0), "{errors:?}");
 }
 
@@ -159,10 +159,10 @@ fn the_root_sees_its_name_and_sets_have_no_order() {
     }}}, "x-kubernetes-validations": [{"rule": "self.metadata.name != 'bad'", "message": "name"}]});
     assert_eq!(written(&schema), [""; 0]);
     let object = |name: &str, spec: Value| json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": name, "uid": "u"}, "spec": spec});
-    assert_eq!(judged(&schema, &object("bad", json!({})), None).0, ["<nil>: Invalid value: name"]);
-    assert_eq!(judged(&schema, &object("a", json!({"set": ["y", "x"]})), None).0, [""; 0]);
+    assert_eq!(validated(&schema, &object("bad", json!({})), None).0, ["<nil>: Invalid value: name"]);
+    assert_eq!(validated(&schema, &object("a", json!({"set": ["y", "x"]})), None).0, [""; 0]);
     assert_eq!(
-        judged(&schema, &object("a", json!({"set": ["y"], "when": "2019-01-01T00:00:00Z"})), None).0,
+        validated(&schema, &object("a", json!({"set": ["y"], "when": "2019-01-01T00:00:00Z"})), None).0,
         ["spec.set: Invalid value: x and y", "spec.when: Invalid value: \"2019-01-01T00:00:00Z\": old"]
     );
 }
@@ -174,7 +174,7 @@ fn a_budget_that_is_used_up_ends_evaluation() {
         "x-kubernetes-validations": [{"rule": "self.all(a, self.all(b, self.all(c, a + b != c + '!')))"}, {"rule": "false"}]}}}),
     );
     let list: Vec<String> = (0..200).map(|n| n.to_string()).collect();
-    let (errors, _) = judged(&schema, &json!({"spec": {"l": list}}), None);
+    let (errors, _) = validated(&schema, &json!({"spec": {"l": list}}), None);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(
         errors[0].starts_with(

@@ -128,7 +128,7 @@ fn field(property: &str, of: Arc<DeclType>) -> Option<Field> {
     Some(Field { name: Arc::from(property), escaped: Arc::from(escape(property)?), of })
 }
 
-/// Whether a schema says itself what type and metadata are, so that it is believed.
+/// Whether a schema says itself what type and metadata are, so that it is trusted.
 fn declares_metadata(node: &Node) -> bool {
     let is = |node: &Node, name: &str, ty| node.property(name).is_some_and(|below| below.ty == Some(ty));
     is(node, "kind", JsonType::String)

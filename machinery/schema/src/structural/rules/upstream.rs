@@ -1,5 +1,5 @@
 //! Expressions over an object and its schema, with what kube-apiserver's own evaluator answered: refusals, types, costs
-//! judged before and counted while running, values and errors.
+//! validated before and counted while running, values and errors.
 //!
 //! `testdata/rules` holds a folder per schema: `schema.json`, `object.json`, `old.json` where the old object is another,
 //! and `answers.jsonl` with one expression a line: `e`, `o` where `oldSelf` is optional, and the answer. `PORTICO_CEL_ANSWERS` names a folder with more such folders.

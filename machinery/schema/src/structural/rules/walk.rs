@@ -6,7 +6,7 @@ use portico_machinery::field::Path;
 use serde_json::{Map, Value};
 
 use super::evaluation::Evaluation;
-use super::findings::Judged;
+use super::findings::Findings;
 use super::limits::MAX_PER_OBJECT;
 use super::place::Place;
 use super::ratchet::{Correlated, Ratchet};
@@ -20,14 +20,14 @@ pub(in crate::structural) fn object(
     tree: &Tree,
     new: &Map<String, Value>,
     old: Option<&Map<String, Value>>,
-) -> Judged {
+) -> Findings {
     let root = old.map(|old| Correlated::new(Pair::of_objects(new, old, &tree.node)));
     let (ratchet, at) = (Ratchet::of(root.as_ref()), At::root(""));
     let mut evaluation = Evaluation::new(MAX_PER_OBJECT);
     let (new, old) = (Held::Fields(new), old.map(Held::Fields));
     // Stopped or not, what was found is told.
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
-    evaluation.judged
+    evaluation.validated
 }
 
 /// Evaluates the rules of a place over a value that stands there (a default, say) within a budget; what is left of the
@@ -38,12 +38,12 @@ pub(in crate::structural) fn value(
     old: Option<&Value>,
     path: &Path,
     budget: i64,
-) -> (Judged, i64) {
+) -> (Findings, i64) {
     let (ratchet, at) = (Ratchet::default(), At::root(path.as_str()));
     let mut evaluation = Evaluation::new(budget);
     let (new, old) = (Held::Value(new), old.map(Held::Value));
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
-    (evaluation.judged, evaluation.left)
+    (evaluation.validated, evaluation.left)
 }
 
 /// The rules of a place, then those below it; ended when nothing more is to be evaluated.

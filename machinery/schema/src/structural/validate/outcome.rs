@@ -5,12 +5,12 @@ use portico_machinery::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
 /// How much may still be told.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct Budget {
     errors: usize,
     bytes: usize,
 }
 
-impl Room {
+impl Budget {
     /// For a whole object.
     pub(super) fn whole() -> Self {
         Self { errors: MAX_FIELD_ERRORS + 1, bytes: MAX_CAUSES_BYTES }
@@ -21,7 +21,7 @@ impl Room {
 #[derive(Debug)]
 pub(super) struct Outcome {
     errors: Vec<Error>,
-    room: Room,
+    budget: Budget,
     valid: bool,
     matches: usize,
     /// Whether errors may come twice.
@@ -29,14 +29,14 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing is wrong yet. Where branches of junctors are told beside other errors, each is told once.
-    pub(super) fn new(room: Room, once: bool) -> Self {
-        Self { errors: Vec::new(), room, valid: true, matches: 0, once }
+    /// Nothing is wrong yet. Where branches of logical operators are told beside other errors, each is told once.
+    pub(super) fn new(budget: Budget, once: bool) -> Self {
+        Self { errors: Vec::new(), budget, valid: true, matches: 0, once }
     }
 
     /// What is left to be told of below.
-    pub(super) fn room(&self) -> Room {
-        self.room
+    pub(super) fn budget(&self) -> Budget {
+        self.budget
     }
 
     pub(super) fn is_valid(&self) -> bool {
@@ -54,7 +54,7 @@ impl Outcome {
 
     /// Whether further errors are not kept.
     pub(super) fn is_full(&self) -> bool {
-        self.room.errors == 0 || self.room.bytes == 0
+        self.budget.errors == 0 || self.budget.bytes == 0
     }
 
     /// Something is wrong. The error is only made when there is room for it.
@@ -69,8 +69,8 @@ impl Outcome {
         if self.once && self.errors.contains(&error) {
             return;
         }
-        self.room.errors = self.room.errors.saturating_sub(1);
-        self.room.bytes = self.room.bytes.saturating_sub(error.body.len() + error.path.as_str().len());
+        self.budget.errors = self.budget.errors.saturating_sub(1);
+        self.budget.bytes = self.budget.bytes.saturating_sub(error.body.len() + error.path.as_str().len());
         self.errors.push(error);
     }
 
@@ -79,7 +79,7 @@ impl Outcome {
         self.valid &= other.valid;
         self.matches += other.matches;
         if self.errors.is_empty() && !other.errors.is_empty() {
-            (self.errors, self.room) = (other.errors, other.room);
+            (self.errors, self.budget) = (other.errors, other.budget);
             return;
         }
         other.errors.into_iter().for_each(|error| self.keep(error));

@@ -26,7 +26,7 @@ impl Walk<'_> {
     }
 
     /// Whether a value that is not null has its type. As upstream: a format makes strings and lists pass here, unless the
-    /// type is a number's; what strings hold is judged by the format itself.
+    /// type is a number's; what strings hold is validated by the format itself.
     pub(super) fn check_type(&self, view: View<'_>, node: &Node, out: &mut Outcome) {
         let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref());
         if self.type_names(node).is_empty() && format.is_none() {

@@ -29,8 +29,8 @@ pub(super) fn ephemeral(source: &Cursor<'_>, volume: &Cursor<'_>, errors: &mut E
     if !name.str().is_empty() {
         // The pod's name comes in front; it is a subdomain already.
         let claim = format!("pod-{}", name.str());
-        let complaints = names::dns1123_subdomain(&claim);
-        for text in complaints {
+        let diagnostics = names::dns1123_subdomain(&claim);
+        for text in diagnostics {
             let text = format!("PVC name {claim:?}: {text}");
             errors.push(Error::invalid(&name.path(), name.str(), &text));
         }

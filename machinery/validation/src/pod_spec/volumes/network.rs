@@ -30,7 +30,7 @@ const REQUIRED: [(&str, &[&str]); 19] = [
 ];
 const DRIVER_MAX: usize = 63;
 
-/// Judges a source of one of these kinds.
+/// Validates a source of one of these kinds.
 pub fn source(kind: &str, here: &Cursor<'_>, errors: &mut Errors) {
     let base = base(kind, here);
     let required = REQUIRED.iter().find(|(known, _)| *known == kind).map_or(&[][..], |(_, fields)| fields);
@@ -152,7 +152,7 @@ fn csi(here: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The name of a CSI driver; that it is there at all is judged elsewhere.
+/// The name of a CSI driver; that it is there at all is validated elsewhere.
 pub fn csi_driver(driver: &Cursor<'_>, errors: &mut Errors) {
     let name = driver.str();
     if name.is_empty() {
@@ -161,8 +161,8 @@ pub fn csi_driver(driver: &Cursor<'_>, errors: &mut Errors) {
     if name.len() > DRIVER_MAX {
         errors.push(Error::too_long(&driver.path(), DRIVER_MAX));
     }
-    let complaints = names::dns1123_subdomain(&name.to_lowercase());
-    errors.extend(complaints.iter().map(|m| Error::invalid(&driver.path(), name, m)));
+    let diagnostics = names::dns1123_subdomain(&name.to_lowercase());
+    errors.extend(diagnostics.iter().map(|m| Error::invalid(&driver.path(), name, m)));
 }
 
 fn azure_disk(here: &Cursor<'_>, errors: &mut Errors) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use portico_machinery::{Object, Status};
 use portico_registry::managed_fields::{self, KindVersions};
-use portico_registry::{Clock, ResourceIndex, ServedResource, draft};
+use portico_registry::{Clock, ResourceIndex, ServedResource, encoding};
 use portico_store::Value;
 
 use crate::resource_quota::usage::MANAGER;
@@ -25,6 +25,6 @@ impl Encoder {
         let now: Timestamp = (self.clock)();
         managed_fields::track(&versions, before, counted, MANAGER, now);
         self.kind.stored_info().schema.normalise(counted);
-        draft::encode(&self.kind, counted)
+        encoding::encode(&self.kind, counted)
     }
 }

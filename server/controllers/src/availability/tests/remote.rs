@@ -194,7 +194,7 @@ async fn a_new_plan_calls_the_old_probe_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_and_slices_are_judged_as_they_come_and_go() {
+async fn services_and_slices_are_checked_as_they_come_and_go() {
     with(|s| async move {
         s.world.put(Watched::ApiServices, api_service("g", SERVICE));
         let soon = |reason: &'static str| {
@@ -240,7 +240,7 @@ async fn a_service_event_with_one_referrer_makes_exactly_one_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_judged_and_written_again() {
+async fn a_conflict_is_checked_and_written_again() {
     with(|s| async move {
         s.world.conflict(3);
         s.register("g");

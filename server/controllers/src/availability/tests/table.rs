@@ -4,22 +4,22 @@ use portico_machinery::resolve::{Facts, Touched};
 
 use super::*;
 
-fn judged(objects: &[(Watched, Object)], mode: Mode) -> Option<Judgement> {
+fn decided(objects: &[(Watched, Object)], mode: Mode) -> Option<Decision> {
     let (mut facts, mut touched) = (Facts::default(), Touched::new());
     objects.iter().for_each(|(watched, object)| facts.put(*watched, object, &mut touched));
-    judge_remote(facts.api_service("v1.g").unwrap(), facts.services(), mode)
+    decide_remote(facts.api_service("v1.g").unwrap(), facts.services(), mode)
 }
 
 fn reason(service: Option<&str>, slices: Option<&str>) -> String {
     let mut objects = vec![(Watched::ApiServices, api_service("g", SERVICE))];
     objects.extend(service.map(|spec| (Watched::Services, super::service(spec))));
     objects.extend(slices.map(|rest| (Watched::EndpointSlices, slice(rest))));
-    match judged(&objects, Mode::ClusterIp) {
-        Some(Judgement::Settled(verdict)) => {
+    match decided(&objects, Mode::ClusterIp) {
+        Some(Decision::Settled(verdict)) => {
             assert_eq!(verdict.status, ConditionStatus::False);
             format!("{}: {}", verdict.reason, verdict.message)
         }
-        Some(Judgement::Probe(plan)) => format!("probe {}", plan.url()),
+        Some(Decision::Probe(plan)) => format!("probe {}", plan.url()),
         None => "not mine".to_owned(),
     }
 }
@@ -71,12 +71,12 @@ fn what_the_resolver_says_is_a_failed_check() {
 #[test]
 fn each_controller_leaves_the_others_objects_alone() {
     let local = [(Watched::ApiServices, api_service("g", ""))];
-    assert_eq!(judged(&local, Mode::ClusterIp), None);
+    assert_eq!(decided(&local, Mode::ClusterIp), None);
     let (mut facts, mut touched) = (Facts::default(), Touched::new());
     facts.put(Watched::ApiServices, &api_service("g", SERVICE), &mut touched);
-    assert_eq!(judge_local(facts.api_service("v1.g").unwrap()), None);
+    assert_eq!(decide_local(facts.api_service("v1.g").unwrap()), None);
     facts.put(Watched::ApiServices, &api_service("g", ""), &mut touched);
-    let verdict = judge_local(facts.api_service("v1.g").unwrap()).unwrap();
+    let verdict = decide_local(facts.api_service("v1.g").unwrap()).unwrap();
     assert_eq!(
         (&*verdict.reason, verdict.message.as_str()),
         ("Local", "Local APIServices are always available")
@@ -91,7 +91,7 @@ fn the_legacy_group_is_probed_under_api() {
         (Watched::ApiServices, legacy),
         (Watched::Services, service(r#""type":"ExternalName","externalName":"x""#)),
     ];
-    let Some(Judgement::Probe(plan)) = judged(&objects, Mode::ClusterIp) else { panic!("not probed") };
+    let Some(Decision::Probe(plan)) = decided(&objects, Mode::ClusterIp) else { panic!("not probed") };
     assert_eq!(plan.path, "/api/v1");
 }
 
@@ -103,12 +103,12 @@ fn several_targets_are_shown_as_their_service_and_urls_never_get_masters() {
         (Watched::Services, service(PORTS)),
         (Watched::EndpointSlices, slice(two)),
     ];
-    let Some(Judgement::Probe(plan)) = judged(&objects, Mode::Endpoints) else { panic!("not probed") };
+    let Some(Decision::Probe(plan)) = decided(&objects, Mode::Endpoints) else { panic!("not probed") };
     assert_eq!((plan.targets.len(), plan.shown.as_str(), plan.masters), (2, "svc.ns.svc:443", true));
 
     let mut by_url = api_service("g", SERVICE);
     by_url.set(&["metadata", "annotations", "portico.dev/backend-urls"], "https://a:1");
-    let Some(Judgement::Probe(plan)) = judged(&[(Watched::ApiServices, by_url)], Mode::ClusterIp) else {
+    let Some(Decision::Probe(plan)) = decided(&[(Watched::ApiServices, by_url)], Mode::ClusterIp) else {
         panic!("not probed")
     };
     assert_eq!((plan.shown.as_str(), plan.masters), ("a:1", false));
@@ -121,16 +121,16 @@ fn a_probe_that_fails_is_told_unless_a_facade_gets_through() {
         timed_out: false,
         message: "bad status from https://10.0.0.1:443/apis/g/v1: 403".into(),
     };
-    let verdict = judge_probed(&plan(), &Err(failure.clone()), false);
+    let verdict = decide_probed(&plan(), &Err(failure.clone()), false);
     assert_eq!(
         verdict.message,
         "failing or missing response from https://10.0.0.1:443/apis/g/v1: bad status from https://10.0.0.1:443/apis/g/v1: 403"
     );
     assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::False, "FailedDiscoveryCheck"));
-    let answered = judge_probed(&plan(), &Err(failure), true);
+    let answered = decide_probed(&plan(), &Err(failure), true);
     assert_eq!(answered, verdict, "what the backend says counts, whoever reaches it");
     let unreached = ProbeFailure { stage: ProbeStage::Dial, timed_out: false, message: "refused".into() };
-    for verdict in [judge_probed(&plan(), &Ok(()), false), judge_probed(&plan(), &Err(unreached), true)] {
+    for verdict in [decide_probed(&plan(), &Ok(()), false), decide_probed(&plan(), &Err(unreached), true)] {
         assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::True, "Passed"));
         assert_eq!(verdict.message, "all checks passed");
     }

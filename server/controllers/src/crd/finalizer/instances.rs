@@ -74,7 +74,7 @@ pub(super) async fn are_gone(registry: &Registry, resource: &GroupResource) -> R
     }
 }
 
-/// A resource that nobody serves has no door: the store is asked whether there is something behind it.
+/// A resource that nobody serves has no endpoint: the store is asked whether there is something behind it.
 async fn nothing_is_stored(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
     let counts = registry.object_counts().await.map_err(|status| Failure::of_list(&status))?;
     if counts.iter().all(|(stored, _)| stored != resource) {

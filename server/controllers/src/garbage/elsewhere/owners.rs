@@ -1,4 +1,4 @@
-//! Owners that other API servers hold, asked for one by one in a queue of their own; dependents are judged by the last
+//! Owners that other API servers hold, asked for one by one in a queue of their own; dependents are checked by the last
 //! answer.
 
 use std::collections::HashMap;
@@ -45,17 +45,17 @@ impl ForeignOwners {
         Owner::Unknown
     }
 
-    /// Starts what asks, until `tasks` is cancelled. `changed` hears the uids of owners whose dependents are to be judged.
+    /// Starts what asks, until `tasks` is cancelled. `changed` learns the uids of owners whose dependents are to be checked.
     pub(crate) fn run_workers(
         &self,
         registry: &Registry,
         tasks: &TaskSet,
         changed: impl Fn(String) + Clone + Send + Sync + 'static,
     ) {
-        let (owners, door) = (self.clone(), registry.clone());
+        let (owners, registry) = (self.clone(), registry.clone());
         run_workers(tasks, "garbage-collector-owners", WORKERS, self.queue.clone(), move |owner| {
-            let (owners, door, changed) = (owners.clone(), door.clone(), changed.clone());
-            async move { owners.ask(&door, owner, changed).await }
+            let (owners, registry, changed) = (owners.clone(), registry.clone(), changed.clone());
+            async move { owners.ask(&registry, owner, changed).await }
         });
     }
 

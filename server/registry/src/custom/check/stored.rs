@@ -1,4 +1,4 @@
-//! What is stored, judged by a definition that is not installed yet.
+//! What is stored, validated by a definition that is not installed yet.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::finding::{Checked, Finding, FindingKind, MAX_OBJECTS};
 use super::rehearsed::Rehearsed;
 use crate::Result;
 use crate::custom::facts::Facts;
-use crate::custom::judge::Judging;
+use crate::custom::validate::Validation;
 use crate::failure;
 use crate::objects::Objects;
 use crate::served::ServedResource;
@@ -22,7 +22,7 @@ const MAX_FINDINGS: usize = 10;
 const TURN: usize = 64;
 
 impl Objects {
-    /// Judges all objects of the installed definition in the version that the new one would store.
+    /// Validates all objects of the installed definition in the version that the new one would store.
     pub(super) async fn check_stored(
         &self,
         old: &Facts,
@@ -38,7 +38,7 @@ impl Objects {
             if at % TURN == TURN - 1 {
                 tokio::task::yield_now().await;
             }
-            let found = judge(served, record);
+            let found = check(served, record);
             checked.objects += 1;
             checked.hit += u64::from(!found.is_empty());
             if checked.hit <= MAX_OBJECTS {
@@ -49,7 +49,7 @@ impl Objects {
     }
 }
 
-fn judge(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
+fn check(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
     let mut object = stored::decode(record);
     object.set(&["apiVersion"], &served.api_version);
     let place = match object.namespace() {
@@ -64,7 +64,7 @@ fn judge(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         lost(served, &object).into_iter().map(|text| found(FindingKind::Lost, "", text)).collect();
     served.info.schema.settle(&mut object);
-    let errors = Judging { served, part: Part::Main, old: None }.judge(&object).errors;
+    let errors = Validation { served, part: Part::Main, old: None }.validate(&object).errors;
     findings.extend(errors.iter().map(|error| {
         let cause = error.cause();
         found(FindingKind::Invalid, &cause.field, cause.message)

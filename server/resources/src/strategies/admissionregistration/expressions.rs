@@ -1,5 +1,5 @@
 //! Expressions as far as their text tells: there, not too long. Compiling them against the variables of their place is
-//! the expression engine's; this is where its complaints join the others.
+//! the expression engine's; this is where its diagnostics join the others.
 
 use portico_machinery::{Cursor, names};
 

@@ -7,7 +7,7 @@ use super::rules;
 use portico_validation::Errors;
 use portico_validation::{checks, label_selector};
 
-/// Judges the matcher at a cursor; `mutates`: nothing can be changed in what is deleted.
+/// Validates the matcher at a cursor; `mutates`: nothing can be changed in what is deleted.
 pub(super) fn match_resources(at: &Cursor<'_>, mutates: bool, errors: &mut Errors) {
     checks::one_of(&at.field("matchPolicy"), &["Equivalent", "Exact"], errors);
     label_selector(&at.field("namespaceSelector"), errors);

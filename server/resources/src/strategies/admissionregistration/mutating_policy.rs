@@ -10,7 +10,7 @@ use portico_validation::checks;
 /// The ways to change something, and the fields that they are written in.
 const PATCHES: [(&str, &str); 2] = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
 
-/// Judges what only this kind's spec has.
+/// Validates what only this kind's spec has.
 pub(super) fn spec(spec: &Cursor<'_>, errors: &mut Errors) {
     let mutations = spec.field("mutations");
     if mutations.is_empty() {

@@ -11,7 +11,7 @@ use portico_validation::checks;
 
 /// See the module.
 pub(crate) struct Policy {
-    /// Whether it changes writes, or only judges them.
+    /// Whether it changes writes, or only validates them.
     pub(crate) mutates: bool,
 }
 
@@ -45,7 +45,7 @@ impl Strategy for Policy {
     }
 }
 
-/// Judges the common part of a policy's spec.
+/// Validates the common part of a policy's spec.
 fn common(spec: &Cursor<'_>, mutates: bool, errors: &mut Errors) {
     checks::one_of(&spec.field("failurePolicy"), &["Fail", "Ignore"], errors);
     let kind = spec.field("paramKind");
@@ -76,9 +76,9 @@ fn param_kind(at: &Cursor<'_>, errors: &mut Errors) {
     if kind.str().is_empty() {
         errors.push(kind.required(""));
     } else {
-        let complaints = names::dns1035_label(&kind.str().to_lowercase());
-        if !complaints.is_empty() {
-            let text = complaints.join(",");
+        let diagnostics = names::dns1035_label(&kind.str().to_lowercase());
+        if !diagnostics.is_empty() {
+            let text = diagnostics.join(",");
             errors.push(kind.invalid(&format!("may have mixed case, but should otherwise match: {text}")));
         }
     }
@@ -93,12 +93,12 @@ fn group_version(at: &Cursor<'_>, errors: &mut Errors) {
             return;
         }
     };
-    let complaints = if group.is_empty() { Vec::new() } else { names::dns1123_subdomain(group) };
-    errors.extend(complaints.iter().map(|complaint| at.invalid(complaint)));
+    let diagnostics = if group.is_empty() { Vec::new() } else { names::dns1123_subdomain(group) };
+    errors.extend(diagnostics.iter().map(|diagnostic| at.invalid(diagnostic)));
     if version.is_empty() {
         errors.push(at.invalid("version must be specified"));
     } else {
-        errors.extend(names::dns1035_label(version).iter().map(|complaint| at.invalid(complaint)));
+        errors.extend(names::dns1035_label(version).iter().map(|diagnostic| at.invalid(diagnostic)));
     }
 }
 

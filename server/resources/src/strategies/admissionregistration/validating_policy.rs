@@ -14,7 +14,7 @@ const NOT_BLANK: &str = "must be non-empty if specified";
 const ANNOTATIONS_MAX: usize = 20;
 const VALUE_MAX: usize = 5_120;
 
-/// Judges what only this kind's spec has.
+/// Validates what only this kind's spec has.
 pub(super) fn spec(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
     let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn spec(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
     audit_annotations(new, &annotations, errors);
 }
 
-/// Judges the status, which only this kind has.
+/// Validates the status, which only this kind has.
 pub(super) fn status(status: &Cursor<'_>, errors: &mut Errors) {
     let warnings = status.field("typeChecking").field("expressionWarnings");
     let complete = |at: Cursor<'_>, fields: &[&str], errors: &mut Errors| {

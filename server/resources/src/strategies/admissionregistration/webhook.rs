@@ -9,7 +9,7 @@ use portico_validation::{checks, label_selector};
 
 const NOT_QUALIFIED: &str = "should be a domain with at least three segments separated by dots";
 
-/// Judges a webhook of either kind.
+/// Validates a webhook of either kind.
 pub(super) fn webhook(webhook: &Cursor<'_>, errors: &mut Errors) {
     qualified(&webhook.field("name"), errors);
     let none = format!("must specify one of {}", REVIEW_VERSIONS.join(", "));
@@ -39,9 +39,9 @@ fn qualified(name: &Cursor<'_>, errors: &mut Errors) {
         errors.push(name.required(""));
         return;
     }
-    let complaints = names::dns1123_subdomain(name.str());
-    if complaints.is_empty() && name.str().split('.').count() < 3 {
+    let diagnostics = names::dns1123_subdomain(name.str());
+    if diagnostics.is_empty() && name.str().split('.').count() < 3 {
         errors.push(name.invalid(NOT_QUALIFIED));
     }
-    errors.extend(names::errors(&name.path(), name.str(), complaints));
+    errors.extend(names::errors(&name.path(), name.str(), diagnostics));
 }

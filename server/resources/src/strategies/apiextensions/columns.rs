@@ -7,7 +7,7 @@ use portico_validation::Errors;
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// Judges one column.
+/// Validates one column.
 pub(super) fn validate(column: &Cursor<'_>, errors: &mut Errors) {
     let name = column.field("name");
     if name.str().is_empty() {

@@ -13,7 +13,7 @@ const NONE: &str = "None";
 const WEBHOOK: &str = "Webhook";
 const ONLY_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
 
-/// Judges the conversion of a definition that prunes or does not.
+/// Validates the conversion of a definition that prunes or does not.
 pub(super) fn validate(spec: &Cursor<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     let conversion = spec.field("conversion");
     let strategy = conversion.field("strategy");

@@ -52,7 +52,7 @@ impl Strategy for CustomResourceDefinition {
         stored_versions::record(new);
     }
 
-    fn judge(&self, kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
+    fn validate_with_kind(&self, kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
         let object_meta = kind.schema.of_field("metadata");
         let Some(types) = object_meta.as_ref().and_then(Schema::typed) else { return };
         let metadata = Metadata { types, rules: &embedded_metadata };

@@ -35,18 +35,18 @@ pub(super) fn validate(names: &Cursor<'_>, errors: &mut Errors) {
     names.field("categories").items().for_each(|at| label(&at, errors));
 }
 
-/// A DNS label; everything that is wrong with it is one complaint.
+/// A DNS label; everything that is wrong with it is one diagnostic.
 pub(super) fn label(at: &Cursor<'_>, errors: &mut Errors) {
-    let complaints = names::dns1035_label(at.str());
-    if !complaints.is_empty() {
-        errors.push(at.invalid_text(&complaints.join(",")));
+    let diagnostics = names::dns1035_label(at.str());
+    if !diagnostics.is_empty() {
+        errors.push(at.invalid_text(&diagnostics.join(",")));
     }
 }
 
 fn mixed_case(at: &Cursor<'_>, errors: &mut Errors) {
-    let complaints = names::dns1035_label(&at.str().to_lowercase());
-    if !at.str().is_empty() && !complaints.is_empty() {
-        let complaints = complaints.join(",");
-        errors.push(at.invalid(&format!("may have mixed case, but should otherwise match: {complaints}")));
+    let diagnostics = names::dns1035_label(&at.str().to_lowercase());
+    if !at.str().is_empty() && !diagnostics.is_empty() {
+        let diagnostics = diagnostics.join(",");
+        errors.push(at.invalid(&format!("may have mixed case, but should otherwise match: {diagnostics}")));
     }
 }

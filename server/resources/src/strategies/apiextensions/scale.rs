@@ -5,7 +5,7 @@ use portico_machinery::Cursor;
 use super::columns::simple_path;
 use portico_validation::Errors;
 
-/// Judges the subresources of one version, or of all.
+/// Validates the subresources of one version, or of all.
 pub(super) fn validate(subresources: &Cursor<'_>, errors: &mut Errors) {
     let scale = subresources.field("scale");
     if !scale.is_present() {

@@ -1,4 +1,4 @@
-//! The schemas of a definition: which there must be, what is judged of them, and what they draw warnings for.
+//! The schemas of a definition: which there must be, what is validated of them, and what they draw warnings for.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ pub(super) fn required(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut 
     }
 }
 
-/// Judges the schema of a version, or of all (named as the first one), where upstream holds it.
+/// Validates the schema of a version, or of all (named as the first one), where upstream holds it.
 pub(super) fn validate(
     schema: &Cursor<'_>,
     version: &str,

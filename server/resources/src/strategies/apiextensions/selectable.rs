@@ -11,7 +11,7 @@ use portico_validation::Errors;
 
 const TYPES: [&str; 3] = ["string", "boolean", "integer"];
 
-/// Judges the fields that one version has for itself. Upstream says the opposite of what it means.
+/// Validates the fields that one version has for itself. Upstream says the opposite of what it means.
 pub(super) fn of_version(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,
@@ -24,7 +24,7 @@ pub(super) fn of_version(
     within(fields, schema, without, demands.crowded.contains(name.str()), errors);
 }
 
-/// Judges the fields that all versions share.
+/// Validates the fields that all versions share.
 pub(super) fn of_all(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,

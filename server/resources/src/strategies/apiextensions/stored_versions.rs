@@ -19,7 +19,7 @@ pub(super) fn record(definition: &mut Object) {
     }
 }
 
-/// Judges them against the versions that there are.
+/// Validates them against the versions that there are.
 pub(super) fn validate(definition: &Object, layout: &Layout<'_>, errors: &mut Errors) {
     let stored = definition.at(&PATH);
     if stored.is_empty() {

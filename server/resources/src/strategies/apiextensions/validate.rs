@@ -1,4 +1,4 @@
-//! A definition as a whole: which rooms judge it, in upstream's order.
+//! A definition as a whole: which modules validate it, in upstream's order.
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object, names as patterns};
@@ -12,7 +12,7 @@ use portico_validation::checks;
 
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 
-/// Judges a new definition; its metadata has been judged.
+/// Validates a new definition; its metadata has been validated.
 pub(super) fn created(new: &Object, demands: Demands<'_>, errors: &mut Errors) {
     name(new, errors);
     let layout = Layout::of(new);
@@ -20,7 +20,7 @@ pub(super) fn created(new: &Object, demands: Demands<'_>, errors: &mut Errors) {
     rest(new, None, &layout, errors);
 }
 
-/// Judges a changed definition.
+/// Validates a changed definition.
 pub(super) fn changed(new: &Object, old: &Object, demands: Demands<'_>, errors: &mut Errors) {
     let (layout, before) = (Layout::of(new), old.at(&["spec"]));
     let settled_names = demands.settled_names;
@@ -43,7 +43,7 @@ pub(super) fn changed(new: &Object, old: &Object, demands: Demands<'_>, errors: 
     rest(new, Some(old), &layout, errors);
 }
 
-/// Judges what a status may say.
+/// Validates what a status may say.
 pub(super) fn status(new: &Object, errors: &mut Errors) {
     names::validate(&new.at(&["status", "acceptedNames"]), errors);
 }
@@ -69,7 +69,7 @@ fn name(new: &Object, errors: &mut Errors) {
     errors.extend(others.map(|at| at.invalid("must be spec.names.plural+\".\"+spec.group")));
 }
 
-/// Judges the spec.
+/// Validates the spec.
 fn spec(layout: &Layout<'_>, demands: Demands<'_>, errors: &mut Errors) {
     group(&layout.spec.field("group"), errors);
     checks::required_one_of(&layout.spec.field("scope"), &SCOPES, errors);
@@ -109,11 +109,11 @@ fn common(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Errors) {
 }
 
 fn group(group: &Cursor<'_>, errors: &mut Errors) {
-    let complaints = patterns::dns1123_subdomain(group.str());
+    let diagnostics = patterns::dns1123_subdomain(group.str());
     if group.str().is_empty() {
         errors.push(group.required(""));
-    } else if !complaints.is_empty() {
-        errors.push(group.invalid(&complaints.join(",")));
+    } else if !diagnostics.is_empty() {
+        errors.push(group.invalid(&diagnostics.join(",")));
     } else if !group.str().contains('.') {
         errors.push(group.invalid("should be a domain with at least one dot"));
     }

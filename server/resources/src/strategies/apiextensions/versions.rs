@@ -13,7 +13,7 @@ use portico_validation::Errors;
 /// The longest deprecation warning, in bytes.
 const WARNING_MAX: usize = 256;
 
-/// Judges each version.
+/// Validates each version.
 pub(super) fn each(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     for version in &layout.versions {
         names::label(&version.field("name"), errors);
@@ -35,7 +35,7 @@ pub(super) fn each(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Erro
     }
 }
 
-/// Judges them together.
+/// Validates them together.
 pub(super) fn together(layout: &Layout<'_>, errors: &mut Errors) {
     let versions = layout.spec.field("versions");
     let mut names = HashSet::new();

@@ -91,10 +91,10 @@ pub(super) fn validate_name(signer: &Cursor<'_>, legacy_allowed: bool, errors: &
 /// Each part between dots; the first bad one is told and no other.
 fn segments(path: &field::Path, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let bad =
-        text.split('.').map(|label| (label, rule(label))).find(|(_, complaints)| !complaints.is_empty());
-    let (label, complaints) = bad.unwrap_or_default();
+        text.split('.').map(|label| (label, rule(label))).find(|(_, diagnostics)| !diagnostics.is_empty());
+    let (label, diagnostics) = bad.unwrap_or_default();
     errors.extend(
-        complaints
+        diagnostics
             .iter()
             .map(|c| field::Error::invalid(path, text, &format!("validating label {label:?}: {c}"))),
     );

@@ -16,7 +16,7 @@ use portico_validation::ranges;
 pub(crate) struct Node;
 
 impl Strategy for Node {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

@@ -126,7 +126,7 @@ impl Strategy for Pod {
     }
 }
 
-/// What is judged on every write of a spec.
+/// What is validated on every write of a spec.
 fn validate_content(pod: &Object, errors: &mut Errors) {
     let spec = pod.at(&["spec"]);
     let annotations = pod.metadata().field("annotations");

@@ -137,10 +137,10 @@ fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
 fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
     let list = spec.field("scopes");
     let known: Vec<&str> = list.items().map(|scope| scope.str()).collect();
-    judge_scopes(&known, spec, &list, errors);
+    validate_scopes(&known, spec, &list, errors);
 }
 
-fn judge_scopes(scopes: &[&str], spec: &Cursor<'_>, at: &Cursor<'_>, errors: &mut Errors) {
+fn validate_scopes(scopes: &[&str], spec: &Cursor<'_>, at: &Cursor<'_>, errors: &mut Errors) {
     // Each error prints the whole list, and each scope may be wrong with each resource.
     let (path, printed) = (at.path(), OnceCell::new());
     let invalid = |text| Error::invalid_printed(&path, printed.get_or_init(|| at.printed()), text);
@@ -209,7 +209,7 @@ fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
         scopes.push(scope.str());
     }
     errors.extend(found.into_items());
-    judge_scopes(&scopes, spec, &list, errors);
+    validate_scopes(&scopes, spec, &list, errors);
 }
 
 const EXISTS_ONLY: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";

@@ -9,7 +9,7 @@ const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 pub(crate) struct ServiceAccount;
 
 impl Strategy for ServiceAccount {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

@@ -1,4 +1,4 @@
-//! Event of events.k8s.io: the same objects under other field names, judged strictly when they come this way.
+//! Event of events.k8s.io: the same objects under other field names, validated strictly when they come this way.
 
 use std::borrow::Cow;
 

@@ -163,8 +163,8 @@ fn resource_rule(rule: &Cursor<'_>, errors: &mut Errors) {
         errors.push(namespaces.invalid("if '*' is present, must not specify other namespaces"));
     } else {
         for namespace in namespaces.items().filter(|namespace| namespace.str() != "*") {
-            for complaint in values::label(namespace.str()) {
-                let text = format!("each member of this list must be '*' or a DNS-1123 label; {complaint}");
+            for diagnostic in values::label(namespace.str()) {
+                let text = format!("each member of this list must be '*' or a DNS-1123 label; {diagnostic}");
                 errors.push(namespace.invalid(&text));
             }
         }
@@ -181,13 +181,13 @@ fn urls(urls: &Cursor<'_>, errors: &mut Errors) {
         return;
     }
     for url in urls.items().filter(|url| url.str() != "*") {
-        if let Some(text) = url_complaint(url.str()) {
+        if let Some(text) = url_diagnostic(url.str()) {
             errors.push(Error::invalid(&url.path(), url.str(), text));
         }
     }
 }
 
-fn url_complaint(url: &str) -> Option<&'static str> {
+fn url_diagnostic(url: &str) -> Option<&'static str> {
     if url.is_empty() {
         Some("must not be empty")
     } else if url == "/" {

@@ -43,8 +43,8 @@ fn overhead(fixed: &Cursor<'_>, errors: &mut Errors) {
     let (mut huge, mut other) = (false, false);
     for (name, quantity) in fixed.entries() {
         let path = portico_machinery::field::Path::new("overhead.limits").key(name);
-        let complaints = names::qualified_name(name);
-        if complaints.is_empty() && !name.contains('/') {
+        let diagnostics = names::qualified_name(name);
+        if diagnostics.is_empty() && !name.contains('/') {
             let known = matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge(name);
             if !known {
                 let text = "must be a standard resource type or fully qualified";
@@ -52,7 +52,7 @@ fn overhead(fixed: &Cursor<'_>, errors: &mut Errors) {
                 errors.push(Error::invalid(&path, name, "must be a standard resource for containers"));
             }
         }
-        errors.extend(names::errors(&path, name, complaints));
+        errors.extend(names::errors(&path, name, diagnostics));
         if quantity.str().starts_with('-') {
             let text = "must be greater than or equal to 0";
             errors.push(Error::invalid_printed(&path, &quantity.printed(), text));

@@ -19,7 +19,7 @@ pub(crate) struct Binding {
 }
 
 impl Strategy for Binding {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

@@ -14,7 +14,7 @@ pub(crate) struct Role {
 }
 
 impl Strategy for Role {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

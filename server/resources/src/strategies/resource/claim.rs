@@ -46,7 +46,7 @@ pub(super) fn references(devices: &Cursor<'_>) -> HashSet<String> {
     names
 }
 
-/// Judges the devices of a claim.
+/// Validates the devices of a claim.
 pub(super) fn validate(devices: &Cursor<'_>, errors: &mut Errors) {
     let (requests, constraints, config) =
         (devices.field("requests"), devices.field("constraints"), devices.field("config"));

@@ -43,7 +43,7 @@ pub(super) fn drop_deallocated(new: &mut Object, old: &Object) {
     }
 }
 
-/// Judges a new status.
+/// Validates a new status.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let (allocation, before) = (new.at(&ALLOCATION), old.at(&ALLOCATION));
     reserved(new, old, errors);

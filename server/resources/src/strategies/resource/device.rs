@@ -53,7 +53,7 @@ pub(super) fn drop_gated(slice: &mut Object) {
     });
 }
 
-/// Judges one device.
+/// Validates one device.
 pub(super) fn validate(device: &Cursor<'_>, per_device: bool, errors: &mut Errors) {
     names_of::label(&device.field("name"), errors);
     let (attributes, capacity) = (device.field("attributes"), device.field("capacity"));

@@ -35,14 +35,14 @@ pub(super) fn label(at: &Cursor<'_>, errors: &mut Errors) {
     checks::follows(at, values::label, errors);
 }
 
-/// Labels that are keys of a map; complaints stand at the map.
+/// Labels that are keys of a map; diagnostics stand at the map.
 pub(super) fn label_keys(map: &Cursor<'_>, errors: &mut Errors) {
     for (key, _) in map.entries() {
         errors.extend(names::errors(&map.path(), key, values::label(key)));
     }
 }
 
-/// `[domain/]id`; complaints stand where the cursor does.
+/// `[domain/]id`; diagnostics stand where the cursor does.
 pub(super) fn attribute(at: &Cursor<'_>, name: &str, errors: &mut Errors) {
     let (domain, id) = name.split_once('/').map_or((None, name), |(domain, id)| (Some(domain), id));
     let path = at.path();

@@ -9,7 +9,7 @@ use portico_validation::checks;
 
 const ONCE: &str = "may not change once set";
 
-/// Judges a change.
+/// Validates a change.
 pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
     let (now, then) = (View::of(new), View::of(old));
     let external = now.is_external_name() || then.is_external_name();

@@ -16,7 +16,7 @@ const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ran
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
-/// Judges a Service as it would be stored.
+/// Validates a Service as it would be stored.
 pub(super) fn service(new: &Object, known: &[&str], errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let kind = spec.field("type");
@@ -78,7 +78,7 @@ fn by_type(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The rules about addresses that need no allocator: judged before anything is allocated and again at the end. Addresses
+/// The rules about addresses that need no allocator: validated before anything is allocated and again at the end. Addresses
 /// that are known already may be spelled as they are.
 pub(super) fn addresses(new: &Object, known: &[&str], errors: &mut Errors) {
     let spec = View::of(new);
@@ -298,7 +298,7 @@ fn topology(new: &Object, errors: &mut Errors) {
     }
 }
 
-/// Judges the status.
+/// Validates the status.
 pub(super) fn status(new: &Object, errors: &mut Errors) {
     let ingress = new.at(&["status", "loadBalancer", "ingress"]);
     if !ingress.is_empty() && new.at(&["spec", "type"]).str() != "LoadBalancer" {

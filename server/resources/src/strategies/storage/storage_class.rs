@@ -17,7 +17,7 @@ const DEFAULT_MARKS: [&str; 2] =
 pub(crate) struct StorageClass;
 
 impl Strategy for StorageClass {
-    fn judges_metadata_again(&self) -> bool {
+    fn validates_metadata_again(&self) -> bool {
         true
     }
 

@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::sqlite::mark::{self, Found, Mark, Verdict};
 use crate::sqlite::row;
 
-/// How many complaints of SQLite are reported.
+/// How many diagnostics of SQLite are reported.
 const MAX_COMPLAINTS: u32 = 100;
 /// How many entries of the index of owners are named.
 const MAX_OWNERS: usize = 100;
@@ -21,8 +21,8 @@ pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &m
     let found: Result<Vec<String>, _> = sqlx::query_scalar(pragma).fetch_all(connection).await;
     match found {
         Ok(lines) => {
-            let complaints = lines.into_iter().filter(|line| line != "ok");
-            examination.findings.extend(complaints.map(Finding::Damaged));
+            let diagnostics = lines.into_iter().filter(|line| line != "ok");
+            examination.findings.extend(diagnostics.map(Finding::Damaged));
         }
         Err(error) => examination.damaged(&error),
     }

@@ -93,7 +93,7 @@ fn selected_template(new: &Object, errors: &mut Errors) {
     must_match(selected.as_ref(), &template, errors);
     let mut found = Vec::new();
     pod_spec::validate_template(&as_pods_will_have_it(new).at(&["spec", "template"]), &mut found);
-    // Upstream judges the labels and annotations of this kind's templates twice.
+    // Upstream validates the labels and annotations of this kind's templates twice.
     let twice =
         |error: &&Error| matches!(error.path.as_str(), "spec.template.labels" | "spec.template.annotations");
     errors.extend(found.iter().filter(twice).cloned());

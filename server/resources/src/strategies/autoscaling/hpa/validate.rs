@@ -8,7 +8,7 @@ use portico_validation::checks::{follows, one_of, required};
 use portico_validation::pod_spec;
 use portico_validation::values;
 
-/// Sources in the order in which the first that is there is judged.
+/// Sources in the order in which the first that is there is validated.
 const SOURCES: [(&str, &str); 5] = [
     ("object", "Object"),
     ("external", "External"),

@@ -1,6 +1,6 @@
 //! Lists of indexes as text, `1,3-5,7`: strictly increasing, below the number of completions.
 
-/// The intervals of a list, or upstream's first complaint.
+/// The intervals of a list, or upstream's first diagnostic.
 pub(super) fn parse(text: &str, completions: i64) -> Result<Vec<(i64, i64)>, String> {
     let mut intervals: Vec<(i64, i64)> = Vec::new();
     if text.is_empty() {

@@ -90,8 +90,8 @@ fn pod_conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
     at_most(conditions, RULES_MAX, errors);
     for condition in conditions.items() {
         let (kind, status) = (condition.field("type"), condition.field("status"));
-        let complaints = portico_machinery::names::qualified_name(kind.str());
-        errors.extend(portico_machinery::names::errors(&kind.path(), kind.str(), complaints));
+        let diagnostics = portico_machinery::names::qualified_name(kind.str());
+        errors.extend(portico_machinery::names::errors(&kind.path(), kind.str(), diagnostics));
         if !matches!(status.str(), "True" | "False" | "Unknown") {
             errors.push(status.not_supported(&["False", "True", "Unknown"]));
         }

@@ -59,8 +59,8 @@ impl<'a> State<'a> {
     }
 }
 
-/// The new state, the old one, and where complaints go.
-struct Judge<'a, 'e> {
+/// The new state, the old one, and where diagnostics go.
+struct StatusValidator<'a, 'e> {
     new: State<'a>,
     old: State<'a>,
     errors: &'e mut Errors,
@@ -69,18 +69,18 @@ struct Judge<'a, 'e> {
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     const COUNTS: [&str; 5] = ["active", "succeeded", "failed", "ready", "terminating"];
     none_negative(&new.at(&["status"]), &COUNTS, errors);
-    let mut judge = Judge { new: State::of(new), old: State::of(old), errors };
-    judge.uncounted_pods();
-    judge.completion();
-    judge.end_conditions();
-    judge.finished_job();
-    judge.index_lists();
-    judge.counters();
-    judge.success_criteria();
-    judge.what_stays();
+    let mut validate = StatusValidator { new: State::of(new), old: State::of(old), errors };
+    validate.uncounted_pods();
+    validate.completion();
+    validate.end_conditions();
+    validate.finished_job();
+    validate.index_lists();
+    validate.counters();
+    validate.success_criteria();
+    validate.what_stays();
 }
 
-impl<'a> Judge<'a, '_> {
+impl<'a> StatusValidator<'a, '_> {
     fn changed(&self, field: &'static str) -> bool {
         !self.new.at(field).same_as(&self.old.at(field))
     }

@@ -1,4 +1,4 @@
-//! What is judged of a node. Upstream names some of the fields by paths where they do not stand.
+//! What is validated of a node. Upstream names some of the fields by paths where they do not stand.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ const TAINT: [(&str, &str); 3] = [("Key", "key"), ("Value", "value"), ("Effect",
 /// Most bytes of the name of a feature.
 const FEATURE_MAX: usize = 253;
 
-/// Judges the whole.
+/// Validates the whole.
 pub(super) fn node(node: &Object, errors: &mut Errors) {
     taints(node, errors);
     swap(node, errors);
@@ -23,7 +23,7 @@ pub(super) fn node(node: &Object, errors: &mut Errors) {
     pod_ranges(&node.at(&["spec", "podCIDRs"]), errors);
 }
 
-/// Judges what may change, of the whole and of the status alike.
+/// Validates what may change, of the whole and of the status alike.
 pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
     resources(new, errors);
     let mut seen = HashSet::new();
@@ -56,9 +56,9 @@ fn taints(node: &Object, errors: &mut Errors) {
         let (key, effect) = (taint.field("key").str(), taint.field("effect"));
         errors.extend(names::errors(&path.child("key"), key, names::qualified_name(key)));
         let value = taint.field("value").str();
-        let complaints = names::label_value(value);
-        if !complaints.is_empty() {
-            errors.push(Error::invalid(&path.child("value"), value, &complaints.join(";")));
+        let diagnostics = names::label_value(value);
+        if !diagnostics.is_empty() {
+            errors.push(Error::invalid(&path.child("value"), value, &diagnostics.join(";")));
         }
         match effect.str() {
             "" => errors.push(Error::required(&path.child("effect"), "")),

@@ -34,7 +34,7 @@ pub(super) const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-/// Judges the source.
+/// Validates the source.
 pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
     let mut found = 0;
     for field in SOURCES {

@@ -1,4 +1,4 @@
-//! What is judged of a volume, and what of it may change.
+//! What is validated of a volume, and what of it may change.
 
 use portico_machinery::field::{Error, ErrorType, Path};
 use portico_machinery::{Cursor, Object, names};
@@ -34,7 +34,7 @@ const RENAMED: [(&str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
-/// Judges the whole.
+/// Validates the whole.
 pub(super) fn volume(volume: &Object, errors: &mut Errors) {
     let spec = volume.at(&["spec"]);
     let modes = spec.field("accessModes");
@@ -119,7 +119,7 @@ fn is_root(path: &str) -> bool {
     path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | "." | ".."))
 }
 
-/// Judges a change.
+/// Validates a change.
 pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
     let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
     if !same_source(new, old) {

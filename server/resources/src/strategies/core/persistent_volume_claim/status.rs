@@ -1,4 +1,4 @@
-//! What is judged of a claim's status.
+//! What is validated of a claim's status.
 
 use portico_machinery::field::{Error, ErrorType, Path};
 use portico_machinery::{Cursor, Object, names};
@@ -14,7 +14,7 @@ const STATES: [&str; 5] = [
     "NodeResizePending",
 ];
 
-/// Judges the status.
+/// Validates the status.
 pub(super) fn validate(claim: &Object, errors: &mut Errors) {
     if claim.at(&["spec", "accessModes"]).is_empty() {
         errors.push(Error::required(&Path::new("Spec.accessModes".to_owned()), ""));
@@ -48,10 +48,10 @@ fn valid_quantity(value: &Cursor<'_>, errors: &mut Errors) {
 
 /// A qualified name; of upstream's own only `storage`.
 fn resource(name: &str, path: &Path, errors: &mut Errors) {
-    let complaints = names::qualified_name(name);
+    let diagnostics = names::qualified_name(name);
     let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    if !complaints.is_empty() {
-        errors.extend(names::errors(path, name, complaints));
+    if !diagnostics.is_empty() {
+        errors.extend(names::errors(path, name, diagnostics));
     } else if is_native && name != "storage" {
         errors.push(unsupported(path, name, &["storage"]));
     }

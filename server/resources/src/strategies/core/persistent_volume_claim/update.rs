@@ -12,7 +12,7 @@ const CLASS: [&str; 2] = ["spec", "storageClassName"];
 const ATTRIBUTES: [&str; 2] = ["spec", "volumeAttributesClassName"];
 const FIXED: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
-/// Judges a change.
+/// Validates a change.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let moves_class = moves_class(new, old);
     let annotation = |claim: &Object| claim.annotation(OLD_CLASS).unwrap_or_default().to_owned();

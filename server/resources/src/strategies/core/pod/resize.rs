@@ -13,7 +13,7 @@ pub(super) fn prepare(new: &mut Object, old: &Object) {
     for list in ["containers", "initContainers"] {
         let same_shape = new.at(&["spec", list]).len() == old.at(&["spec", list]).len();
         if !same_shape {
-            // Judged later: containers may not come and go.
+            // Validated later: containers may not come and go.
             kept.copy_from(new, &["spec", list]);
             continue;
         }
@@ -36,7 +36,7 @@ pub(super) fn prepare(new: &mut Object, old: &Object) {
     *new = kept;
 }
 
-/// Judges a resize.
+/// Validates a resize.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let (new_spec, old_spec) = (new.at(&["spec"]), old.at(&["spec"]));
     if old.annotation(MIRROR).is_some() {

@@ -35,7 +35,7 @@ pub(super) fn prepare(new: &mut Object, old: &Object) {
     });
 }
 
-/// Judges a status.
+/// Validates a status.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     let (now, then) = (new.at(&["status"]), old.at(&["status"]));
     if now.field("qosClass").str() != then.field("qosClass").str() {

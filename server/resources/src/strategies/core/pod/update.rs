@@ -11,7 +11,7 @@ use portico_validation::pod_spec::{APPARMOR, MIRROR};
 const REFUSED: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// Judges a change of a pod, beyond what its new state must be in any case.
+/// Validates a change of a pod, beyond what its new state must be in any case.
 pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     annotations(new, old, errors);
     let (new_spec, old_spec) = (new.at(&["spec"]), old.at(&["spec"]));

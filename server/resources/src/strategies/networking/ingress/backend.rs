@@ -6,7 +6,7 @@ use portico_machinery::{Cursor, names};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
-/// Judges one backend.
+/// Validates one backend.
 pub(super) fn backend(backend: &Cursor<'_>, errors: &mut Errors) {
     let (service, resource) = (backend.field("service"), backend.field("resource"));
     match (resource.is_present(), service.is_present()) {

@@ -10,7 +10,7 @@ const NOT_INSIDE: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const NOT_AT_THE_END: [&str; 2] = ["/..", "/."];
 const NOT_ABSOLUTE: &str = "must be an absolute path";
 
-/// Judges one path and its backend; `lifted`: its type and form are not looked at.
+/// Validates one path and its backend; `lifted`: its type and form are not looked at.
 pub(super) fn path(path: &Cursor<'_>, lifted: bool, errors: &mut Errors) {
     let kind = path.field("pathType");
     if kind.str().is_empty() {

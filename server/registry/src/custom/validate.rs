@@ -1,7 +1,7 @@
-//! Judging custom resources along their schema (4.4, steps 10 and 11).
+//! Validation custom resources along their schema (4.4, steps 10 and 11).
 
 use portico_machinery::{Bounded, Object, field};
-use portico_schema::structural::rules::Judged;
+use portico_schema::structural::rules::Findings;
 use portico_schema::structural::{CustomResource, Place as EmbeddedPlace, rules_not_checked};
 
 use super::scale;
@@ -10,9 +10,9 @@ use crate::typed::Part;
 use portico_validation::Errors;
 use portico_validation::{self as validation, MetaRules};
 
-/// A write that is judged.
+/// A write that is validated.
 #[derive(Clone, Copy)]
-pub struct Judging<'a> {
+pub struct Validation<'a> {
     /// The kind, in the version of the request.
     pub(crate) served: &'a ServedResource,
     /// The object or its status.
@@ -21,35 +21,35 @@ pub struct Judging<'a> {
     pub(crate) old: Option<&'a Object>,
 }
 
-impl Judging<'_> {
-    /// What is wrong with an object. One of another kind is judged no further.
-    pub(crate) fn judge(self, new: &Object) -> Judged {
+impl Validation<'_> {
+    /// What is wrong with an object. One of another kind is validated no further.
+    pub(crate) fn validate(self, new: &Object) -> Findings {
         let mut errors = Vec::new();
         if let Some(old) = self.old {
             validation::validate_any_update(new, old, self.served.info.namespaced, &mut errors);
         }
-        let mut judged = Judged { errors: self.type_meta(new), warnings: Vec::new() };
-        if judged.errors.is_empty() {
-            self.metadata(new, &mut judged.errors);
-            self.content(new, &mut judged.errors);
-            self.rules(new, &mut judged);
+        let mut validated = Findings { errors: self.type_meta(new), warnings: Vec::new() };
+        if validated.errors.is_empty() {
+            self.metadata(new, &mut validated.errors);
+            self.content(new, &mut validated.errors);
+            self.rules(new, &mut validated);
         }
-        errors.append(&mut judged.errors);
-        Judged { errors, ..judged }
+        errors.append(&mut validated.errors);
+        Findings { errors, ..validated }
     }
 
     /// Rules come last: what they say of a badly shaped object would only confuse.
-    fn rules(self, new: &Object, judged: &mut Judged) {
+    fn rules(self, new: &Object, validated: &mut Findings) {
         let Some(schema) = self.served.info.schema.custom().filter(|schema| schema.has_rules()) else {
             return;
         };
-        if let Some(error) = rules_not_checked(&judged.errors) {
-            judged.errors.push(error);
+        if let Some(error) = rules_not_checked(&validated.errors) {
+            validated.errors.push(error);
             return;
         }
-        let said = schema.judge_rules(new, self.old);
-        judged.errors.extend(said.errors);
-        judged.warnings.extend(said.warnings);
+        let said = schema.check_rules(new, self.old);
+        validated.errors.extend(said.errors);
+        validated.warnings.extend(said.warnings);
     }
 
     fn type_meta(self, new: &Object) -> Errors {

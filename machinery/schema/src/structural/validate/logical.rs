@@ -17,13 +17,13 @@ impl Closest {
 }
 
 impl Walk<'_> {
-    /// Branches know no old value: what is wrong under a junctor is forgiven with the whole place, or not at all.
-    pub(super) fn junctors(&mut self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
+    /// Branches know no old value: what is wrong under a logical operator is forgiven with the whole place, or not at all.
+    pub(super) fn logical_operators(&mut self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
         self.any_of(view, checks, out);
         self.one_of(view, checks, out);
         self.all_of(view, checks, out);
         if let Some(not) = &checks.not
-            && self.node(view, not, None, out.room()).is_valid()
+            && self.node(view, not, None, out.budget()).is_valid()
         {
             self.unplaced(|| format!("{:?} must not validate the schema (not)", self.path), out);
         }
@@ -35,7 +35,7 @@ impl Walk<'_> {
         }
         let mut closest = Closest::default();
         for branch in &checks.any_of {
-            let branch = self.node(view, branch, None, out.room());
+            let branch = self.node(view, branch, None, out.budget());
             if branch.is_valid() {
                 out.merge(branch);
                 return;
@@ -52,7 +52,7 @@ impl Walk<'_> {
         }
         let (mut closest, mut first, mut valid) = (Closest::default(), None, 0_usize);
         for branch in &checks.one_of {
-            let branch = self.node(view, branch, None, out.room());
+            let branch = self.node(view, branch, None, out.budget());
             if branch.is_valid() {
                 valid += 1;
                 first.get_or_insert(branch);
@@ -73,7 +73,7 @@ impl Walk<'_> {
     fn all_of(&mut self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
         let mut valid = 0;
         for branch in &checks.all_of {
-            let branch = self.node(view, branch, None, out.room());
+            let branch = self.node(view, branch, None, out.budget());
             valid += usize::from(branch.is_valid());
             out.merge(branch);
         }

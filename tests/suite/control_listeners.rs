@@ -97,7 +97,7 @@ fn message(method: &str) -> Vec<u8> {
     }
 }
 
-/// What a caller hears at once: the first message's absence is OK, too.
+/// What a caller learns at once: the first message's absence is OK, too.
 async fn code(connection: &Connection, method: &str) -> Code {
     let mut grpc = tonic::client::Grpc::new(connection.channel().unwrap());
     grpc.ready().await.unwrap();

@@ -1,4 +1,4 @@
-//! What judging one thing takes, in this process: no connection, no store.
+//! What validating one thing takes, in this process: no connection, no store.
 //!
 //! What a write does with an object between reading its body and storing it, in the order of a write. Rules are compiled
 //! before; the first object of a definition pays for that.
@@ -16,38 +16,38 @@ use crate::Failure;
 use crate::report::{Goal, Report};
 use crate::statistics::Latencies;
 
-/// Objects that are judged.
+/// Objects that are validated.
 const OBJECTS: usize = 20_000;
 /// Not counted: caches come up.
 const WARM_UP: usize = 1_000;
-const JUDGED_US: f64 = 50.0;
+const VALIDATED_US: f64 = 50.0;
 
 pub(super) fn measure(report: &mut Report) -> Result<(), Failure> {
     let meta = Kinds::builtin()?.meta("ObjectMeta").and_then(|meta| meta.typed().cloned());
     let compiled = Structural::from_json(schema(&spec()).as_bytes())?;
     let schema = Schema::structural(compiled, meta.ok_or("ObjectMeta has no types")?);
     let gvk = GroupVersionKind { group: GROUP.into(), version: VERSION.into(), kind: KIND.into() };
-    let body = thing("judged");
+    let body = thing("validated");
     let read = || schema.decode(body.as_bytes(), Format::Json, &gvk).map_err(|error| error.to_string());
     let object = read()?.object;
     let custom = schema.custom().ok_or("things are custom resources")?;
-    if !judge(custom, &object) {
-        return Err("a thing is judged to be wrong".into());
+    if !validate(custom, &object) {
+        return Err("a thing is validated to be wrong".into());
     }
-    let whole = micros(&object, |object| !schema.settle(object) & judge(custom, object));
-    let name = "one object pruned, defaulted, judged by schema and rules, p50";
-    report.add(NAME, name, whole, "us", Goal::AtMost(JUDGED_US));
+    let whole = micros(&object, |object| !schema.settle(object) & validate(custom, object));
+    let name = "one object pruned, defaulted, validated by schema and rules, p50";
+    report.add(NAME, name, whole, "us", Goal::AtMost(VALIDATED_US));
     let mut part = |name, took| report.add(NAME, name, took, "us", Goal::None);
     part("- pruned, metadata read, defaulted", micros(&object, |object| schema.settle(object)));
-    part("- judged by schema", micros(&object, |object| structure(custom, object)));
-    part("- judged by rules", micros(&object, |object| custom.judge_rules(object, None)));
+    part("- validated by schema", micros(&object, |object| structure(custom, object)));
+    part("- validated by rules", micros(&object, |object| custom.check_rules(object, None)));
     part("a body read, pruned and defaulted, p50", micros(&(), |()| read()));
     Ok(())
 }
 
 /// Whether all is well.
-fn judge(custom: &CustomResource, object: &Object) -> bool {
-    structure(custom, object) && custom.judge_rules(object, None).errors.is_empty()
+fn validate(custom: &CustomResource, object: &Object) -> bool {
+    structure(custom, object) && custom.check_rules(object, None).errors.is_empty()
 }
 
 fn structure(custom: &CustomResource, object: &Object) -> bool {

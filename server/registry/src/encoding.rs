@@ -1,4 +1,4 @@
-//! A draft becomes a value: normalised, encoded once, indexed without parsing the bytes again.
+//! An object becomes a value: normalised, encoded once, indexed without parsing the bytes again.
 
 use portico_machinery::{Object, Status};
 use portico_store::{Indexed, Indexer, Key, MetadataIndexer, Value};
