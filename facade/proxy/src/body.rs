@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 use crate::headers;
 use crate::links::{Links, RewrittenBody};
 use crate::request_body::BoxError;
-use crate::transport::{Http1Body, Http2Body};
+use crate::transport::AnswerBody;
 
 /// A response's body. Dropping it before its end closes the connection to the backend: an aborted client
 /// cancels the request there.
@@ -31,8 +31,7 @@ enum Deadline {
 #[derive(Debug)]
 enum Kind {
     Full(Option<Bytes>),
-    Http1(Http1Body),
-    Http2(Http2Body),
+    Answer(AnswerBody),
     Rewritten(Box<RewrittenBody<ProxyBody>>),
 }
 
@@ -60,14 +59,6 @@ impl ProxyBody {
         Self { kind: Kind::Full(None), deadline: None }
     }
 
-    pub(crate) fn http1(body: Http1Body) -> Self {
-        Self { kind: Kind::Http1(body), deadline: None }
-    }
-
-    pub(crate) fn http2(body: Http2Body) -> Self {
-        Self { kind: Kind::Http2(body), deadline: None }
-    }
-
     /// The page with its links rewritten, whose length is not known any more. A page in an encoding that is not known here
     /// stays as it is.
     pub(crate) fn with_links(self, links: Links, headers: &mut HeaderMap) -> Self {
@@ -90,6 +81,12 @@ impl ProxyBody {
     }
 }
 
+impl From<AnswerBody> for ProxyBody {
+    fn from(body: AnswerBody) -> Self {
+        Self { kind: Kind::Answer(body), deadline: None }
+    }
+}
+
 impl Body for ProxyBody {
     type Data = Bytes;
     type Error = BoxError;
@@ -101,8 +98,7 @@ impl Body for ProxyBody {
         let this = self.get_mut();
         let mut frame = match &mut this.kind {
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Http1(body) => body.poll_frame(cx),
-            Kind::Http2(body) => body.poll_frame(cx),
+            Kind::Answer(body) => body.poll_frame(cx),
             Kind::Rewritten(body) => body.poll_frame(cx),
         };
         if frame.is_pending()
@@ -125,8 +121,7 @@ impl Body for ProxyBody {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Full(bytes) => bytes.is_none(),
-            Kind::Http1(body) => body.is_end_stream(),
-            Kind::Http2(body) => body.is_end_stream(),
+            Kind::Answer(body) => body.is_end_stream(),
             Kind::Rewritten(_) => false,
         }
     }
@@ -135,8 +130,7 @@ impl Body for ProxyBody {
         match &self.kind {
             Kind::Rewritten(_) => SizeHint::default(),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Kind::Http1(body) => body.size_hint(),
-            Kind::Http2(body) => body.size_hint(),
+            Kind::Answer(body) => body.size_hint(),
         }
     }
 }

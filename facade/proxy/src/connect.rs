@@ -15,13 +15,12 @@ use portico_machinery::{RequestInfo, Status};
 
 use crate::Proxy;
 use crate::body::ProxyBody;
-use crate::handler::body_of;
 use crate::headers::{self, ClientAddress, ProxyHeaders, Upgrade};
 use crate::links::{Links, is_html};
 use crate::location;
 use crate::outgoing::Outgoing;
 use crate::request_body::RequestBody;
-use crate::transport::{Answer, Permit};
+use crate::transport::{Answer, AnswerBody, Permit};
 use crate::upgrade;
 
 /// A connection that is asked for.
@@ -114,13 +113,13 @@ impl Proxy {
 
 /// Rewrites `Location` and the links of an HTML page so that paths of the target lead through the proxy.
 fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
-    let Answer { mut head, carrier, target } = answer;
+    let Answer { mut head, body, carrier, target } = answer;
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(failure::of_proxy(failure::unasked()));
     }
     headers::clean_answer(&mut head.headers);
     head.version = http::Version::HTTP_11;
-    let body = body_of(carrier, permit, target);
+    let body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(target)));
     if let Some(location) = head.headers.get(LOCATION) {
         if let Some(rewritten) = location.to_str().ok().and_then(|text| links.rewrite(text))
             && let Ok(value) = HeaderValue::try_from(rewritten)

@@ -22,8 +22,7 @@ use crate::respond::respond;
 use crate::settings::ProxySettings;
 use crate::stage::Stage;
 use crate::transport::{
-    Answer, Carrier, ClientCertificate, Http1Body, Http2Body, Permit, SendError, Shared, TransportKey,
-    Transports,
+    Answer, AnswerBody, ClientCertificate, Permit, SendError, Shared, TransportKey, Transports,
 };
 use crate::upgrade;
 use crate::upstream::Upstream;
@@ -170,25 +169,15 @@ impl Proxy {
         answer: Answer,
         deadline: Option<Instant>,
     ) -> Result<Response<ProxyBody>, Refusal> {
-        let Answer { mut head, carrier, target } = answer;
+        let Answer { mut head, body, carrier, target } = answer;
         check_status(head.status, &head.headers, self.shared.limits.reject_redirects)?;
         headers::clean_response(&mut head.headers, permit.transport().authority(target));
         head.version = Version::HTTP_11;
-        let mut body = body_of(carrier, permit, target);
+        let mut body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(target)));
         if let Some(deadline) = deadline {
             body = body.until(deadline);
         }
         Ok(Response::from_parts(head, body))
-    }
-}
-
-/// The body of an answer that this target gave.
-pub(crate) fn body_of(carrier: Carrier, permit: Permit, target: usize) -> ProxyBody {
-    match carrier {
-        Carrier::Http1(decoder, connection) => {
-            ProxyBody::http1(Http1Body::new(decoder, connection, permit, Some(target)))
-        }
-        Carrier::Http2(incoming, stream) => ProxyBody::http2(Http2Body::new(incoming, stream, permit)),
     }
 }
 

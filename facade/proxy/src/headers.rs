@@ -7,17 +7,15 @@
 mod forwarded;
 mod hop;
 mod identity;
-mod line;
 mod proxy_headers;
 mod response;
 mod strip;
 mod trailers;
 
 pub use forwarded::ClientAddress;
-pub(crate) use forwarded::{names_target, set_target, write_target};
-pub(crate) use hop::{Upgrade, frames_body, requested_upgrade};
+pub(crate) use forwarded::set_target;
+pub(crate) use hop::{Upgrade, requested_upgrade};
 pub use identity::Identity;
-pub(crate) use line::write_line;
 pub(crate) use proxy_headers::ProxyHeaders;
 pub(crate) use response::{clean_answer, clean_response};
 pub(crate) use strip::strip_request;

@@ -1,12 +1,12 @@
 //! A request to a backend: the client's headers, cleaned, and the proxy's own headers beside them.
 //!
-//! It is borrowed by whoever sends it, so that trying another connection costs nothing. Over HTTP/1.1 the proxy's headers
-//! are written straight into the connection's buffer; HTTP/2 and upgrades insert them into the header map first.
+//! It is borrowed by whoever sends it: what was not sent comes back, to be tried on another connection.
 
-use http::header::{HOST, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Version};
+use http_body::Body as _;
 
 use crate::headers::{self, ProxyHeaders, set_target};
 use crate::location;
@@ -82,33 +82,32 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// The lines of an HTTP/1.1 head for this target, but for those that frame the body.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, authority: &HeaderValue) {
-        match &self.host {
-            Some(host) => headers::write_line(out, HOST.as_str(), host.as_bytes()),
-            None => headers::write_target(out, authority),
+    /// As HTTP/1.1 wants it. What it holds is gone from here.
+    pub(crate) fn take_http1(&mut self, authority: &HeaderValue) -> Request<RequestBody> {
+        self.insert_proxy_headers();
+        if self.host.is_none() {
+            set_target(&mut self.headers, authority);
         }
-        if let Some(proxy_headers) = &self.proxy_headers {
-            proxy_headers.write_lines(out, &self.headers, self.target.path());
+        let host = self.host.as_ref().unwrap_or(authority).clone();
+        self.headers.insert(HOST, host);
+        if self.body.is_end_stream() && expects_body(&self.method) {
+            self.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        for (name, value) in &self.headers {
-            let target = if self.host.is_some() { *name == HOST } else { headers::names_target(name) };
-            let anew = target || self.proxy_headers.as_ref().is_some_and(|ours| ours.replaces(name));
-            if !anew && !headers::frames_body(name) {
-                headers::write_line(out, name.as_str(), value.as_bytes());
-            }
-        }
+        self.take(Uri::from(self.target.clone()), Version::HTTP_11)
     }
 
     /// As HTTP/2 wants it, where the authority is part of the URI. What it holds is gone from here.
     pub(crate) fn take_http2(&mut self, authority: &HeaderValue) -> Request<RequestBody> {
         self.insert_proxy_headers();
         set_target(&mut self.headers, self.host.as_ref().unwrap_or(authority));
+        self.take(absolute(authority, self.target.clone()), Version::HTTP_2)
+    }
+
+    fn take(&mut self, uri: Uri, version: Version) -> Request<RequestBody> {
         let mut request = Request::new(std::mem::take(&mut self.body));
         *request.headers_mut() = std::mem::take(&mut self.headers);
         *request.method_mut() = self.method.clone();
-        *request.version_mut() = Version::HTTP_2;
-        *request.uri_mut() = absolute(authority, self.target.clone());
+        (*request.version_mut(), *request.uri_mut()) = (version, uri);
         request
     }
 
@@ -117,6 +116,11 @@ impl<'a> Outgoing<'a> {
         let (parts, body) = request.into_parts();
         (self.headers, self.body) = (parts.headers, body);
     }
+}
+
+/// Whether a request without a body says so.
+fn expects_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
 fn absolute(authority: &HeaderValue, target: PathAndQuery) -> Uri {

@@ -17,7 +17,7 @@ use crate::headers::clean_response;
 use crate::outgoing::Outgoing;
 use crate::refusal::Refusal;
 use crate::stage::Stage;
-use crate::transport::{Answered, Http1Body, Http1Error, Permit, Shared, Switched};
+use crate::transport::{AnswerBody, Answered, Carrier, Http1Error, Permit, Shared};
 
 /// What is read at once from an upgraded connection: a TLS record.
 const PIECE: usize = 16 * 1024;
@@ -66,15 +66,15 @@ fn switched(
     shared: &Shared,
     permit: Permit,
     client: OnUpgrade,
-    (connection, response): Answered,
+    (_connection, mut response): Answered,
     protocol: &HeaderValue,
     authority: &HeaderValue,
 ) -> Result<Response<ProxyBody>, Refusal> {
+    let backend = hyper::upgrade::on(&mut response);
     let (mut parts, _) = response.into_parts();
     let agreed = parts.headers.get(UPGRADE).cloned();
     let agreed = agreed.filter(|agreed| agreed.as_bytes().eq_ignore_ascii_case(protocol.as_bytes()));
     let Some(agreed) = agreed else { return Err(Refusal::NotUpgraded(101)) };
-    let backend = connection.switch();
     clean_response(&mut parts.headers, authority);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     parts.headers.insert(UPGRADE, agreed);
@@ -102,19 +102,19 @@ impl Drop for Gauged {
 #[derive(Debug, thiserror::Error)]
 enum TunnelError {
     #[error("the client's side was not upgraded: {}", http_reason(.0))]
-    Client(#[from] hyper::Error),
+    Client(#[source] hyper::Error),
+    #[error("the backend's side was not upgraded: {}", http_reason(.0))]
+    Backend(#[source] hyper::Error),
     #[error("{}", io_reason(.0))]
     Io(#[from] std::io::Error),
 }
 
 /// Bytes both ways until one side ends; then both end.
-async fn tunnel(client: OnUpgrade, backend: Switched) -> Result<(), TunnelError> {
-    let (mut from_client, mut to_client) = split(TokioIo::new(client.await?));
-    let (mut from_backend, mut to_backend) = split(backend.io);
-    if !backend.early.is_empty() {
-        to_client.write_all(&backend.early).await?;
-        to_client.flush().await?;
-    }
+async fn tunnel(client: OnUpgrade, backend: OnUpgrade) -> Result<(), TunnelError> {
+    let (client, backend) =
+        (client.await.map_err(TunnelError::Client)?, backend.await.map_err(TunnelError::Backend)?);
+    let (mut from_client, mut to_client) = split(TokioIo::new(client));
+    let (mut from_backend, mut to_backend) = split(TokioIo::new(backend));
     let copied = tokio::select! {
         copied = pump(&mut from_client, &mut to_backend) => copied,
         copied = pump(&mut from_backend, &mut to_client) => copied,
@@ -149,11 +149,11 @@ fn refused(
     (connection, response): Answered,
     authority: &HeaderValue,
 ) -> Response<ProxyBody> {
-    let (mut parts, decoder) = response.into_parts();
+    let (mut parts, body) = response.into_parts();
     clean_response(&mut parts.headers, authority);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     parts.extensions.clear();
-    let body = ProxyBody::http1(Http1Body::new(decoder, connection, permit, None));
+    let body = ProxyBody::from(AnswerBody::new(body, Carrier::Http1(connection), permit, None));
     Response::from_parts(parts, body.until(Instant::now() + shared.limits.refused_upgrade_deadline))
 }
 

@@ -12,9 +12,8 @@ use tokio::time::Instant;
 use super::{Connected, Connecting, failure, own_headers};
 use crate::Proxy;
 use crate::body::ProxyBody;
-use crate::handler::body_of;
 use crate::outgoing::Outgoing;
-use crate::transport::{Answer, Permit};
+use crate::transport::{Answer, AnswerBody, Permit};
 
 impl Proxy {
     pub(super) async fn log(
@@ -27,8 +26,8 @@ impl Proxy {
         let mut request = Outgoing::get(target.clone(), transport.authority(0).clone(), own_headers());
         let url = || format!("https://{}{target}", transport.authority(0).to_str().unwrap_or_default());
         let answer = transport.send(&mut request).await.map_err(|error| failure::of_log(&url(), error))?;
-        let Answer { head, carrier, target: index } = answer;
-        let body = body_of(carrier, permit, index);
+        let Answer { head, body, carrier, target: index } = answer;
+        let body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(index)));
         if let Some(location) = head.headers.get(LOCATION).filter(|_| head.status.is_redirection()) {
             let location = String::from_utf8_lossy(location.as_bytes());
             return Err(failure::unknown(format!("Get {location:?}: redirects forbidden")));

@@ -4,8 +4,6 @@ use std::net::IpAddr;
 
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 
-use super::line::write_line;
-
 pub(super) const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 pub(super) const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -28,17 +26,6 @@ impl From<IpAddr> for ClientAddress {
 pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue) {
     headers.remove(HOST);
     headers.insert(FORWARDED_HOST, authority.clone());
-}
-
-/// Names the target in an HTTP/1.1 head.
-pub(crate) fn write_target(out: &mut Vec<u8>, authority: &HeaderValue) {
-    write_line(out, HOST.as_str(), authority.as_bytes());
-    write_line(out, FORWARDED_HOST.as_str(), authority.as_bytes());
-}
-
-/// Whether a header names the target.
-pub(crate) fn names_target(name: &HeaderName) -> bool {
-    *name == HOST || *name == FORWARDED_HOST
 }
 
 /// Where a request came through so far, the client last. Nothing when that cannot be said.

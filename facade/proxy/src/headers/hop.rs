@@ -56,7 +56,7 @@ pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
 }
 
 /// Headers that frame a body, written anew on each connection.
-pub(crate) fn frames_body(name: &HeaderName) -> bool {
+pub(super) fn frames_body(name: &HeaderName) -> bool {
     *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING
 }
 

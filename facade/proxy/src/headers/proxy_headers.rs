@@ -2,11 +2,10 @@
 //!
 //! Either inserted into a header map or written as lines of an HTTP/1.1 head, with the same outcome.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 
 use super::forwarded::{self, AUDIT_ID, ClientAddress, FOR, PROTO, URI};
 use super::identity::{Header, Identity};
-use super::line::write_line;
 use crate::refusal::Refusal;
 
 /// Headers besides the caller's identity: four of ours, and two that name the target.
@@ -41,17 +40,6 @@ impl<'a> ProxyHeaders<'a> {
         Self { identity: &[], client: Some(client), audit_id: None, uri: Some(uri) }
     }
 
-    /// Whether a client's header of this name is replaced by ours.
-    pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
-        match name.as_str() {
-            "x-forwarded-for" => self.client.is_some(),
-            "x-forwarded-proto" => self.uri.is_none(),
-            "x-forwarded-uri" => true,
-            "audit-id" => self.audit_id.is_some(),
-            _ => false,
-        }
-    }
-
     /// Inserts them into a header map. `path` is the path that the backend is asked for. Of the caller's identity nothing may
     /// stand there before.
     pub(crate) fn insert_into(&self, headers: &mut HeaderMap, path: &str) {
@@ -72,23 +60,6 @@ impl<'a> ProxyHeaders<'a> {
         }
         if let Some(audit_id) = self.audit_id {
             headers.insert(AUDIT_ID, audit_id.clone());
-        }
-    }
-
-    /// Writes them as lines of a head, beside these headers of the client.
-    pub(crate) fn write_lines(&self, out: &mut Vec<u8>, headers: &HeaderMap, path: &str) {
-        for (name, value) in self.identity {
-            write_line(out, name.as_str(), value.as_bytes());
-        }
-        if let Some(list) = self.client.and_then(|client| forwarded::list(headers, client)) {
-            write_line(out, FOR.as_str(), list.as_bytes());
-        }
-        if self.uri.is_none() {
-            write_line(out, PROTO.as_str(), HTTPS.as_bytes());
-        }
-        write_line(out, URI.as_str(), self.uri.map_or(path.as_bytes(), HeaderValue::as_bytes));
-        if let Some(audit_id) = self.audit_id {
-            write_line(out, AUDIT_ID.as_str(), audit_id.as_bytes());
         }
     }
 }

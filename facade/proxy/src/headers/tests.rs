@@ -16,7 +16,7 @@ fn map(pairs: &[(&str, &str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-/// Adds the proxy's headers to these; checks that lines of an HTTP/1.1 head would be the same.
+/// Adds the proxy's headers to these.
 fn say(
     headers: &mut HeaderMap,
     user: &UserInfo,
@@ -27,15 +27,7 @@ fn say(
     let client = client.map(|address| ClientAddress::from(address.parse::<IpAddr>().unwrap()));
     let (identity, id) = (Identity::new(user), HeaderValue::from_str(id).unwrap());
     let proxy_headers = ProxyHeaders::new(&identity, client.as_ref(), &id)?;
-    let mut lines = Vec::new();
-    proxy_headers.write_lines(&mut lines, headers, path);
-    for (name, value) in headers.iter().filter(|(name, _)| !proxy_headers.replaces(name)) {
-        write_line(&mut lines, name.as_str(), value.as_bytes());
-    }
     proxy_headers.insert_into(headers, path);
-    let mut lines: Vec<String> = String::from_utf8(lines).unwrap().lines().map(str::to_owned).collect();
-    lines.sort();
-    assert_eq!(lines, list(headers));
     Ok(())
 }
 

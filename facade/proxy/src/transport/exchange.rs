@@ -10,7 +10,8 @@ use portico_kit::received::Received;
 use portico_kit::tls::Alpn;
 use tokio::time::{Instant, timeout_at};
 
-use super::http1::{Answered, Decoder, Http1, Http1Error};
+use super::answer_body::Carrier;
+use super::http1::{Answered, Http1, Http1Error};
 use super::http2::{Http2, Http2Error, Stream};
 use super::registry::Transport;
 use super::send_error::{SendError, http_error};
@@ -21,9 +22,10 @@ use crate::stage::Stage;
 /// A dial that its request abandoned after this long counts as a failure of the target.
 const MIN_WAIT_OF_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// An answer's head, and what carries its body.
+/// An answer's head, its body, and what carries it.
 pub(crate) struct Answer {
     pub(crate) head: Parts,
+    pub(crate) body: Received,
     pub(crate) carrier: Carrier,
     /// The number of the target that gave it.
     pub(crate) target: usize,
@@ -31,14 +33,9 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn http1((connection, response): Answered, target: usize) -> Self {
-        let (head, decoder) = response.into_parts();
-        Self { head, carrier: Carrier::Http1(decoder, connection), target }
+        let (head, body) = response.into_parts();
+        Self { head, body, carrier: Carrier::Http1(connection), target }
     }
-}
-
-pub(crate) enum Carrier {
-    Http1(Decoder, Box<Http1>),
-    Http2(Received, Stream),
 }
 
 enum Attempt {
@@ -72,14 +69,14 @@ impl Transport {
     }
 
     /// A connection of its own, HTTP/1.1, for a request that wants to change the protocol.
-    pub(crate) async fn dedicated(&self) -> Result<(Box<Http1>, &Target), SendError> {
+    pub(crate) async fn dedicated(&self) -> Result<(Http1, &Target), SendError> {
         let mut dials = Dials::default();
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let mut failed = None;
         for step in 0..self.targets.len() {
             let target = &self.targets[first.wrapping_add(step) % self.targets.len()];
             match self.dial(target, Some(Alpn::Http1), &mut dials).await {
-                Ok((io, generation)) => return Ok((Http1::new(io, generation), target)),
+                Ok((io, generation)) => return Ok((self.open_http1(io, generation).await?, target)),
                 Err(error) => failed = Some(prefer(failed, error)),
             }
         }
@@ -116,11 +113,17 @@ impl Transport {
         target: usize,
         request: &mut Outgoing<'_>,
     ) -> Result<Answer, Attempt> {
-        match Http1::new(io, generation).send(request, self.authority(target)).await {
+        let connection = self.open_http1(io, generation).await.map_err(Attempt::Unsent)?;
+        match connection.send(request, self.authority(target)).await {
             Ok(answered) => Ok(Answer::http1(answered, target)),
             Err(Http1Error::Broken(error)) => Err(Attempt::Failed(error)),
             Err(Http1Error::Unsent(error)) => Err(Attempt::Unsent(error)),
         }
+    }
+
+    async fn open_http1(&self, io: Connection, generation: u64) -> Result<Http1, SendError> {
+        let opened = Http1::open(io, generation, &self.shared.tasks).await;
+        opened.map_err(|error| http_error(&error))
     }
 
     async fn over_http2(
@@ -141,8 +144,8 @@ impl Transport {
             };
             match stream.send(request.take_http2(&target.authority)).await {
                 Ok(response) => {
-                    let (head, incoming) = response.into_parts();
-                    return Ok(Answer { head, carrier: Carrier::Http2(incoming, stream), target: index });
+                    let (head, body) = response.into_parts();
+                    return Ok(Answer { head, body, carrier: Carrier::Http2(stream), target: index });
                 }
                 Err(Http2Error::Broken(error)) => return Err(Attempt::Failed(error)),
                 Err(Http2Error::Unsent(back)) => {

@@ -11,12 +11,9 @@ use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
 
 use super::send_error::{SendError, http_error};
+use super::upload::{Exchange, Upload};
 use crate::request_body::RequestBody;
 use crate::settings::Limits;
-
-mod upload;
-
-use upload::{Exchange, Upload};
 
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;

@@ -186,7 +186,7 @@ impl Transport {
         Ok(Permit { transport: self.clone() })
     }
 
-    pub(super) fn put(&self, target: usize, connection: Box<Http1>) {
+    pub(super) fn put(&self, target: usize, connection: Http1) {
         if connection.generation == self.shared.generation()
             && let Some(target) = self.targets.get(target)
         {

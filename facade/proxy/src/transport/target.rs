@@ -31,14 +31,12 @@ pub(crate) struct Target {
 struct Idle {
     runtime: Id,
     /// Last in, first out: what was used last is the least likely to have been closed.
-    #[expect(clippy::vec_box, reason = "a connection is moved between here and its requests as a pointer")]
-    connections: Vec<Box<Http1>>,
+    connections: Vec<Http1>,
 }
 
 impl Idle {
     /// Of this runtime, in a list of few.
-    #[expect(clippy::vec_box, reason = "a connection is moved between here and its requests as a pointer")]
-    fn of(all: &mut Vec<Self>, runtime: Id) -> &mut Vec<Box<Http1>> {
+    fn of(all: &mut Vec<Self>, runtime: Id) -> &mut Vec<Http1> {
         let found = all.iter().position(|idle| idle.runtime == runtime);
         let at = found.unwrap_or_else(|| {
             all.push(Self { runtime, connections: Vec::new() });
@@ -62,18 +60,18 @@ impl Target {
     }
 
     /// An idle connection of this runtime, opened under this generation. Whether it is still open shows when it is used.
-    pub(super) fn take(&self, generation: u64) -> Option<Box<Http1>> {
+    pub(super) fn take(&self, generation: u64) -> Option<Http1> {
         let runtime = Handle::current().id();
         loop {
             let connection = Idle::of(&mut self.idle.lock(), runtime).pop()?;
-            if connection.generation == generation {
+            if connection.generation == generation && !connection.is_closed() {
                 return Some(connection);
             }
         }
     }
 
     /// Back into the pool, or closed when there are `max` already.
-    pub(super) fn put(&self, mut connection: Box<Http1>, max: usize) {
+    pub(super) fn put(&self, mut connection: Http1, max: usize) {
         connection.idle_since = Instant::now();
         let mut all = self.idle.lock();
         let idle = Idle::of(&mut all, connection.runtime);
@@ -101,13 +99,13 @@ impl Target {
         // Taken out for the check, so that no request waits for it; a connection that a request puts back
         // meanwhile stays.
         let all = std::mem::take(&mut *self.idle.lock());
-        let keep = |connection: &mut Box<Http1>| {
+        let keep = |connection: &Http1| {
             let young = oldest.is_none_or(|oldest| connection.idle_since >= oldest);
-            young && connection.generation == generation && connection.is_quiet()
+            young && connection.generation == generation && !connection.is_closed()
         };
         let mut left = 0;
         for Idle { runtime, mut connections } in all {
-            connections.retain_mut(keep);
+            connections.retain(keep);
             left += connections.len();
             let mut all = self.idle.lock();
             let idle = Idle::of(&mut all, runtime);

@@ -1,8 +1,10 @@
 //! One exchange over a pair of sockets in memory: either side stops, and the other one sees that it did.
 
+use std::io;
+
 use bytes::Bytes;
-use http::HeaderMap;
 use http::uri::PathAndQuery;
+use http::{HeaderMap, Method};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use portico_machinery::Status;
@@ -11,6 +13,7 @@ use tokio::net::UnixStream;
 
 use super::*;
 use crate::request_body::BoxError;
+use crate::request_body::RequestBody;
 
 const RESPONSE: &str = "HTTP/1.1 103 E\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -22,6 +25,10 @@ fn request(frames: Vec<Result<&'static str, BoxError>>) -> Outgoing<'static> {
         frames.into_iter().map(|frame| frame.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
     request.body = RequestBody::new(StreamBody::new(futures::stream::iter(frames)));
     request
+}
+
+async fn open(io: UnixStream) -> Http1 {
+    Http1::open(io.into(), 1, &TaskSet::new()).await.unwrap()
 }
 
 /// The code of the answer to a request, or why there is none, and what the backend has read: it sends this much and closes.
@@ -39,7 +46,7 @@ async fn exchange(mut request: Outgoing<'_>, sends: &str) -> (Result<u16, Http1E
     };
     let sending = async {
         let authority = HeaderValue::from_static("b:1");
-        let sent = Http1::new(ours.into(), 1).send(&mut request, &authority).await;
+        let sent = open(ours).await.send(&mut request, &authority).await;
         sent.map(|(_connection, answer)| answer.status().as_u16())
     };
     tokio::join!(sending, backend)
@@ -57,7 +64,7 @@ async fn a_body_that_fails_leaves_the_backend_with_an_incomplete_request() {
     ] {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut request = request(frames);
-        let sent = Http1::new(ours.into(), 1).send(&mut request, &HeaderValue::from_static("b:1")).await;
+        let sent = open(ours).await.send(&mut request, &HeaderValue::from_static("b:1")).await;
         let code = match sent {
             Err(Http1Error::Broken(SendError::Body(status))) => Some(status.code),
             Err(Http1Error::Broken(SendError::Http(_))) => None,

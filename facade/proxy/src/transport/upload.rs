@@ -1,9 +1,10 @@
-//! A request's body over HTTP/2, where a task of the connection sends it.
+//! A request's body, which a task of the connection sends.
 //!
 //! The task and whoever awaits the answer end at different times. A body whose request was given up must not come
-//! to a clean end, and why a body failed is known here only: the stream's reset does not carry it.
+//! to a clean end, and why a body failed is known here only: neither a reset stream nor a closed connection carries it.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
@@ -11,16 +12,28 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 
+use super::send_error::{SendError, body_error};
 use crate::request_body::{BoxError, RequestBody};
-use crate::transport::send_error::{SendError, body_error};
 
 /// What belongs to whoever awaits the answer, or reads it.
 #[derive(Default)]
 pub(super) struct Exchange {
     failure: Mutex<Option<SendError>>,
+    /// Whether all of the body has been taken to be sent.
+    sent: AtomicBool,
 }
 
 impl Exchange {
+    /// Of a request with this body.
+    pub(super) fn of(body: &RequestBody) -> Arc<Self> {
+        Arc::new(Self { sent: body.is_end_stream().into(), ..Self::default() })
+    }
+
+    /// Whether all of the request's body has been taken to be sent.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Acquire)
+    }
+
     /// Why the request's body failed, once.
     pub(super) fn take_failure(&self) -> Option<SendError> {
         self.failure.lock().take()
@@ -60,6 +73,8 @@ impl Body for Upload {
         let Some(exchange) = self.exchange.upgrade() else { return Poll::Ready(Some(Err(GivenUp.into()))) };
         if let Some(Err(error)) = &polled {
             *exchange.failure.lock() = Some(body_error(error.as_ref()));
+        } else if polled.is_none() || self.body.is_end_stream() {
+            exchange.sent.store(true, Ordering::Release);
         }
         Poll::Ready(polled)
     }
