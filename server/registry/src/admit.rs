@@ -60,13 +60,14 @@ impl Verbs {
         admitted: bool,
     ) -> Result<Vec<String>> {
         let served = attributes.served;
-        let errors = served.strategy.permit(&write);
+        let errors = served.strategies.permit.permit(&write);
         if !errors.is_empty() {
             let kind = served.stored_info().group_kind();
             return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));
         }
         served
-            .strategy
+            .strategies
+            .permit
             .admit(&write)
             .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))?;
         if admitted {

@@ -10,35 +10,35 @@ use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 use crate::by_resource::ByResource;
 use crate::scale::ScaleSelector;
 use crate::served::{ServedResource, field_values, indexed_fields};
-use crate::strategy::{self, Strategy};
+use crate::strategy::{FieldStrategy, Strategies};
 
 /// What one resource has besides its data.
 #[derive(Clone, Copy, Default)]
 struct Described {
-    strategy: Option<&'static dyn Strategy>,
+    strategies: Strategies,
     scale: Option<ScaleSelector>,
 }
 
 /// The strategies of those kinds that have one, and how their numbers of replicas are shown.
 #[derive(Clone, Default)]
-pub(crate) struct Strategies {
+pub(crate) struct StrategyTable {
     described: ByResource<Described>,
 }
 
-impl Strategies {
+impl StrategyTable {
     pub(crate) fn add(
         &mut self,
         (group, resource): (&'static str, &'static str),
-        strategy: &'static dyn Strategy,
+        strategies: Strategies,
         scale: Option<ScaleSelector>,
     ) {
-        *self.described.entry(group, resource) = Described { strategy: Some(strategy), scale };
+        *self.described.entry(group, resource) = Described { strategies, scale };
     }
 
     /// What a kind has; one that is not here has nothing of its own.
-    fn of(&self, resource: &GroupResource) -> (&'static dyn Strategy, Option<ScaleSelector>) {
+    fn of(&self, resource: &GroupResource) -> (Strategies, Option<ScaleSelector>) {
         let described = self.described.get(resource).copied().unwrap_or_default();
-        (described.strategy.unwrap_or_else(strategy::plain), described.scale)
+        (described.strategies, described.scale)
     }
 }
 
@@ -52,11 +52,11 @@ pub struct ResourceIndex {
 
 impl ResourceIndex {
     /// The built-in kinds, each with its strategy.
-    pub(crate) fn new(kinds: &Kinds, strategies: &Strategies) -> Self {
+    pub(crate) fn new(kinds: &Kinds, strategies: &StrategyTable) -> Self {
         let mut index = Self::default();
         for info in kinds.iter() {
-            let (strategy, scale) = strategies.of(&info.group_resource());
-            let served = Arc::new(ServedResource::of_builtin(info.clone(), kinds, strategy, scale));
+            let (own, scale) = strategies.of(&info.group_resource());
+            let served = Arc::new(ServedResource::of_builtin(info.clone(), kinds, own, scale));
             let slot = index.preferred.entry(served.resource.clone());
             slot.or_insert_with(|| served.clone());
             index.by_kind.insert(info.gvk.clone(), served.clone());
@@ -94,19 +94,19 @@ impl ResourceIndex {
 
 /// The indexer that a store of these kinds loads with.
 pub struct KindIndexer {
-    fields: HashMap<GroupResource, (&'static dyn Strategy, Vec<Arc<str>>)>,
+    fields: HashMap<GroupResource, (&'static dyn FieldStrategy, Vec<Arc<str>>)>,
 }
 
 impl KindIndexer {
     /// An indexer for these kinds, whose strategies know their selectable fields.
-    pub(crate) fn new(kinds: &Kinds, strategies: &Strategies) -> Self {
+    pub(crate) fn new(kinds: &Kinds, strategies: &StrategyTable) -> Self {
         let fields = kinds
             .stored()
             .map(|info| (info, indexed_fields(info)))
             .filter(|(_, fields)| !fields.is_empty())
             .map(|(info, fields)| {
-                let (strategy, _) = strategies.of(&info.group_resource());
-                (info.storage.clone(), (strategy, fields))
+                let (strategies, _) = strategies.of(&info.group_resource());
+                (info.storage.clone(), (strategies.fields, fields))
             })
             .collect();
         Self { fields }

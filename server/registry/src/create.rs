@@ -67,7 +67,7 @@ impl Verbs {
         let place = Place { part: Part::Main, namespace, name: &name };
         let attributes = Attributes::new(context, served, place, Options::Create(options));
         self.admit_mutate(attributes, Some(&mut object), None).await?;
-        served.strategy.claim(&mut object, &context.user);
+        served.strategies.main.claim(&mut object, &context.user);
         let prefixed = !object.generate_name().is_empty();
         let created = if prefixed && object.name().is_empty() {
             self.create_generated(attributes, object, options, moment).await
@@ -162,7 +162,7 @@ impl Verbs {
         let served = attributes.served;
         let ValidObject { mut object, further, dropped } = new;
         warnings.extend(self.admit(attributes, self.write(attributes, &object, None), false).await?);
-        if served.strategy.canonicalize(&mut object) {
+        if served.strategies.main.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
         }
         if dropped {
@@ -254,7 +254,7 @@ fn prepare(served: &ServedResource, object: &mut Object, moment: Moment) -> bool
             dropped |= object.remove(&[field]).is_some();
         }
     }
-    served.strategy.prepare_create(object, moment);
+    served.strategies.main.prepare_create(object, moment);
     if served.info.generation.counts() {
         object.set(&["metadata", "generation"], 1);
     }
@@ -268,7 +268,7 @@ fn errors_of(served: &ServedResource, object: &Object) -> Errors {
     let mut errors = Vec::new();
     validation::validate_create(object, MetaRules::of(&served.info), &mut errors);
     errors.extend(served.stored_info().schema.validate(object));
-    served.strategy.validate_with_kind(served.stored_info(), object, None, &mut errors);
+    served.strategies.main.validate_with_kind(served.stored_info(), object, None, &mut errors);
     errors
 }
 

@@ -73,7 +73,7 @@ impl Verbs {
         attributes: Option<Attributes<'_>>,
     ) -> Result<Deleted> {
         served.require("delete")?;
-        if let Some(status) = served.strategy.check_delete(&served.resource, name) {
+        if let Some(status) = served.strategies.delete.check_delete(&served.resource, name) {
             return Err(Box::new(status));
         }
         let mut newer = None;
@@ -154,7 +154,7 @@ pub fn check_preconditions(
     wanted: &Preconditions,
 ) -> Result<()> {
     let conflict = |what: &str, wanted: &str, found: &str, happened: &str| {
-        if served.strategy.deletes_by_itself() {
+        if served.strategies.delete.deletes_by_itself() {
             let why = format!(
                 "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
             );
@@ -184,7 +184,7 @@ fn decide(served: &ServedResource, old: Object, options: &DeleteOptions, moment:
             new.remove(&["metadata", "finalizers"]);
         }
     }
-    match served.strategy.own_delete(&new, &old, moment) {
+    match served.strategies.delete.own_delete(&new, &old, moment) {
         OwnDelete::Mark(object) => return Outcome::Mark(object),
         OwnDelete::Keep => return Outcome::Keep,
         OwnDelete::Generic => {}
@@ -218,7 +218,7 @@ fn gracefully(
 ) -> Outcome {
     let held = !new.finalizers().is_empty();
     match grace::decide(old, options.grace_period_seconds, moment.now, |wanted| {
-        served.strategy.grace_period(old, wanted)
+        served.strategies.delete.grace_period(old, wanted)
     }) {
         Grace::Over if held => marked(new, old),
         Grace::Over => Outcome::Remove(None),

@@ -33,7 +33,7 @@ fn index(served: &ServedResource, object: &Object, splice: u32) -> Indexed {
         splice,
         uid: object.uid().into(),
         labels: labels.into(),
-        fields: field_values(served.strategy, &served.fields, object),
+        fields: field_values(served.strategies.fields, &served.fields, object),
         owners: meta.field("ownerReferences").items().map(|o| o.field("uid").str().into()).collect(),
     }
 }

@@ -16,7 +16,8 @@ use crate::unreadable;
 impl ServedResource {
     /// All objects of a kind that is computed rather than stored, at no revision.
     pub(crate) fn computed(&self) -> Result<Option<Vec<Arc<Record>>>> {
-        let Some(objects) = self.strategy.computed(&self.info.gvk) else { return Ok(None) };
+        let Some(computed) = self.strategies.computed else { return Ok(None) };
+        let objects = computed.computed(&self.info.gvk);
         let record = |mut object: Object| {
             self.info.schema.normalise(&mut object);
             let key = Key::new(&self.storage, "", object.name());

@@ -91,7 +91,10 @@ pub use scale::ScaleSelector;
 pub use served::ServedResource;
 pub use settings::{Clock, ConnectionSettings, Settings};
 pub use stored::Stored;
-pub use strategy::{Moment, OwnDelete, Strategy};
+pub use strategy::{
+    ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, OwnDelete, PermitStrategy,
+    Strategies, Strategy, SubresourceStrategy, TableStrategy,
+};
 pub use table::{ResourceTable, Row};
 pub use typed::{Context, Deleted, Listed, Part, Patch, Place, Written};
 pub use verbs::Verbs;

@@ -11,7 +11,7 @@ use portico_machinery::{GroupKind, GroupResource, GroupVersionKind, GroupVersion
 use portico_store::Store;
 
 use crate::Result;
-use crate::builtin::{ResourceIndex, Strategies};
+use crate::builtin::{ResourceIndex, StrategyTable};
 use crate::custom::{Conversions, Converted, Definition, Definitions, Shapes};
 use crate::forms::FormCache;
 use crate::recent::Recent;
@@ -44,7 +44,7 @@ impl Objects {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         kinds: &Kinds,
-        strategies: &Strategies,
+        strategies: &StrategyTable,
         authorizer: Arc<dyn Authorizer>,
         settings: Settings,
         clock: Clock,

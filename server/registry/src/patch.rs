@@ -39,7 +39,7 @@ impl Verbs {
                 new.remove(&["metadata", "namespace"]);
             }
             check_identity(served, &new, place)?;
-            if let Some(error) = served.strategy.unreadable(&new) {
+            if let Some(error) = served.strategies.decode.unreadable(&new) {
                 return Err(Box::new(patch_status(patch.bytes(), &error)));
             }
             served.complete(&mut new, self.objects.moment());

@@ -30,7 +30,7 @@ impl Selection {
         if let Some(term) = fields.terms().iter().find(|t| !offered.contains(&t.field)) {
             return Err(Box::new(unknown_field(served, &term.field)));
         }
-        let fields = fields.renamed(|field| served.strategy.stored_field(field).into_owned());
+        let fields = fields.renamed(|field| served.strategies.fields.stored_field(field).into_owned());
         let inside = served.custom.is_some() && fields.terms().iter().any(|t| !is_metadata(&t.field));
         Ok(Self { labels: labels.clone(), fields, inside })
     }
@@ -116,6 +116,6 @@ fn unknown_field(served: &ServedResource, field: &str) -> Status {
     Status::bad_request(if plain && offered.len() == 2 && served.custom.is_none() {
         format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
     } else {
-        served.strategy.unknown_field(field)
+        served.strategies.fields.unknown_field(field)
     })
 }

@@ -11,7 +11,7 @@ use portico_store::Resource;
 use crate::Result;
 use crate::custom::{self, Custom, ScalePaths};
 use crate::scale::{Scale, ScaleSelector};
-use crate::strategy::{self, Moment, Strategy};
+use crate::strategy::{FieldStrategy, Moment, Strategies};
 use crate::typed::Part;
 use crate::view::View;
 
@@ -20,7 +20,7 @@ pub struct ServedResource {
     /// What data says.
     pub info: Arc<KindInfo>,
     /// What code says.
-    pub strategy: &'static dyn Strategy,
+    pub strategies: Strategies,
     /// Where objects are stored.
     pub storage: Resource,
     /// The kind in its storage version, when that is another one.
@@ -46,39 +46,35 @@ pub struct ServedResource {
 impl ServedResource {
     /// The kind of a view. Its objects are never stored.
     pub(crate) fn of_view(info: KindInfo, sealed: bool) -> Self {
-        Self { sealed, ..Self::described(Arc::new(info), None, strategy::plain()) }
+        Self { sealed, ..Self::described(Arc::new(info), None, Strategies::default()) }
     }
 
     /// A version of a built-in kind; with a selector its numbers of replicas are shown as a Scale, too.
     pub(crate) fn of_builtin(
         info: Arc<KindInfo>,
         kinds: &Kinds,
-        strategy: &'static dyn Strategy,
+        strategies: Strategies,
         scale: Option<ScaleSelector>,
     ) -> Self {
         let stored_as = kinds.by_storage(&info.storage).filter(|_| !info.is_storage_version()).cloned();
         let views = Viewed::all(&info, scale);
-        Self { views, ..Self::described(info, stored_as, strategy) }
+        Self { views, ..Self::described(info, stored_as, strategies) }
     }
 
     /// A version of a custom resource: its objects are brought into the stored version at the store's edge.
     pub(crate) fn of_custom(info: KindInfo, scale: Option<&ScalePaths>, custom: Custom) -> Self {
         let views = scale.and_then(|paths| Viewed::scale(&info, paths)).into_iter().collect();
-        let described = Self::described(Arc::new(info), None, strategy::plain());
+        let described = Self::described(Arc::new(info), None, Strategies::default());
         Self { views, head: Vec::new(), custom: Some(custom), sealed: false, ..described }
     }
 
-    fn described(
-        info: Arc<KindInfo>,
-        stored_as: Option<Arc<KindInfo>>,
-        strategy: &'static dyn Strategy,
-    ) -> Self {
+    fn described(info: Arc<KindInfo>, stored_as: Option<Arc<KindInfo>>, strategies: Strategies) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let api_version = info.group_version().to_string();
         let head = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", info.gvk.kind).into_bytes();
         let base = stored_as.as_ref().unwrap_or(&info);
         Self {
-            strategy,
+            strategies,
             storage: Resource::from(info.storage.clone()),
             resource: info.group_resource(),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -131,15 +127,17 @@ impl ServedResource {
     pub(crate) fn warnings(&self, part: Part<'_>, new: &Object, old: Option<&Object>) -> Vec<String> {
         match (part, old) {
             _ if self.custom.is_some() => custom::warnings(new, old),
-            (Part::Main, _) => self.strategy.warnings(new, old),
-            (Part::Subresource("status"), Some(old)) => self.strategy.status_warnings(new, old),
+            (Part::Main, _) => self.strategies.main.warnings(new, old),
+            (Part::Subresource("status"), Some(old)) => {
+                self.strategies.subresources.status_warnings(new, old)
+            }
             (Part::Subresource(_), _) => Vec::new(),
         }
     }
 
     /// 400 for a body that upstream's conversion cannot read.
     pub(crate) fn check_readable(&self, object: &Object) -> Result<()> {
-        let Some(error) = self.strategy.unreadable(object) else { return Ok(()) };
+        let Some(error) = self.strategies.decode.unreadable(object) else { return Ok(()) };
         let (found, expected) = (self.info.gvk.clone(), self.info.gvk.kind.clone());
         Err(Box::new(DecodeError::CannotBeHandled { found, expected, error }.status()))
     }
@@ -148,13 +146,13 @@ impl ServedResource {
     pub(crate) fn complete(&self, object: &mut Object, moment: Moment) {
         self.info.schema.default(object);
         self.to_storage(object);
-        self.strategy.default(object, moment);
+        self.strategies.decode.default(object, moment);
     }
 
     /// Brings an object of this version into the storage version.
     pub(crate) fn to_storage(&self, object: &mut Object) {
         if let Some(stored) = &self.stored_as {
-            self.strategy.to_storage(object);
+            self.strategies.decode.to_storage(object);
             object.set(&["apiVersion"], stored.group_version().to_string());
         }
     }
@@ -162,7 +160,7 @@ impl ServedResource {
     /// Brings a stored object into this version.
     pub(crate) fn to_version(&self, object: &mut Object) {
         if self.stored_as.is_some() {
-            self.strategy.to_version(object);
+            self.strategies.decode.to_version(object);
             object.set(&["apiVersion"], &self.api_version);
             self.info.schema.normalise(object);
         }
@@ -176,7 +174,7 @@ pub(crate) fn indexed_fields(info: &KindInfo) -> Vec<Arc<str>> {
 
 /// The values of an object's selectable fields, in the storage version.
 pub(crate) fn field_values(
-    strategy: &dyn Strategy,
+    strategy: &dyn FieldStrategy,
     fields: &[Arc<str>],
     object: &Object,
 ) -> Box<[(Arc<str>, Box<str>)]> {

@@ -1,4 +1,4 @@
-//! What data cannot say of a kind: its strategy (upstream's `rest.RESTCreateStrategy` and its siblings).
+//! What data cannot say of a kind: its strategy (upstream's `rest.RESTCreateStrategy` and its siblings), in traits of a few methods each.
 //!
 //! A strategy sees decoded, defaulted objects through cursors. The verbs call it and name no kind themselves.
 
@@ -32,8 +32,8 @@ pub enum OwnDelete {
     Keep,
 }
 
-/// A kind's own behaviour. Every method has upstream's default.
-pub trait Strategy: Send + Sync {
+/// What a kind does with bodies that were decoded, and between its versions.
+pub trait DecodeStrategy: Send + Sync {
     /// Sets what is absent and depends on other fields: on every body that is decoded, after the static defaults, in the
     /// storage version.
     fn default(&self, _object: &mut Object, _moment: Moment) {}
@@ -43,6 +43,15 @@ pub trait Strategy: Send + Sync {
         None
     }
 
+    /// Renames what the storage version calls otherwise: from the served version.
+    fn to_storage(&self, _object: &mut Object) {}
+
+    /// Renames what the storage version calls otherwise: into the served version.
+    fn to_version(&self, _object: &mut Object) {}
+}
+
+/// What a kind does when its objects are created and changed. Every method has upstream's default.
+pub trait Strategy: Send + Sync {
     /// Writes who asks into a new object.
     fn claim(&self, _new: &mut Object, _user: &UserInfo) {}
 
@@ -77,6 +86,22 @@ pub trait Strategy: Send + Sync {
         }
     }
 
+    /// Writes the time of the change into a changed object or subresource that is prepared otherwise.
+    fn stamp(&self, _part: Part<'_>, _new: &mut Object, _old: &Object, _moment: Moment) {}
+
+    /// Last touches once everything is valid, on each write; whether there were any.
+    fn canonicalize(&self, _new: &mut Object) -> bool {
+        false
+    }
+
+    /// Warnings for whoever writes this.
+    fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What a kind does when its status or another subresource is written.
+pub trait SubresourceStrategy: Send + Sync {
     /// Prepares a write of the status: all but metadata and status is the old object's already.
     fn prepare_status(&self, _new: &mut Object, _old: &Object) {}
 
@@ -89,9 +114,14 @@ pub trait Strategy: Send + Sync {
     /// Validates a write of another subresource.
     fn validate_subresource(&self, _subresource: &str, _new: &Object, _old: &Object, _errors: &mut Errors) {}
 
-    /// Writes the time of the change into a changed object or subresource that is prepared otherwise.
-    fn stamp(&self, _part: Part<'_>, _new: &mut Object, _old: &Object, _moment: Moment) {}
+    /// Warnings for whoever writes the status.
+    fn status_warnings(&self, _new: &Object, _old: &Object) -> Vec<String> {
+        Vec::new()
+    }
+}
 
+/// What a kind asks of whoever writes a valid object.
+pub trait PermitStrategy: Send + Sync {
     /// Whether the kind's admission plugin lets a valid write pass; the words of the 403 if not.
     fn admit(&self, _write: &Write<'_>) -> Result<(), String> {
         Ok(())
@@ -101,22 +131,10 @@ pub trait Strategy: Send + Sync {
     fn permit(&self, _write: &Write<'_>) -> Errors {
         Vec::new()
     }
+}
 
-    /// Last touches once everything is valid, on each write; whether there were any.
-    fn canonicalize(&self, _new: &mut Object) -> bool {
-        false
-    }
-
-    /// Warnings for whoever writes this.
-    fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Warnings for whoever writes the status.
-    fn status_warnings(&self, _new: &Object, _old: &Object) -> Vec<String> {
-        Vec::new()
-    }
-
+/// What a kind does when its objects are deleted.
+pub trait DeleteStrategy: Send + Sync {
     /// Whether a deletion that finalizers no longer hold may be carried out.
     fn may_be_removed(&self, _object: &Object) -> bool {
         true
@@ -147,7 +165,10 @@ pub trait Strategy: Send + Sync {
     fn own_delete(&self, _wanted: &Object, _old: &Object, _moment: Moment) -> OwnDelete {
         OwnDelete::Generic
     }
+}
 
+/// Which fields of a kind can be selected by, and what they are called.
+pub trait FieldStrategy: Send + Sync {
     /// The value of a selectable field; by default what stands at that path.
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         Cow::Borrowed(object.str_at(field))
@@ -162,7 +183,10 @@ pub trait Strategy: Send + Sync {
     fn unknown_field(&self, field: &str) -> String {
         format!("field label not supported: {field}")
     }
+}
 
+/// How a kind is shown in tables.
+pub trait TableStrategy: Send + Sync {
     /// The cell of a column whose data names a function of the registry.
     fn cell(&self, _function: &str, _object: &Object) -> Cell {
         Cell::Null
@@ -177,26 +201,64 @@ pub trait Strategy: Send + Sync {
     fn completion(&self, _field: &dyn Fn(&str) -> String) -> Option<(&'static str, &'static str)> {
         None
     }
-
-    /// All objects of a kind that is computed whenever it is read; nothing for kinds that are stored.
-    fn computed(&self, _kind: &GroupVersionKind) -> Option<Vec<Object>> {
-        None
-    }
-
-    /// Renames what the storage version calls otherwise: from the served version.
-    fn to_storage(&self, _object: &mut Object) {}
-
-    /// Renames what the storage version calls otherwise: into the served version.
-    fn to_version(&self, _object: &mut Object) {}
 }
 
-/// The strategy of kinds with nothing to say.
-#[must_use]
-pub fn plain() -> &'static dyn Strategy {
-    &Plain
+/// A kind whose objects are computed whenever they are read, and never stored.
+pub trait ComputedStrategy: Send + Sync {
+    /// All of its objects.
+    fn computed(&self, kind: &GroupVersionKind) -> Vec<Object>;
+}
+
+/// All that code says of one kind.
+#[derive(Clone, Copy)]
+pub struct Strategies {
+    /// Creates and updates.
+    pub main: &'static dyn Strategy,
+    /// Decoded bodies, and versions.
+    pub decode: &'static dyn DecodeStrategy,
+    /// The status and other subresources.
+    pub subresources: &'static dyn SubresourceStrategy,
+    /// What its writers may do.
+    pub permit: &'static dyn PermitStrategy,
+    /// Deletes.
+    pub delete: &'static dyn DeleteStrategy,
+    /// Selectable fields.
+    pub fields: &'static dyn FieldStrategy,
+    /// Tables.
+    pub table: &'static dyn TableStrategy,
+    /// Where its objects come from, when they are not stored.
+    pub computed: Option<&'static dyn ComputedStrategy>,
+}
+
+impl Default for Strategies {
+    /// Of kinds with nothing to say.
+    fn default() -> Self {
+        Self {
+            main: &Plain,
+            decode: &Plain,
+            subresources: &Plain,
+            permit: &Plain,
+            delete: &Plain,
+            fields: &Plain,
+            table: &Plain,
+            computed: None,
+        }
+    }
 }
 
 /// A kind with nothing of its own to say.
 struct Plain;
 
+impl DecodeStrategy for Plain {}
+
 impl Strategy for Plain {}
+
+impl SubresourceStrategy for Plain {}
+
+impl PermitStrategy for Plain {}
+
+impl DeleteStrategy for Plain {}
+
+impl FieldStrategy for Plain {}
+
+impl TableStrategy for Plain {}

@@ -8,35 +8,82 @@ use std::sync::Arc;
 use portico_kinds::Kinds;
 
 use crate::action::Action;
-use crate::builtin::{KindIndexer, ResourceIndex, Strategies};
+use crate::builtin::{KindIndexer, ResourceIndex, StrategyTable};
 use crate::connection::Connection;
 use crate::handlers::{Handler, HandlerTable};
 use crate::hooks::{HookTable, TransactionHooks, WriteGuard};
 use crate::scale::ScaleSelector;
-use crate::strategy::{self, Strategy};
+use crate::strategy::{
+    ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, PermitStrategy, Strategies, Strategy,
+    SubresourceStrategy, TableStrategy,
+};
 
-/// What code adds to a resource's data.
-#[derive(Clone)]
+/// What code adds to a resource's data. By default nothing.
+#[derive(Clone, Default)]
 pub struct Row {
-    strategy: &'static dyn Strategy,
+    strategies: Strategies,
     scale: Option<ScaleSelector>,
     hooks: Option<&'static dyn TransactionHooks>,
     guard: Option<&'static dyn WriteGuard>,
     handlers: Vec<(&'static str, Handler)>,
 }
 
-impl Default for Row {
-    /// A resource of which data says everything.
-    fn default() -> Self {
-        Self::new(strategy::plain())
-    }
-}
-
 impl Row {
-    /// A row with this strategy.
+    /// A row with this strategy for creates and updates.
     #[must_use]
     pub fn new(strategy: &'static dyn Strategy) -> Self {
-        Self { strategy, scale: None, hooks: None, guard: None, handlers: Vec::new() }
+        let mut row = Self::default();
+        row.strategies.main = strategy;
+        row
+    }
+
+    /// What the kind does with decoded bodies and between versions.
+    #[must_use]
+    pub fn decodes(mut self, strategy: &'static dyn DecodeStrategy) -> Self {
+        self.strategies.decode = strategy;
+        self
+    }
+
+    /// What the kind does when a subresource is written.
+    #[must_use]
+    pub fn subresources(mut self, strategy: &'static dyn SubresourceStrategy) -> Self {
+        self.strategies.subresources = strategy;
+        self
+    }
+
+    /// What the kind asks of its writers.
+    #[must_use]
+    pub fn permits(mut self, strategy: &'static dyn PermitStrategy) -> Self {
+        self.strategies.permit = strategy;
+        self
+    }
+
+    /// What the kind does when objects are deleted.
+    #[must_use]
+    pub fn deletes(mut self, strategy: &'static dyn DeleteStrategy) -> Self {
+        self.strategies.delete = strategy;
+        self
+    }
+
+    /// Which fields are selectable.
+    #[must_use]
+    pub fn fields(mut self, strategy: &'static dyn FieldStrategy) -> Self {
+        self.strategies.fields = strategy;
+        self
+    }
+
+    /// How the kind is shown in tables.
+    #[must_use]
+    pub fn shows(mut self, strategy: &'static dyn TableStrategy) -> Self {
+        self.strategies.table = strategy;
+        self
+    }
+
+    /// Computes the kind's objects whenever they are read.
+    #[must_use]
+    pub fn computed(mut self, strategy: &'static dyn ComputedStrategy) -> Self {
+        self.strategies.computed = Some(strategy);
+        self
     }
 
     /// Shows the object's numbers of replicas as a Scale, too.
@@ -78,7 +125,7 @@ impl Row {
 /// A row per resource for which there is code.
 #[derive(Clone, Default)]
 pub struct ResourceTable {
-    pub(crate) strategies: Strategies,
+    pub(crate) strategies: StrategyTable,
     pub(crate) hooks: HookTable,
     pub(crate) handlers: HandlerTable,
 }
@@ -86,8 +133,8 @@ pub struct ResourceTable {
 impl ResourceTable {
     /// Adds the row of a resource.
     pub fn add(&mut self, group: &'static str, resource: &'static str, row: Row) {
-        let Row { strategy, scale, hooks, guard, handlers } = row;
-        self.strategies.add((group, resource), strategy, scale);
+        let Row { strategies, scale, hooks, guard, handlers } = row;
+        self.strategies.add((group, resource), strategies, scale);
         if let Some(hooks) = hooks {
             self.hooks.add_transaction((group, resource), hooks);
         }

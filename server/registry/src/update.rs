@@ -189,7 +189,7 @@ impl Verbs {
         // Findings in canonical form, in which empty and absent are one, and which the old state has.
         served.stored_info().schema.normalise(&mut new);
         if place.part == Part::Main {
-            served.strategy.count_changes(&mut new, old);
+            served.strategies.main.count_changes(&mut new, old);
         }
         let findings = findings(served, place.part, &new, old);
         let mut warnings = Vec::from_iter(duplicate_owners);
@@ -285,15 +285,15 @@ fn prepare(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Obje
             for field in served.info.status.iter().flat_map(|s| &s.owns) {
                 new.copy_from(old, &[field]);
             }
-            served.strategy.prepare_update(new, old, moment);
+            served.strategies.main.prepare_update(new, old, moment);
         }
         Part::Subresource("status") => {
             keep_all_but_status(served, new, old);
-            served.strategy.prepare_status(new, old);
+            served.strategies.subresources.prepare_status(new, old);
         }
-        Part::Subresource(other) => served.strategy.prepare_subresource(other, new, old),
+        Part::Subresource(other) => served.strategies.subresources.prepare_subresource(other, new, old),
     }
-    served.strategy.stamp(part, new, old, moment);
+    served.strategies.main.stamp(part, new, old, moment);
 }
 
 fn keep_all_but_status(served: &ServedResource, new: &mut Object, old: &Object) {
@@ -317,7 +317,7 @@ fn findings(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object)
     validation::validate_any_update(new, old, served.info.namespaced, &mut errors);
     let rules = MetaRules::of(&served.info);
     validation::validate_update(new, old, rules, &mut errors);
-    if part == Part::Main && served.strategy.validates_metadata_again() {
+    if part == Part::Main && served.strategies.main.validates_metadata_again() {
         validation::validate_create(new, rules, &mut errors);
     }
     match part {
@@ -325,17 +325,19 @@ fn findings(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object)
             let schema = &served.stored_info().schema;
             errors.extend(schema.validate(new));
             errors.extend(schema.validate_update(new, old));
-            served.strategy.validate_with_kind(served.stored_info(), new, Some(old), &mut errors);
+            served.strategies.main.validate_with_kind(served.stored_info(), new, Some(old), &mut errors);
         }
-        Part::Subresource("status") => served.strategy.validate_status(new, old, &mut errors),
-        Part::Subresource(other) => served.strategy.validate_subresource(other, new, old, &mut errors),
+        Part::Subresource("status") => served.strategies.subresources.validate_status(new, old, &mut errors),
+        Part::Subresource(other) => {
+            served.strategies.subresources.validate_subresource(other, new, old, &mut errors)
+        }
     }
     Findings { errors, warnings: Vec::new() }
 }
 
 /// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.
 fn finish(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Object) {
-    if served.strategy.canonicalize(new) {
+    if served.strategies.main.canonicalize(new) {
         served.stored_info().schema.normalise(new);
     }
     if part != Part::Subresource("status") && served.info.generation.changes(new, old) {
@@ -349,5 +351,5 @@ fn is_finished(served: &ServedResource, new: &Object, old: &Object) -> bool {
     old.deletion_timestamp().is_some()
         && new.finalizers().is_empty()
         && old.at(&["metadata", "deletionGracePeriodSeconds"]).i64().unwrap_or(0) == 0
-        && served.strategy.may_be_removed(new)
+        && served.strategies.delete.may_be_removed(new)
 }

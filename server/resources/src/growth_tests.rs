@@ -136,7 +136,7 @@ fn check(served: &ServedResource, object: &Object) {
             Some(old) => validation::validate_update(object, old, MetaRules::of(&served.info), &mut errors),
         }
         errors.extend(info.schema.validate(object));
-        served.strategy.validate_with_kind(info, object, old, &mut errors);
+        served.strategies.main.validate_with_kind(info, object, old, &mut errors);
     }
 }
 

@@ -16,6 +16,13 @@ use crate::strategies::{
     networking, node, policy, rbac, resource, scheduling, secret, service, storage, storagemigration,
 };
 
+/// A row of a kind whose strategy has these parts besides creates and updates.
+macro_rules! row {
+    ($strategy:expr $(, $part:ident)*) => {
+        Row::new(&$strategy)$(.$part(&$strategy))*
+    };
+}
+
 /// All rows.
 #[must_use]
 pub fn table() -> ResourceTable {
@@ -55,18 +62,24 @@ const GROUPS: [fn(&mut ResourceTable); 22] = [
 fn core_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("", resource, row);
     add("bindings", Row::default().action("", Binding));
-    add("componentstatuses", Row::new(&core::component_status::ComponentStatus));
-    add("configmaps", Row::new(&configmap::ConfigMap));
-    add("endpoints", Row::new(&endpoints::Endpoints));
-    add("events", Row::new(&event::Event));
-    add("limitranges", Row::new(&core::limit_range::LimitRange));
-    add("namespaces", Row::new(&namespace::Namespace));
-    add("nodes", Row::new(&core::node::Node).connection("proxy", Kind::Node));
-    add("persistentvolumeclaims", Row::new(&core::persistent_volume_claim::PersistentVolumeClaim));
-    add("persistentvolumes", Row::new(&core::persistent_volume::PersistentVolume));
+    add("componentstatuses", row!(core::component_status::ComponentStatus, shows, computed));
+    add("configmaps", row!(configmap::ConfigMap));
+    add("endpoints", row!(endpoints::Endpoints, shows));
+    add("events", row!(event::Event, fields, shows));
+    add("limitranges", row!(core::limit_range::LimitRange, decodes));
+    add("namespaces", row!(namespace::Namespace, decodes, subresources, deletes));
+    add(
+        "nodes",
+        row!(core::node::Node, decodes, subresources, fields, shows).connection("proxy", Kind::Node),
+    );
+    add(
+        "persistentvolumeclaims",
+        row!(core::persistent_volume_claim::PersistentVolumeClaim, decodes, subresources, shows),
+    );
+    add("persistentvolumes", row!(core::persistent_volume::PersistentVolume, decodes, shows));
     add(
         "pods",
-        Row::new(&core::pod::Pod)
+        row!(core::pod::Pod, decodes, subresources, deletes, fields, shows)
             .action("binding", Binding)
             .action("eviction", Eviction)
             .connection("log", Kind::Log)
@@ -75,47 +88,65 @@ fn core_group(table: &mut ResourceTable) {
             .connection("portforward", Kind::Ports)
             .connection("proxy", Kind::Pod),
     );
-    add("podtemplates", Row::new(&core::pod_template::PodTemplate));
+    add("podtemplates", row!(core::pod_template::PodTemplate, decodes));
     add(
         "replicationcontrollers",
-        Row::new(&core::replication_controller::ReplicationController).scale(ScaleSelector::Map),
+        row!(core::replication_controller::ReplicationController, decodes, subresources, fields)
+            .scale(ScaleSelector::Map),
     );
-    add("resourcequotas", Row::new(&core::resource_quota::ResourceQuota));
-    add("secrets", Row::new(&secret::Secret));
-    add("serviceaccounts", Row::new(&core::service_account::ServiceAccount));
+    add("resourcequotas", row!(core::resource_quota::ResourceQuota, decodes, subresources, shows));
+    add("secrets", row!(secret::Secret, decodes));
+    add("serviceaccounts", row!(core::service_account::ServiceAccount));
     add(
         "services",
-        Row::new(&service::Service).hooks(&service::Allocation).connection("proxy", Kind::Service),
+        row!(service::Service, decodes, subresources, shows)
+            .hooks(&service::Allocation)
+            .connection("proxy", Kind::Service),
     );
 }
 
 fn admissionregistration_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("admissionregistration.k8s.io", resource, row);
-    add("mutatingadmissionpolicies", Row::new(&admissionregistration::Policy { mutates: true }));
-    add("mutatingadmissionpolicybindings", Row::new(&admissionregistration::Binding { mutates: true }));
-    add("mutatingwebhookconfigurations", Row::new(&admissionregistration::WebhookConfiguration));
-    add("validatingadmissionpolicies", Row::new(&admissionregistration::Policy { mutates: false }));
-    add("validatingadmissionpolicybindings", Row::new(&admissionregistration::Binding { mutates: false }));
-    add("validatingwebhookconfigurations", Row::new(&admissionregistration::WebhookConfiguration));
+    add(
+        "mutatingadmissionpolicies",
+        row!(admissionregistration::Policy { mutates: true }, subresources, permits, shows),
+    );
+    add(
+        "mutatingadmissionpolicybindings",
+        row!(admissionregistration::Binding { mutates: true }, permits, shows),
+    );
+    add("mutatingwebhookconfigurations", row!(admissionregistration::WebhookConfiguration));
+    add(
+        "validatingadmissionpolicies",
+        row!(admissionregistration::Policy { mutates: false }, subresources, permits, shows),
+    );
+    add(
+        "validatingadmissionpolicybindings",
+        row!(admissionregistration::Binding { mutates: false }, permits, shows),
+    );
+    add("validatingwebhookconfigurations", row!(admissionregistration::WebhookConfiguration));
 }
 
 fn apiextensions_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("apiextensions.k8s.io", resource, row);
-    add("customresourcedefinitions", Row::new(&apiextensions::CustomResourceDefinition));
+    add(
+        "customresourcedefinitions",
+        row!(apiextensions::CustomResourceDefinition, decodes, subresources, deletes),
+    );
 }
 
 fn apiregistration_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("apiregistration.k8s.io", resource, row);
-    add("apiservices", Row::new(&apiservice::ApiService));
+    add("apiservices", row!(apiservice::ApiService, subresources, shows));
 }
 
 fn apps_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("apps", resource, row);
-    add("controllerrevisions", Row::new(&apps::ControllerRevision));
-    add("daemonsets", Row::new(&apps::DaemonSet));
-    add("deployments", Row::new(&apps::Deployment).scale(ScaleSelector::Labels));
-    add("replicasets", Row::new(&apps::ReplicaSet).scale(ScaleSelector::Labels));
-    add("statefulsets", Row::new(&apps::StatefulSet).scale(ScaleSelector::Labels));
+    add("controllerrevisions", row!(apps::ControllerRevision, shows));
+    add("daemonsets", row!(apps::DaemonSet, decodes, subresources, shows));
+    add("deployments", row!(apps::Deployment, decodes, subresources, shows).scale(ScaleSelector::Labels));
+    add("replicasets", row!(apps::ReplicaSet, decodes, subresources).scale(ScaleSelector::Labels));
+    add("statefulsets", row!(apps::StatefulSet, decodes, subresources, shows).scale(ScaleSelector::Labels));
 }
 
 fn authorization_group(table: &mut ResourceTable) {
@@ -128,100 +159,106 @@ fn authorization_group(table: &mut ResourceTable) {
 
 fn autoscaling_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("autoscaling", resource, row);
-    add("horizontalpodautoscalers", Row::new(&autoscaling::HorizontalPodAutoscaler));
+    add("horizontalpodautoscalers", row!(autoscaling::HorizontalPodAutoscaler, decodes, subresources, shows));
 }
 
 fn batch_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("batch", resource, row);
-    add("cronjobs", Row::new(&batch::CronJob));
-    add("jobs", Row::new(&batch::Job));
+    add("cronjobs", row!(batch::CronJob, decodes, shows));
+    add("jobs", row!(batch::Job, decodes, subresources, deletes, fields, shows));
 }
 
 fn certificates_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("certificates.k8s.io", resource, row);
-    add("certificatesigningrequests", Row::new(&certificates::SigningRequest));
+    add("certificatesigningrequests", row!(certificates::SigningRequest, subresources, permits, shows));
 }
 
 fn coordination_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("coordination.k8s.io", resource, row);
-    add("leases", Row::new(&lease::Lease));
+    add("leases", row!(lease::Lease));
 }
 
 fn discovery_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("discovery.k8s.io", resource, row);
-    add("endpointslices", Row::new(&endpointslice::EndpointSlice));
+    add("endpointslices", row!(endpointslice::EndpointSlice, shows));
 }
 
 fn events_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("events.k8s.io", resource, row);
-    add("events", Row::new(&event::StrictEvent));
+    add("events", row!(event::StrictEvent, decodes, fields, shows));
 }
 
 fn flowcontrol_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("flowcontrol.apiserver.k8s.io", resource, row);
-    add("flowschemas", Row::new(&flowcontrol::FlowSchema));
-    add("prioritylevelconfigurations", Row::new(&flowcontrol::PriorityLevel));
+    add("flowschemas", row!(flowcontrol::FlowSchema, subresources, shows));
+    add("prioritylevelconfigurations", row!(flowcontrol::PriorityLevel, decodes, subresources));
 }
 
 fn internal_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("internal.apiserver.k8s.io", resource, row);
-    add("storageversions", Row::new(&apiserverinternal::StorageVersion));
+    add("storageversions", row!(apiserverinternal::StorageVersion, subresources));
 }
 
 fn networking_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("networking.k8s.io", resource, row);
-    add("ingressclasses", Row::new(&networking::IngressClass));
-    add("ingresses", Row::new(&networking::Ingress).hooks(&networking::Ingress));
-    add("ipaddresses", Row::new(&networking::IpAddress));
-    add("networkpolicies", Row::new(&networking::NetworkPolicy));
-    add("servicecidrs", Row::new(&networking::ServiceCidr));
+    add("ingressclasses", row!(networking::IngressClass, decodes, shows));
+    add("ingresses", row!(networking::Ingress, subresources, shows).hooks(&networking::Ingress));
+    add("ipaddresses", row!(networking::IpAddress, shows));
+    add("networkpolicies", row!(networking::NetworkPolicy, decodes));
+    add("servicecidrs", row!(networking::ServiceCidr, shows));
 }
 
 fn node_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("node.k8s.io", resource, row);
-    add("runtimeclasses", Row::new(&node::RuntimeClass));
+    add("runtimeclasses", row!(node::RuntimeClass));
 }
 
 fn policy_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("policy", resource, row);
-    add("poddisruptionbudgets", Row::new(&policy::PodDisruptionBudget));
+    add("poddisruptionbudgets", row!(policy::PodDisruptionBudget, decodes, subresources, shows));
 }
 
 fn rbac_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("rbac.authorization.k8s.io", resource, row);
-    add("clusterrolebindings", Row::new(&rbac::Binding { namespaced: false }).guard(&BindingsGuard));
-    add("clusterroles", Row::new(&rbac::Role { namespaced: false }).guard(&RolesGuard));
-    add("rolebindings", Row::new(&rbac::Binding { namespaced: true }).guard(&BindingsGuard));
-    add("roles", Row::new(&rbac::Role { namespaced: true }).guard(&RolesGuard));
+    add(
+        "clusterrolebindings",
+        row!(rbac::Binding { namespaced: false }, decodes, shows).guard(&BindingsGuard),
+    );
+    add("clusterroles", row!(rbac::Role { namespaced: false }).guard(&RolesGuard));
+    add("rolebindings", row!(rbac::Binding { namespaced: true }, decodes, shows).guard(&BindingsGuard));
+    add("roles", row!(rbac::Role { namespaced: true }).guard(&RolesGuard));
 }
 
 fn resource_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("resource.k8s.io", resource, row);
-    add("deviceclasses", Row::new(&resource::DeviceClass));
-    add("resourceclaims", Row::new(&resource::ResourceClaim).hooks(&resource::ResourceClaim));
+    add("deviceclasses", row!(resource::DeviceClass));
+    add(
+        "resourceclaims",
+        row!(resource::ResourceClaim, decodes, subresources, permits, shows).hooks(&resource::ResourceClaim),
+    );
     add(
         "resourceclaimtemplates",
-        Row::new(&resource::ResourceClaimTemplate).hooks(&resource::ResourceClaimTemplate),
+        row!(resource::ResourceClaimTemplate, decodes).hooks(&resource::ResourceClaimTemplate),
     );
-    add("resourceslices", Row::new(&resource::ResourceSlice));
+    add("resourceslices", row!(resource::ResourceSlice, decodes));
 }
 
 fn scheduling_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("scheduling.k8s.io", resource, row);
-    add("priorityclasses", Row::new(&scheduling::PriorityClass));
+    add("priorityclasses", row!(scheduling::PriorityClass, deletes, shows));
 }
 
 fn storage_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("storage.k8s.io", resource, row);
-    add("csidrivers", Row::new(&storage::CsiDriver));
-    add("csinodes", Row::new(&storage::CsiNode));
-    add("csistoragecapacities", Row::new(&storage::CsiStorageCapacity));
-    add("storageclasses", Row::new(&storage::StorageClass));
-    add("volumeattachments", Row::new(&storage::VolumeAttachment));
-    add("volumeattributesclasses", Row::new(&storage::VolumeAttributesClass));
+    add("csidrivers", row!(storage::CsiDriver, shows));
+    add("csinodes", row!(storage::CsiNode));
+    add("csistoragecapacities", row!(storage::CsiStorageCapacity));
+    add("storageclasses", row!(storage::StorageClass, shows));
+    add("volumeattachments", row!(storage::VolumeAttachment, subresources));
+    add("volumeattributesclasses", row!(storage::VolumeAttributesClass));
 }
 
 fn storagemigration_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("storagemigration.k8s.io", resource, row);
-    add("storageversionmigrations", Row::new(&storagemigration::StorageVersionMigration));
+    add("storageversionmigrations", row!(storagemigration::StorageVersionMigration, subresources, shows));
 }

@@ -26,7 +26,7 @@ impl Renderer<'_> {
 
     /// The same as a row of a table carries it: without what upstream holds in a field of its own.
     pub(super) fn row_metadata(&self, record: &Record, version: MetaVersion) -> Vec<u8> {
-        let Some(annotation) = self.served.strategy.annotation_for_field() else {
+        let Some(annotation) = self.served.strategies.table.annotation_for_field() else {
             return self.metadata(record, version);
         };
         let mut object = stored::decode(record);

@@ -66,7 +66,7 @@ impl Renderer<'_> {
         }
         out.push(b']');
         let field = |name: &str| record.value.field(name).unwrap_or_default().to_owned();
-        if let Some((reason, message)) = self.served.strategy.completion(&field) {
+        if let Some((reason, message)) = self.served.strategies.table.completion(&field) {
             let condition = format!(
                 ",\"conditions\":[{{\"type\":\"Completed\",\"status\":\"True\",\"reason\":\"{reason}\",\"message\":\"{message}\"}}]"
             );
@@ -95,7 +95,7 @@ impl Renderer<'_> {
         let columns = self.served.info.columns.iter();
         columns
             .map(|column| match &column.cell {
-                CellRule::Function { name } => self.served.strategy.cell(name, &object),
+                CellRule::Function { name } => self.served.strategies.table.cell(name, &object),
                 // Data says every other cell itself.
                 rule => rule.cell(&object).unwrap_or(Cell::Null),
             })

@@ -306,7 +306,7 @@ impl Request<'_> {
         };
         let mut answer = self.deleted(wanted, options, &deleted)?;
         answer.warnings.extend(deleted.warnings);
-        answer.warnings.extend(self.served.strategy.delete_warnings(options));
+        answer.warnings.extend(self.served.strategies.delete.delete_warnings(options));
         Ok(answer)
     }
 
@@ -345,7 +345,8 @@ impl Request<'_> {
         let revision = page.revision.max(last);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
         let body = forms::stream(self.objects(), &self.served, wanted, include, page);
-        let warnings = left_out.into_iter().chain(self.served.strategy.delete_warnings(&options)).collect();
+        let warnings =
+            left_out.into_iter().chain(self.served.strategies.delete.delete_warnings(&options)).collect();
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 }

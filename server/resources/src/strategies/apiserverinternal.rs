@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::Strategy;
+use portico_registry::{Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 
 /// Upstream's words for what is no `group/version` at all.
@@ -15,7 +15,9 @@ const EMPTY: &str = "must be non-empty";
 /// See the module.
 pub(crate) struct StorageVersion;
 
-impl Strategy for StorageVersion {
+impl Strategy for StorageVersion {}
+
+impl SubresourceStrategy for StorageVersion {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         let status = new.at(&["status"]);
         let mut seen = Vec::new();

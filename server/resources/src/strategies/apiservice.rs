@@ -6,7 +6,7 @@ use portico_machinery::{Cursor, Object, names};
 use url::Url;
 
 use portico_registry::condition::{self, Condition};
-use portico_registry::{Moment, Strategy};
+use portico_registry::{Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::values;
 
@@ -51,7 +51,9 @@ impl Strategy for ApiService {
         validate_backend(&spec, errors);
         validate_annotations(new, errors);
     }
+}
 
+impl SubresourceStrategy for ApiService {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         for condition in new.at(&["status", "conditions"]).items() {
             let status = condition.field("status");
@@ -60,7 +62,9 @@ impl Strategy for ApiService {
             }
         }
     }
+}
 
+impl TableStrategy for ApiService {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let service = object.at(&["spec", "service"]);
         match function {

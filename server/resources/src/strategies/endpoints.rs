@@ -4,7 +4,7 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
 use super::more;
-use portico_registry::Strategy;
+use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::values;
 
@@ -38,7 +38,9 @@ impl Strategy for Endpoints {
         });
         addresses.filter_map(|a| values::ip_warning(&a.field("ip"))).collect()
     }
+}
 
+impl TableStrategy for Endpoints {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         Cell::text(ready_addresses(object))
     }

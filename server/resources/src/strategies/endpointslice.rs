@@ -7,7 +7,7 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
 use super::more;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{Moment, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::values;
 
@@ -65,7 +65,9 @@ impl Strategy for EndpointSlice {
         }
         warnings
     }
+}
 
+impl TableStrategy for EndpointSlice {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let words: Vec<String> = match function {
             "endpointslice-ports" => object.at(&["ports"]).items().map(|p| port_word(&p)).collect(),

@@ -10,7 +10,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, names};
 
-use portico_registry::Strategy;
+use portico_registry::{FieldStrategy, Strategy, TableStrategy};
 use portico_validation::Errors;
 
 const WORD_MAX: usize = 128;
@@ -22,7 +22,9 @@ impl Strategy for Event {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         legacy(new, "reportingComponent", errors);
     }
+}
 
+impl FieldStrategy for Event {
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         match field {
             "source" => Cow::Borrowed(match object.str_at("source.component") {
@@ -32,7 +34,9 @@ impl Strategy for Event {
             path => Cow::Borrowed(object.str_at(path)),
         }
     }
+}
 
+impl TableStrategy for Event {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "event-last-seen" => last_seen(object),

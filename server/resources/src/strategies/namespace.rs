@@ -3,7 +3,7 @@
 use portico_machinery::field::Error;
 use portico_machinery::{GroupResource, Object, Status, names, time};
 
-use portico_registry::{Moment, OwnDelete, Strategy};
+use portico_registry::{DecodeStrategy, DeleteStrategy, Moment, OwnDelete, Strategy, SubresourceStrategy};
 use portico_validation as validation;
 use portico_validation::Errors;
 
@@ -12,6 +12,15 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 pub(crate) struct Namespace;
+
+impl DecodeStrategy for Namespace {
+    /// The writer owns the label: it is there before ownership is looked at. A generated name comes later.
+    fn default(&self, new: &mut Object, _moment: Moment) {
+        if !new.name().is_empty() {
+            self.canonicalize(new);
+        }
+    }
+}
 
 impl Strategy for Namespace {
     fn validates_metadata_again(&self) -> bool {
@@ -42,6 +51,17 @@ impl Strategy for Namespace {
 
     fn validate_update(&self, _new: &Object, _old: &Object, _errors: &mut Errors) {}
 
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        if new.label(NAME_LABEL) == Some(new.name()) {
+            return false;
+        }
+        let name = new.name().to_owned();
+        new.set(&["metadata", "labels", NAME_LABEL], name);
+        true
+    }
+}
+
+impl SubresourceStrategy for Namespace {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         let phase = new.at(&["status", "phase"]).str();
         let (deleting, path) = (new.deletion_timestamp().is_some(), "status.Phase".into());
@@ -66,23 +86,9 @@ impl Strategy for Namespace {
         }
         validation::validate_standard_finalizers(&finalizers, true, errors);
     }
+}
 
-    /// The writer owns the label: it is there before ownership is looked at. A generated name comes later.
-    fn default(&self, new: &mut Object, _moment: Moment) {
-        if !new.name().is_empty() {
-            self.canonicalize(new);
-        }
-    }
-
-    fn canonicalize(&self, new: &mut Object) -> bool {
-        if new.label(NAME_LABEL) == Some(new.name()) {
-            return false;
-        }
-        let name = new.name().to_owned();
-        new.set(&["metadata", "labels", NAME_LABEL], name);
-        true
-    }
-
+impl DeleteStrategy for Namespace {
     fn may_be_removed(&self, object: &Object) -> bool {
         spec_finalizers(object).is_empty()
     }

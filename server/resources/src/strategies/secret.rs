@@ -6,19 +6,21 @@ use portico_machinery::Object;
 use portico_machinery::field::{Error, Path};
 
 use super::configmap::{validate_bytes, validate_immutable};
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy};
 use portico_validation::Errors;
 
 pub(crate) struct Secret;
 
-impl Strategy for Secret {
-    fn validates_metadata_again(&self) -> bool {
-        true
-    }
-
+impl DecodeStrategy for Secret {
     /// As upstream's conversion does it: before ownership is tracked, so that the fields of `data` are owned.
     fn default(&self, object: &mut Object, _moment: Moment) {
         fold_text(object);
+    }
+}
+
+impl Strategy for Secret {
+    fn validates_metadata_again(&self) -> bool {
+        true
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {

@@ -17,16 +17,18 @@ use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
 pub(crate) use allocation::Allocation;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 
 pub(crate) struct Service;
 
-impl Strategy for Service {
+impl DecodeStrategy for Service {
     fn default(&self, object: &mut Object, _moment: Moment) {
         defaults::set(object);
     }
+}
 
+impl Strategy for Service {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate::service(new, &[], errors);
     }
@@ -47,18 +49,22 @@ impl Strategy for Service {
         is_name && new.remove(&["spec", "internalTrafficPolicy"]).is_some()
     }
 
-    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        validate::status(new, errors);
-    }
-
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         warnings::of(new)
+    }
+}
+
+impl SubresourceStrategy for Service {
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        validate::status(new, errors);
     }
 
     fn status_warnings(&self, new: &Object, _old: &Object) -> Vec<String> {
         warnings::of_status(new)
     }
+}
 
+impl TableStrategy for Service {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         Cell::text(cells::cell(function, object))
     }

@@ -3,8 +3,8 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, GroupResource, Object, names};
 
-use portico_registry::Strategy;
 use portico_registry::condition;
+use portico_registry::{Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, validate_conditions};
 
@@ -33,7 +33,9 @@ impl Strategy for StorageVersionMigration {
         self.validate(new, errors);
         checks::unchanged(&new.at(&["spec"]), &old.at(&["spec"]), errors);
     }
+}
 
+impl SubresourceStrategy for StorageVersionMigration {
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         let status = new.at(&["status"]);
         let [revision, conditions] = ["resourceVersion", "conditions"].map(|field| status.field(field));
@@ -59,7 +61,9 @@ impl Strategy for StorageVersionMigration {
             }
         }
     }
+}
 
+impl TableStrategy for StorageVersionMigration {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "storageversionmigration-resource" => {

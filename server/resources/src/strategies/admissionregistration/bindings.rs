@@ -7,7 +7,7 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
 use super::{match_resources, permission};
-use portico_registry::{Strategy, Write};
+use portico_registry::{PermitStrategy, Strategy, TableStrategy, Write};
 use portico_validation::Errors;
 use portico_validation::{checks, label_selector};
 
@@ -37,14 +37,18 @@ impl Strategy for Binding {
         }
     }
 
-    fn permit(&self, write: &Write<'_>) -> Errors {
-        permission::param_ref(write)
-    }
-
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         super::warnings(new)
     }
+}
 
+impl PermitStrategy for Binding {
+    fn permit(&self, write: &Write<'_>) -> Errors {
+        permission::param_ref(write)
+    }
+}
+
+impl TableStrategy for Binding {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         let reference = object.at(&["spec", "paramRef"]);
         let (name, namespace) = (reference.field("name").str(), reference.field("namespace").str());

@@ -5,7 +5,7 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
 use super::{expressions, match_resources, mutating_policy, permission, validating_policy};
-use portico_registry::{Strategy, Write};
+use portico_registry::{PermitStrategy, Strategy, SubresourceStrategy, TableStrategy, Write};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -26,20 +26,26 @@ impl Strategy for Policy {
         }
     }
 
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        super::warnings(new)
+    }
+}
+
+impl SubresourceStrategy for Policy {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         if !self.mutates {
             validating_policy::status(&new.at(&["status"]), errors);
         }
     }
+}
 
+impl PermitStrategy for Policy {
     fn permit(&self, write: &Write<'_>) -> Errors {
         permission::param_kind(write)
     }
+}
 
-    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        super::warnings(new)
-    }
-
+impl TableStrategy for Policy {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         param_kind_cell(object)
     }

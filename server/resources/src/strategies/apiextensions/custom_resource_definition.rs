@@ -10,7 +10,7 @@ use super::{schemas, stored_versions, validate};
 use portico_registry::condition::{self, Condition};
 use portico_registry::custom::embedded_metadata;
 use portico_registry::definition::{FINALIZER, TERMINATING};
-use portico_registry::{Moment, OwnDelete, Strategy};
+use portico_registry::{DecodeStrategy, DeleteStrategy, Moment, OwnDelete, Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 
 /// Upstream's default of a webhook's port.
@@ -19,7 +19,7 @@ const PORT: u16 = 443;
 /// See the module.
 pub(crate) struct CustomResourceDefinition;
 
-impl Strategy for CustomResourceDefinition {
+impl DecodeStrategy for CustomResourceDefinition {
     fn default(&self, object: &mut Object, _moment: Moment) {
         let kind = object.str_at("spec.names.kind").to_owned();
         if !kind.is_empty() {
@@ -43,7 +43,9 @@ impl Strategy for CustomResourceDefinition {
             stored_versions::record(object);
         }
     }
+}
 
+impl Strategy for CustomResourceDefinition {
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         stored_versions::record(new);
     }
@@ -62,14 +64,18 @@ impl Strategy for CustomResourceDefinition {
         }
     }
 
-    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        validate::status(new, errors);
-    }
-
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
         schemas::warnings(new, old)
     }
+}
 
+impl SubresourceStrategy for CustomResourceDefinition {
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        validate::status(new, errors);
+    }
+}
+
+impl DeleteStrategy for CustomResourceDefinition {
     fn deletes_by_itself(&self) -> bool {
         true
     }

@@ -3,7 +3,7 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupVersion, Object};
 
-use portico_registry::Strategy;
+use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -24,7 +24,9 @@ impl Strategy for ControllerRevision {
         checks::not_negative(&new.at(&["revision"]), errors);
         checks::unchanged(&new.at(&["data"]), &old.at(&["data"]), errors);
     }
+}
 
+impl TableStrategy for ControllerRevision {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         let owners = object.at(&["metadata", "ownerReferences"]);
         let controller = owners.items().find(|owner| owner.field("controller").bool());

@@ -6,7 +6,7 @@ use super::TEMPLATE;
 use crate::strategies::workload::{
     Selects, go_number, is_empty_selector, must_match, selects, template_warnings,
 };
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::counts::{at_most_all, int_or_percent, is_none, none_negative, not_decremented};
 use portico_validation::pod_spec;
@@ -17,7 +17,7 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(crate) struct DaemonSet;
 
-impl Strategy for DaemonSet {
+impl DecodeStrategy for DaemonSet {
     fn unreadable(&self, object: &Object) -> Option<String> {
         go_number("ParseInt", object.annotation(TEMPLATE_GENERATION)?).err()
     }
@@ -26,7 +26,9 @@ impl Strategy for DaemonSet {
         object.edit(&["spec"], default_spec);
         object.edit(&TEMPLATE, pod_spec::default_template);
     }
+}
 
+impl Strategy for DaemonSet {
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         let generation = template_generation(new).max(1);
         set_template_generation(new, generation);
@@ -64,6 +66,15 @@ impl Strategy for DaemonSet {
         self.validate(new, errors);
     }
 
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        match old {
+            Some(old) if new.at(&TEMPLATE).same_as(&old.at(&TEMPLATE)) => Vec::new(),
+            _ => template_warnings(new, old, &TEMPLATE),
+        }
+    }
+}
+
+impl SubresourceStrategy for DaemonSet {
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         const COUNTS: [&str; 9] = [
             "currentNumberScheduled",
@@ -80,16 +91,11 @@ impl Strategy for DaemonSet {
         none_negative(&status, &COUNTS, errors);
         not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
     }
+}
 
+impl TableStrategy for DaemonSet {
     fn annotation_for_field(&self) -> Option<&'static str> {
         Some(TEMPLATE_GENERATION)
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        match old {
-            Some(old) if new.at(&TEMPLATE).same_as(&old.at(&TEMPLATE)) => Vec::new(),
-            _ => template_warnings(new, old, &TEMPLATE),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use portico_machinery::{Cursor, Object};
 
 use super::{TEMPLATE, counted_pods, ready_of_wanted, selected_template};
 use crate::strategies::workload::{go_number, template_warnings};
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 use portico_validation::counts::{at_most_all, int_or_percent, is_none, none_negative, not_decremented};
@@ -18,7 +18,7 @@ const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
 pub(crate) struct Deployment;
 
-impl Strategy for Deployment {
+impl DecodeStrategy for Deployment {
     fn unreadable(&self, object: &Object) -> Option<String> {
         let text = object.annotation(ROLLBACK).filter(|text| !text.is_empty())?;
         let error = go_number("ParseInt", text).err()?;
@@ -32,7 +32,9 @@ impl Strategy for Deployment {
         object.edit(&["spec"], default_spec);
         object.edit(&TEMPLATE, pod_spec::default_template);
     }
+}
 
+impl Strategy for Deployment {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         none_negative(&spec, &["replicas"], errors);
@@ -57,6 +59,13 @@ impl Strategy for Deployment {
         checks::unchanged(&new.at(&["spec", "selector"]), &old.at(&["spec", "selector"]), errors);
     }
 
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
+        name.into_iter().chain(template_warnings(new, old, &TEMPLATE)).collect()
+    }
+}
+
+impl SubresourceStrategy for Deployment {
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         const COUNTS: [&str; 8] = [
             "observedGeneration",
@@ -74,14 +83,11 @@ impl Strategy for Deployment {
         counted_pods(&status, &PARTS, "cannot be greater than readyReplicas", errors);
         not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
     }
+}
 
+impl TableStrategy for Deployment {
     fn annotation_for_field(&self) -> Option<&'static str> {
         Some(ROLLBACK)
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
-        name.into_iter().chain(template_warnings(new, old, &TEMPLATE)).collect()
     }
 
     fn cell(&self, function: &str, object: &Object) -> Cell {

@@ -4,7 +4,7 @@ use portico_machinery::Object;
 
 use super::{TEMPLATE, counted_pods, selected_template};
 use crate::strategies::workload::template_warnings;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 use portico_validation::counts::none_negative;
@@ -12,11 +12,13 @@ use portico_validation::pod_spec;
 
 pub(crate) struct ReplicaSet;
 
-impl Strategy for ReplicaSet {
+impl DecodeStrategy for ReplicaSet {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&TEMPLATE, pod_spec::default_template);
     }
+}
 
+impl Strategy for ReplicaSet {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         none_negative(&spec, &["replicas", "minReadySeconds"], errors);
@@ -28,6 +30,13 @@ impl Strategy for ReplicaSet {
         checks::unchanged(&new.at(&["spec", "selector"]), &old.at(&["spec", "selector"]), errors);
     }
 
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
+        name.into_iter().chain(template_warnings(new, old, &TEMPLATE)).collect()
+    }
+}
+
+impl SubresourceStrategy for ReplicaSet {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         const COUNTS: [&str; 6] = [
             "replicas",
@@ -41,10 +50,5 @@ impl Strategy for ReplicaSet {
         let status = new.at(&["status"]);
         none_negative(&status, &COUNTS, errors);
         counted_pods(&status, &PARTS, "cannot be greater than readyReplicas", errors);
-    }
-
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
-        name.into_iter().chain(template_warnings(new, old, &TEMPLATE)).collect()
     }
 }

@@ -7,14 +7,14 @@ use portico_machinery::{Cursor, Object};
 
 use super::{TEMPLATE, counted_pods, ready_of_wanted};
 use crate::strategies::workload::template_warnings;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::counts::{none_negative, not_decremented};
 use portico_validation::pod_spec;
 
 pub(crate) struct StatefulSet;
 
-impl Strategy for StatefulSet {
+impl DecodeStrategy for StatefulSet {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["spec"], default_spec);
         object.edit_each(&["spec", "volumeClaimTemplates"], |claim| {
@@ -23,7 +23,9 @@ impl Strategy for StatefulSet {
         });
         object.edit(&TEMPLATE, pod_spec::default_template);
     }
+}
 
+impl Strategy for StatefulSet {
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         drop_max_unavailable(new, None);
     }
@@ -38,23 +40,6 @@ impl Strategy for StatefulSet {
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         validate::update(new, old, errors);
-    }
-
-    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        const COUNTS: [&str; 7] = [
-            "replicas",
-            "readyReplicas",
-            "currentReplicas",
-            "updatedReplicas",
-            "availableReplicas",
-            "observedGeneration",
-            "collisionCount",
-        ];
-        const PARTS: [&str; 4] = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
-        let (status, before) = (new.at(&["status"]), old.at(&["status"]));
-        none_negative(&status, &COUNTS, errors);
-        counted_pods(&status, &PARTS, "cannot be greater than status.readyReplicas", errors);
-        not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
@@ -73,7 +58,28 @@ impl Strategy for StatefulSet {
         warnings.extend(claim_warnings(&new.at(&["spec", "volumeClaimTemplates"]), part));
         warnings
     }
+}
 
+impl SubresourceStrategy for StatefulSet {
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        const COUNTS: [&str; 7] = [
+            "replicas",
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "collisionCount",
+        ];
+        const PARTS: [&str; 4] = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+        let (status, before) = (new.at(&["status"]), old.at(&["status"]));
+        none_negative(&status, &COUNTS, errors);
+        counted_pods(&status, &PARTS, "cannot be greater than status.readyReplicas", errors);
+        not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
+    }
+}
+
+impl TableStrategy for StatefulSet {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         ready_of_wanted(object)
     }

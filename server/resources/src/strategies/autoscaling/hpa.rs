@@ -9,7 +9,7 @@ use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
 use convert::PREFIX;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::counts::none_negative;
 
@@ -18,7 +18,7 @@ const KEPT_BY_V1: [&str; 6] =
 
 pub(crate) struct HorizontalPodAutoscaler;
 
-impl Strategy for HorizontalPodAutoscaler {
+impl DecodeStrategy for HorizontalPodAutoscaler {
     fn default(&self, object: &mut Object, _moment: Moment) {
         for name in KEPT_BY_V1 {
             object.remove(&["metadata", "annotations", &format!("{PREFIX}{name}")]);
@@ -29,6 +29,16 @@ impl Strategy for HorizontalPodAutoscaler {
         object.edit(&["spec", "behavior"], default_behavior);
     }
 
+    fn to_storage(&self, object: &mut Object) {
+        convert::from_v1(object);
+    }
+
+    fn to_version(&self, object: &mut Object) {
+        convert::to_v1(object);
+    }
+}
+
+impl Strategy for HorizontalPodAutoscaler {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate::spec(&new.at(&["spec"]), None, errors);
     }
@@ -36,21 +46,17 @@ impl Strategy for HorizontalPodAutoscaler {
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         validate::spec(&new.at(&["spec"]), Some(&old.at(&["spec"])), errors);
     }
+}
 
+impl SubresourceStrategy for HorizontalPodAutoscaler {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         none_negative(&new.at(&["status"]), &["currentReplicas", "desiredReplicas"], errors);
     }
+}
 
+impl TableStrategy for HorizontalPodAutoscaler {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         cells::cell(function, object)
-    }
-
-    fn to_storage(&self, object: &mut Object) {
-        convert::from_v1(object);
-    }
-
-    fn to_version(&self, object: &mut Object) {
-        convert::to_v1(object);
     }
 }
 

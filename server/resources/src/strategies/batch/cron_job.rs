@@ -6,7 +6,7 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
 use super::{job, job_warnings};
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::counts::none_negative;
 use portico_validation::pod_spec;
@@ -17,11 +17,13 @@ const JOB_SPEC: [&str; 3] = ["spec", "jobTemplate", "spec"];
 
 pub(crate) struct CronJob;
 
-impl Strategy for CronJob {
+impl DecodeStrategy for CronJob {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["spec", "jobTemplate", "spec", "template"], pod_spec::default_template);
     }
+}
 
+impl Strategy for CronJob {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate_spec(new, None, errors);
         if new.name().len() > NAME_MAX {
@@ -53,7 +55,9 @@ impl Strategy for CronJob {
         }
         warnings
     }
+}
 
+impl TableStrategy for CronJob {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "cronjob-suspend" => Cell::text(match object.at(&["spec", "suspend"]).opt_bool() {

@@ -15,7 +15,9 @@ use portico_machinery::{Cursor, Object, time};
 
 use super::job_warnings;
 use portico_registry::options::DeleteOptions;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{
+    DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy,
+};
 use portico_validation::Errors;
 use portico_validation::label_selector;
 use portico_validation::pod_spec;
@@ -26,12 +28,14 @@ const PODS_STAY: &str = "child pods are preserved by default when jobs are delet
 
 pub(crate) struct Job;
 
-impl Strategy for Job {
+impl DecodeStrategy for Job {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["spec"], default_spec);
         object.edit(&["spec", "template"], pod_spec::default_template);
     }
+}
 
+impl Strategy for Job {
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         let shared = !new.at(&TEMPLATE_LABELS).is_empty();
         if !new.at(&["spec", "manualSelector"]).bool() {
@@ -60,22 +64,28 @@ impl Strategy for Job {
         update::validate(new, old, errors);
     }
 
-    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        status::validate(new, old, errors);
-    }
-
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
         let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
         name.into_iter().chain(job_warnings(new, old, &["spec"])).collect()
     }
+}
 
+impl SubresourceStrategy for Job {
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        status::validate(new, old, errors);
+    }
+}
+
+impl DeleteStrategy for Job {
     fn delete_warnings(&self, options: &DeleteOptions) -> Vec<String> {
         match options.wanted_propagation() {
             None => vec![PODS_STAY.to_owned()],
             Some(_) => Vec::new(),
         }
     }
+}
 
+impl FieldStrategy for Job {
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         match field {
             "status.successful" => {
@@ -88,7 +98,9 @@ impl Strategy for Job {
     fn unknown_field(&self, field: &str) -> String {
         format!("field label {field:?} not supported for Job")
     }
+}
 
+impl TableStrategy for Job {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "job-status" => Cell::text(status_cell(object)),

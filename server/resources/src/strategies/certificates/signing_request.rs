@@ -7,7 +7,7 @@ use portico_machinery::{Object, UserInfo, time};
 use super::validate::VERDICTS;
 use super::{signer, validate};
 use portico_registry::Part;
-use portico_registry::{Moment, Strategy, Write};
+use portico_registry::{Moment, PermitStrategy, Strategy, SubresourceStrategy, TableStrategy, Write};
 use portico_validation::Errors;
 
 const CONDITIONS: [&str; 2] = ["status", "conditions"];
@@ -36,6 +36,22 @@ impl Strategy for SigningRequest {
         new.copy_from(old, &["spec"]);
     }
 
+    fn stamp(&self, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
+        if part != Part::Main {
+            stamp(new, old, &time::rfc3339(moment.now));
+        }
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate::request(new, None, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        validate::update(new, old, errors);
+    }
+}
+
+impl SubresourceStrategy for SigningRequest {
     fn prepare_status(&self, new: &mut Object, old: &Object) {
         for verdict in VERDICTS {
             keep(new, old, verdict);
@@ -52,20 +68,6 @@ impl Strategy for SigningRequest {
         }
     }
 
-    fn stamp(&self, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
-        if part != Part::Main {
-            stamp(new, old, &time::rfc3339(moment.now));
-        }
-    }
-
-    fn validate(&self, new: &Object, errors: &mut Errors) {
-        validate::request(new, None, errors);
-    }
-
-    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        validate::update(new, old, errors);
-    }
-
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         validate::update(new, old, errors);
         validate::no_new_verdicts(new, old, errors);
@@ -74,11 +76,15 @@ impl Strategy for SigningRequest {
     fn validate_subresource(&self, _approval: &str, new: &Object, old: &Object, errors: &mut Errors) {
         validate::update(new, old, errors);
     }
+}
 
+impl PermitStrategy for SigningRequest {
     fn admit(&self, write: &Write<'_>) -> Result<(), String> {
         signer::admit(write)
     }
+}
 
+impl TableStrategy for SigningRequest {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let or_none = |text: &str| Cell::text(if text.is_empty() { "<none>" } else { text });
         match function {

@@ -3,7 +3,7 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, GroupVersionKind, Object};
 
-use portico_registry::Strategy;
+use portico_registry::{ComputedStrategy, Strategy, TableStrategy};
 
 /// Parts of a control plane that never run beside this server, and the ports where upstream asks for them. Nobody is
 /// asked: the answer is upstream's for a machine without them.
@@ -13,17 +13,9 @@ const STORE: &str = "etcd-0";
 
 pub(crate) struct ComponentStatus;
 
-impl Strategy for ComponentStatus {
-    fn computed(&self, kind: &GroupVersionKind) -> Option<Vec<Object>> {
-        let absent = ABSENT.iter().map(|(name, port)| {
-            let address = format!("127.0.0.1:{port}");
-            let message =
-                format!("Get \"https://{address}/healthz\": dial tcp {address}: connect: connection refused");
-            component(kind, name, "False", &message)
-        });
-        Some(absent.chain([component(kind, STORE, "True", "ok")]).collect())
-    }
+impl Strategy for ComponentStatus {}
 
+impl TableStrategy for ComponentStatus {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let conditions = object.at(&["conditions"]);
         let healthy = conditions.items().find(|condition| condition.field("type").str() == "Healthy");
@@ -35,6 +27,18 @@ impl Strategy for ComponentStatus {
             "componentstatus-error" => Cell::text(text("error")),
             _ => Cell::Null,
         }
+    }
+}
+
+impl ComputedStrategy for ComponentStatus {
+    fn computed(&self, kind: &GroupVersionKind) -> Vec<Object> {
+        let absent = ABSENT.iter().map(|(name, port)| {
+            let address = format!("127.0.0.1:{port}");
+            let message =
+                format!("Get \"https://{address}/healthz\": dial tcp {address}: connect: connection refused");
+            component(kind, name, "False", &message)
+        });
+        absent.chain([component(kind, STORE, "True", "ok")]).collect()
     }
 }
 
@@ -66,7 +70,7 @@ mod tests {
     #[test]
     fn the_store_is_well_and_what_is_not_there_is_not() {
         let kind = GroupVersion::new("", "v1").kind("ComponentStatus");
-        let components = ComponentStatus.computed(&kind).unwrap();
+        let components = ComponentStatus.computed(&kind);
         let shown: Vec<(&str, Cell)> = components
             .iter()
             .map(|component| (component.name(), ComponentStatus.cell("componentstatus-status", component)))

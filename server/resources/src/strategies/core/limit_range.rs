@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, Quantity, names};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 use portico_validation::pod_spec::{container_resource_name, resource_name, round_to_milli};
@@ -14,7 +14,7 @@ const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRe
 
 pub(crate) struct LimitRange;
 
-impl Strategy for LimitRange {
+impl DecodeStrategy for LimitRange {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit_each(&["spec", "limits"], |item| {
             for list in LISTS {
@@ -29,7 +29,9 @@ impl Strategy for LimitRange {
             }
         });
     }
+}
 
+impl Strategy for LimitRange {
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         if new.name().is_empty() && new.generate_name().is_empty() {
             new.set(&["metadata", "name"], uuid::Uuid::new_v4().to_string());

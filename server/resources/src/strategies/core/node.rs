@@ -8,18 +8,14 @@ use std::borrow::Cow;
 use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::pod_spec::round_to_milli;
 use portico_validation::ranges;
 
 pub(crate) struct Node;
 
-impl Strategy for Node {
-    fn validates_metadata_again(&self) -> bool {
-        true
-    }
-
+impl DecodeStrategy for Node {
     fn default(&self, object: &mut Object, _moment: Moment) {
         for list in ["capacity", "allocatable"] {
             round_to_milli(object, &["status", list]);
@@ -30,6 +26,12 @@ impl Strategy for Node {
             object.put(&["status", "allocatable"], capacity);
         }
         one_list_of_ranges(object);
+    }
+}
+
+impl Strategy for Node {
+    fn validates_metadata_again(&self) -> bool {
+        true
     }
 
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
@@ -52,17 +54,6 @@ impl Strategy for Node {
         validate::change(new, old, errors);
     }
 
-    fn prepare_status(&self, new: &mut Object, old: &Object) {
-        let in_use = ["spec", "status"].iter().zip(["configSource", "config"]);
-        if !in_use.into_iter().any(|(part, field)| old.at(&[part, field]).is_present()) {
-            new.remove(&["status", "config"]);
-        }
-    }
-
-    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        validate::change(new, old, errors);
-    }
-
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         let spec = new.at(&["spec"]);
         let mut warnings = Vec::new();
@@ -76,14 +67,31 @@ impl Strategy for Node {
         warnings.extend(spec.field("podCIDRs").items().filter_map(|range| ranges::warning(&range)));
         warnings
     }
+}
 
+impl SubresourceStrategy for Node {
+    fn prepare_status(&self, new: &mut Object, old: &Object) {
+        let in_use = ["spec", "status"].iter().zip(["configSource", "config"]);
+        if !in_use.into_iter().any(|(part, field)| old.at(&[part, field]).is_present()) {
+            new.remove(&["status", "config"]);
+        }
+    }
+
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        validate::change(new, old, errors);
+    }
+}
+
+impl FieldStrategy for Node {
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         match field {
             "spec.unschedulable" => Cow::Owned(object.at(&["spec", "unschedulable"]).bool().to_string()),
             _ => Cow::Borrowed(object.str_at(field)),
         }
     }
+}
 
+impl TableStrategy for Node {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         table::cell(function, object)
     }

@@ -9,13 +9,13 @@ use portico_machinery::{Object, time};
 
 use super::storage_cells;
 use portico_registry::Part;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::pod_spec::round_to_milli;
 
 pub(crate) struct PersistentVolume;
 
-impl Strategy for PersistentVolume {
+impl DecodeStrategy for PersistentVolume {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.set_empty(&["spec", "persistentVolumeReclaimPolicy"], "Retain");
         object.set_empty(&["status", "phase"], "Pending");
@@ -29,7 +29,9 @@ impl Strategy for PersistentVolume {
         }
         round_to_milli(object, &["spec", "capacity"]);
     }
+}
 
+impl Strategy for PersistentVolume {
     fn prepare_create(&self, new: &mut Object, moment: Moment) {
         new.remove(&["status"]);
         new.set(&["status", "phase"], "Pending");
@@ -63,7 +65,9 @@ impl Strategy for PersistentVolume {
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         warnings::of(new)
     }
+}
 
+impl TableStrategy for PersistentVolume {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "persistentvolume-capacity" => storage_cells::capacity(&object.at(&["spec", "capacity"])),

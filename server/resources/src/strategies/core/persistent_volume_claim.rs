@@ -7,13 +7,13 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
 use super::storage_cells;
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::pod_spec::{claim_spec_warnings, round_to_milli, validate_claim_spec};
 
 pub(crate) struct PersistentVolumeClaim;
 
-impl Strategy for PersistentVolumeClaim {
+impl DecodeStrategy for PersistentVolumeClaim {
     fn default(&self, object: &mut Object, _moment: Moment) {
         if !object.at(&["spec", "volumeMode"]).is_present() {
             object.set(&["spec", "volumeMode"], "Filesystem");
@@ -26,7 +26,9 @@ impl Strategy for PersistentVolumeClaim {
             round_to_milli(object, &["status", list]);
         }
     }
+}
 
+impl Strategy for PersistentVolumeClaim {
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         new.remove(&["status"]);
         new.set(&["status", "phase"], "Pending");
@@ -46,16 +48,20 @@ impl Strategy for PersistentVolumeClaim {
         update::validate(new, old, errors);
     }
 
-    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        status::validate(new, errors);
-    }
-
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         let mut warnings: Vec<String> = storage_cells::old_class_warning(new).into_iter().collect();
         warnings.extend(claim_spec_warnings(&new.at(&["spec"])));
         warnings
     }
+}
 
+impl SubresourceStrategy for PersistentVolumeClaim {
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        status::validate(new, errors);
+    }
+}
+
+impl TableStrategy for PersistentVolumeClaim {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let bound = !object.str_at("spec.volumeName").is_empty();
         match function {

@@ -16,7 +16,9 @@ use portico_machinery::Object;
 use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{
+    DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy,
+};
 use portico_validation::Errors;
 use portico_validation::pod_spec::{
     APPARMOR, Of, all_containers, name_warning, pod_warnings, validate_pod_annotations,
@@ -25,11 +27,13 @@ use portico_validation::pod_spec::{
 
 pub(crate) struct Pod;
 
-impl Strategy for Pod {
+impl DecodeStrategy for Pod {
     fn default(&self, object: &mut Object, _moment: Moment) {
         defaults::set(object);
     }
+}
 
+impl Strategy for Pod {
     fn prepare_create(&self, new: &mut Object, moment: Moment) {
         create::prepare(new, moment.now);
     }
@@ -53,6 +57,18 @@ impl Strategy for Pod {
         update::validate(new, old, errors);
     }
 
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let mut warnings = apparmor_warnings(new);
+        warnings.extend(name_warning(new, "the Pod's hostname"));
+        warnings.extend(pod_warnings(&new.cursor()));
+        warnings
+    }
+}
+
+impl SubresourceStrategy for Pod {
     fn prepare_status(&self, new: &mut Object, old: &Object) {
         status::prepare(new, old);
     }
@@ -83,20 +99,12 @@ impl Strategy for Pod {
         }
     }
 
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        if old.is_some() {
-            return Vec::new();
-        }
-        let mut warnings = apparmor_warnings(new);
-        warnings.extend(name_warning(new, "the Pod's hostname"));
-        warnings.extend(pod_warnings(&new.cursor()));
-        warnings
-    }
-
     fn status_warnings(&self, new: &Object, _old: &Object) -> Vec<String> {
         status::warnings(new)
     }
+}
 
+impl DeleteStrategy for Pod {
     fn grace_period(&self, pod: &Object, wanted: Option<i64>) -> i64 {
         let ended = matches!(pod.str_at("status.phase"), "Succeeded" | "Failed");
         if ended || pod.str_at("spec.nodeName").is_empty() {
@@ -108,11 +116,15 @@ impl Strategy for Pod {
             seconds => seconds,
         }
     }
+}
 
+impl FieldStrategy for Pod {
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         selectable::field(object, field)
     }
+}
 
+impl TableStrategy for Pod {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         table::cell(function, object)
     }

@@ -2,17 +2,19 @@
 
 use portico_machinery::Object;
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::pod_spec::{default_template, template_warnings, validate_template};
 
 pub(crate) struct PodTemplate;
 
-impl Strategy for PodTemplate {
+impl DecodeStrategy for PodTemplate {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["template"], default_template);
     }
+}
 
+impl Strategy for PodTemplate {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate_template(&new.at(&["template"]), errors);
     }

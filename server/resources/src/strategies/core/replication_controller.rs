@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, FieldStrategy, Moment, Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 use portico_validation::pod_spec::{
@@ -14,7 +14,7 @@ use portico_validation::pod_spec::{
 
 pub(crate) struct ReplicationController;
 
-impl Strategy for ReplicationController {
+impl DecodeStrategy for ReplicationController {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["spec", "template"], default_template);
         let Some(labels) = object.get(&["spec", "template", "metadata", "labels"]) else { return };
@@ -24,7 +24,9 @@ impl Strategy for ReplicationController {
             }
         }
     }
+}
 
+impl Strategy for ReplicationController {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         checks::not_negative(&spec.field("minReadySeconds"), errors);
@@ -48,6 +50,22 @@ impl Strategy for ReplicationController {
         validate_restarting_template(&template, "ReplicationController", errors);
     }
 
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let Some(old) = old else {
+            let mut warnings: Vec<String> =
+                name_warning(new, "Pod names and hostnames").into_iter().collect();
+            warnings.extend(template_warnings(&new.at(&["spec", "template"]), None));
+            return warnings;
+        };
+        // Upstream looks at the template that was there.
+        if new.at(&["spec"]).same_as(&old.at(&["spec"])) {
+            return Vec::new();
+        }
+        template_warnings(&old.at(&["spec", "template"]), None)
+    }
+}
+
+impl SubresourceStrategy for ReplicationController {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         let status = new.at(&["status"]);
         for field in
@@ -65,21 +83,9 @@ impl Strategy for ReplicationController {
             errors.push(status.field("availableReplicas").invalid("cannot be greater than readyReplicas"));
         }
     }
+}
 
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let Some(old) = old else {
-            let mut warnings: Vec<String> =
-                name_warning(new, "Pod names and hostnames").into_iter().collect();
-            warnings.extend(template_warnings(&new.at(&["spec", "template"]), None));
-            return warnings;
-        };
-        // Upstream looks at the template that was there.
-        if new.at(&["spec"]).same_as(&old.at(&["spec"])) {
-            return Vec::new();
-        }
-        template_warnings(&old.at(&["spec", "template"]), None)
-    }
-
+impl FieldStrategy for ReplicationController {
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         match field {
             "status.replicas" => Cow::Owned(count(&object.at(&["status"]), "replicas").to_string()),

@@ -7,7 +7,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Bounded, Cursor, Object};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 use portico_validation::pod_spec::{COUNTED, is_counted, resource_name, round_to_milli};
@@ -48,14 +48,16 @@ const STANDARD: [&str; 19] = [
 
 pub(crate) struct ResourceQuota;
 
-impl Strategy for ResourceQuota {
+impl DecodeStrategy for ResourceQuota {
     fn default(&self, object: &mut Object, _moment: Moment) {
         round_to_milli(object, &["spec", "hard"]);
         for list in ["hard", "used"] {
             round_to_milli(object, &["status", list]);
         }
     }
+}
 
+impl Strategy for ResourceQuota {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         amounts(&spec.field("hard"), errors);
@@ -72,12 +74,6 @@ impl Strategy for ResourceQuota {
             let at = new.at(&["spec", "scopes"]);
             let printed = if at.is_present() { at.printed() } else { "null".to_owned() };
             errors.push(Error::invalid_printed(&at.path(), &printed, checks::IMMUTABLE));
-        }
-    }
-
-    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        for list in ["hard", "used"] {
-            amounts(&new.at(&["status", list]), errors);
         }
     }
 
@@ -100,7 +96,17 @@ impl Strategy for ResourceQuota {
         }
         warnings
     }
+}
 
+impl SubresourceStrategy for ResourceQuota {
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        for list in ["hard", "used"] {
+            amounts(&new.at(&["status", list]), errors);
+        }
+    }
+}
+
+impl TableStrategy for ResourceQuota {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let (hard, used) = (object.at(&["status", "hard"]), object.at(&["status", "used"]));
         let mut words: Vec<String> = hard

@@ -7,7 +7,7 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
 use super::{Event, legacy};
-use portico_registry::Strategy;
+use portico_registry::{DecodeStrategy, FieldStrategy, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -47,6 +47,16 @@ const IMMUTABLE: [(&str, &str); 14] = [
 /// See the module.
 pub(crate) struct StrictEvent;
 
+impl DecodeStrategy for StrictEvent {
+    fn to_storage(&self, object: &mut Object) {
+        NAMES.iter().for_each(|(here, there)| rename(object, here, there));
+    }
+
+    fn to_version(&self, object: &mut Object) {
+        NAMES.iter().for_each(|(here, there)| rename(object, there, here));
+    }
+}
+
 impl Strategy for StrictEvent {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         legacy(new, "reportingController", errors);
@@ -76,7 +86,9 @@ impl Strategy for StrictEvent {
             }
         }
     }
+}
 
+impl FieldStrategy for StrictEvent {
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         Event.field(object, field)
     }
@@ -89,17 +101,11 @@ impl Strategy for StrictEvent {
             (None, _) => Cow::Borrowed(field),
         }
     }
+}
 
+impl TableStrategy for StrictEvent {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         Event.cell(function, object)
-    }
-
-    fn to_storage(&self, object: &mut Object) {
-        NAMES.iter().for_each(|(here, there)| rename(object, here, there));
-    }
-
-    fn to_version(&self, object: &mut Object) {
-        NAMES.iter().for_each(|(here, there)| rename(object, there, here));
     }
 }
 

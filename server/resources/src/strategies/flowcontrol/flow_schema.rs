@@ -4,7 +4,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::Strategy;
+use portico_registry::{Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
@@ -23,11 +23,15 @@ impl Strategy for FlowSchema {
         super::fixed(new, "FlowSchema", &text, &[], errors);
         super::status(new, errors);
     }
+}
 
+impl SubresourceStrategy for FlowSchema {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         super::status(new, errors);
     }
+}
 
+impl TableStrategy for FlowSchema {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         let conditions = object.at(&["status", "conditions"]);
         let dangling = conditions.items().find(|c| c.field("type").str() == "Dangling");

@@ -3,7 +3,7 @@
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 
 const SHARES: i64 = 30;
@@ -16,7 +16,7 @@ const PRESERVE: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-sha
 /// See the module.
 pub(crate) struct PriorityLevel;
 
-impl Strategy for PriorityLevel {
+impl DecodeStrategy for PriorityLevel {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["spec", "limited"], |limited| {
             if !limited.at(&["nominalConcurrencyShares"]).is_present() {
@@ -24,7 +24,9 @@ impl Strategy for PriorityLevel {
             }
         });
     }
+}
 
+impl Strategy for PriorityLevel {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         if new.annotation(PRESERVE).is_some() {
             let path = Path::new("metadata.annotations");
@@ -41,7 +43,9 @@ impl Strategy for PriorityLevel {
         super::fixed(new, "PriorityLevelConfiguration", &text, part, errors);
         super::status(new, errors);
     }
+}
 
+impl SubresourceStrategy for PriorityLevel {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         super::status(new, errors);
     }

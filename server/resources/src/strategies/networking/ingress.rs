@@ -12,9 +12,9 @@ use portico_machinery::{Cursor, GroupResource, Object, names};
 use portico_store::Operation;
 
 use super::ingress_class::is_default;
-use portico_registry::Strategy;
 use portico_registry::{Beginning, Pending, TransactionHooks};
 use portico_registry::{Result, stored};
+use portico_registry::{Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
@@ -43,6 +43,18 @@ impl Strategy for Ingress {
         spec(&new.at(&["spec"]), Lifted::by(old), errors);
     }
 
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let annotated = new.annotation(CLASS_ANNOTATION).is_some();
+        if old.is_none() && annotated && !new.at(&["spec", "ingressClassName"]).is_present() {
+            return vec![format!(
+                "annotation {CLASS_ANNOTATION:?} is deprecated, please use 'spec.ingressClassName' instead"
+            )];
+        }
+        Vec::new()
+    }
+}
+
+impl SubresourceStrategy for Ingress {
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         let path = ["status", "loadBalancer", "ingress"];
         let known: HashSet<&str> = old.at(&path).items().map(|entry| entry.field("ip").str()).collect();
@@ -57,22 +69,14 @@ impl Strategy for Ingress {
         }
     }
 
-    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
-        let annotated = new.annotation(CLASS_ANNOTATION).is_some();
-        if old.is_none() && annotated && !new.at(&["spec", "ingressClassName"]).is_present() {
-            return vec![format!(
-                "annotation {CLASS_ANNOTATION:?} is deprecated, please use 'spec.ingressClassName' instead"
-            )];
-        }
-        Vec::new()
-    }
-
     fn status_warnings(&self, new: &Object, _old: &Object) -> Vec<String> {
         let ingress = new.at(&["status", "loadBalancer", "ingress"]);
         let addresses = ingress.items().filter(|entry| !entry.field("ip").str().is_empty());
         addresses.filter_map(|e| values::ip_warning_at(&e.path(), e.field("ip").str())).collect()
     }
+}
 
+impl TableStrategy for Ingress {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let spec = object.at(&["spec"]);
         Cell::text(match function {

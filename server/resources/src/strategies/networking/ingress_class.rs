@@ -4,7 +4,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
@@ -17,7 +17,7 @@ const DEFAULT_MARK: &str = "ingressclass.kubernetes.io/is-default-class";
 /// See the module.
 pub(crate) struct IngressClass;
 
-impl Strategy for IngressClass {
+impl DecodeStrategy for IngressClass {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["spec", "parameters"], |parameters| {
             if !parameters.at(&["scope"]).is_present() {
@@ -25,7 +25,9 @@ impl Strategy for IngressClass {
             }
         });
     }
+}
 
+impl Strategy for IngressClass {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         controller(&spec.field("controller"), errors);
@@ -40,7 +42,9 @@ impl Strategy for IngressClass {
         checks::unchanged(&new.at(&controller), &old.at(&controller), errors);
         self.validate(new, errors);
     }
+}
 
+impl TableStrategy for IngressClass {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         if function == "ingressclass-name" {
             let marked = is_default(object);

@@ -3,7 +3,7 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, names};
 
-use portico_registry::Strategy;
+use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -28,7 +28,9 @@ impl Strategy for IpAddress {
         let parent = ["spec", "parentRef"];
         checks::unchanged(&new.at(&parent), &old.at(&parent), errors);
     }
+}
 
+impl TableStrategy for IpAddress {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         let parent = object.at(&["spec", "parentRef"]);
         if !parent.is_present() {

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::{checks, label_selector, ranges, values};
 
@@ -16,7 +16,7 @@ const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 /// See the module.
 pub(crate) struct NetworkPolicy;
 
-impl Strategy for NetworkPolicy {
+impl DecodeStrategy for NetworkPolicy {
     fn default(&self, object: &mut Object, _moment: Moment) {
         for (direction, _) in DIRECTIONS {
             object.edit_each(&["spec", direction], |rule| {
@@ -32,7 +32,9 @@ impl Strategy for NetworkPolicy {
             object.set(&["spec", "policyTypes"], &["Ingress", "Egress"][..if egress { 2 } else { 1 }]);
         }
     }
+}
 
+impl Strategy for NetworkPolicy {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate(new, &HashSet::new(), errors);
     }

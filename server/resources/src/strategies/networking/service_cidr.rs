@@ -4,7 +4,7 @@ use ipnet::IpNet;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::Strategy;
+use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, ranges};
 
@@ -36,7 +36,9 @@ impl Strategy for ServiceCidr {
             _ => errors.push(list.invalid(checks::IMMUTABLE)),
         }
     }
+}
 
+impl TableStrategy for ServiceCidr {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         let cidrs: Vec<&str> = object.at(&["spec", "cidrs"]).items().map(|cidr| cidr.str()).collect();
         Cell::text(cidrs.join(","))

@@ -3,7 +3,7 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::counts::{at_most_all, int_or_percent, none_negative};
 use portico_validation::{checks, label_selector, validate_conditions};
@@ -13,11 +13,13 @@ const MATCHES_NOTHING: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-select
 
 pub(crate) struct PodDisruptionBudget;
 
-impl Strategy for PodDisruptionBudget {
+impl DecodeStrategy for PodDisruptionBudget {
     fn default(&self, object: &mut Object, _moment: Moment) {
         drop_mark(object);
     }
+}
 
+impl Strategy for PodDisruptionBudget {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         let (least, most) = (spec.field("minAvailable"), spec.field("maxUnavailable"));
@@ -35,14 +37,18 @@ impl Strategy for PodDisruptionBudget {
             errors,
         );
     }
+}
 
+impl SubresourceStrategy for PodDisruptionBudget {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         const COUNTS: [&str; 4] = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
         let status = new.at(&["status"]);
         validate_conditions(&status.field("conditions"), errors);
         none_negative(&status, &COUNTS, errors);
     }
+}
 
+impl TableStrategy for PodDisruptionBudget {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let field = match function {
             "poddisruptionbudget-min-available" => "minAvailable",

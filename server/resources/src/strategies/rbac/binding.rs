@@ -4,7 +4,7 @@ use portico_machinery::rbac::GROUP;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -18,11 +18,7 @@ pub(crate) struct Binding {
     pub(crate) namespaced: bool,
 }
 
-impl Strategy for Binding {
-    fn validates_metadata_again(&self) -> bool {
-        true
-    }
-
+impl DecodeStrategy for Binding {
     fn default(&self, object: &mut Object, _moment: Moment) {
         if object.at(&["roleRef", "apiGroup"]).str().is_empty() {
             object.set(&["roleRef", "apiGroup"], GROUP);
@@ -48,6 +44,12 @@ impl Strategy for Binding {
             .collect();
         drop(subjects);
         object.set(&["subjects"], completed);
+    }
+}
+
+impl Strategy for Binding {
+    fn validates_metadata_again(&self) -> bool {
+        true
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
@@ -77,7 +79,9 @@ impl Strategy for Binding {
             errors.push(role.invalid_as(&printed, "cannot change roleRef"));
         }
     }
+}
 
+impl TableStrategy for Binding {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let subjects = |kind: &str| {
             let of_kind = object.at(&["subjects"]);

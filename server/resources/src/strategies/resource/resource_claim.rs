@@ -7,7 +7,9 @@ use portico_store::Operation;
 use super::{claim, claim_status};
 use portico_registry::Result;
 use portico_registry::{Beginning, Pending, TransactionHooks};
-use portico_registry::{Moment, Strategy, Write};
+use portico_registry::{
+    DecodeStrategy, Moment, PermitStrategy, Strategy, SubresourceStrategy, TableStrategy, Write,
+};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -17,11 +19,13 @@ const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 /// See the module.
 pub(crate) struct ResourceClaim;
 
-impl Strategy for ResourceClaim {
+impl DecodeStrategy for ResourceClaim {
     fn default(&self, object: &mut Object, _moment: Moment) {
         claim::default(object, &DEVICES);
     }
+}
 
+impl Strategy for ResourceClaim {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         claim::validate(&new.at(&DEVICES), errors);
     }
@@ -29,7 +33,9 @@ impl Strategy for ResourceClaim {
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         checks::unchanged(&new.at(&["spec"]), &old.at(&["spec"]), errors);
     }
+}
 
+impl SubresourceStrategy for ResourceClaim {
     fn prepare_status(&self, new: &mut Object, old: &Object) {
         claim_status::drop_deallocated(new, old);
     }
@@ -37,11 +43,15 @@ impl Strategy for ResourceClaim {
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         claim_status::validate(new, old, errors);
     }
+}
 
+impl PermitStrategy for ResourceClaim {
     fn permit(&self, write: &Write<'_>) -> Errors {
         claim_status::permit(write)
     }
+}
 
+impl TableStrategy for ResourceClaim {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         let mut states = Vec::new();
         let status = object.at(&["status"]);

@@ -5,7 +5,7 @@ use portico_store::Operation;
 
 use super::{claim, resource_claim};
 use portico_registry::{Beginning, Pending, TransactionHooks};
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::{checks, validate_annotations, validate_labels};
 
@@ -30,11 +30,13 @@ const NOT_GIVEN: [(&str, &str); 12] = [
 /// See the module.
 pub(crate) struct ResourceClaimTemplate;
 
-impl Strategy for ResourceClaimTemplate {
+impl DecodeStrategy for ResourceClaimTemplate {
     fn default(&self, object: &mut Object, _moment: Moment) {
         claim::default(object, &DEVICES);
     }
+}
 
+impl Strategy for ResourceClaimTemplate {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let metadata = new.at(&["spec", "metadata"]);
         for (field, told) in NOT_GIVEN {

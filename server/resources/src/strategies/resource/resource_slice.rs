@@ -7,7 +7,7 @@ use portico_machinery::{Cursor, Object};
 
 use super::slice_parts::{choice, counters};
 use super::{device, names_of};
-use portico_registry::{Moment, Strategy};
+use portico_registry::{DecodeStrategy, Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
@@ -18,11 +18,13 @@ const COUNTER_SETS_MAX: usize = 8;
 /// See the module.
 pub(crate) struct ResourceSlice;
 
-impl Strategy for ResourceSlice {
+impl DecodeStrategy for ResourceSlice {
     fn default(&self, object: &mut Object, moment: Moment) {
         device::default(object, moment);
     }
+}
 
+impl Strategy for ResourceSlice {
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         device::drop_gated(new);
     }

@@ -5,8 +5,8 @@ use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, Object, Status};
 use portico_store::Operation;
 
-use portico_registry::Strategy;
 use portico_registry::{Beginning, Pending, TransactionHooks};
+use portico_registry::{DeleteStrategy, Strategy, TableStrategy};
 use portico_registry::{Result, stored};
 use portico_validation::Errors;
 use portico_validation::checks;
@@ -43,14 +43,18 @@ impl Strategy for PriorityClass {
         }
         checks::unchanged(&new.at(&["preemptionPolicy"]), &old.at(&["preemptionPolicy"]), errors);
     }
+}
 
+impl DeleteStrategy for PriorityClass {
     fn check_delete(&self, resource: &GroupResource, name: &str) -> Option<Status> {
         let ours = SYSTEM.iter().any(|(system, _)| *system == name);
         ours.then(|| {
             Status::forbidden(resource, name, "this is a system priority class and cannot be deleted")
         })
     }
+}
 
+impl TableStrategy for PriorityClass {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         Cell::Bool(object.at(&["globalDefault"]).bool())
     }

@@ -6,7 +6,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use portico_registry::{Moment, Strategy};
+use portico_registry::{Moment, Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -71,7 +71,9 @@ impl Strategy for CsiDriver {
         let unset = !new.at(&["spec", "serviceAccountTokenInSecrets"]).is_present();
         if asks && changed && unset { vec![UNSET_WARNING.to_owned()] } else { Vec::new() }
     }
+}
 
+impl TableStrategy for CsiDriver {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         let words = |list: Cursor<'_>, field: &str| {
             let text = |item: Cursor<'_>| match field {

@@ -6,7 +6,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::Strategy;
+use portico_registry::{Strategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::{checks, node_labels};
 
@@ -46,7 +46,9 @@ impl Strategy for StorageClass {
         keys.filter_map(|key| Some(format!("{}: {}", key.path(), node_labels::deprecation(key.str())?)))
             .collect()
     }
+}
 
+impl TableStrategy for StorageClass {
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "storageclass-name" => {

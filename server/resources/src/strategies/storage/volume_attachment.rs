@@ -3,7 +3,7 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
-use portico_registry::Strategy;
+use portico_registry::{Strategy, SubresourceStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -28,7 +28,9 @@ impl Strategy for VolumeAttachment {
         self.validate(new, errors);
         checks::unchanged(&new.at(&["spec"]), &old.at(&["spec"]), errors);
     }
+}
 
+impl SubresourceStrategy for VolumeAttachment {
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         self.validate(new, errors);
     }
