@@ -242,7 +242,7 @@ impl Control {
             .collect();
         let message = Some(Say::Observations(Observations { observations }));
         if session.outbox.try_send(StreamRequest { message }).is_ok() {
-            session.observer.told(seen);
+            session.observer.reported(seen);
         }
     }
 }

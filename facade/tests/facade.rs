@@ -1,4 +1,4 @@
-//! The facade through its real door: HTTPS on port 0, a scripted control service behind the generated traits, and a
+//! The facade through its real listener: HTTPS on port 0, a scripted control service behind the generated traits, and a
 //! TLS backend.
 
 #[cfg(test)]

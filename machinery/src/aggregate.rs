@@ -7,8 +7,8 @@ use std::fmt::Display;
 pub fn aggregate(errors: impl IntoIterator<Item: Display>) -> String {
     let mut seen = HashSet::new();
     let texts = errors.into_iter().map(|error| error.to_string());
-    let told: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
-    match told.as_slice() {
+    let reported: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
+    match reported.as_slice() {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),
     }

@@ -351,7 +351,7 @@ impl Status {
     /// [`MAX_FIELD_ERRORS`], or of very long ones, the first are told, and how many follow.
     #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
-        let (errors, more) = errors.split_at(told(errors));
+        let (errors, more) = errors.split_at(reported(errors));
         let mut texts: IndexSet<String> = errors.iter().map(ToString::to_string).collect();
         if !more.is_empty() {
             texts.insert(format!("and {} more", more.len()));
@@ -444,7 +444,7 @@ impl fmt::Display for Status {
 impl std::error::Error for Status {}
 
 /// How many of these are told.
-fn told(errors: &[field::Error]) -> usize {
+fn reported(errors: &[field::Error]) -> usize {
     let mut bytes = 0;
     let fits = |error: &&field::Error| {
         let fits = bytes < MAX_CAUSES_BYTES;

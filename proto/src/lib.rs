@@ -49,7 +49,7 @@ package!(
     identity_v1, "portico.identity.v1"
 );
 package!(
-    /// `portico.objects.v1`: one door for any kind.
+    /// `portico.objects.v1`: objects of any kind.
     objects, "portico.objects.v1"
 );
 package!(

@@ -136,13 +136,13 @@ impl Server {
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         let trust = pki.facade_trust(&settings.cert_dir)?;
-        let told = controllers::Told {
+        let reported = controllers::Told {
             ca: &trust,
             elsewhere: components.elsewhere(),
             listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),
             identity: Arc::clone(&identity),
         };
-        let advertised = controllers::start(&settings, &controlled, told, &queue_metrics, &hooks, &tasks)?;
+        let advertised = controllers::start(&settings, &controlled, reported, &queue_metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);
         tasks.spawn(
             "expiry",

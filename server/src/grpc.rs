@@ -42,7 +42,7 @@ pub(crate) struct Hold(pub(crate) Option<StorageVersions>);
 impl Hold {
     /// Why the request cannot be served yet; what it is is asked only while something is held.
     pub(crate) fn refusal(&self, caller: &Caller, request: impl FnOnce() -> RequestInfo) -> Option<Status> {
-        let versions = self.0.as_ref().filter(|versions| !versions.told().is_signaled())?;
+        let versions = self.0.as_ref().filter(|versions| !versions.reported().is_signaled())?;
         versions.refusal(&request(), caller.user())
     }
 }

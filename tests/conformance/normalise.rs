@@ -100,9 +100,9 @@ fn order_causes(body: &mut Value) {
         return;
     }
     causes.sort_by_cached_key(sorted);
-    let told = |cause: &Value, key: &str| cause.get(key).map_or_else(|| "None".to_owned(), paths::text);
+    let reported = |cause: &Value, key: &str| cause.get(key).map_or_else(|| "None".to_owned(), paths::text);
     let list: Vec<String> =
-        causes.iter().map(|cause| format!("{}: {}", told(cause, "field"), told(cause, "message"))).collect();
+        causes.iter().map(|cause| format!("{}: {}", reported(cause, "field"), reported(cause, "message"))).collect();
     let head = body["message"].as_str().unwrap_or_default().split('[').next().unwrap_or_default().to_owned();
     body["message"] = format!("{head}{}", list.join(" | ")).into();
 }
@@ -163,9 +163,9 @@ pub fn difference(want: &Value, got: &Value) -> String {
     let (want, got) = (lines(want), lines(got));
     let missing = want.lines().filter(|line| !got.lines().any(|other| other == *line));
     let added = got.lines().filter(|line| !want.lines().any(|other| other == *line));
-    let told = missing.map(|line| format!("  - {line}")).chain(added.map(|line| format!("  + {line}")));
-    let told: Vec<String> = told.take(40).collect();
-    if told.is_empty() { format!("  the same lines in another order:\n{got}") } else { told.join("\n") }
+    let reported = missing.map(|line| format!("  - {line}")).chain(added.map(|line| format!("  + {line}")));
+    let reported: Vec<String> = reported.take(40).collect();
+    if reported.is_empty() { format!("  the same lines in another order:\n{got}") } else { reported.join("\n") }
 }
 
 /// Whether a step's answer is compared.

@@ -1,4 +1,4 @@
-//! The harness: the real binary in real processes, clients for its doors, and backends that misbehave on request.
+//! The harness: the real binary in real processes, clients for its listeners, and backends that misbehave on request.
 //!
 //! It must not know the inside of the system: everything goes through HTTPS, gRPC, files and signals. It panics with what
 //! it saw, for it has nobody to tell but the test.
@@ -7,7 +7,7 @@
 pub mod backend;
 pub mod binary;
 mod conversion;
-pub mod doors;
+pub mod clients;
 pub mod http;
 pub mod objects;
 pub mod pki;

@@ -1,4 +1,4 @@
-//! Who may come in at the gRPC door: every method of every service, enumerated, so that a new one cannot be forgotten.
+//! Who may call the gRPC services: every method of every service, enumerated, so that a new one cannot be forgotten.
 
 use bytes::{Buf, BufMut};
 use portico_proto::client::{Connection, Credentials};

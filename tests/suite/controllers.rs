@@ -19,21 +19,21 @@ fn config_map(name: &str, owner: Option<(&str, &str)>) -> Value {
     object
 }
 
-async fn code(door: &Http, path: &str) -> u16 {
-    door.get(path).await.status.as_u16()
+async fn code(http: &Http, path: &str) -> u16 {
+    http.get(path).await.status.as_u16()
 }
 
-async fn made(door: &Http, name: &str, owner: Option<(&str, &str)>) -> String {
-    let created = door.post(DEFAULT, &config_map(name, owner)).await.json();
+async fn made(http: &Http, name: &str, owner: Option<(&str, &str)>) -> String {
+    let created = http.post(DEFAULT, &config_map(name, owner)).await.json();
     created["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
 /// An owner with two dependents, one of which has a dependent itself.
-async fn family(door: &Http) {
-    let owner = made(door, "owner", None).await;
-    let a = made(door, "a", Some(("owner", &owner))).await;
-    made(door, "b", Some(("owner", &owner))).await;
-    made(door, "below-a", Some(("a", &a))).await;
+async fn family(http: &Http) {
+    let owner = made(http, "owner", None).await;
+    let a = made(http, "a", Some(("owner", &owner))).await;
+    made(http, "b", Some(("owner", &owner))).await;
+    made(http, "below-a", Some(("a", &a))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,8 +49,8 @@ async fn a_deleted_namespace_goes_once_its_content_is_gone_and_says_what_holds_i
     let demo = format!("{NAMESPACES}/demo");
     assert_eq!(admin.delete(&demo).await.status, 200);
     until("the namespace tells what holds it", 10, async || {
-        let told = admin.get(&demo).await.text();
-        told.contains("configmaps. has 1 resource instances") && told.contains("example.com/hold in 1")
+        let reported = admin.get(&demo).await.text();
+        reported.contains("configmaps. has 1 resource instances") && reported.contains("example.com/hold in 1")
     })
     .await;
     assert_eq!(code(&admin, &format!("{inside}/free")).await, 404);
@@ -149,8 +149,8 @@ async fn the_api_itself_is_a_service_and_says_whom_backends_may_believe() {
         admin.get(range).await.json()["status"]["conditions"][0]["status"] == "True"
     })
     .await;
-    let told = format!("{NAMESPACES}/kube-system/configmaps/extension-apiserver-authentication");
-    until("backends are told whom to believe", 10, async || code(&admin, &told).await == 200).await;
+    let reported = format!("{NAMESPACES}/kube-system/configmaps/extension-apiserver-authentication");
+    until("backends are told whom to believe", 10, async || code(&admin, &reported).await == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

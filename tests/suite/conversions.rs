@@ -233,8 +233,8 @@ async fn a_broken_webhook_breaks_nothing_but_its_conversions_and_says_why() {
     for (mood, words) in moods {
         backend.behave(mood);
         for path in [format!("{}/a", objects("v2")), objects("v2")] {
-            let told = spoiled(&admin, &path).await;
-            assert!(told.starts_with(&format!("{prefix}{words}")), "{told}");
+            let reported = spoiled(&admin, &path).await;
+            assert!(reported.starts_with(&format!("{prefix}{words}")), "{reported}");
         }
     }
     assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201, "no conversion is needed");

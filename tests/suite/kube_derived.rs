@@ -57,10 +57,10 @@ impl Shelf {
     /// Waits for a status about this generation; the pages are then as they shall be.
     async fn kept(&self, name: &str, generation: i64, pages: u8) {
         let status = BookStatus { observed_generation: generation, pages };
-        let told = seen(&self.books, name, |book: Option<&Book>| {
+        let reported = seen(&self.books, name, |book: Option<&Book>| {
             book.is_some_and(|book| book.status.as_ref() == Some(&status))
         });
-        let book = told.await.unwrap();
+        let book = reported.await.unwrap();
         assert_eq!(
             (book.metadata.generation, book.finalizers()),
             (Some(generation), &[FINALIZER.into()][..])

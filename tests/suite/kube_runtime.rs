@@ -28,7 +28,7 @@ async fn make(api: &Api<ConfigMap>, name: &str, labels: Value) {
 }
 
 /// What the watcher tells next, in a word.
-async fn told<K: ResourceExt>(
+async fn reported<K: ResourceExt>(
     events: &mut (impl Stream<Item = watcher::Result<Event<K>>> + Unpin),
 ) -> String {
     let next = tokio::time::timeout(Duration::from_secs(10), events.try_next()).await;
@@ -52,15 +52,15 @@ async fn a_watcher_sees_first_what_is_there_and_then_what_happens() {
         make(&api, &format!("other-{n}"), json!({"seen": "no"})).await;
         let mut events = watcher(api.clone(), config).boxed();
         for expected in ["init".to_owned(), format!("has {first}"), "complete".to_owned()] {
-            assert_eq!(told(&mut events).await, expected);
+            assert_eq!(reported(&mut events).await, expected);
         }
         make(&api, &second, json!({"seen": "yes"})).await;
-        assert_eq!(told(&mut events).await, format!("applied {second}"));
+        assert_eq!(reported(&mut events).await, format!("applied {second}"));
         let hidden = Patch::Merge(json!({"metadata": {"labels": {"seen": "no"}}}));
         api.patch(&second, &PatchParams::default(), &hidden).await.unwrap();
-        assert_eq!(told(&mut events).await, format!("deleted {second}"), "it is no longer selected");
+        assert_eq!(reported(&mut events).await, format!("deleted {second}"), "it is no longer selected");
         api.delete(&first, &DeleteParams::default()).await.unwrap();
-        assert_eq!(told(&mut events).await, format!("deleted {first}"));
+        assert_eq!(reported(&mut events).await, format!("deleted {first}"));
     }
 }
 
@@ -73,8 +73,8 @@ async fn a_metadata_watch_carries_metadata_alone() {
     let config = watcher::Config::default().labels("seen=yes");
     for (n, config) in [config.clone(), config.streaming_lists()].into_iter().enumerate() {
         let mut events = watcher(bare.clone(), config).boxed();
-        assert_eq!(told(&mut events).await, "init");
-        while told(&mut events).await != "complete" {}
+        assert_eq!(reported(&mut events).await, "init");
+        while reported(&mut events).await != "complete" {}
         let name = format!("bare-{n}");
         make(&api, &name, json!({"seen": "yes"})).await;
         let next = tokio::time::timeout(Duration::from_secs(10), events.try_next()).await;

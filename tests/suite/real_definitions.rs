@@ -43,8 +43,8 @@ async fn installed(portico: &Portico, project: &Path) -> Vec<(String, String)> {
     let admin = portico.admin();
     for (gv, plural) in &served {
         until("the resource to be described", 60, || async {
-            let told = admin.get(&format!("/openapi/v3/apis/{gv}")).await;
-            told.status == 200 && told.text().contains(&format!("/{plural}/{{name}}\""))
+            let reported = admin.get(&format!("/openapi/v3/apis/{gv}")).await;
+            reported.status == 200 && reported.text().contains(&format!("/{plural}/{{name}}\""))
         })
         .await;
     }
@@ -75,8 +75,8 @@ async fn definitions_of_real_projects_are_served_and_explained() {
     for project in projects {
         let served = installed(&portico, &project).await;
         for (gv, plural) in &served {
-            let told = prints(&portico, &["explain", plural, "--api-version", gv, "--recursive"]);
-            assert!(told.contains("FIELDS:"), "{told}");
+            let reported = prints(&portico, &["explain", plural, "--api-version", gv, "--recursive"]);
+            assert!(reported.contains("FIELDS:"), "{reported}");
         }
         let samples = files(&project.join("samples"));
         let taken = samples.iter().filter(|sample| applied(&portico, sample)).count();

@@ -1,4 +1,4 @@
-//! Tokens of service accounts from the outside: asked for, used at both doors, reviewed, bound, and lost.
+//! Tokens of service accounts from the outside: asked for, used over HTTPS and gRPC, reviewed, bound, and lost.
 
 use portico_proto::client::{Client, Credentials};
 use portico_tests::http::Http;

@@ -14,9 +14,9 @@ async fn every_resource_is_told_of_before_the_server_is_ready() {
     let admin = portico.admin();
     assert_eq!(admin.get(HOOK).await.status, 200);
     let scalers = format!("{VERSIONS}/autoscaling.horizontalpodautoscalers");
-    let told = admin.get(&scalers).await.json();
-    assert_eq!(told["status"]["commonEncodingVersion"], "autoscaling/v2");
-    let server = &told["status"]["storageVersions"][0];
+    let reported = admin.get(&scalers).await.json();
+    assert_eq!(reported["status"]["commonEncodingVersion"], "autoscaling/v2");
+    let server = &reported["status"]["storageVersions"][0];
     assert_eq!(server["servedVersions"], json!(["autoscaling/v2", "autoscaling/v1"]));
     let leases = admin.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases").await.json();
     let lease = leases["items"][0]["metadata"]["name"].clone();

@@ -240,10 +240,10 @@ async fn clients_in_the_range_of_services_hear_of_the_service_besides() {
     *w.apis.lock() = ruled;
     let inside = header::HeaderName::from_static("x-forwarded-for");
     let rule = r#"{"clientCIDR":"10.0.0.0/16","serverAddress":"10.0.0.1:443"}"#;
-    for (client, told) in [("10.0.3.4", true), ("192.168.0.1", false)] {
+    for (client, reported) in [("10.0.3.4", true), ("192.168.0.1", false)] {
         let reply = w.ask(Method::GET, "/api", &[(inside.clone(), client)]).await;
         let Some(Reply::Document(document)) = reply else { panic!("{client}: no document") };
-        assert_eq!(std::str::from_utf8(&document.body).unwrap().contains(rule), told, "{client}");
+        assert_eq!(std::str::from_utf8(&document.body).unwrap().contains(rule), reported, "{client}");
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Seen {
 /// What was told last. A new stream begins with nothing told.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    told: HashMap<String, &'static str>,
+    reported: HashMap<String, &'static str>,
 }
 
 impl Observer {
@@ -28,14 +28,14 @@ impl Observer {
             let observation = upstream.observation()?;
             let stage = observation.failed.map_or("", portico_proxy::Stage::as_str);
             let name = &upstream.route().name;
-            let known = self.told.get(name).copied();
+            let known = self.reported.get(name).copied();
             (known != Some(stage)).then(|| Seen { name: name.clone(), stage, detail: observation.message })
         });
         seen.collect()
     }
 
     /// These were told.
-    pub fn told(&mut self, seen: Vec<Seen>) {
-        self.told.extend(seen.into_iter().map(|s| (s.name, s.stage)));
+    pub fn reported(&mut self, seen: Vec<Seen>) {
+        self.reported.extend(seen.into_iter().map(|s| (s.name, s.stage)));
     }
 }

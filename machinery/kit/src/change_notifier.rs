@@ -143,7 +143,7 @@ impl<K, V> Drop for Reader<K, V> {
 mod tests {
     use super::*;
 
-    fn told(changes: Vec<(&'static str, Option<Arc<i32>>)>) -> Vec<(&'static str, Option<i32>)> {
+    fn reported(changes: Vec<(&'static str, Option<Arc<i32>>)>) -> Vec<(&'static str, Option<i32>)> {
         changes.into_iter().map(|(key, value)| (key, value.map(|v| *v))).collect()
     }
 
@@ -153,11 +153,11 @@ mod tests {
         notifier.set([("a", Some(Arc::new(1))), ("b", Some(Arc::new(1)))]);
         let mut reader = notifier.reader();
         reader.changed().await;
-        assert_eq!(told(reader.look()), [("a", Some(1)), ("b", Some(1))]);
+        assert_eq!(reported(reader.look()), [("a", Some(1)), ("b", Some(1))]);
         notifier.set([("a", Some(Arc::new(2)))]);
         notifier.set([("a", Some(Arc::new(3))), ("b", None), ("c", None)]);
         reader.changed().await;
-        assert_eq!(told(reader.look()), [("a", Some(3)), ("b", None)]);
+        assert_eq!(reported(reader.look()), [("a", Some(3)), ("b", None)]);
         assert!(reader.look().is_empty());
     }
 

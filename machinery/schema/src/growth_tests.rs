@@ -94,6 +94,6 @@ fn growth_with_the_square_is_found() {
     assert!(found.is_err());
     let table = |names: &Vec<String>| assert_eq!(vec![names.clone(); names.len()].len(), names.len());
     let found = std::panic::catch_unwind(|| grows("a copy for each name", 50, self::names, table));
-    let told = found.unwrap_err();
-    assert!(told.downcast_ref::<String>().is_some_and(|text| text.contains("bytes at most at once")));
+    let reported = found.unwrap_err();
+    assert!(reported.downcast_ref::<String>().is_some_and(|text| text.contains("bytes at most at once")));
 }

@@ -375,8 +375,8 @@ fn a_wrong_directive_is_a_bad_request() {
 fn an_unknown_directive_is_an_error_with_the_map_that_it_stands_in() {
     let patch = json!({"annotations":{"z":1.5,"a":[null,"b"],"$patch":"munge"}});
     let status = merged(json!({"annotations":{}}), &patch).unwrap_err().status();
-    let told = "unknown patch type: munge in map: map[$patch:munge a:[<nil> b] z:1.5]";
-    assert_eq!((status.code, status.message.as_str(), status.reason.as_str()), (500, told, ""));
+    let reported = "unknown patch type: munge in map: map[$patch:munge a:[<nil> b] z:1.5]";
+    assert_eq!((status.code, status.message.as_str(), status.reason.as_str()), (500, reported, ""));
 }
 
 #[test]

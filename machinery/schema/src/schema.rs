@@ -115,7 +115,7 @@ impl Schema {
             Dialect::Typed(typed) => decode::object(typed, body, format, expected),
             Dialect::Structural(custom) => custom.decode(body, format, expected),
         };
-        decoded.map(|decoded| decode::told(body, format, decoded))
+        decoded.map(|decoded| decode::reported(body, format, decoded))
     }
 
     /// Decodes options (DeleteOptions and the like) or other bodies whose `kind` and `apiVersion` are not looked at.
@@ -127,7 +127,7 @@ impl Schema {
             Dialect::Typed(typed) => decode::untagged(typed, body, format),
             Dialect::Structural(custom) => custom.decode_untagged(body, format),
         };
-        decoded.map(|decoded| decode::told(body, format, decoded))
+        decoded.map(|decoded| decode::reported(body, format, decoded))
     }
 
     /// Runs an object that was put together elsewhere (a patch's result) through the decoder: what does not fit the

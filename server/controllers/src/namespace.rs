@@ -79,8 +79,8 @@ impl NamespaceDeletion {
         self.elsewhere.empty(name, &mut remaining).await;
         let (context, options) = (context(), UpdateOptions::default());
         let mut current = namespace.object().clone();
-        if let Some(told) = conditions::told(&current, &remaining, &time::rfc3339(Timestamp::now())) {
-            let written = registry.update_status(&context, &namespaces(), told).await?;
+        if let Some(reported) = conditions::reported(&current, &remaining, &time::rfc3339(Timestamp::now())) {
+            let written = registry.update_status(&context, &namespaces(), reported).await?;
             current = written.stored.object().clone();
         }
         if !remaining.is_empty() {

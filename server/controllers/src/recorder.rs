@@ -19,7 +19,7 @@ pub struct Recorder {
     registry: Registry,
     controller: &'static str,
     instance: String,
-    told: Arc<Mutex<HashSet<String>>>,
+    reported: Arc<Mutex<HashSet<String>>>,
 }
 
 /// What there is to say of an object.
@@ -38,18 +38,18 @@ impl Recorder {
     #[must_use]
     pub fn new(registry: Registry, controller: &'static str, hostname: &str) -> Self {
         let instance = format!("{controller}-{hostname}");
-        Self { registry, controller, instance, told: Arc::default() }
+        Self { registry, controller, instance, reported: Arc::default() }
     }
 
     /// Warns about an object; the same is said of the same state once.
     pub async fn warn(&self, about: &Stored, warning: &Warning) {
         let key = format!("{}/{}/{}", about.uid(), warning.reason, warning.note);
         {
-            let mut told = self.told.lock();
-            if told.len() >= REMEMBERED {
-                told.clear();
+            let mut reported = self.reported.lock();
+            if reported.len() >= REMEMBERED {
+                reported.clear();
             }
-            if !told.insert(key) {
+            if !reported.insert(key) {
                 return;
             }
         }

@@ -177,9 +177,9 @@ impl Migrator {
         reason: &str,
         message: &str,
     ) -> Result<Stored, Box<Status>> {
-        let told = Condition::new(kind, "True", reason, message);
+        let reported = Condition::new(kind, "True", reason, message);
         self.write(migration, |object| {
-            condition::set(object, told, Timestamp::now());
+            condition::set(object, reported, Timestamp::now());
         })
         .await
     }

@@ -45,7 +45,7 @@ struct Shared {
     /// Resources whose StorageVersion is not written yet, and why not when it was tried.
     pending: RwLock<HashMap<GroupResource, Option<String>>>,
     /// Given after the first round that succeeded as a whole.
-    told: Signal,
+    reported: Signal,
 }
 
 impl StorageVersions {
@@ -59,15 +59,15 @@ impl StorageVersions {
                 server: server.into(),
                 pending: RwLock::new(pending.collect()),
                 registrations,
-                told: Signal::new("StorageVersionsTold"),
+                reported: Signal::new("StorageVersionsTold"),
             }),
         }
     }
 
     /// Given once everything is told and nothing is held any more.
     #[must_use]
-    pub fn told(&self) -> Signal {
-        self.shared.told.clone()
+    pub fn reported(&self) -> Signal {
+        self.shared.reported.clone()
     }
 
     /// Tells every ten minutes until `tasks` is cancelled, from when this server's identity lease is `held`: entries of
@@ -78,7 +78,7 @@ impl StorageVersions {
             at_intervals(PERIOD, Policy::RECONNECT, || async {
                 let done = self.round(&registry).await;
                 if done {
-                    self.shared.told.signal();
+                    self.shared.reported.signal();
                 }
                 done
             })
@@ -95,17 +95,17 @@ impl StorageVersions {
     }
 
     async fn tell(&self, registry: &Registry, registration: &Registration) -> bool {
-        let mut told = Ok(());
+        let mut reported = Ok(());
         for _ in 0..TRIES {
-            told = self.write(registry, registration).await;
+            reported = self.write(registry, registration).await;
             let retry = |s: &Status| matches!(s.reason(), Reason::AlreadyExists | Reason::Conflict);
-            if !told.as_ref().is_err_and(|status| retry(status)) {
+            if !reported.as_ref().is_err_and(|status| retry(status)) {
                 break;
             }
         }
         let mut pending = self.shared.pending.write();
         for covered in &registration.covers {
-            match &told {
+            match &reported {
                 Ok(()) => drop(pending.remove(covered)),
                 Err(status) => {
                     // Once told of, a resource is not held again.
@@ -115,10 +115,10 @@ impl StorageVersions {
                 }
             }
         }
-        if let Err(status) = &told {
+        if let Err(status) = &reported {
             tracing::warn!(resource = %registration.resource, %status, "the storage version could not be told");
         }
-        told.is_ok()
+        reported.is_ok()
     }
 
     async fn write(&self, registry: &Registry, registration: &Registration) -> Result<(), Box<Status>> {

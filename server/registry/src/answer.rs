@@ -1,4 +1,4 @@
-//! An answer: what a call gets, in a shape that both doors can send on.
+//! An answer: what a call gets, in a shape that HTTP and gRPC can send on.
 
 use std::fmt;
 use std::pin::Pin;

@@ -1,12 +1,12 @@
-//! A call: what one request asks of the registry, whichever door it came through.
+//! A call: what one request asks of the registry, over HTTP or gRPC.
 //!
-//! Knows no HTTP and no gRPC; both doors fill in the same fields.
+//! Knows no HTTP and no gRPC; both servers fill in the same fields.
 
 use bytes::Bytes;
 use portico_machinery::request_info::RequestInfo;
 use portico_machinery::{GroupResource, GroupVersion, UserInfo};
 
-/// Largest body that a write may carry, in bytes; the doors check it while they read (upstream's `MaxRequestBodyBytes`).
+/// Largest body that a write may carry, in bytes; the servers check it while they read (upstream's `MaxRequestBodyBytes`).
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// What a call is about, taken from the path as request info reads it.

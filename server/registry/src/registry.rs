@@ -1,4 +1,4 @@
-//! The registry itself: the one door to objects, for both front doors and for our own controllers.
+//! The registry itself: the entry point to objects, for HTTP, gRPC and our own controllers.
 //!
 //! [`Registry::serve`] takes a raw call. The typed verbs take decoded objects and follow the same rules: nothing is
 //! written in another way.
@@ -69,7 +69,7 @@ impl Registry {
     }
 
     /// Gives the registry a way to webhooks; the first one counts. Conversions by webhook answer 503 before.
-    pub fn ask_webhooks(&self, webhooks: Webhooks, metrics: &metrics::Registry) {
+    pub fn set_webhooks(&self, webhooks: Webhooks, metrics: &metrics::Registry) {
         // There is one already.
         let _ = self.objects().conversions.set(Conversions::new(webhooks, metrics));
     }

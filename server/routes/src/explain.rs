@@ -264,11 +264,11 @@ fn published(compiled: &Compiled, revision: i64) -> Stage {
 fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
     let has = |ack: &&Ack| ack.revision >= compiled.route.revision && ack.refused.is_none();
     let (done, others): (Vec<_>, Vec<_>) = acks.iter().partition(has);
-    let told = |ack: &&Ack| match &ack.refused {
+    let reported = |ack: &&Ack| match &ack.refused {
         Some(why) => format!("{} refused it: {why}", ack.facade),
         None => format!("{} is at revision {}", ack.facade, ack.revision),
     };
-    let message = others.iter().map(told).collect::<Vec<_>>().join("; ");
+    let message = others.iter().map(reported).collect::<Vec<_>>().join("; ");
     let reason = match (acks.is_empty(), others.is_empty()) {
         (true, _) => return None,
         (false, true) => "Acknowledged",

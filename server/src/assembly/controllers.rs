@@ -71,7 +71,7 @@ pub(super) struct Told<'a> {
 pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
-    mut told: Told<'_>,
+    mut reported: Told<'_>,
     metrics: &metrics::Registry,
     hooks: &Hooks,
     tasks: &TaskSet,
@@ -94,8 +94,8 @@ pub(super) fn start(
     flows.run_workers(registry, tasks);
     let mut listeners: Vec<Arc<dyn Listener>> =
         vec![Arc::new(objects.clone()), Arc::new(repair), Arc::new(flows)];
-    listeners.append(&mut told.listeners);
-    listeners.extend(governed(settings, registry, &told, &queues, tasks));
+    listeners.append(&mut reported.listeners);
+    listeners.extend(governed(settings, registry, &reported, &queues, tasks));
     let listening = Listening::new(listeners);
     for name in HOOKS {
         let begun = listening.begun();
@@ -147,19 +147,19 @@ fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileE
 fn governed(
     settings: &ServerSettings,
     registry: &Registry,
-    told: &Told<'_>,
+    reported: &Told<'_>,
     queues: &QueueMetrics,
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
     let is_wanted = |name: &str| settings.controllers.contains(name);
     if is_wanted("garbage-collector-controller") {
-        let garbage = GarbageCollector::new(Arc::clone(&told.elsewhere) as Arc<_>, queues);
+        let garbage = GarbageCollector::new(Arc::clone(&reported.elsewhere) as Arc<_>, queues);
         garbage.run_workers(registry, tasks);
         listeners.push(Arc::new(garbage));
     }
     if is_wanted("namespace-controller") {
-        let namespaces = NamespaceDeletion::new(Arc::clone(&told.elsewhere) as Arc<_>, queues);
+        let namespaces = NamespaceDeletion::new(Arc::clone(&reported.elsewhere) as Arc<_>, queues);
         namespaces.run_workers(registry, tasks);
         listeners.push(Arc::new(namespaces));
     }
@@ -167,7 +167,7 @@ fn governed(
         tasks.spawn(aggregation::NAME, aggregation::run(registry.clone(), tasks.clone()));
     }
     if is_wanted(service_account_tokens::NAME) {
-        let tokens = ServiceAccountTokens::new(told.ca, Arc::clone(&told.identity), queues);
+        let tokens = ServiceAccountTokens::new(reported.ca, Arc::clone(&reported.identity), queues);
         tokens.run_workers(registry, tasks);
         listeners.push(Arc::new(tokens));
     }
@@ -181,7 +181,7 @@ fn governed(
         migration.run_workers(registry, tasks);
         listeners.push(Arc::new(migration));
     }
-    let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(told.ca.to_owned(), queues)];
+    let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(reported.ca.to_owned(), queues)];
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {
         kept.run_workers(registry, tasks);
         listeners.push(Arc::new(kept));

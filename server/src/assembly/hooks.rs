@@ -83,7 +83,7 @@ impl Components {
             installed(kinds),
         );
         let webhooks = backends.webhooks(settings, process, tasks, Arc::new(routes.clone()))?;
-        registry.ask_webhooks(webhooks, &process.metrics);
+        registry.set_webhooks(webhooks, &process.metrics);
         let prober = backends.prober(ProbeSettings::default());
         let availability = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
         let auto_register = AutoRegister::new(&informers, desired(kinds), &process.metrics);
@@ -201,9 +201,9 @@ impl Components {
             hooks.add_post_start(
                 "built-in-resources-storage-version-updater",
                 move |cx: HookContext| async move {
-                    let told = versions.told();
+                    let reported = versions.reported();
                     cx.tasks.spawn("storage-versions", versions.run(r, held, cx.tasks.clone()));
-                    reached(&cx, &told).await
+                    reached(&cx, &reported).await
                 },
             )?;
         }

@@ -61,10 +61,10 @@ impl ServedHere {
         hooks.add_post_start("apiservice-discovery-controller", move |cx: HookContext| async move {
             catalog.run(&cx.tasks);
             if let Some(registry) = registry {
-                let told = Signal::new("catalog-definitions");
-                let following = definitions::follow(registry, catalog.clone(), told.clone(), cx.stop.clone());
+                let reported = Signal::new("catalog-definitions");
+                let following = definitions::follow(registry, catalog.clone(), reported.clone(), cx.stop.clone());
                 cx.tasks.spawn_critical("catalog-definitions", following);
-                reached(&cx, &told).await?;
+                reached(&cx, &reported).await?;
             }
             cx.tasks.spawn_until_cancelled("catalog-entries", post(catalog.clone(), board));
             let initiated = routes.initiated();
@@ -106,21 +106,21 @@ async fn follow(catalog: Catalog, backends: Arc<ToBackends>, routes: Routes) {
                 snapshot.entries.into_iter().map(|(k, e)| (k, Some(e))).chain(gone).collect()
             }
         };
-        let mut told: Vec<(String, Option<Arc<Route>>)> = Vec::new();
+        let mut reported: Vec<(String, Option<Arc<Route>>)> = Vec::new();
         for (key, entry) in changes {
             match (key, entry) {
                 (EntryKey::Bundle(hash), Some(Entry::Bundle(bundle))) => backends.trust(&hash, &bundle.pem),
                 (EntryKey::Bundle(hash), _) => backends.distrust(&hash),
                 (EntryKey::Route(name), Some(Entry::Route(route))) => {
                     names.insert(Arc::clone(&name));
-                    told.push((name.to_string(), Some(route)));
+                    reported.push((name.to_string(), Some(route)));
                 }
                 (EntryKey::Route(name), _) => {
                     names.remove(&name);
-                    told.push((name.to_string(), None));
+                    reported.push((name.to_string(), None));
                 }
             }
         }
-        catalog.routes(told);
+        catalog.routes(reported);
     }
 }

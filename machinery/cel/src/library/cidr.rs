@@ -96,16 +96,16 @@ fn contents() -> Vec<Function> {
 }
 
 fn read(text: &str) -> Result<Prefix, EvalError> {
-    let told = |error: String| {
+    let reported = |error: String| {
         // Upstream says it twice.
         let said = "network address parse error during conversion from string";
         EvalError::new(format!("{said}: {error}"))
     };
     let network: Prefix = text.parse().map_err(|error: String| {
-        told(format!("network address parse error during conversion from string: {error}"))
+        reported(format!("network address parse error during conversion from string: {error}"))
     })?;
     if is_mapped(network.ip) {
-        return Err(told(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))));
+        return Err(reported(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))));
     }
     Ok(network)
 }

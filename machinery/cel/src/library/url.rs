@@ -70,8 +70,8 @@ fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let told = |error| EvalError::new(format!("URL parse error during conversion from string: {error}"));
-    Url::parse(call.str(0)?).map(Value::opaque).map_err(told)
+    let reported = |error| EvalError::new(format!("URL parse error during conversion from string: {error}"));
+    Url::parse(call.str(0)?).map(Value::opaque).map_err(reported)
 }
 
 fn is_url<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {

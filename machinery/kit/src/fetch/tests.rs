@@ -115,7 +115,7 @@ async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
 async fn it_is_told_when_the_other_side_closes_a_kept_connection_and_only_then() {
     let authority = Authority::create("ca").unwrap();
     let first = backend(&authority);
-    let (send, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (send, mut reported) = tokio::sync::mpsc::unbounded_channel();
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let (fetcher, to) = (fetcher(), to(&first, &authority, alpn));
         let send = send.clone();
@@ -129,9 +129,9 @@ async fn it_is_told_when_the_other_side_closes_a_kept_connection_and_only_then()
     first.drain.signal();
     first.tasks.shutdown(Duration::ZERO).await;
     for _ in 0..2 {
-        assert_eq!(told.recv().await.unwrap(), target(first.addr));
+        assert_eq!(reported.recv().await.unwrap(), target(first.addr));
     }
-    assert!(told.try_recv().is_err(), "what we closed ourselves is not lost");
+    assert!(reported.try_recv().is_err(), "what we closed ourselves is not lost");
 }
 
 #[tokio::test]

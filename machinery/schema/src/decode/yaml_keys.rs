@@ -181,7 +181,7 @@ impl Visitor<'_> for KeyReader {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn reported(text: &str) -> Vec<String> {
         let mut strict = vec!["duplicate field \"x\"".to_owned(), "unknown field \"y\"".to_owned()];
         retell(text.as_bytes(), &mut strict);
         strict
@@ -189,11 +189,11 @@ mod tests {
 
     #[test]
     fn keys_are_told_with_the_lines_of_their_values() {
-        let block = told("\nkind: A\nspec:\n  foo: 1\n  foo: 2\nkind:\n  b\n");
+        let block = reported("\nkind: A\nspec:\n  foo: 1\n  foo: 2\nkind:\n  b\n");
         let lines = "line 5: key \"foo\" already set in map\n  line 7: key \"kind\" already set in map";
         assert_eq!(block, [&format!("yaml: unmarshal errors:\n  {lines}"), "unknown field \"y\""]);
         let flow =
-            told("{\"m\":{\"n\":1,\"n\":1},\"a\":1,\"a\":{\"x\":[{\"u\":1,\"u\":2},\n {\"v\":1,\"v\":1}]}}");
+            reported("{\"m\":{\"n\":1,\"n\":1},\"a\":1,\"a\":{\"x\":[{\"u\":1,\"u\":2},\n {\"v\":1,\"v\":1}]}}");
         let order = ["1: key \"n\"", "1: key \"u\"", "2: key \"v\"", "1: key \"a\""];
         assert_eq!(
             warnings(flow)[..4],
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn what_the_other_reader_does_not_find_stays() {
-        assert_eq!(told("a: 1\nb: 2").len(), 2);
-        assert_eq!(told("a: [").len(), 2);
-        assert_eq!(warnings(told("a: 1")), ["duplicate field \"x\"", "unknown field \"y\""]);
+        assert_eq!(reported("a: 1\nb: 2").len(), 2);
+        assert_eq!(reported("a: [").len(), 2);
+        assert_eq!(warnings(reported("a: 1")), ["duplicate field \"x\"", "unknown field \"y\""]);
     }
 }

@@ -73,8 +73,8 @@ impl Duplicates<'_> {
                 None => {
                     seen.insert(key, false);
                 }
-                Some(told) if !*told => {
-                    *told = true;
+                Some(reported) if !*reported => {
+                    *reported = true;
                     let path = || self.at.index(at).path();
                     self.errors.push_with(|| Error::duplicate_printed(&path(), Some(&shown(&key))));
                 }

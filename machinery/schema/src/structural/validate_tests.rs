@@ -7,13 +7,13 @@ use crate::structural::{Structural, read};
 
 const RECORDED: &str = include_str!("../../testdata/structural-values.json");
 
-fn told(errors: &[Error]) -> Vec<(String, String, String)> {
-    let mut told: Vec<_> = errors
+fn reported(errors: &[Error]) -> Vec<(String, String, String)> {
+    let mut reported: Vec<_> = errors
         .iter()
         .map(|e| (e.path.to_string(), e.kind.cause_reason().to_owned(), e.body.clone()))
         .collect();
-    told.sort();
-    told
+    reported.sort();
+    reported
 }
 
 fn recorded(errors: &Value) -> Vec<(String, String, String)> {
@@ -35,7 +35,7 @@ fn errors_are_those_of_upstream() {
         let mut map = Map::from_iter([("spec".to_owned(), row["spec"].clone())]);
         crate::structural::nulls::object(&mut map, schema.root());
         let errors = object(&map, None, schema.root());
-        assert_eq!(told(&errors), recorded(&row["errors"]), "{}", row["spec"]);
+        assert_eq!(reported(&errors), recorded(&row["errors"]), "{}", row["spec"]);
         // Nothing that stays as it was is an error, but where the schema does not know what stands there.
         let known =
             Pair::of_objects(&map, &map, schema.root()).key("spec").is_some_and(|spec| spec.is_same());
@@ -59,7 +59,7 @@ fn what_was_wrong_and_stays_is_forgiven_as_upstream_forgives() {
         let mut new = old.clone();
         new["spec"].as_object_mut().unwrap().extend(row["change"].as_object().unwrap().clone());
         let errors = object(&new, Some(old), schema.root());
-        assert_eq!(told(&errors), recorded(&row["errors"]), "{}", row["name"]);
+        assert_eq!(reported(&errors), recorded(&row["errors"]), "{}", row["name"]);
     }
     for row in recording["status"].as_array().unwrap().iter().filter(|row| !row["status"].is_null()) {
         let mut new = old.clone();
@@ -67,7 +67,7 @@ fn what_was_wrong_and_stays_is_forgiven_as_upstream_forgives() {
         let pair = Pair::of_objects(&new, old, schema.root()).key("status");
         let errors =
             field("status", &new["status"], schema.root().property("status").unwrap(), pair.as_ref());
-        assert_eq!(told(&errors), recorded(&row["errors"]), "status {}", row["name"]);
+        assert_eq!(reported(&errors), recorded(&row["errors"]), "status {}", row["name"]);
     }
 }
 

@@ -142,19 +142,19 @@ fn reversed(group: &str) -> String {
 
 fn mark(facts: &Facts) -> String {
     let names = facts.names();
-    let mut told = vec![&*names.plural, &names.singular, &names.kind];
+    let mut reported = vec![&*names.plural, &names.singular, &names.kind];
     for words in [&names.short_names, &names.categories] {
-        told.push("");
-        told.extend(words.iter().map(String::as_str));
+        reported.push("");
+        reported.extend(words.iter().map(String::as_str));
     }
     let flag = |on| if on { "1" } else { "0" };
-    told.extend(["", flag(facts.is_namespaced()), flag(facts.is_terminating())]);
+    reported.extend(["", flag(facts.is_namespaced()), flag(facts.is_terminating())]);
     for version in facts.versions() {
         let subresources = &version.subresources;
-        told.push(&version.name);
-        told.extend([version.served, version.storage].map(flag));
-        told.extend([subresources.status.is_some(), subresources.scale.is_some()].map(flag));
+        reported.push(&version.name);
+        reported.extend([version.served, version.storage].map(flag));
+        reported.extend([subresources.status.is_some(), subresources.scale.is_some()].map(flag));
     }
-    let told: Vec<&[u8]> = told.into_iter().map(str::as_bytes).collect();
-    digest::made_of(&told)
+    let reported: Vec<&[u8]> = reported.into_iter().map(str::as_bytes).collect();
+    digest::made_of(&reported)
 }

@@ -136,8 +136,8 @@ fn nothing_is_told_of_a_definition_before_it_is_established_and_after_it_is_gone
     let mut all = Definitions::default();
     let lanterns = given().remove(0);
     assert!(change(&mut all, [stored(&lanterns, 1)]).is_empty());
-    let told = change(&mut all, [established(lanterns.clone(), 2)]);
-    assert_eq!(told.keys().collect::<Vec<_>>(), ["v1", "v1alpha1", "v1beta1"]);
+    let reported = change(&mut all, [established(lanterns.clone(), 2)]);
+    assert_eq!(reported.keys().collect::<Vec<_>>(), ["v1", "v1alpha1", "v1beta1"]);
     let gone =
         all.change(Kinds::all().unwrap().types(), [(lanterns.str_at("metadata.name").to_owned(), None)]);
     assert!(gone.len() == 3 && gone.iter().all(|(_, group)| group.is_none()));
@@ -149,9 +149,9 @@ fn a_definition_that_is_going_away_takes_nothing_new() {
     let mut lanterns = given().remove(0);
     change(&mut all, [established(lanterns.clone(), 1)]);
     lanterns.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
-    let told = change(&mut all, [established(lanterns, 2)]);
+    let reported = change(&mut all, [established(lanterns, 2)]);
     let list: ApiResourceList =
-        serde_json::from_slice(&told["v1"].as_ref().unwrap().resource_list()).unwrap();
+        serde_json::from_slice(&reported["v1"].as_ref().unwrap().resource_list()).unwrap();
     let verbs: Vec<_> = list.resources.iter().map(|r| r.verbs.join(" ")).collect();
     assert_eq!(verbs, ["delete deletecollection get list watch", "get patch update", "get patch update"]);
 }
@@ -168,10 +168,10 @@ fn a_change_concerns_the_group_versions_of_its_definition_only() {
     let mut renamed = apples;
     renamed.set(&["metadata", "generation"], 2);
     renamed.set(&["spec", "names", "shortNames"], ["ap"]);
-    let told = change(&mut all, [established(renamed, 4)]);
-    assert_eq!(told.keys().collect::<Vec<_>>(), ["v1"]);
+    let reported = change(&mut all, [established(renamed, 4)]);
+    assert_eq!(reported.keys().collect::<Vec<_>>(), ["v1"]);
     let list: ApiResourceList =
-        serde_json::from_slice(&told["v1"].as_ref().unwrap().resource_list()).unwrap();
+        serde_json::from_slice(&reported["v1"].as_ref().unwrap().resource_list()).unwrap();
     let names: Vec<_> = list.resources.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["apples", "apples/status", "lanterns", "lanterns/status", "lanterns/scale"]);
 }
@@ -201,8 +201,8 @@ fn a_schema_that_cannot_be_told_breaks_only_itself() {
         spec.edit_each(&["versions"], |version| version.set(&["schema", "openAPIV3Schema", "$ref"], "#/x"));
     });
     let all = [established(lanterns, 1), established(apples, 1)];
-    let told = change(&mut Definitions::default(), all);
-    let document = Object::from_json(&told["v1"].as_ref().unwrap().openapi_v3()).unwrap();
+    let reported = change(&mut Definitions::default(), all);
+    let document = Object::from_json(&reported["v1"].as_ref().unwrap().openapi_v3()).unwrap();
     let schemas = document.at(&["components", "schemas"]);
     let keys: Vec<_> = schemas.key("net.example.disc.v1.Lantern").entries().map(|(key, _)| key).collect();
     assert_eq!(keys, ["type", "x-kubernetes-group-version-kind", "x-kubernetes-selectable-fields"]);

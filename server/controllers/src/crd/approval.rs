@@ -18,8 +18,8 @@ pub fn decide(definition: &Definition) -> Option<Condition> {
         Approval::Missing => ("False", "MissingAnnotation"),
         Approval::Invalid => ("False", "InvalidAnnotation"),
     };
-    let told = Condition::new(APPROVED, status, reason, approval.message(annotation));
-    (!definition.says(&told)).then_some(told)
+    let reported = Condition::new(APPROVED, status, reason, approval.message(annotation));
+    (!definition.says(&reported)).then_some(reported)
 }
 
 #[cfg(test)]
@@ -31,10 +31,10 @@ mod tests {
         let mut definition = Definition::default();
         assert_eq!(decide(&definition), None);
         definition.approval = Some("unapproved, testing only".into());
-        let told = decide(&definition).unwrap();
-        assert_eq!((told.status.as_str(), told.reason.as_str()), ("False", "UnapprovedAnnotation"));
-        assert_eq!(told.message, "not approved: \"unapproved, testing only\"");
-        definition.conditions.push(told);
+        let reported = decide(&definition).unwrap();
+        assert_eq!((reported.status.as_str(), reported.reason.as_str()), ("False", "UnapprovedAnnotation"));
+        assert_eq!(reported.message, "not approved: \"unapproved, testing only\"");
+        definition.conditions.push(reported);
         assert_eq!(decide(&definition), None);
         definition.approval = Some("https://example.com/1".into());
         assert_eq!(decide(&definition).unwrap().message, "approved in https://example.com/1");

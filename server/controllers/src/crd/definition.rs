@@ -61,8 +61,8 @@ impl Definition {
     }
 
     /// What cannot be read stands for nothing: what is stored has been decided.
-    fn decided(told: Told, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
-        let Told { metadata, spec, status } = told;
+    fn decided(reported: Told, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
+        let Told { metadata, spec, status } = reported;
         let decided = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
         let mut conditions = status.conditions.unwrap_or_default();
         conditions.retain(|condition| decided.contains(&&*condition.kind));

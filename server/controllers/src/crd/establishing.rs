@@ -15,12 +15,12 @@ pub fn decide(definition: &Definition) -> Option<Condition> {
     if !definition.is(NAMES_ACCEPTED) || definition.is(ESTABLISHED) {
         return None;
     }
-    let told = if definition.has_sound_ca_bundle {
+    let reported = if definition.has_sound_ca_bundle {
         Condition::new(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
     } else {
         Condition::new(ESTABLISHED, "False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
     };
-    (!definition.says(&told)).then_some(told)
+    (!definition.says(&reported)).then_some(reported)
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
             Condition::new(ESTABLISHED, established, "Installing", "m"),
         ];
         let definition = Definition { conditions, has_sound_ca_bundle, ..Definition::default() };
-        decide(&definition).map(|told| format!("{} {}", told.status, told.reason))
+        decide(&definition).map(|reported| format!("{} {}", reported.status, reported.reason))
     }
 
     #[test]

@@ -102,8 +102,8 @@ impl Finalizer {
         plan: Plan,
     ) -> Result<Attempt, Box<Status>> {
         let Some(stored) = begin(registry, stored).await? else { return Ok(Attempt::Overtaken) };
-        let told = match plan {
-            Plan::Leave(told) => told,
+        let reported = match plan {
+            Plan::Leave(reported) => reported,
             Plan::Empty(resource) => match self.empty(registry, name, &resource).await {
                 Ok(true) => decide::completed(),
                 Ok(false) => return Ok(Attempt::Ended(Reconciled::Again(PERIOD))),
@@ -114,7 +114,7 @@ impl Finalizer {
             },
         };
         let ended = Attempt::Ended(Reconciled::Done);
-        Ok(tell(registry, &stored, told, true).await?.map_or(Attempt::Overtaken, |_| ended))
+        Ok(tell(registry, &stored, reported, true).await?.map_or(Attempt::Overtaken, |_| ended))
     }
 
     /// Whether all instances are gone. They are told to go once; after that they are waited for.
@@ -175,11 +175,11 @@ async fn begin(registry: &Registry, stored: Stored) -> Result<Option<Stored>, Bo
 async fn tell(
     registry: &Registry,
     stored: &Stored,
-    told: Condition,
+    reported: Condition,
     is_done: bool,
 ) -> Result<Option<Stored>, Box<Status>> {
     let mut object: Object = stored.object().clone();
-    condition::set(&mut object, told, Timestamp::now());
+    condition::set(&mut object, reported, Timestamp::now());
     if is_done {
         let others: Vec<String> =
             object.finalizers().into_iter().filter(|f| *f != FINALIZER).map(str::to_owned).collect();

@@ -92,13 +92,13 @@ fn names_that_are_being_written_are_taken_until_that_fails() {
     let read = |object: &Object| Definition::of(object);
     assert!(harness.index.decide("a", &read(&a)).is_some());
     let refused = harness.index.decide("b", &read(&b)).unwrap();
-    assert_eq!(refused.told[0].reason, "ShortNamesConflict");
+    assert_eq!(refused.reported[0].reason, "ShortNamesConflict");
     let mut written = b.clone();
     refused.apply(&mut written, jiff::Timestamp::UNIX_EPOCH);
     harness.index.written(&"b".into(), Some((read(&written), 10)));
     let effects = harness.index.written(&"a".into(), None);
     assert_eq!(names(&effects.decide), ["b"]);
-    assert_eq!(harness.index.decide("b", &read(&written)).unwrap().told[0].status, "True");
+    assert_eq!(harness.index.decide("b", &read(&written)).unwrap().reported[0].status, "True");
 }
 
 #[test]

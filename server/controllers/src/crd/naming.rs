@@ -107,11 +107,11 @@ fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
         (&wanted.list_kind, &mut accepted.list_kind, &in_use.kinds, "ListKindConflict"),
     ];
     let refused = of_kinds.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
-    let told = match refused.last().or(conflict) {
+    let reported = match refused.last().or(conflict) {
         Some((reason, message)) => Condition::new(NAMES_ACCEPTED, "False", reason, message),
         None => Condition::new(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found"),
     };
-    (accepted, told)
+    (accepted, reported)
 }
 
 /// Gives a name to who has it or is the first to ask, or says why not.

@@ -24,7 +24,7 @@ fn after(definition: &Definition, named: &Named) -> Definition {
     Definition { accepted, conditions, ..definition.clone() }
 }
 
-fn told(named: &Named) -> [String; 2] {
+fn reported(named: &Named) -> [String; 2] {
     named.conditions.clone().map(|c| format!("{} {}: {}", c.status, c.reason, c.message))
 }
 
@@ -40,7 +40,7 @@ fn the_first_to_ask_gets_everything_and_begins_to_be_installed() {
     let named = decide(&bolts, &InUse::default()).unwrap();
     assert_eq!(named.accepted, bolts.names);
     let installing = "False Installing: the initial names have been accepted";
-    assert_eq!(told(&named), ["True NoConflicts: no conflicts found", installing]);
+    assert_eq!(reported(&named), ["True NoConflicts: no conflicts found", installing]);
     assert_eq!(decide(&after(&bolts, &named), &in_use(&[&named.accepted])), None);
 }
 
@@ -72,7 +72,7 @@ fn each_name_is_refused_by_its_own_pool_and_the_last_refusal_is_told() {
     for (wanted, why) in rows {
         let named = decide(&asking(wanted), &in_use(&[&bolts])).unwrap();
         let not_accepted = "False NotAccepted: not all names are accepted";
-        assert_eq!(told(&named), [format!("False {why}"), not_accepted.to_owned()]);
+        assert_eq!(reported(&named), [format!("False {why}"), not_accepted.to_owned()]);
     }
 }
 

@@ -19,12 +19,12 @@ pub enum Change {
 /// Nothing when it says, or is absent, as it should.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Change> {
-    let told = match &definition.structure {
+    let reported = match &definition.structure {
         Structure::Sound => return definition.condition(NON_STRUCTURAL).map(|_| Change::Remove),
         Structure::Violated(why) => Condition::new(NON_STRUCTURAL, "True", "Violations", why),
         Structure::Unreadable(why) => Condition::new(NON_STRUCTURAL, "Unknown", "StructuralError", why),
     };
-    (!definition.says(&told)).then_some(Change::Set(told))
+    (!definition.says(&reported)).then_some(Change::Set(reported))
 }
 
 #[cfg(test)]
@@ -35,13 +35,13 @@ mod tests {
     fn violations_are_told_once_and_the_condition_goes_with_them() {
         let structure = Structure::Violated("spec: Invalid value".into());
         let mut definition = Definition { structure, ..Definition::default() };
-        let Some(Change::Set(told)) = decide(&definition) else { panic!() };
-        assert_eq!((told.status.as_str(), told.reason.as_str()), ("True", "Violations"));
-        assert_eq!(told.message, "spec: Invalid value");
-        definition.conditions.push(told);
+        let Some(Change::Set(reported)) = decide(&definition) else { panic!() };
+        assert_eq!((reported.status.as_str(), reported.reason.as_str()), ("True", "Violations"));
+        assert_eq!(reported.message, "spec: Invalid value");
+        definition.conditions.push(reported);
         assert_eq!(decide(&definition), None);
         definition.structure = Structure::Unreadable("odd".into());
-        assert!(matches!(decide(&definition), Some(Change::Set(told)) if told.status == "Unknown"));
+        assert!(matches!(decide(&definition), Some(Change::Set(reported)) if reported.status == "Unknown"));
         definition.structure = Structure::Sound;
         assert_eq!(decide(&definition), Some(Change::Remove));
         definition.conditions.clear();

@@ -17,7 +17,7 @@ pub struct Verdict {
     /// `status.acceptedNames`, when they change.
     pub accepted: Option<Names>,
     /// Conditions to set, in this order.
-    pub told: Vec<Condition>,
+    pub reported: Vec<Condition>,
     /// Whether NonStructuralSchema is to go.
     pub is_structural_again: bool,
 }
@@ -29,14 +29,14 @@ pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
     match naming::decide(definition, in_use) {
         Some(named) => {
             verdict.accepted = Some(named.accepted);
-            verdict.told.extend(named.conditions);
+            verdict.reported.extend(named.conditions);
         }
         // In a write of its own: whoever watches sees it installing first.
-        None => verdict.told.extend(establishing::decide(definition)),
+        None => verdict.reported.extend(establishing::decide(definition)),
     }
-    verdict.told.extend(approval::decide(definition));
+    verdict.reported.extend(approval::decide(definition));
     match non_structural::decide(definition) {
-        Some(Change::Set(told)) => verdict.told.push(told),
+        Some(Change::Set(reported)) => verdict.reported.push(reported),
         Some(Change::Remove) => verdict.is_structural_again = true,
         None => {}
     }
@@ -49,8 +49,8 @@ impl Verdict {
         if let Some(accepted) = self.accepted {
             object.set(&["status", "acceptedNames"], accepted);
         }
-        for told in self.told {
-            condition::set(object, told, now);
+        for reported in self.reported {
+            condition::set(object, reported, now);
         }
         if self.is_structural_again {
             condition::remove(object, NON_STRUCTURAL);
@@ -68,10 +68,10 @@ mod tests {
         while let Some(verdict) = decide(&Definition::of(object), &InUse::default()) {
             verdict.apply(object, Timestamp::UNIX_EPOCH);
             let conditions = object.at(&["status", "conditions"]);
-            let told = |c: portico_machinery::object::Cursor<'_>| {
+            let reported = |c: portico_machinery::object::Cursor<'_>| {
                 format!("{}={}/{}", c.field("type").str(), c.field("status").str(), c.field("reason").str())
             };
-            writes.push(conditions.items().map(told).collect());
+            writes.push(conditions.items().map(reported).collect());
         }
         writes
     }

@@ -77,7 +77,7 @@ impl Remaining {
 
 /// The namespace with its conditions brought up to date; nothing when they are already.
 #[must_use]
-pub fn told(namespace: &Object, remaining: &Remaining, now: &str) -> Option<Object> {
+pub fn reported(namespace: &Object, remaining: &Remaining, now: &str) -> Option<Object> {
     let wanted = [
         (
             "NamespaceDeletionDiscoveryFailure",
@@ -120,9 +120,9 @@ pub fn told(namespace: &Object, remaining: &Remaining, now: &str) -> Option<Obje
         set(&mut conditions, kind, status, reason, message, now);
     }
     (conditions != before).then(|| {
-        let mut told = namespace.clone();
-        told.set(&["status", "conditions"], conditions);
-        told
+        let mut reported = namespace.clone();
+        reported.set(&["status", "conditions"], conditions);
+        reported
     })
 }
 
@@ -171,7 +171,7 @@ mod tests {
         let mut remaining = Remaining::default();
         remaining.objects.insert(GroupResource::new("", "pods"), 2);
         remaining.finalizers.insert("example.com/x".to_owned(), 1);
-        let told_once = told(&namespace, &remaining, "2026-01-02T03:04:05Z").unwrap();
+        let told_once = reported(&namespace, &remaining, "2026-01-02T03:04:05Z").unwrap();
         assert_eq!(
             summary(&told_once),
             [
@@ -185,8 +185,8 @@ mod tests {
         let text = String::from_utf8(told_once.to_json()).unwrap();
         assert!(text.contains("Some resources are remaining: pods. has 2 resource instances"));
         assert!(text.contains("has finalizers remaining: example.com/x in 1 resource instances"));
-        assert_eq!(told(&told_once, &remaining, "2026-01-02T03:04:06Z"), None);
-        let empty = told(&told_once, &Remaining::default(), "2026-01-02T03:04:07Z").unwrap();
+        assert_eq!(reported(&told_once, &remaining, "2026-01-02T03:04:06Z"), None);
+        let empty = reported(&told_once, &Remaining::default(), "2026-01-02T03:04:07Z").unwrap();
         assert_eq!(summary(&empty)[3..], ["False ContentRemoved", "False ContentHasNoFinalizers"]);
         let moved: Vec<_> = (0..5)
             .map(|at| {

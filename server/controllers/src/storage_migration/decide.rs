@@ -65,12 +65,12 @@ mod tests {
     use super::*;
 
     fn migration(name: &str, created: u32, resource: &str, conditions: &[&str]) -> Stored {
-        let told: Vec<String> =
+        let reported: Vec<String> =
             conditions.iter().map(|kind| format!(r#"{{"type":"{kind}","status":"True"}}"#)).collect();
         let json = format!(
             r#"{{"metadata":{{"name":"{name}","creationTimestamp":"2026-01-01T00:00:{created:02}Z"}},
                 "spec":{{"resource":{{"group":"g.io","resource":"{resource}"}}}},"status":{{"conditions":[{}]}}}}"#,
-            told.join(",")
+            reported.join(",")
         );
         let key = Key::new(&Resource::new("storagemigration.k8s.io", "storageversionmigrations"), "", name);
         let value = Value::new(json.into_bytes(), Indexed::default());

@@ -21,7 +21,7 @@ pub(super) async fn started(
 ) -> Result<(), Box<Status>> {
     change(registry, resource, |definition| {
         let message = format!("Migration {migration} is running");
-        tell(definition, told("True", "MigrationRunning", message));
+        tell(definition, reported("True", "MigrationRunning", message));
     })
     .await
 }
@@ -38,9 +38,9 @@ pub(super) async fn ended(
 /// Upstream drops the older versions after a failure, too, when the definition is the same; here they stay.
 fn end(definition: &mut Object, succeeded: bool) {
     if !succeeded {
-        return tell(definition, told("False", "MigrationFailed", "The migration has failed"));
+        return tell(definition, reported("False", "MigrationFailed", "The migration has failed"));
     }
-    let before = condition::get(definition, STORAGE_MIGRATING).and_then(|told| told.observed_generation);
+    let before = condition::get(definition, STORAGE_MIGRATING).and_then(|reported| reported.observed_generation);
     let is_same = before == Some(definition.generation());
     let rest = match is_same {
         true => "and the stored versions have been updated",
@@ -49,16 +49,16 @@ fn end(definition: &mut Object, succeeded: bool) {
     if let (true, Some(storage)) = (is_same, storage_version(definition)) {
         definition.set(&["status", "storedVersions"], [storage]);
     }
-    tell(definition, told("False", "MigrationSucceeded", format!("The migration has succeeded {rest}")));
+    tell(definition, reported("False", "MigrationSucceeded", format!("The migration has succeeded {rest}")));
 }
 
-fn told(status: &str, reason: &str, message: impl Into<String>) -> Condition {
+fn reported(status: &str, reason: &str, message: impl Into<String>) -> Condition {
     Condition::new(STORAGE_MIGRATING, status, reason, message)
 }
 
-fn tell(definition: &mut Object, told: Condition) {
-    let told = Condition { observed_generation: Some(definition.generation()), ..told };
-    condition::set(definition, told, Timestamp::now());
+fn tell(definition: &mut Object, reported: Condition) {
+    let reported = Condition { observed_generation: Some(definition.generation()), ..reported };
+    condition::set(definition, reported, Timestamp::now());
 }
 
 /// Changes the status of the definition, if there is one.
@@ -108,15 +108,15 @@ mod tests {
         ];
         for (succeeded, generation, left, reason) in rows {
             let mut object = definition(1);
-            tell(&mut object, told("True", "MigrationRunning", ""));
+            tell(&mut object, reported("True", "MigrationRunning", ""));
             object.set(&["metadata", "generation"], generation);
             end(&mut object, succeeded);
-            let told = condition::get(&object, STORAGE_MIGRATING).unwrap();
+            let reported = condition::get(&object, STORAGE_MIGRATING).unwrap();
             assert_eq!(
-                (stored(&object), told.reason.as_str(), told.status.as_str()),
+                (stored(&object), reported.reason.as_str(), reported.status.as_str()),
                 (left, reason, "False")
             );
-            assert_eq!(told.observed_generation, Some(generation));
+            assert_eq!(reported.observed_generation, Some(generation));
         }
     }
 }

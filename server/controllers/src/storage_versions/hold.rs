@@ -8,7 +8,7 @@ impl StorageVersions {
     /// Why a request cannot be served yet: 503 for writes of resources whose storage version is not told.
     #[must_use]
     pub fn refusal(&self, request: &RequestInfo, user: &UserInfo) -> Option<Status> {
-        if self.shared.told.is_signaled() || passes(request, user) {
+        if self.shared.reported.is_signaled() || passes(request, user) {
             return None;
         }
         let resource = GroupResource::new(&request.api_group, &request.resource);
@@ -104,7 +104,7 @@ mod tests {
             status.message,
             "wait for storage version registration to complete for resource: deployments.apps, last seen error: <nil>"
         );
-        versions.told().signal();
+        versions.reported().signal();
         assert!(versions.refusal(&create, &user).is_none());
     }
 }

@@ -42,12 +42,12 @@ impl AuthenticationInfo {
     pub fn object(self) -> SystemObject {
         let data = self.data();
         SystemObject::new(GroupResource::new("", "configmaps"), NAMESPACE, NAME, move |current| {
-            told(current, &data)
+            reported(current, &data)
         })
     }
 }
 
-fn told(current: Option<&Object>, data: &[(&'static str, String)]) -> Option<Object> {
+fn reported(current: Option<&Object>, data: &[(&'static str, String)]) -> Option<Object> {
     let right = |object: &Object| {
         let there = object.at(&["data"]);
         data.iter().all(|(key, value)| there.entry_str(key) == Some(value.as_str()))
@@ -56,11 +56,11 @@ fn told(current: Option<&Object>, data: &[(&'static str, String)]) -> Option<Obj
         return None;
     }
     let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-    let mut told = current.cloned().unwrap_or_else(new);
+    let mut reported = current.cloned().unwrap_or_else(new);
     for (key, value) in data {
-        told.set(&["data", key], value);
+        reported.set(&["data", key], value);
     }
-    Some(told)
+    Some(reported)
 }
 
 #[cfg(test)]
@@ -80,11 +80,11 @@ mod tests {
             )),
         };
         let data = info.data();
-        let told = told(None, &data).unwrap();
-        let text = |key: &str| told.at(&["data"]).entry_str(key).map(str::to_owned);
+        let reported = reported(None, &data).unwrap();
+        let text = |key: &str| reported.at(&["data"]).entry_str(key).map(str::to_owned);
         assert_eq!(text("requestheader-allowed-names").unwrap(), r#"["front","b"]"#);
         assert_eq!(text("requestheader-group-headers").unwrap(), "[]");
         assert_eq!(text("requestheader-uid-headers"), None);
-        assert_eq!(super::told(Some(&told), &data), None);
+        assert_eq!(super::reported(Some(&reported), &data), None);
     }
 }

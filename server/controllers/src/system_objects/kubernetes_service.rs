@@ -251,8 +251,8 @@ mod tests {
     fn the_range_is_ready_once() {
         let made = range(None, &["10.0.0.0/16".to_owned()]).unwrap();
         assert_eq!(range(Some(&made), &[]), None);
-        let told = ready(Some(&made), "2026-01-02T03:04:05Z").unwrap();
-        assert_eq!(ready(Some(&told), "2026-01-02T03:04:06Z"), None);
+        let reported = ready(Some(&made), "2026-01-02T03:04:05Z").unwrap();
+        assert_eq!(ready(Some(&reported), "2026-01-02T03:04:06Z"), None);
     }
 
     #[test]

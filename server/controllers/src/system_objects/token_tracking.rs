@@ -31,9 +31,9 @@ fn since(current: Option<&Object>, today: Date) -> Option<Object> {
         return None;
     }
     let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-    let mut told = current.cloned().unwrap_or_else(new);
-    told.set(&["data", "since"], today.to_string());
-    Some(told)
+    let mut reported = current.cloned().unwrap_or_else(new);
+    reported.set(&["data", "since"], today.to_string());
+    Some(reported)
 }
 
 #[cfg(test)]

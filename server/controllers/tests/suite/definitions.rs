@@ -31,13 +31,13 @@ fn condition<'a>(object: &'a Object, kind: &str) -> Option<Cursor<'a>> {
 }
 
 /// `True NoConflicts`
-pub fn told(object: &Object, kind: &str) -> String {
+pub fn reported(object: &Object, kind: &str) -> String {
     condition(object, kind)
         .map_or(String::new(), |c| format!("{} {}", c.field("status").str(), c.field("reason").str()))
 }
 
 pub fn established(object: Option<Object>) -> Option<Object> {
-    object.filter(|object| told(object, "Established") == "True InitialNamesAccepted")
+    object.filter(|object| reported(object, "Established") == "True InitialNamesAccepted")
 }
 
 async fn update(harness: &Harness, name: &str, change: impl FnOnce(&mut Object)) {
@@ -56,7 +56,7 @@ async fn whoever_watches_sees_a_definition_installing_and_then_established() {
     let mut seen = Vec::new();
     while seen.len() < 3 {
         let Some(Change::Put(stored)) = followed.changes.next().await else { panic!() };
-        seen.push((told(stored.object(), "NamesAccepted"), told(stored.object(), "Established")));
+        seen.push((reported(stored.object(), "NamesAccepted"), reported(stored.object(), "Established")));
     }
     let pair = |names: &str, established: &str| (names.to_owned(), established.to_owned());
     let installing = pair("True NoConflicts", "False Installing");
@@ -75,10 +75,10 @@ async fn a_name_goes_to_the_first_and_to_the_next_when_the_first_is_gone() {
     harness.until_so(&definitions(), "bolts.g.example.com", established).await;
     harness.create(&definitions(), definition("g.example.com", "nuts", "Nut", &["bt"])).await;
     let refused = |object: Option<Object>| {
-        object.filter(|object| told(object, "NamesAccepted") == "False ShortNamesConflict")
+        object.filter(|object| reported(object, "NamesAccepted") == "False ShortNamesConflict")
     };
     let nuts = harness.until_so(&definitions(), "nuts.g.example.com", refused).await;
-    assert_eq!(told(&nuts, "Established"), "False NotAccepted");
+    assert_eq!(reported(&nuts, "Established"), "False NotAccepted");
     harness.create(&definitions(), definition("other.example.com", "bolts", "Bolt", &["bt"])).await;
     harness.until_so(&definitions(), "bolts.other.example.com", established).await;
 
@@ -118,12 +118,12 @@ async fn a_protected_group_is_told_whether_it_is_approved() {
     harness.create(&definitions(), bolts).await;
     let bolts = harness.until_so(&definitions(), "bolts.example.k8s.io", established).await;
     let kind = "KubernetesAPIApprovalPolicyConformant";
-    assert_eq!(told(&bolts, kind), "False UnapprovedAnnotation");
+    assert_eq!(reported(&bolts, kind), "False UnapprovedAnnotation");
     update(&harness, "bolts.example.k8s.io", |bolts| {
         bolts.set(&["metadata", "annotations", "api-approved.kubernetes.io"], "https://example.com/1");
     })
     .await;
-    let approved = |object: Option<Object>| object.filter(|o| told(o, kind) == "True ApprovedAnnotation");
+    let approved = |object: Option<Object>| object.filter(|o| reported(o, kind) == "True ApprovedAnnotation");
     harness.until_so(&definitions(), "bolts.example.k8s.io", approved).await;
 }
 

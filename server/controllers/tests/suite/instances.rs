@@ -4,7 +4,7 @@ use portico_machinery::object::OwnerReference;
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{Context, DeleteOptions, Part, Propagation, UpdateOptions, condition};
 
-use crate::definitions::{definition, definitions, established, told};
+use crate::definitions::{definition, definitions, established, reported};
 use crate::harness::{Harness, object};
 
 const NAME: &str = "bolts.g.example.com";
@@ -53,7 +53,7 @@ async fn a_definition_goes_after_its_instances_and_can_be_made_anew() {
     harness.delete(&definitions(), "", NAME).await;
 
     let in_progress = |object: Option<Object>| {
-        object.filter(|object| told(object, "Terminating") == "True InstanceDeletionInProgress")
+        object.filter(|object| reported(object, "Terminating") == "True InstanceDeletionInProgress")
     };
     harness.until_so(&definitions(), NAME, in_progress).await;
     let one_left = async {
@@ -78,7 +78,7 @@ async fn what_was_never_established_has_nothing_to_wait_for_and_says_so() {
     rival.set(&["metadata", "finalizers"], ["example.com/hold"]);
     harness.create(&definitions(), rival).await;
     let told_so = |kind: &'static str, so: &'static str| {
-        move |object: Option<Object>| object.filter(|object| told(object, kind) == so)
+        move |object: Option<Object>| object.filter(|object| reported(object, kind) == so)
     };
     let rival = "others.g.example.com";
     harness.until_so(&definitions(), rival, told_so("NamesAccepted", "False ListKindConflict")).await;
@@ -220,7 +220,7 @@ async fn objects_are_stored_in_the_new_version_after_a_migration_and_the_old_one
     let migrated = harness.get(&migrations, "", "m").await;
     assert!(condition::is_true(&migrated, "Succeeded"), "{migrated:?}");
     let definition = harness.get(&definitions(), "", NAME).await;
-    assert_eq!(told(&definition, "StorageMigrating"), "False MigrationSucceeded");
+    assert_eq!(reported(&definition, "StorageMigrating"), "False MigrationSucceeded");
     assert_eq!(definition.at(&["status", "storedVersions"]).len(), 1);
     let at = portico_registry::ObjectRef { resource: bolts(), namespace: "default".into(), name: "b".into() };
     let stored = harness.registry.get_stored(&at).await.unwrap().unwrap();

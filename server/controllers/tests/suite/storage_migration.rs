@@ -45,9 +45,9 @@ async fn migrations_of_a_resource_run_one_after_another_and_succeed() {
     harness.create(&migrations(), migration("first", "configmaps")).await;
     harness.create(&migrations(), migration("second", "configmaps")).await;
     for name in ["first", "second"] {
-        let told = ended(&harness, name).await;
+        let reported = ended(&harness, name).await;
         let succeeded = "Succeeded True StorageVersionMigrationSucceeded";
-        assert_eq!(told, ["Running False MigrationCompleted", succeeded]);
+        assert_eq!(reported, ["Running False MigrationCompleted", succeeded]);
         let object = harness.get(&migrations(), "", name).await;
         assert!(object.at(&["status", "resourceVersion"]).str().parse::<i64>().is_ok());
     }
@@ -57,8 +57,8 @@ async fn migrations_of_a_resource_run_one_after_another_and_succeed() {
 async fn a_resource_that_cannot_be_written_cannot_be_migrated() {
     let harness = Harness::open().await;
     harness.create(&migrations(), migration("reviews", "componentstatuses")).await;
-    let told = ended(&harness, "reviews").await;
-    assert_eq!(told, ["Running False MigrationCompleted", "Failed True StorageVersionMigrationFailed"]);
+    let reported = ended(&harness, "reviews").await;
+    assert_eq!(reported, ["Running False MigrationCompleted", "Failed True StorageVersionMigrationFailed"]);
     let object = harness.get(&migrations(), "", "reviews").await;
     assert_eq!(
         condition::get(&object, "Failed").unwrap().message,

@@ -1,6 +1,6 @@
 //! What a definition would do if it were written now: a rehearsal for people who are about to change one.
 //!
-//! Nothing is written. The definition goes through the door of all writes as a dry run; what it serves is compared with
+//! Nothing is written. The definition passes the pipeline of all writes as a dry run; what it serves is compared with
 //! what the installed one serves; and what is stored is validated by what would be served.
 
 mod finding;

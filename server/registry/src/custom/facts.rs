@@ -61,9 +61,9 @@ struct Condition {
 
 impl From<Option<Vec<Condition>>> for Conditions {
     /// Null stands before the first one.
-    fn from(told: Option<Vec<Condition>>) -> Self {
-        let told = told.unwrap_or_default();
-        let is = |kind: &str| told.iter().any(|c| c.kind == kind && c.status == "True");
+    fn from(reported: Option<Vec<Condition>>) -> Self {
+        let reported = reported.unwrap_or_default();
+        let is = |kind: &str| reported.iter().any(|c| c.kind == kind && c.status == "True");
         Self {
             names_accepted: is(NAMES_ACCEPTED),
             established: is(ESTABLISHED),

@@ -30,7 +30,7 @@ pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, shapes: &Shap
         subresources: subresources(&gvk, version, &schema, shapes),
         columns: match &*version.additional_printer_columns {
             [] => shapes.columns.clone(),
-            told => columns::of(told).into(),
+            reported => columns::of(reported).into(),
         },
         selectable: selectable(facts, version),
         storage: facts.resource(),

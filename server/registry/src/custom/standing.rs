@@ -47,12 +47,12 @@ impl Registry {
 fn standing(definition: &Definition, version: &Version) -> Standing {
     let object = stored::decode(&definition.record);
     let serves = version.served && definition.facts.is_reachable();
-    let told = told(&object, version);
-    Standing { definition: definition.facts.name().to_owned(), serves, ..told }
+    let reported = reported(&object, version);
+    Standing { definition: definition.facts.name().to_owned(), serves, ..reported }
 }
 
 /// The condition that decides: the first that keeps something from being served, else the one that lets it be.
-fn told(object: &Object, version: &Version) -> Standing {
+fn reported(object: &Object, version: &Version) -> Standing {
     if !version.served {
         let message = format!("the definition does not serve version {}", version.name);
         return Standing { reason: "NotServed".to_owned(), message, ..Standing::default() };

@@ -352,7 +352,7 @@ impl Request<'_> {
 }
 
 impl Answer {
-    /// Tells the door how the caller wants this answer encoded.
+    /// The same with how the caller wants it encoded, for HTTP and gRPC.
     fn dressed(self, wanted: Wanted) -> Self {
         let pretty = wanted.pretty && wanted.encoding == Encoding::Json;
         Self { pretty, ..self.encoded(wanted.encoding) }

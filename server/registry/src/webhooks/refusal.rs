@@ -9,8 +9,8 @@ const MAX_LENGTH: usize = 1024;
 
 /// A Status's message, or what the code says.
 pub(super) fn words(answer: &Fetched) -> String {
-    let told = Status::from_json(&answer.body);
-    if let Some(status) = told.filter(|status| status.is_failure() && !status.message.is_empty()) {
+    let reported = Status::from_json(&answer.body);
+    if let Some(status) = reported.filter(|status| status.is_failure() && !status.message.is_empty()) {
         return status.message;
     }
     let said = match answer.status.as_u16() {

@@ -160,8 +160,8 @@ async fn a_watch_with_a_selector_sees_objects_leave_and_enter() {
     assert!(line(next(&mut watched).await.line()).starts_with(r#"{"type":"ADDED""#));
     for (colour, event) in [("blue", "DELETED"), ("red", "ADDED")] {
         harness.patch(&format!("{TABS}/a"), MERGE, &format!(r#"{{"spec":{{"colour":"{colour}"}}}}"#)).await;
-        let told = line(next(&mut watched).await.line());
-        assert!(told.starts_with(&format!(r#"{{"type":"{event}""#)), "{told}");
+        let reported = line(next(&mut watched).await.line());
+        assert!(reported.starts_with(&format!(r#"{{"type":"{event}""#)), "{reported}");
     }
 }
 

@@ -58,8 +58,8 @@ async fn an_apply_is_told_all_that_does_not_fit() {
     let refused = harness.patch(&url, APPLY, &tab("v1", r#""size":1,"old":true"#)).await;
     let message = refused.at("message");
     assert_eq!(refused.code, 500);
-    let told = ["errors:\n  .spec.size: expected string, ", "\n  .spec.old: expected string, "];
-    assert!(told.iter().all(|told| message.contains(told)), "{message}");
+    let reported = ["errors:\n  .spec.size: expected string, ", "\n  .spec.old: expected string, "];
+    assert!(reported.iter().all(|reported| message.contains(reported)), "{message}");
     let map = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"odd":1}"#;
     let refused = harness.patch("/api/v1/namespaces/default/configmaps/m?fieldManager=me", APPLY, map).await;
     assert_eq!((refused.code, refused.text.contains("reason")), (500, false), "{}", refused.text);

@@ -1,4 +1,4 @@
-//! Node ports in use, for who keeps them right: nobody serves their records, so this is the only door to them.
+//! Node ports in use, for who keeps them right: nobody serves their records, so this is the only way to them.
 
 use std::sync::Arc;
 

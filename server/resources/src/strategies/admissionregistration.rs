@@ -50,10 +50,10 @@ mod tests {
         ];
         for kind in kinds {
             let mut object = Object::new(&GroupVersion::new("admissionregistration.k8s.io", "v1").kind(kind));
-            let told = warnings(&object);
+            let reported = warnings(&object);
             assert!(
-                told.len() == 1 && told[0].contains(kind) && told[0].contains("not enforced yet"),
-                "{told:?}"
+                reported.len() == 1 && reported[0].contains(kind) && reported[0].contains("not enforced yet"),
+                "{reported:?}"
             );
             object.set(&["metadata", "name"], "a.static.k8s.io");
             assert_eq!(warnings(&object).len(), 2);

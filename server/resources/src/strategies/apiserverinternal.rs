@@ -83,9 +83,9 @@ fn diagnostics(api_version: &str) -> Vec<String> {
 
 /// The common version is that of all servers, and nothing where they differ or none has told.
 fn validate_common(status: &Cursor<'_>, errors: &mut Errors) {
-    let mut told = status.field("storageVersions").items().map(|s| s.field("encodingVersion").str());
-    let first = told.next();
-    let actual = first.filter(|first| told.all(|other| other == *first));
+    let mut reported = status.field("storageVersions").items().map(|s| s.field("encodingVersion").str());
+    let first = reported.next();
+    let actual = first.filter(|first| reported.all(|other| other == *first));
     let said = status.field("commonEncodingVersion");
     match (actual, said.opt_str()) {
         (None, Some(_)) => errors.push(said.invalid(

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn an_end_is_an_end_and_a_revision_stays() {
         let migration = StorageVersionMigration;
-        let told = |kind: &str, status: &str| {
+        let reported = |kind: &str, status: &str| {
             format!(
                 r#"{{"type":"{kind}","status":"{status}","reason":"R","message":"",
                     "lastTransitionTime":"2026-01-01T00:00:00Z"}}"#
@@ -143,15 +143,15 @@ mod tests {
             object(&format!(r#"{{"status":{{"resourceVersion":"{revision}","conditions":[{conditions}]}}}}"#))
         };
         let validated = |new: &Object, old: &Object| fields(|e| migration.validate_status(new, old, e));
-        let done = of("7", &[told("Succeeded", "True")]);
+        let done = of("7", &[reported("Succeeded", "True")]);
         assert_eq!(validated(&done, &of("", &[])), [""; 0]);
-        let both = of("7", &[told("Succeeded", "True"), told("Failed", "True")]);
+        let both = of("7", &[reported("Succeeded", "True"), reported("Failed", "True")]);
         assert_eq!(validated(&both, &done), ["status.conditions: Invalid value"]);
         assert_eq!(validated(&of("7", &[]), &done), ["status.conditions: Invalid value"]);
-        let moved = of("8", &[told("Succeeded", "True")]);
+        let moved = of("8", &[reported("Succeeded", "True")]);
         assert_eq!(validated(&moved, &done), ["status.resourceVersion: Invalid value"]);
         assert_eq!(validated(&of("07", &[]), &of("", &[])), ["status.resourceVersion: Invalid value"]);
-        assert_eq!(standing(&of("", &[told("Running", "True"), told("Succeeded", "False")])), "Running");
+        assert_eq!(standing(&of("", &[reported("Running", "True"), reported("Succeeded", "False")])), "Running");
         assert_eq!((standing(&both), standing(&of("", &[]))), ("Failed", "Unknown"));
     }
 }

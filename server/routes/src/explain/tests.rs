@@ -26,8 +26,8 @@ fn observed(seen_by: &str, failed_at: Option<ReachStage>, since: &str) -> Reache
 #[test]
 fn the_first_stage_that_nobody_passed_is_the_last_one_told() {
     let stages = reached(&[observed("control", Some(ReachStage::Tls), "2026-01-01T00:00:00Z")]);
-    let told: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
-    assert_eq!(told, [("dial", true), ("tls", false)]);
+    let reported: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
+    assert_eq!(reported, [("dial", true), ("tls", false)]);
     assert_eq!(stages[1].message, "control: why");
 }
 
@@ -49,8 +49,8 @@ fn what_is_not_there_and_what_the_server_serves_itself_is_said() {
     let stages = routes.explain("/apis/nope/v1", &NoEvidence);
     assert_eq!((stages.len(), stages[0].reason.as_str(), stages[0].ok), (1, "NotFound", false));
     let stages = routes.explain("apps/v1", &NoEvidence);
-    let told: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
-    assert_eq!(told, [("registered", true), ("available", true), ("published", true)]);
+    let reported: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
+    assert_eq!(reported, [("registered", true), ("available", true), ("published", true)]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn what_a_definition_serves_is_registered_and_one_that_does_not_says_why() {
         since: "2026-01-01T00:00:00Z".into(),
     };
     let routes = Routes::new(Settings::default(), &Informers::default(), []);
-    let told = |standings: Vec<Standing>| {
+    let reported = |standings: Vec<Standing>| {
         let stages = routes.explain("g.io/v1", &Defined(standings));
         stages.into_iter().map(|s| (s.stage, s.ok, s.reason)).collect::<Vec<_>>()
     };
@@ -110,9 +110,9 @@ fn what_a_definition_serves_is_registered_and_one_that_does_not_says_why() {
     let conflicting = ("defined", false, "KindConflict".to_owned());
     let registered = ("registered", true, "Registered".to_owned());
     assert_eq!(
-        told(vec![standing(true, "InitialNamesAccepted"), standing(false, "KindConflict")]),
+        reported(vec![standing(true, "InitialNamesAccepted"), standing(false, "KindConflict")]),
         [registered, established, conflicting.clone()]
     );
     let none = ("registered", false, "NotServed".to_owned());
-    assert_eq!(told(vec![standing(false, "KindConflict")]), [none, conflicting]);
+    assert_eq!(reported(vec![standing(false, "KindConflict")]), [none, conflicting]);
 }

@@ -32,13 +32,13 @@ pub(super) enum FollowError {
 pub(super) async fn follow(
     registry: Registry,
     catalog: Catalog,
-    told: Signal,
+    reported: Signal,
     stop: CancellationToken,
 ) -> Result<(), FollowError> {
     let Followed { initial, changes, .. } = registry.follow(&resource()).await?;
     catalog.all_definitions(initial.iter().filter_map(|stored| definition(&registry, stored)));
     drop(initial);
-    told.signal();
+    reported.signal();
     let mut batches = changes.ready_chunks(BATCH);
     while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
         tell(&registry, &catalog, batch.ok_or(FollowError::Closed)?);

@@ -114,7 +114,7 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
         let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
         latest = put(&*store, &key("a/4"), "new").await;
         shown.push(latest);
-        assert_eq!(told(&take(&mut watch, 1).await), [format!("Added a/4@{latest}")]);
+        assert_eq!(reported(&take(&mut watch, 1).await), [format!("Added a/4@{latest}")]);
         store.close().await;
     }
     // What was replaced first is whole.

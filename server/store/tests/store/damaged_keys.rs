@@ -289,6 +289,6 @@ async fn a_watch_never_shows_another_objects_state_as_the_one_before() {
     let store = chained(&backend, "UPDATE log SET previous = 3 WHERE revision = 7").await;
     let mut watch = store.watch(Scope::namespace(&config_maps(), "a"), 3).unwrap();
     let events = take(&mut watch, 1).await;
-    assert_eq!(told(&events), ["Modified a/1@7"]);
+    assert_eq!(reported(&events), ["Modified a/1@7"]);
     assert!(events[0].is_of_unreadable());
 }

@@ -65,7 +65,7 @@ async fn databases_of_earlier_versions_are_opened_read_written_and_watched() {
         let mut watch = store.watch(Scope::all(&config_maps()), 2).unwrap();
         put(&*store, &key("a/1"), "third").await;
         let events = ["Added a/2@3", "Modified a/1@4", "Added b/3@5", "Deleted a/2@6", "Modified a/1@7"];
-        assert_eq!(told(&take(&mut watch, 5).await), events);
+        assert_eq!(reported(&take(&mut watch, 5).await), events);
         store.close().await;
         drop(store);
         let examined = Doctor::new(backend.path(), &MetadataIndexer).examine().await.unwrap();

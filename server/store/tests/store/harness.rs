@@ -126,7 +126,7 @@ pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Even
 }
 
 /// `Type path@revision` of each.
-pub fn told(events: &[Arc<Event>]) -> Vec<String> {
+pub fn reported(events: &[Arc<Event>]) -> Vec<String> {
     let line = |event: &Arc<Event>| {
         format!("{:?} {}@{}", event.event_type, event.record.key.path(), event.revision())
     };

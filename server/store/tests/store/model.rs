@@ -216,7 +216,7 @@ async fn compare_watch(store: &dyn Store, model: &Model, from: i64) {
         Err(error) => panic!("{error}"),
     };
     let events = take(&mut watch, usize::try_from(model.revision() - from).unwrap()).await;
-    let told: Vec<String> = events
+    let reported: Vec<String> = events
         .iter()
         .map(|event| {
             let before =
@@ -226,7 +226,7 @@ async fn compare_watch(store: &dyn Store, model: &Model, from: i64) {
             format!("{kind:?} {path}@{}={} was {before:?}", record.revision, text(record))
         })
         .collect();
-    assert_eq!(told, model.log[from as usize - 1..]);
+    assert_eq!(reported, model.log[from as usize - 1..]);
 }
 
 async fn run(steps: Vec<Step>, ring: usize, paths: Paths) {

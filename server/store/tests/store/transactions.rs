@@ -85,7 +85,7 @@ pub async fn a_txn_sees_its_own_earlier_operations(backend: &dyn Backend) {
     assert_eq!(committed.revision, 5);
     let mut watch = store.watch(portico_store::Scope::all(&config_maps()), 1).unwrap();
     let events = take(&mut watch, 4).await;
-    assert_eq!(told(&events), ["Added a/1@2", "Deleted a/1@3", "Added a/1@4", "Modified a/1@5"]);
+    assert_eq!(reported(&events), ["Added a/1@2", "Deleted a/1@3", "Added a/1@4", "Modified a/1@5"]);
     let again = store.get_at(&a, 4).await.unwrap().unwrap();
     assert_eq!(text(&again), "3");
 }

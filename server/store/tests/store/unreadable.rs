@@ -84,7 +84,7 @@ async fn whatever_is_wrong_with_one_object_the_others_are_read_written_and_watch
             format!("Modified a/0@{}", created + 1),
             format!("Deleted a/1@{}", created + 2),
         ];
-        assert_eq!(told(&events), expected);
+        assert_eq!(reported(&events), expected);
     }
 }
 
@@ -118,7 +118,7 @@ async fn what_cannot_be_read_is_deleted_and_nothing_else() {
     let deleted = Txn::delete(key("a/2"), revision, value_of("a/2"));
     let deleted = commit(&*store, deleted).await.unwrap().revision;
     let events = take(&mut watch, 1).await;
-    assert_eq!(told(&events), [format!("Deleted a/2@{deleted}")]);
+    assert_eq!(reported(&events), [format!("Deleted a/2@{deleted}")]);
     assert!(events[0].is_of_unreadable());
     assert!(store.snapshot(&config_maps()).await.unwrap().unreadable("a/2").is_none());
     assert!(store.condition().unreadable.is_empty());

@@ -16,7 +16,7 @@ pub async fn a_watch_gets_every_change_in_order_with_the_state_before(backend: &
     put(&*store, &key("a/1"), "2").await;
     delete(&*store, &key("a/1")).await;
     let events = take(&mut watch, 3).await;
-    assert_eq!(told(&events), ["Added a/1@2", "Modified a/1@3", "Deleted a/1@4"]);
+    assert_eq!(reported(&events), ["Added a/1@2", "Modified a/1@3", "Deleted a/1@4"]);
     let before: Vec<_> =
         events.iter().map(|event| event.previous.as_ref().map(|record| text(record))).collect();
     assert_eq!(before, [None, Some("1".to_owned()), Some("2".to_owned())]);
@@ -62,7 +62,7 @@ pub async fn a_watch_resumes_over_a_restart(backend: &dyn Backend) {
     let mut watch = store.watch(Scope::all(&config_maps()), 4).unwrap();
     put(&*store, &key("a/9"), "1").await;
     let events = take(&mut watch, 4).await;
-    assert_eq!(told(&events), ["Added a/3@5", "Added a/4@6", "Deleted a/3@7", "Added a/9@8"]);
+    assert_eq!(reported(&events), ["Added a/3@5", "Added a/4@6", "Deleted a/3@7", "Added a/9@8"]);
     assert_eq!(text(events[2].previous.as_ref().unwrap()), "1");
 }
 
@@ -76,7 +76,7 @@ pub async fn a_watch_resumes_over_large_events(backend: &dyn Backend) {
         expected.push(format!("Added a/{n}@{revision}"));
     }
     let mut watch = store.watch(Scope::all(&config_maps()), 1).unwrap();
-    assert_eq!(told(&take(&mut watch, 60).await), expected);
+    assert_eq!(reported(&take(&mut watch, 60).await), expected);
 }
 
 pub async fn a_watch_of_a_namespace_gets_only_its_changes(backend: &dyn Backend) {
@@ -87,7 +87,7 @@ pub async fn a_watch_of_a_namespace_gets_only_its_changes(backend: &dyn Backend)
     let mut watch = store.watch(Scope::namespace(&config_maps(), "a"), 1).unwrap();
     put(&*store, &key("b/4"), "x").await;
     put(&*store, &key("a/3"), "x").await;
-    assert_eq!(told(&take(&mut watch, 3).await), ["Added a/1@2", "Added a/2@5", "Added a/3@9"]);
+    assert_eq!(reported(&take(&mut watch, 3).await), ["Added a/1@2", "Added a/2@5", "Added a/3@9"]);
 }
 
 fn only(only: Only) -> Scope {
@@ -121,10 +121,10 @@ pub async fn a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it(backend
     put_on(&*store, "c/2", "n3").await;
     delete(&*store, &key("b/2")).await;
     let expected = ["Modified a/1@3", "Added b/2@4", "Modified b/2@5", "Modified a/1@6"];
-    assert_eq!(told(&take(&mut first, 4).await), expected);
-    assert_eq!(told(&take(&mut second, 2).await), ["Modified b/2@5", "Deleted b/2@8"]);
+    assert_eq!(reported(&take(&mut first, 4).await), expected);
+    assert_eq!(reported(&take(&mut second, 2).await), ["Modified b/2@5", "Deleted b/2@8"]);
     let expected = ["Added b/2@4", "Modified b/2@5", "Added c/2@7", "Deleted b/2@8"];
-    assert_eq!(told(&take(&mut named, 4).await), expected);
+    assert_eq!(reported(&take(&mut named, 4).await), expected);
     // A revision counts as progress once every queue has got it: that is so when an event of the next one is there.
     let revision = put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
     take(&mut other, 1).await;
@@ -146,7 +146,7 @@ pub async fn changes_that_a_watch_is_not_about_do_not_wait_in_its_queue(backend:
     }
     put_on(&*store, "wanted/wanted", "wanted").await;
     for watch in &mut watches {
-        assert_eq!(told(&take(watch, 1).await), ["Added wanted/wanted@22"]);
+        assert_eq!(reported(&take(watch, 1).await), ["Added wanted/wanted@22"]);
     }
 }
 
@@ -163,11 +163,11 @@ pub async fn follow_gets_the_one_log_filtered(backend: &dyn Backend) {
     let mut again = store.follow(Arc::new(|_| true), 1).unwrap();
     put(&*store, &key("a/2"), "x").await;
     put(&*store, &lease, "y").await;
-    assert_eq!(told(&take(&mut all, 2).await), ["Added a/1@2", "Added a/l@3"]);
+    assert_eq!(reported(&take(&mut all, 2).await), ["Added a/1@2", "Added a/l@3"]);
     assert!(matches!(all.next().await, Err(WatchError::Closed)));
-    assert_eq!(told(&take(&mut some, 2).await), ["Added a/l@3", "Modified a/l@5"]);
+    assert_eq!(reported(&take(&mut some, 2).await), ["Added a/l@3", "Modified a/l@5"]);
     let all = ["Added a/1@2", "Added a/l@3", "Added a/2@4", "Modified a/l@5"];
-    assert_eq!(told(&take(&mut again, 4).await), all);
+    assert_eq!(reported(&take(&mut again, 4).await), all);
 }
 
 pub async fn a_slow_subscription_is_cut_and_nobody_else(backend: &dyn Backend) {

@@ -35,9 +35,9 @@ pub trait Prober: Send + Sync + 'static {
 /// # Errors
 /// The first attempt's failure, or that the guard's time was over.
 pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), ProbeFailure> {
-    let mut told: Option<(usize, ProbeFailure)> = None;
-    let result = timeout_at(Instant::now() + GUARD, race(prober, plan, &mut told)).await;
-    match (result, told) {
+    let mut reported: Option<(usize, ProbeFailure)> = None;
+    let result = timeout_at(Instant::now() + GUARD, race(prober, plan, &mut reported)).await;
+    match (result, reported) {
         (Ok(true), _) => Ok(()),
         (_, Some((_, failure))) => Err(failure),
         (_, None) => Err(ProbeFailure {
@@ -49,7 +49,7 @@ pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), Prob
 }
 
 /// Whether one succeeded; the failure of the lowest number is left in `told`.
-async fn race<P: Prober>(prober: &P, plan: &ProbePlan, told: &mut Option<(usize, ProbeFailure)>) -> bool {
+async fn race<P: Prober>(prober: &P, plan: &ProbePlan, reported: &mut Option<(usize, ProbeFailure)>) -> bool {
     let one = |number| async move { (number, prober.probe(plan, number).await) };
     let mut running = FuturesUnordered::from_iter([one(0)]);
     let hedge = sleep(HEDGE);
@@ -62,8 +62,8 @@ async fn race<P: Prober>(prober: &P, plan: &ProbePlan, told: &mut Option<(usize,
                 None => return false,
                 Some((_, Ok(()))) => return true,
                 Some((number, Err(failure))) => {
-                    if told.as_ref().is_none_or(|(lowest, _)| number < *lowest) {
-                        *told = Some((number, failure));
+                    if reported.as_ref().is_none_or(|(lowest, _)| number < *lowest) {
+                        *reported = Some((number, failure));
                     }
                 }
             },
@@ -98,8 +98,8 @@ mod tests {
     async fn run(script: [(u64, bool); ATTEMPTS]) -> (String, u128, usize) {
         let prober = Script(script, AtomicUsize::new(0));
         let start = Instant::now();
-        let told = attempt(&prober, &plan()).await.map_or_else(|f| f.to_string(), |()| "ok".to_owned());
-        (told, start.elapsed().as_millis(), prober.1.load(Ordering::Relaxed))
+        let reported = attempt(&prober, &plan()).await.map_or_else(|f| f.to_string(), |()| "ok".to_owned());
+        (reported, start.elapsed().as_millis(), prober.1.load(Ordering::Relaxed))
     }
 
     #[tokio::test(start_paused = true)]
@@ -117,13 +117,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn when_all_fail_the_first_attempts_failure_is_told() {
         assert_eq!(run([(10, false), (1, false), (1, false), (1, false), (1, false)]).await.0, "failure 0");
-        let (told, took, _) = run([(400, false), (1, false), (1, false), (1, false), (1, false)]).await;
-        assert_eq!((told.as_str(), took), ("failure 0", 400));
+        let (reported, took, _) = run([(400, false), (1, false), (1, false), (1, false), (1, false)]).await;
+        assert_eq!((reported.as_str(), took), ("failure 0", 400));
     }
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_with_the_guard() {
-        let (told, took, _) = run([(60_000, true); 5]).await;
-        assert_eq!((told.as_str(), took), ("timed out waiting for https://10.0.0.1:443/apis/g/v1", 6000));
+        let (reported, took, _) = run([(60_000, true); 5]).await;
+        assert_eq!((reported.as_str(), took), ("timed out waiting for https://10.0.0.1:443/apis/g/v1", 6000));
     }
 }

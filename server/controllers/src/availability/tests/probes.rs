@@ -90,7 +90,7 @@ fn prober(timeout: Duration) -> HttpProber {
     HttpProber::new(fetcher, ProbeSettings { timeout, ..ProbeSettings::default() }, None)
 }
 
-async fn told(backend: &Backend, plan: &ProbePlan, timeout: Duration) -> (ProbeStage, bool, String) {
+async fn reported(backend: &Backend, plan: &ProbePlan, timeout: Duration) -> (ProbeStage, bool, String) {
     let failure = prober(timeout).probe(plan, 0).await.unwrap_err();
     (failure.stage, failure.timed_out, failure.message.replace(&backend.addr.to_string(), "ADDR"))
 }
@@ -126,9 +126,9 @@ async fn anything_but_2xx_fails_and_redirects_are_not_followed() {
     ];
     for (answer, code) in rows {
         let backend = Backend::start(pair(&authority, NAME), answer).await;
-        let told = told(&backend, &backend.plan(&authority), HOUR).await;
+        let reported = reported(&backend, &backend.plan(&authority), HOUR).await;
         let want = format!("bad status from https://ADDR/apis/g/v1: {code}");
-        assert_eq!(told, (ProbeStage::Status, false, want));
+        assert_eq!(reported, (ProbeStage::Status, false, want));
         assert_eq!(backend.heads.lock().len(), 1);
     }
 }
@@ -137,17 +137,17 @@ async fn anything_but_2xx_fails_and_redirects_are_not_followed() {
 async fn certificate_trouble_names_the_certificate() {
     let (authority, stranger) = (Authority::create("ca").unwrap(), Authority::create("stranger").unwrap());
     let backend = Backend::start(pair(&authority, "other.name"), OK).await;
-    let (stage, _, message) = told(&backend, &backend.plan(&authority), HOUR).await;
+    let (stage, _, message) = reported(&backend, &backend.plan(&authority), HOUR).await;
     assert_eq!(stage, ProbeStage::Tls);
     assert!(message.contains("other.name") && message.contains(NAME), "{message}");
-    let (stage, _, message) = told(&backend, &backend.plan(&stranger), HOUR).await;
+    let (stage, _, message) = reported(&backend, &backend.plan(&stranger), HOUR).await;
     assert_eq!(stage, ProbeStage::Tls);
     assert!(message.contains("unknown authority"), "{message}");
-    let (stage, _, _) = told(&backend, &ProbePlan { bundle: None, ..backend.plan(&authority) }, HOUR).await;
+    let (stage, _, _) = reported(&backend, &ProbePlan { bundle: None, ..backend.plan(&authority) }, HOUR).await;
     assert_eq!(stage, ProbeStage::Tls, "the system's roots do not know a private CA");
     let bad = Arc::new(Bundle::new(b"no PEM".to_vec()));
     let (stage, _, message) =
-        told(&backend, &ProbePlan { bundle: Some(bad), ..backend.plan(&authority) }, HOUR).await;
+        reported(&backend, &ProbePlan { bundle: Some(bad), ..backend.plan(&authority) }, HOUR).await;
     assert_eq!(stage, ProbeStage::Tls);
     assert!(message.contains("spec.caBundle"), "{message}");
     let insecure = ProbePlan { insecure: true, ..backend.plan(&stranger) };
@@ -158,12 +158,12 @@ async fn certificate_trouble_names_the_certificate() {
 async fn a_dead_backend_is_refused_and_a_hanging_one_times_out() {
     let authority = Authority::create("ca").unwrap();
     let hanging = Backend::start(pair(&authority, NAME), "").await;
-    let (stage, timed_out, _) = told(&hanging, &hanging.plan(&authority), Duration::from_millis(300)).await;
+    let (stage, timed_out, _) = reported(&hanging, &hanging.plan(&authority), Duration::from_millis(300)).await;
     assert_eq!((stage, timed_out), (ProbeStage::Http, true));
 
     let dead = Backend::start(pair(&authority, NAME), OK).await;
     dead.tasks.shutdown(HOUR).await;
-    let (stage, timed_out, message) = told(&dead, &dead.plan(&authority), HOUR).await;
+    let (stage, timed_out, message) = reported(&dead, &dead.plan(&authority), HOUR).await;
     assert_eq!((stage, timed_out), (ProbeStage::Dial, false));
     assert!(message.starts_with("cannot connect to ADDR: "), "{message}");
 }

@@ -64,8 +64,8 @@ fn only_cluster_ip_services_need_slices() {
 #[test]
 fn what_the_resolver_says_is_a_failed_check() {
     let headless = r#""clusterIP":"None","ports":[{"name":"https","port":443}]"#;
-    let told = reason(Some(headless), Some(READY));
-    assert!(told.starts_with(r#"FailedDiscoveryCheck: service/svc in "ns" is headless"#), "{told}");
+    let reported = reason(Some(headless), Some(READY));
+    assert!(reported.starts_with(r#"FailedDiscoveryCheck: service/svc in "ns" is headless"#), "{reported}");
 }
 
 #[test]

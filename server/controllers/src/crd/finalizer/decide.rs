@@ -56,8 +56,8 @@ pub(super) fn completed() -> Condition {
 }
 
 /// Whether it tells what is in the way: that is not wiped out by trying again.
-pub(super) fn is_failure(told: &Condition) -> bool {
-    [FAILED, CHECK].contains(&told.reason.as_str())
+pub(super) fn is_failure(reported: &Condition) -> bool {
+    [FAILED, CHECK].contains(&reported.reason.as_str())
 }
 
 #[cfg(test)]
@@ -81,7 +81,7 @@ mod tests {
     fn instances_go_with_what_was_established_but_never_those_of_built_in_kinds() {
         let of = |group, plural, established, finalizer, deleted| {
             plan(&definition(group, plural, established, finalizer, deleted)).map(|plan| match plan {
-                Plan::Leave(told) => format!("{} {}", told.status, told.reason),
+                Plan::Leave(reported) => format!("{} {}", reported.status, reported.reason),
                 Plan::Empty(resource) => resource.to_string(),
             })
         };

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn signer_names_are_a_domain_with_dots_and_a_path() {
-        let told = |name: &str| {
+        let reported = |name: &str| {
             let mut object = Object::default();
             object.set(&["spec", "signerName"], name);
             let mut errors = Vec::new();
@@ -128,9 +128,9 @@ mod tests {
             ("Foo.Bar/x", "\"Foo.Bar\": validating label \"Foo\": "),
             ("a.b/A_b", "\"A_b\": validating label \"A_b\": "),
         ] {
-            assert!(told(name).contains(words), "{name}: {}", told(name));
-            assert_eq!(told(name).is_empty(), words.is_empty(), "{name}: {}", told(name));
+            assert!(reported(name).contains(words), "{name}: {}", reported(name));
+            assert_eq!(reported(name).is_empty(), words.is_empty(), "{name}: {}", reported(name));
         }
-        assert!(!told("Foo.Bar/x").contains("label \"Bar\""));
+        assert!(!reported("Foo.Bar/x").contains("label \"Bar\""));
     }
 }

@@ -79,10 +79,10 @@ impl Strategy for StrictEvent {
         if !checks::same(&new.at(&["series"]), &old.at(&["series"])) {
             series(new, errors);
         }
-        for (field, told) in IMMUTABLE {
+        for (field, reported) in IMMUTABLE {
             let (now, then) = (new.at(&[field]), old.at(&[field]));
             if !checks::same(&now, &then) && (is_set(&now) || is_set(&then)) {
-                errors.push(Error::invalid_printed(&told.into(), &now.printed(), checks::IMMUTABLE));
+                errors.push(Error::invalid_printed(&reported.into(), &now.printed(), checks::IMMUTABLE));
             }
         }
     }

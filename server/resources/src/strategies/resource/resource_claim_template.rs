@@ -39,9 +39,9 @@ impl DecodeStrategy for ResourceClaimTemplate {
 impl Strategy for ResourceClaimTemplate {
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let metadata = new.at(&["spec", "metadata"]);
-        for (field, told) in NOT_GIVEN {
+        for (field, reported) in NOT_GIVEN {
             if metadata.field(field).is_present() {
-                errors.push(metadata.field(told).forbidden("cannot be set"));
+                errors.push(metadata.field(reported).forbidden("cannot be set"));
             }
         }
         validate_labels(&metadata.field("labels"), errors);

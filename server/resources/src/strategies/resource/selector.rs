@@ -125,9 +125,9 @@ mod tests {
             object.set(&["expression"], text);
             let mut errors = Errors::new();
             compile(&object.at(&["expression"]), &mut errors);
-            let told = errors.iter().map(ToString::to_string).collect::<String>();
-            assert_eq!(wanted.is_empty(), told.is_empty(), "{text}: {told}");
-            assert!(told.contains(wanted), "{text}: {told}");
+            let reported = errors.iter().map(ToString::to_string).collect::<String>();
+            assert_eq!(wanted.is_empty(), reported.is_empty(), "{text}: {reported}");
+            assert!(reported.contains(wanted), "{text}: {reported}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The doors of a process, opened as one user or another: kube-rs and raw HTTP over HTTPS, the generated client over gRPC.
+//! Clients of a process, as one user or another: kube-rs and raw HTTP over HTTPS, the generated client over gRPC.
 
 use std::path::Path;
 use std::time::Duration;
