@@ -39,7 +39,7 @@ pub fn paths() -> impl Fn(&[u8]) {
         let Ok(info) = RequestInfo::parse(method, path, query) else { return };
         // Reading is a matter of the verb alone.
         assert_eq!(info.is_read_only(), ["get", "list", "watch"].contains(&info.verb.as_str()), "{info:?}");
-        let _ = (info.resource_path(), info.scope());
+        let _ = (info.resource_path(), info.scope(), info.api_path());
     }
 }
 
