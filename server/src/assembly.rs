@@ -142,7 +142,8 @@ impl Server {
             listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),
             identity: Arc::clone(&identity),
         };
-        let advertised = controllers::start(&settings, &controlled, reported, &queue_metrics, &hooks, &tasks)?;
+        let advertised =
+            controllers::start(&settings, &controlled, reported, &queue_metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);
         tasks.spawn(
             "expiry",

@@ -101,8 +101,10 @@ fn order_causes(body: &mut Value) {
     }
     causes.sort_by_cached_key(sorted);
     let reported = |cause: &Value, key: &str| cause.get(key).map_or_else(|| "None".to_owned(), paths::text);
-    let list: Vec<String> =
-        causes.iter().map(|cause| format!("{}: {}", reported(cause, "field"), reported(cause, "message"))).collect();
+    let list: Vec<String> = causes
+        .iter()
+        .map(|cause| format!("{}: {}", reported(cause, "field"), reported(cause, "message")))
+        .collect();
     let head = body["message"].as_str().unwrap_or_default().split('[').next().unwrap_or_default().to_owned();
     body["message"] = format!("{head}{}", list.join(" | ")).into();
 }
@@ -165,7 +167,11 @@ pub fn difference(want: &Value, got: &Value) -> String {
     let added = got.lines().filter(|line| !want.lines().any(|other| other == *line));
     let reported = missing.map(|line| format!("  - {line}")).chain(added.map(|line| format!("  + {line}")));
     let reported: Vec<String> = reported.take(40).collect();
-    if reported.is_empty() { format!("  the same lines in another order:\n{got}") } else { reported.join("\n") }
+    if reported.is_empty() {
+        format!("  the same lines in another order:\n{got}")
+    } else {
+        reported.join("\n")
+    }
 }
 
 /// Whether a step's answer is compared.

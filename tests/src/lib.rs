@@ -6,8 +6,8 @@
 
 pub mod backend;
 pub mod binary;
-mod conversion;
 pub mod clients;
+mod conversion;
 pub mod http;
 pub mod objects;
 pub mod pki;

@@ -165,7 +165,8 @@ impl Binder {
         self.gate.pass(Place::BeforeStatus).await;
         let status =
             BookStatus { observed_generation: book.meta().generation.unwrap_or(0), pages: book.spec.pages };
-        let reported = json!({"apiVersion": Book::api_version(&()), "kind": Book::kind(&()), "status": status});
+        let reported =
+            json!({"apiVersion": Book::api_version(&()), "kind": Book::kind(&()), "status": status});
         self.books.patch_status(&book.name_any(), &ours, &Patch::Apply(reported)).await?;
         self.gate.pass(Place::AfterStatus).await;
         Ok(())

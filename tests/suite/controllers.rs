@@ -50,7 +50,8 @@ async fn a_deleted_namespace_goes_once_its_content_is_gone_and_says_what_holds_i
     assert_eq!(admin.delete(&demo).await.status, 200);
     until("the namespace tells what holds it", 10, async || {
         let reported = admin.get(&demo).await.text();
-        reported.contains("configmaps. has 1 resource instances") && reported.contains("example.com/hold in 1")
+        reported.contains("configmaps. has 1 resource instances")
+            && reported.contains("example.com/hold in 1")
     })
     .await;
     assert_eq!(code(&admin, &format!("{inside}/free")).await, 404);

@@ -12,9 +12,10 @@ use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{self, Applying, Tracked};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::patch::check_identity;
+use crate::replace::{Attempt, Terms, UidRule};
 use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place, Written};
-use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
+use crate::update::forget_zero_version;
 use crate::verbs::Verbs;
 
 /// A configuration and what a strict reading says of it.
@@ -62,7 +63,7 @@ impl Verbs {
                         uid: UidRule::Immutable,
                         tracked: Tracked::Already,
                     };
-                    self.replace(context, served, place, &current, new, terms).await
+                    self.replace(served, place, &current, new, terms).await
                 }
                 None => self.create_applied(context, served, place, new, options).await,
             };

@@ -43,6 +43,7 @@ mod patch;
 pub mod preconditions;
 mod recent;
 mod registry;
+mod replace;
 mod scale;
 mod scheme;
 mod selection;

@@ -8,9 +8,10 @@ use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
+use crate::replace::{Attempt, Terms, UidRule};
 use crate::served::ServedResource;
 use crate::typed::{Context, Patch, Place, Written};
-use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
+use crate::update::forget_zero_version;
 use crate::verbs::Verbs;
 
 impl Verbs {
@@ -53,7 +54,7 @@ impl Verbs {
                 uid: UidRule::Immutable,
                 tracked: Tracked::By(&manager),
             };
-            let attempt = match self.replace(context, served, place, &current, new, terms).await {
+            let attempt = match self.replace(served, place, &current, new, terms).await {
                 Ok(attempt) => attempt,
                 Err(status) => return Err(status.with_warnings(warnings)),
             };

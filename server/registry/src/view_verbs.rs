@@ -7,9 +7,10 @@ use crate::admission::Options;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::managed_fields::{self, Shared, Tracked, manager_name};
 use crate::options::{PatchOptions, UpdateOptions};
+use crate::replace::{Attempt, Terms, UidRule};
 use crate::stored::Stored;
 use crate::typed::{Context, Part, Patch, Place, Written};
-use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
+use crate::update::forget_zero_version;
 use crate::verbs::Verbs;
 use crate::view::Gap;
 use crate::views::{ViewTarget, misfit};
@@ -111,7 +112,7 @@ impl Verbs {
     /// One attempt.
     async fn write_view(
         &self,
-        context: &Context,
+        _context: &Context,
         target: ViewTarget<'_>,
         current: &Stored,
         mut view: Object,
@@ -149,7 +150,7 @@ impl Verbs {
         }
         let place = Place { part: Part::Main, ..target.place };
         let terms = Terms { tracked: Tracked::Already, ..terms };
-        match self.replace(context, target.parent, place, current, parent, terms).await? {
+        match self.replace(target.parent, place, current, parent, terms).await? {
             Attempt::Again(newer) => Ok(Attempt::Again(newer)),
             Attempt::Done(written) => {
                 let stored = target.viewed.of_stored(&written.stored)?;

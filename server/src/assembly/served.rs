@@ -62,7 +62,8 @@ impl ServedHere {
             catalog.run(&cx.tasks);
             if let Some(registry) = registry {
                 let reported = Signal::new("catalog-definitions");
-                let following = definitions::follow(registry, catalog.clone(), reported.clone(), cx.stop.clone());
+                let following =
+                    definitions::follow(registry, catalog.clone(), reported.clone(), cx.stop.clone());
                 cx.tasks.spawn_critical("catalog-definitions", following);
                 reached(&cx, &reported).await?;
             }

@@ -192,8 +192,9 @@ mod tests {
         let block = reported("\nkind: A\nspec:\n  foo: 1\n  foo: 2\nkind:\n  b\n");
         let lines = "line 5: key \"foo\" already set in map\n  line 7: key \"kind\" already set in map";
         assert_eq!(block, [&format!("yaml: unmarshal errors:\n  {lines}"), "unknown field \"y\""]);
-        let flow =
-            reported("{\"m\":{\"n\":1,\"n\":1},\"a\":1,\"a\":{\"x\":[{\"u\":1,\"u\":2},\n {\"v\":1,\"v\":1}]}}");
+        let flow = reported(
+            "{\"m\":{\"n\":1,\"n\":1},\"a\":1,\"a\":{\"x\":[{\"u\":1,\"u\":2},\n {\"v\":1,\"v\":1}]}}",
+        );
         let order = ["1: key \"n\"", "1: key \"u\"", "2: key \"v\"", "1: key \"a\""];
         assert_eq!(
             warnings(flow)[..4],

@@ -40,7 +40,8 @@ fn end(definition: &mut Object, succeeded: bool) {
     if !succeeded {
         return tell(definition, reported("False", "MigrationFailed", "The migration has failed"));
     }
-    let before = condition::get(definition, STORAGE_MIGRATING).and_then(|reported| reported.observed_generation);
+    let before =
+        condition::get(definition, STORAGE_MIGRATING).and_then(|reported| reported.observed_generation);
     let is_same = before == Some(definition.generation());
     let rest = match is_same {
         true => "and the stored versions have been updated",

@@ -151,7 +151,10 @@ mod tests {
         let moved = of("8", &[reported("Succeeded", "True")]);
         assert_eq!(validated(&moved, &done), ["status.resourceVersion: Invalid value"]);
         assert_eq!(validated(&of("07", &[]), &of("", &[])), ["status.resourceVersion: Invalid value"]);
-        assert_eq!(standing(&of("", &[reported("Running", "True"), reported("Succeeded", "False")])), "Running");
+        assert_eq!(
+            standing(&of("", &[reported("Running", "True"), reported("Succeeded", "False")])),
+            "Running"
+        );
         assert_eq!((standing(&both), standing(&of("", &[]))), ("Failed", "Unknown"));
     }
 }

@@ -143,7 +143,8 @@ async fn certificate_trouble_names_the_certificate() {
     let (stage, _, message) = reported(&backend, &backend.plan(&stranger), HOUR).await;
     assert_eq!(stage, ProbeStage::Tls);
     assert!(message.contains("unknown authority"), "{message}");
-    let (stage, _, _) = reported(&backend, &ProbePlan { bundle: None, ..backend.plan(&authority) }, HOUR).await;
+    let (stage, _, _) =
+        reported(&backend, &ProbePlan { bundle: None, ..backend.plan(&authority) }, HOUR).await;
     assert_eq!(stage, ProbeStage::Tls, "the system's roots do not know a private CA");
     let bad = Arc::new(Bundle::new(b"no PEM".to_vec()));
     let (stage, _, message) =
@@ -158,7 +159,8 @@ async fn certificate_trouble_names_the_certificate() {
 async fn a_dead_backend_is_refused_and_a_hanging_one_times_out() {
     let authority = Authority::create("ca").unwrap();
     let hanging = Backend::start(pair(&authority, NAME), "").await;
-    let (stage, timed_out, _) = reported(&hanging, &hanging.plan(&authority), Duration::from_millis(300)).await;
+    let (stage, timed_out, _) =
+        reported(&hanging, &hanging.plan(&authority), Duration::from_millis(300)).await;
     assert_eq!((stage, timed_out), (ProbeStage::Http, true));
 
     let dead = Backend::start(pair(&authority, NAME), OK).await;

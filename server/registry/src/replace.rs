@@ -1,0 +1,313 @@
+//! One attempt to put a new state of an object in the place of the current one: what update, patch, apply and views end in
+//! (upstream's `rest.BeforeUpdate` and the inside of `Store.Update`).
+
+use portico_machinery::gvk::GroupKind;
+use portico_machinery::{Object, Status, field};
+use portico_schema::same_content;
+use portico_schema::structural::rules::Findings;
+use portico_store::{Operation, Record, Txn, TxnError};
+use portico_validation::{self as validation, MetaRules};
+
+use crate::Result;
+use crate::admission::Attributes;
+use crate::attempts::Newer;
+use crate::custom::Validation;
+use crate::failure::{self, MODIFIED};
+use crate::hooks::{Beginning, lost_another};
+use crate::managed_fields::{self, Tracked};
+use crate::served::ServedResource;
+use crate::stored::Stored;
+use crate::strategy::Moment;
+use crate::system;
+use crate::typed::{Part, Place, Written};
+use crate::verbs::Verbs;
+
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
+
+/// How a uid that is not the stored one is refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UidRule {
+    /// As a failed precondition, 409 (PUT).
+    Precondition,
+    /// As an immutable field, 422 (PATCH).
+    Immutable,
+}
+
+/// How an attempt is validated and stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// What the write is, for whoever is asked about it.
+    pub(crate) attributes: Attributes<'a>,
+    /// Whether admission has been asked about it already, as about a view.
+    pub(crate) admitted: bool,
+    /// Whether a lost race is the caller's conflict, as the caller named a revision.
+    pub(crate) insists: bool,
+    /// How another uid is refused.
+    pub(crate) uid: UidRule,
+    /// Who comes to own what changes.
+    pub(crate) tracked: Tracked<'a>,
+}
+
+/// What to do after one attempt.
+pub(crate) enum Attempt {
+    /// It is done.
+    Done(Box<Written>),
+    /// Somebody else was faster and the caller did not insist on a revision: the next attempt goes on from that state.
+    Again(Newer),
+}
+
+/// What an attempt is about.
+struct Replacement<'a> {
+    verbs: &'a Verbs,
+    served: &'a ServedResource,
+    place: Place<'a>,
+    before: &'a Stored,
+    terms: Terms<'a>,
+    moment: Moment,
+}
+
+impl Verbs {
+    /// One attempt to put a new state (storage version, defaulted) in the place of the current one.
+    pub(crate) async fn replace(
+        &self,
+        served: &ServedResource,
+        place: Place<'_>,
+        before: &Stored,
+        mut new: Object,
+        terms: Terms<'_>,
+    ) -> Result<Attempt> {
+        let moment = self.objects.moment();
+        let replacement = Replacement { verbs: self, served, place, before, terms, moment };
+        let duplicate_owners = replacement.admit(&mut new).await?;
+        let further = replacement.prepare(&mut new).await?;
+        let mut warnings = Vec::from_iter(duplicate_owners);
+        match replacement.validate(&new, &mut warnings).await {
+            Ok(()) => {}
+            Err(status) => return Err(status.with_warnings(warnings)),
+        }
+        finish(served, place.part, &mut new, before.object());
+        replacement.store(new, further, warnings).await
+    }
+}
+
+impl Replacement<'_> {
+    /// Whether it may be written at all, who comes to own what, and what admission makes of it; a warning of owners that
+    /// stand there twice.
+    async fn admit(&self, new: &mut Object) -> Result<Option<String>> {
+        let (verbs, served, part) = (self.verbs, self.served, self.place.part);
+        let (old, attributes) = (self.before.object(), self.terms.attributes);
+        verbs.objects.admit_of_schema(served)?;
+        if part == Part::Main {
+            verbs.hooks.guard(&verbs.objects, attributes.context, served, new, Some(old)).await?;
+        }
+        check_version(served, new, old)?;
+        check_uid(served, new, old, self.terms.uid)?;
+        let duplicate_owners = system::dedup_owners(new, attributes.verb());
+        if let Tracked::By(manager) = self.terms.tracked {
+            let now = self.moment.now;
+            let track = |versions: &managed_fields::KindVersions<'_>| {
+                managed_fields::track(versions, old, new, manager, now);
+            };
+            verbs.objects.across_versions(served, part, track).await;
+        }
+        if !self.terms.admitted {
+            verbs.admit_mutate(attributes, Some(new), Some(old)).await?;
+        }
+        Ok(duplicate_owners)
+    }
+
+    /// Brings what was sent and what the kind adds into canonical form; the further operations of the transaction.
+    async fn prepare(&self, new: &mut Object) -> Result<Vec<Operation>> {
+        let (served, part, old) = (self.served, self.place.part, self.before.object());
+        let entries = new.remove(&MANAGED_FIELDS);
+        let objects = &self.verbs.objects;
+        let dry_run = self.terms.attributes.is_dry_run();
+        let beginning = Beginning { objects, served, part, old: Some(old), dry_run };
+        let further = self.verbs.hooks.begin(beginning, new).await?;
+        system::prepare_update(new, old);
+        prepare(served, part, new, old, self.moment);
+        // Whatever was prepared from the old state: who owns what was settled before.
+        match entries {
+            Some(entries) => new.put(&MANAGED_FIELDS, entries),
+            None => drop(new.remove(&MANAGED_FIELDS)),
+        }
+        // Validated in canonical form, in which empty and absent are one, and which the old state has.
+        served.stored_info().schema.normalise(new);
+        if part == Part::Main {
+            served.strategies.main.count_changes(new, old);
+        }
+        Ok(further)
+    }
+
+    /// Validates it and asks who is to be asked about what is valid; warnings come back from a refusal, too.
+    async fn validate(&self, new: &Object, warnings: &mut Vec<String>) -> Result<()> {
+        let (served, part, old) = (self.served, self.place.part, self.before.object());
+        let findings = findings(served, part, new, old);
+        warnings.extend(findings.warnings);
+        self.verbs.accept(served, new, findings.errors)?;
+        warnings.extend(served.warnings(part, new, Some(old)));
+        let attributes = self.terms.attributes;
+        let write = self.verbs.write(attributes, new, Some(old));
+        warnings.extend(self.verbs.admit(attributes, write, self.terms.admitted).await?);
+        Ok(())
+    }
+
+    /// Stores what differs; an object whose last finalizer this takes away goes.
+    async fn store(
+        &self,
+        mut new: Object,
+        further: Vec<Operation>,
+        warnings: Vec<String>,
+    ) -> Result<Attempt> {
+        let (objects, served, attributes) = (&self.verbs.objects, self.served, self.terms.attributes);
+        let (old, current) = (self.before.object(), self.before.record());
+        let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
+        if same_content(&new, old) && !objects.is_stored_otherwise(served, &current.key, &new).await? {
+            return Ok(done(self.before.clone()));
+        }
+        let remove = is_finished(served, &new, old);
+        let value = objects.outgoing(served, &mut new).await?;
+        let submitted = |value| {
+            objects.submitted(served, Record { key: current.key.clone(), revision: current.revision, value })
+        };
+        let write = self.verbs.write(attributes, &new, Some(old));
+        if attributes.is_dry_run() {
+            self.verbs.check_quota(attributes, write).await?;
+            return Ok(done(submitted(value).await?));
+        }
+        let (committed, removed) = if remove {
+            // Watchers see the last state that was stored, the caller the one that it made of it.
+            let txn = self.verbs.removal(served, current, current.value.clone()).await?;
+            (self.verbs.commit(txn).await, Some(value))
+        } else {
+            let mut txn = Txn::update(current.key.clone(), current.revision, value);
+            txn.operations.extend(further);
+            (self.verbs.commit_write(attributes, write, txn).await?, None)
+        };
+        match committed {
+            Ok(record) => Ok(done(match removed {
+                Some(value) => submitted(value).await?,
+                None => objects.committed(served, record, new).await?,
+            })),
+            Err(error) => self.lost(error),
+        }
+    }
+
+    /// What a transaction that failed comes to: the next attempt, when the caller insists on no revision.
+    fn lost(&self, error: TxnError) -> Result<Attempt> {
+        let insists = self.terms.insists;
+        match error {
+            error if lost_another(&error, &self.before.record().key) => Ok(Attempt::Again(None)),
+            TxnError::Conflict { current, .. } if !insists => Ok(Attempt::Again(Some(current))),
+            TxnError::NotFound { .. } if !insists => Ok(Attempt::Again(None)),
+            error => Err(failure::of_txn(error, &self.served.resource, self.place.name)),
+        }
+    }
+}
+
+fn check_version(served: &ServedResource, new: &Object, old: &Object) -> Result<()> {
+    let version = new.resource_version();
+    if version.is_empty() {
+        if served.info.allow_unconditional_update {
+            return Ok(());
+        }
+        let error =
+            field::Error::invalid(&"metadata.resourceVersion".into(), 0, "must be specified for an update");
+        let kind = GroupKind { group: served.resource.group.clone(), kind: served.resource.resource.clone() };
+        return Err(Box::new(Status::invalid(&kind, new.name(), &[error])));
+    }
+    if version == old.resource_version() {
+        return Ok(());
+    }
+    if version.parse::<u64>().is_err() {
+        return Err(Box::new(Status::bad_request(format!(
+            "invalid resource version {version:?}: must be a whole number"
+        ))));
+    }
+    Err(Box::new(Status::conflict(&served.resource, new.name(), MODIFIED)))
+}
+
+fn check_uid(served: &ServedResource, new: &Object, old: &Object, rule: UidRule) -> Result<()> {
+    if rule == UidRule::Immutable || new.uid().is_empty() || new.uid() == old.uid() {
+        return Ok(());
+    }
+    let why =
+        format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", new.uid(), old.uid());
+    Err(Box::new(Status::conflict(&served.resource, new.name(), &why)))
+}
+
+/// Keeps what this part of the object does not own, then lets the kind prepare.
+fn prepare(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
+    match part {
+        Part::Main => {
+            for field in served.info.status.iter().flat_map(|s| &s.owns) {
+                new.copy_from(old, &[field]);
+            }
+            served.strategies.main.prepare_update(new, old, moment);
+        }
+        Part::Subresource("status") => {
+            keep_all_but_status(served, new, old);
+            served.strategies.subresources.prepare_status(new, old);
+        }
+        Part::Subresource(other) => served.strategies.subresources.prepare_subresource(other, new, old),
+    }
+    served.strategies.main.stamp(part, new, old, moment);
+}
+
+fn keep_all_but_status(served: &ServedResource, new: &mut Object, old: &Object) {
+    let Some(rule) = &served.info.status else { return };
+    let mut kept = old.clone();
+    for field in &rule.owns {
+        kept.copy_from(new, &[field]);
+    }
+    kept.copy_from(new, &["metadata"]);
+    for field in &rule.keeps_metadata {
+        kept.copy_from(old, &["metadata", field]);
+    }
+    *new = kept;
+}
+
+fn findings(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object) -> Findings {
+    if served.custom.is_some() {
+        return Validation { served, part, old: Some(old) }.validate(new);
+    }
+    let mut errors = Vec::new();
+    validation::validate_any_update(new, old, served.info.namespaced, &mut errors);
+    let rules = MetaRules::of(&served.info);
+    validation::validate_update(new, old, rules, &mut errors);
+    if part == Part::Main && served.strategies.main.validates_metadata_again() {
+        validation::validate_create(new, rules, &mut errors);
+    }
+    match part {
+        Part::Main => {
+            let schema = &served.stored_info().schema;
+            errors.extend(schema.validate(new));
+            errors.extend(schema.validate_update(new, old));
+            served.strategies.main.validate_with_kind(served.stored_info(), new, Some(old), &mut errors);
+        }
+        Part::Subresource("status") => served.strategies.subresources.validate_status(new, old, &mut errors),
+        Part::Subresource(other) => {
+            served.strategies.subresources.validate_subresource(other, new, old, &mut errors)
+        }
+    }
+    Findings { errors, warnings: Vec::new() }
+}
+
+/// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.
+fn finish(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Object) {
+    if served.strategies.main.canonicalize(new) {
+        served.stored_info().schema.normalise(new);
+    }
+    if part != Part::Subresource("status") && served.info.generation.changes(new, old) {
+        new.set(&["metadata", "generation"], old.generation() + 1);
+        served.stored_info().schema.normalise(new);
+    }
+}
+
+/// Whether this update takes away the last thing that kept a deleting object.
+fn is_finished(served: &ServedResource, new: &Object, old: &Object) -> bool {
+    old.deletion_timestamp().is_some()
+        && new.finalizers().is_empty()
+        && old.at(&["metadata", "deletionGracePeriodSeconds"]).i64().unwrap_or(0) == 0
+        && served.strategies.delete.may_be_removed(new)
+}
