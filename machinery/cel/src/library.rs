@@ -4,7 +4,7 @@
 //! arguments are made once, when an expression is compiled.
 
 #[cfg(feature = "kubernetes")]
-mod authorization;
+pub mod authorization;
 #[cfg(feature = "kubernetes")]
 pub mod cidr;
 mod comprehensions;

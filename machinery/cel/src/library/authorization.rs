@@ -1,58 +1,120 @@
-//! Questions to the authorizer. Rules of definitions may name these functions, yet have no authorizer to ask: there are
-//! types and no values.
+//! Questions to an authorizer: `authorizer.group('apps').resource('deployments').check('update').allowed()`.
+//!
+//! Who answers is an [`Authorizer`] that the caller gives as a value. Rules of definitions may name these functions, too, but have
+//! no authorizer to ask.
 
+mod values;
+
+pub use values::{AUTHORIZER, Authorizer, Decision, Question, RESOURCE_CHECK, authorizer, resource_check};
+
+use super::costs;
 use super::declaration::Library;
-use crate::error::EvalError;
-use crate::function::{Call, Function, Overload};
+use crate::function::{CallEstimate, CallSizes, Function, Implementation, Overload};
+use crate::size::{CostEstimate, LIST_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, SizeEstimate};
 use crate::types::Type;
 use crate::value::Value;
 
-const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
-const PATH: &str = "kubernetes.authorization.PathCheck";
-const GROUP: &str = "kubernetes.authorization.GroupCheck";
-const RESOURCE: &str = "kubernetes.authorization.ResourceCheck";
-const DECISION: &str = "kubernetes.authorization.Decision";
+use values::{DECISION, GROUP_CHECK, PATH_CHECK};
+
+/// What a question costs: few fit into the budget of one expression.
+const CHECK: u64 = 350_000;
+/// How many requirements a selector has, for each character.
+const REQUIREMENTS_PER_CHARACTER: f64 = 0.5;
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+const PER_REQUIREMENT: f64 = (LIST_CREATE + STRUCT_CREATE) as f64;
 
 pub(super) fn library() -> Library {
-    let of_resource = |name, id| member(name, id, RESOURCE, 1, Type::opaque(RESOURCE));
-    let of_decision = |name, id, result| member(name, id, DECISION, 0, result);
-    let checks = vec![
-        overload("pathcheck_check", PATH, 1, Type::opaque(DECISION)),
-        overload("resourcecheck_check", RESOURCE, 1, Type::opaque(DECISION)),
-    ];
+    let resource = |name, id, run| member(name, id, RESOURCE_CHECK, 1, Type::opaque(RESOURCE_CHECK), run);
+    let selector = |name, id, run| {
+        let overload = overload(id, RESOURCE_CHECK, 1, Type::opaque(RESOURCE_CHECK), run);
+        Function::new(name, vec![overload.costs_by_name(selector_estimate, selector_cost)])
+    };
+    let decision = |name, id, result, run| member(name, id, DECISION, 0, result, run);
+    let check = |id, of, run| {
+        overload(id, of, 1, Type::opaque(DECISION), run).costs_by_name(check_estimate, check_cost)
+    };
+    let of_authorizer =
+        |name, id, texts, result, run| member(name, id, AUTHORIZER, texts, Type::opaque(result), run);
     Library {
         name: "kubernetes.authorization",
         functions: vec![
-            member("path", "authorizer_path", AUTHORIZER, 1, Type::opaque(PATH)),
-            member("group", "authorizer_group", AUTHORIZER, 1, Type::opaque(GROUP)),
-            member("serviceAccount", "authorizer_serviceaccount", AUTHORIZER, 2, Type::opaque(AUTHORIZER)),
-            member("resource", "groupcheck_resource", GROUP, 1, Type::opaque(RESOURCE)),
-            of_resource("subresource", "resourcecheck_subresource"),
-            of_resource("namespace", "resourcecheck_namespace"),
-            of_resource("name", "resourcecheck_name"),
-            of_resource("fieldSelector", "authorizer_fieldselector"),
-            of_resource("labelSelector", "authorizer_labelselector"),
-            Function::new("check", checks),
-            of_decision("errored", "decision_errored", Type::Bool),
-            of_decision("error", "decision_error", Type::String),
-            of_decision("allowed", "decision_allowed", Type::Bool),
-            of_decision("reason", "decision_reason", Type::String),
+            of_authorizer("path", "authorizer_path", 1, PATH_CHECK, values::path),
+            of_authorizer("group", "authorizer_group", 1, GROUP_CHECK, values::group),
+            of_authorizer(
+                "serviceAccount",
+                "authorizer_serviceaccount",
+                2,
+                AUTHORIZER,
+                values::service_account,
+            ),
+            member(
+                "resource",
+                "groupcheck_resource",
+                GROUP_CHECK,
+                1,
+                Type::opaque(RESOURCE_CHECK),
+                values::resource,
+            ),
+            resource("subresource", "resourcecheck_subresource", values::subresource),
+            resource("namespace", "resourcecheck_namespace", values::namespace),
+            resource("name", "resourcecheck_name", values::name),
+            selector("fieldSelector", "authorizer_fieldselector", values::field_selector),
+            selector("labelSelector", "authorizer_labelselector", values::label_selector),
+            Function::new(
+                "check",
+                vec![
+                    check("pathcheck_check", PATH_CHECK, values::check_path),
+                    check("resourcecheck_check", RESOURCE_CHECK, values::check_resource),
+                ],
+            ),
+            decision("errored", "decision_errored", Type::Bool, values::errored),
+            decision("error", "decision_error", Type::String, values::error),
+            decision("allowed", "decision_allowed", Type::Bool, values::allowed),
+            decision("reason", "decision_reason", Type::String, values::reason),
         ],
         ..Library::default()
     }
 }
 
-/// A function of one overload: a receiver, and so many texts.
-fn member(name: &'static str, id: &'static str, of: &str, texts: usize, result: Type) -> Function {
-    Function::new(name, vec![overload(id, of, texts, result)])
+/// A function of one overload that costs one unit: a receiver, and so many texts.
+fn member(
+    name: &'static str,
+    id: &'static str,
+    of: &str,
+    texts: usize,
+    result: Type,
+    run: Implementation,
+) -> Function {
+    let overload = overload(id, of, texts, result, run);
+    Function::new(name, vec![overload.costs_by_name(costs::unit_estimate, costs::unit)])
 }
 
-fn overload(id: &'static str, of: &str, texts: usize, result: Type) -> Overload {
+fn overload(id: &'static str, of: &str, texts: usize, result: Type, run: Implementation) -> Overload {
     let mut parameters = vec![Type::opaque(of)];
     parameters.resize(texts + 1, Type::String);
-    Overload::member(id, parameters, result, nobody_to_ask)
+    Overload::member(id, parameters, result, run)
 }
 
-fn nobody_to_ask<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Err(EvalError::no_such_overload())
+#[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
+fn check_estimate(_: &dyn CallSizes) -> Option<CallEstimate> {
+    Some(CallEstimate::cost(CostEstimate::fixed(CHECK)))
+}
+
+fn check_cost(_: &[Value<'_>], _: &Value<'_>) -> u64 {
+    CHECK
+}
+
+fn selector_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    (call.arguments() == 1).then(|| CallEstimate::cost(selector_range(call.argument(0))))
+}
+
+fn selector_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    selector_range(SizeEstimate::fixed(costs::size(arguments, 1))).max
+}
+
+/// A selector is read, and becomes a list of requirements.
+fn selector_range(length: SizeEstimate) -> CostEstimate {
+    let requirements = length.times_factor(REQUIREMENTS_PER_CHARACTER);
+    let requirements = SizeEstimate::new(requirements.min, requirements.max).times_factor(PER_REQUIREMENT);
+    CostEstimate::fixed(LIST_CREATE).plus(length.times_factor(STRING_TRAVERSAL)).plus(requirements)
 }

@@ -1,0 +1,307 @@
+//! What questions to an authorizer are made of, step by step, and who answers them.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::EvalError;
+use crate::function::Call;
+use crate::types::Type;
+use crate::value::{Opaque, Value};
+
+/// The type of the variable `authorizer`.
+pub const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+/// The type of what asks about a resource.
+pub const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
+pub(super) const PATH_CHECK: &str = "kubernetes.authorization.PathCheck";
+pub(super) const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
+pub(super) const DECISION: &str = "kubernetes.authorization.Decision";
+
+/// Answers questions about what one user may do.
+pub trait Authorizer: Send + Sync {
+    /// Whether the user may do this.
+    fn decide(&self, question: &Question, verb: &str) -> Decision;
+
+    /// The authorizer of a service account in the place of the user.
+    fn of_service_account(&self, namespace: &str, name: &str) -> Arc<dyn Authorizer>;
+
+    /// Whether a service account can have this name.
+    ///
+    /// # Errors
+    /// What is wrong with it, in upstream's words.
+    fn check_service_account(&self, namespace: &str, name: &str) -> Result<(), &'static str>;
+}
+
+/// What is asked about, but for the verb. Empty texts are not said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A path that is no resource's.
+    Path(String),
+    /// A resource.
+    Resource {
+        /// Its group.
+        group: String,
+        /// Its plural name.
+        resource: String,
+        /// A subresource of it.
+        subresource: String,
+        /// The namespace of the object.
+        namespace: String,
+        /// The name of the object.
+        name: String,
+        /// Which fields the objects must have, as a selector.
+        field_selector: String,
+        /// Which labels the objects must have, as a selector.
+        label_selector: String,
+    },
+}
+
+/// What the authorizer answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the user may.
+    pub allowed: bool,
+    /// Why, as far as the authorizer says.
+    pub reason: String,
+    /// What went wrong while it was decided.
+    pub error: Option<String>,
+}
+
+/// The value of the variable `authorizer`.
+#[must_use]
+pub fn authorizer<'v>(authorizer: Arc<dyn Authorizer>) -> Value<'v> {
+    Value::opaque(Asker(authorizer))
+}
+
+/// The value of the variable `authorizer.requestResource`: what is asked about is known, but for the verb.
+#[must_use]
+pub fn resource_check<'v>(authorizer: Arc<dyn Authorizer>, question: Question) -> Value<'v> {
+    Value::opaque(ResourceCheck { authorizer, question })
+}
+
+struct Asker(Arc<dyn Authorizer>);
+
+struct PathCheck {
+    authorizer: Arc<dyn Authorizer>,
+    path: String,
+}
+
+struct GroupCheck {
+    authorizer: Arc<dyn Authorizer>,
+    group: String,
+}
+
+#[derive(Clone)]
+struct ResourceCheck {
+    authorizer: Arc<dyn Authorizer>,
+    question: Question,
+}
+
+/// Values that can only be asked: they equal nothing and print as their type.
+macro_rules! receivers {
+    ($($value:ty => $name:expr),*) => {$(
+        impl fmt::Debug for $value {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($name)
+            }
+        }
+
+        impl Opaque for $value {
+            fn type_of(&self) -> Type {
+                Type::opaque($name)
+            }
+
+            fn equals(&self, _other: &dyn Opaque) -> Option<bool> {
+                None
+            }
+
+            fn native(&self) -> String {
+                $name.to_owned()
+            }
+
+            fn as_any(&self) -> &dyn Any {
+                self
+            }
+        }
+    )*};
+}
+
+#[derive(Clone)]
+struct Answer(Decision);
+
+receivers! {
+    Asker => AUTHORIZER,
+    PathCheck => PATH_CHECK,
+    GroupCheck => GROUP_CHECK,
+    ResourceCheck => RESOURCE_CHECK,
+    Answer => DECISION
+}
+
+type Evaluated<'v> = Result<Value<'v>, EvalError>;
+
+/// What a function is called on.
+fn receiver<'c, T: Opaque>(call: &Call<'c, '_>) -> Result<&'c T, EvalError> {
+    call.argument(0)?.as_opaque()
+}
+
+pub(super) fn path<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    let (authorizer, path) = (&receiver::<Asker>(call)?.0, call.str(1)?);
+    if path.trim().is_empty() {
+        return Err(EvalError::new("path must not be empty"));
+    }
+    Ok(Value::opaque(PathCheck { authorizer: Arc::clone(authorizer), path: path.to_owned() }))
+}
+
+pub(super) fn group<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    let authorizer = Arc::clone(&receiver::<Asker>(call)?.0);
+    Ok(Value::opaque(GroupCheck { authorizer, group: call.str(1)?.to_owned() }))
+}
+
+pub(super) fn service_account<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    let (authorizer, namespace, name) = (&receiver::<Asker>(call)?.0, call.str(1)?, call.str(2)?);
+    authorizer.check_service_account(namespace, name).map_err(EvalError::new)?;
+    Ok(Value::opaque(Asker(authorizer.of_service_account(namespace, name))))
+}
+
+pub(super) fn resource<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    let (of, resource) = (receiver::<GroupCheck>(call)?, call.str(1)?);
+    if resource.trim().is_empty() {
+        return Err(EvalError::new("resource must not be empty"));
+    }
+    let question = Question::Resource {
+        group: of.group.clone(),
+        resource: resource.to_owned(),
+        subresource: String::new(),
+        namespace: String::new(),
+        name: String::new(),
+        field_selector: String::new(),
+        label_selector: String::new(),
+    };
+    Ok(Value::opaque(ResourceCheck { authorizer: Arc::clone(&of.authorizer), question }))
+}
+
+/// The functions that say more of a resource: each sets one part of the question.
+macro_rules! parts {
+    ($($function:ident => $part:ident),*) => {$(
+        pub(super) fn $function<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+            let mut check = receiver::<ResourceCheck>(call)?.clone();
+            if let Question::Resource { $part, .. } = &mut check.question {
+                call.str(1)?.clone_into($part);
+            }
+            Ok(Value::opaque(check))
+        }
+    )*};
+}
+
+parts! {
+    subresource => subresource,
+    namespace => namespace,
+    name => name,
+    field_selector => field_selector,
+    label_selector => label_selector
+}
+
+pub(super) fn check_path<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    let check = receiver::<PathCheck>(call)?;
+    let question = Question::Path(check.path.clone());
+    Ok(Value::opaque(Answer(check.authorizer.decide(&question, call.str(1)?))))
+}
+
+pub(super) fn check_resource<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    let check = receiver::<ResourceCheck>(call)?;
+    Ok(Value::opaque(Answer(check.authorizer.decide(&check.question, call.str(1)?))))
+}
+
+pub(super) fn errored<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    Ok(Value::Bool(receiver::<Answer>(call)?.0.error.is_some()))
+}
+
+pub(super) fn error<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    Ok(Value::text(receiver::<Answer>(call)?.0.error.clone().unwrap_or_default()))
+}
+
+pub(super) fn allowed<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    Ok(Value::Bool(receiver::<Answer>(call)?.0.allowed))
+}
+
+pub(super) fn reason<'v>(call: &Call<'_, 'v>) -> Evaluated<'v> {
+    Ok(Value::text(receiver::<Answer>(call)?.0.reason.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use crate::library;
+
+    /// Allows what is asked about in the namespace `open`, for service accounts alone.
+    struct Picky {
+        account: String,
+    }
+
+    impl Authorizer for Picky {
+        fn decide(&self, question: &Question, verb: &str) -> Decision {
+            let Question::Resource { namespace, .. } = question else {
+                return Decision { error: Some("no paths".to_owned()), ..Decision::default() };
+            };
+            let allowed = namespace == "open" && !self.account.is_empty();
+            Decision { allowed, reason: format!("{verb} by {:?}", self.account), error: None }
+        }
+
+        fn of_service_account(&self, namespace: &str, name: &str) -> Arc<dyn Authorizer> {
+            Arc::new(Self { account: format!("{namespace}/{name}") })
+        }
+
+        fn check_service_account(&self, _namespace: &str, name: &str) -> Result<(), &'static str> {
+            if name.is_empty() { Err("Invalid service account name") } else { Ok(()) }
+        }
+    }
+
+    fn run(expression: &str) -> (Result<String, String>, u64) {
+        let builder = Environment::builder().library(library::authorization());
+        let environment = builder.variable("authorizer", Type::opaque(AUTHORIZER)).build().unwrap();
+        let program = environment.compile(expression).unwrap();
+        let picky = authorizer(Arc::new(Picky { account: String::new() }));
+        let (value, cost) = program.evaluate(&[("authorizer", picky)], 1_000_000, &|| false);
+        let printed = value.map(|value| match value {
+            Value::Bool(yes) => yes.to_string(),
+            other => other.as_str().unwrap().to_owned(),
+        });
+        (printed.map_err(|error| error.to_string()), cost)
+    }
+
+    #[test]
+    fn an_expression_asks_step_by_step_and_reads_the_answer() {
+        let asked =
+            "authorizer.serviceAccount('ns', 'me').group('').resource('pods').namespace('open').check('get')";
+        let (allowed, cost) = run(&format!("{asked}.allowed()"));
+        assert_eq!((allowed, cost), (Ok("true".to_owned()), 350_006));
+        assert_eq!(run(&format!("{asked}.reason()")).0.unwrap(), r#"get by "ns/me""#);
+        let other = "authorizer.group('').resource('pods').namespace('open').check('get').allowed()";
+        assert_eq!(run(other).0.unwrap(), "false");
+        assert_eq!(run("authorizer.path('/x').check('get').error()").0.unwrap(), "no paths");
+        assert_eq!(run("authorizer.path('/x').check('get').errored()").0.unwrap(), "true");
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_an_error() {
+        let errors = [
+            ("authorizer.path(' ').check('get').allowed()", "path must not be empty"),
+            ("authorizer.group('').resource('').check('get').allowed()", "resource must not be empty"),
+            (
+                "authorizer.serviceAccount('ns', '').path('/').check('get').allowed()",
+                "Invalid service account name",
+            ),
+        ];
+        for (expression, expected) in errors {
+            assert_eq!(run(expression).0.unwrap_err(), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn three_questions_do_not_fit_into_one_expression() {
+        let asked = "authorizer.path('/x').check('get').allowed()";
+        let (result, _) = run(&format!("[1, 2, 3].all(i, !{asked})"));
+        assert!(result.unwrap_err().contains("cost"), "the budget ends it");
+    }
+}
