@@ -13,16 +13,6 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("apiservice", "request to the unavailable version", STATUS),
     ("apiservice", "request below the unavailable version", STATUS),
     ("apiservice", "refuse the wrong kind", SCHEME),
-    (
-        "builtin-policy",
-        "policy whose expression does not compile",
-        "expressions of admission policies are not compiled yet",
-    ),
-    (
-        "builtin-policy",
-        "policy whose expression is no boolean",
-        "expressions of admission policies are not compiled yet",
-    ),
     ("edges", "a kind of no group", SCHEME),
     ("edges", "a kind that is unknown", SCHEME),
     ("edges", "the backend's document as protobuf", DOCUMENT),

@@ -317,6 +317,10 @@ async fn answer(
         None if path.ends_with("/big") => {
             reply(StatusCode::OK, "application/octet-stream", vec![b'x'; 8 << 20])
         }
+        None if path == "/admission/endless" => endless(),
+        None if path.starts_with("/admission/") => {
+            reply(StatusCode::OK, "application/json", crate::admission::answer(&path, &seen.body))
+        }
         None if path.starts_with("/convert") => json_reply(&crate::conversion::answer(&path, &seen.body)),
         None => json_reply(&echo(&seen)),
     })
@@ -339,6 +343,13 @@ fn streamed(shared: &Shared) -> Reply {
     // The head leaves at once, with a first line that says who answers.
     let first = stream::once(std::future::ready(Ok(Frame::data(Bytes::from_static(b"{\"ready\":true}\n")))));
     let body = StreamBody::new(first.chain(pieces)).boxed_unsync();
+    Response::builder().header("content-type", "application/json").body(body).unwrap()
+}
+
+/// A body that never ends, as fast as it is read.
+fn endless() -> Reply {
+    let pieces = stream::repeat_with(|| Ok(Frame::data(Bytes::from_static(&[b' '; 64 << 10]))));
+    let body = StreamBody::new(pieces).boxed_unsync();
     Response::builder().header("content-type", "application/json").body(body).unwrap()
 }
 

@@ -68,7 +68,8 @@ fn of_comprehension(fold_node: &mut Fold) {
 /// What a call returns that needs no variable, and what it costs.
 fn computed(node: &Node) -> Option<Computed> {
     let slots = Slots::new();
-    let mut evaluator: Evaluator<'_, 'static> = Evaluator::new(&slots, &[], MAX_COST, &|| false);
+    let mut evaluator: Evaluator<'_, 'static> =
+        Evaluator::new(&slots, &[], &|_, _| None, MAX_COST, &|| false);
     let value: Value<'static> = evaluator.run(node).ok()?;
     (value.cost_size() <= MAX_SIZE).then(|| Computed { value, cost: evaluator.cost() })
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 pub use crate::identifier::{RESERVED, escape};
-pub use crate::types::{DeclKind, DeclType, Field, ListKind};
+pub use crate::types::{DeclKind, DeclType, Field, FieldTypes, ListKind};
 use crate::types::{ObjectType, Type};
 
 static DYN: DeclType = DeclType {
@@ -58,7 +58,7 @@ impl DeclType {
     #[must_use]
     pub fn object(name: &str, mut fields: Vec<Field>, min_serialized_size: u64) -> Self {
         fields.sort_by(|one, two| one.escaped.cmp(&two.escaped));
-        let object = Arc::new(ObjectType { name: Arc::from(name), fields: fields.into() });
+        let object = Arc::new(ObjectType { name: Arc::from(name), fields: fields.into(), further: None });
         let ty = Type::Object(object.clone());
         Self { kind: DeclKind::Object(object), ty, nullable: false, max_elements: 0, min_serialized_size }
     }

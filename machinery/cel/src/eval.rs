@@ -17,6 +17,9 @@ use crate::value::{Key, MapBuilder, Value, equal, print_key};
 /// Values of an environment's variables, by slot.
 pub(crate) type Slots<'v> = SmallVec<[Option<Value<'v>>; 4]>;
 
+/// Makes the field of a variable that has no value itself: given their names, nothing for what it does not know.
+pub type Fields<'f, 'v> = dyn Fn(&str, &str) -> Option<Result<Value<'v>, EvalError>> + 'f;
+
 /// What a part evaluates to.
 type Evaluated<'v> = Result<Value<'v>, EvalError>;
 
@@ -35,6 +38,7 @@ enum Local<'e, 'v> {
 pub(crate) struct Evaluator<'e, 'v> {
     slots: &'e Slots<'v>,
     names: &'e [std::sync::Arc<str>],
+    fields: &'e Fields<'e, 'v>,
     locals: Vec<Local<'e, 'v>>,
     cost: u64,
     limit: u64,
@@ -46,10 +50,11 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     pub(crate) fn new(
         slots: &'e Slots<'v>,
         names: &'e [std::sync::Arc<str>],
+        fields: &'e Fields<'e, 'v>,
         limit: u64,
         interrupted: &'e dyn Fn() -> bool,
     ) -> Self {
-        Self { slots, names, locals: Vec::new(), cost: 0, limit, interrupted, iterations: 0 }
+        Self { slots, names, fields, locals: Vec::new(), cost: 0, limit, interrupted, iterations: 0 }
     }
 
     /// What it cost so far.
@@ -94,6 +99,14 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 let name = self.names.get(slot).map_or("", |name| name);
                 Err(EvalError::new(format!("no such attribute(s): {name}")))
             }
+        }
+    }
+
+    /// The field of a variable that has no value itself, if somebody makes it.
+    fn made_field(&self, slot: usize, field: &str) -> Option<Evaluated<'v>> {
+        match self.slots.get(slot) {
+            Some(None) => (self.fields)(self.names.get(slot)?, field),
+            _ => None,
         }
     }
 

@@ -7,6 +7,7 @@ use smallvec::smallvec;
 use crate::check::Checked;
 use crate::cost::{self, SizeEstimator};
 use crate::error::EvalError;
+pub use crate::eval::Fields;
 use crate::eval::{Evaluator, Slots};
 use crate::plan::Plan;
 use crate::size::CostEstimate;
@@ -71,15 +72,54 @@ impl Program {
         budget: u64,
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
+        self.evaluate_with(variables, &|_, _| None, budget, interrupted)
+    }
+
+    /// The same with fields of further variables, which are made when the expression asks for them.
+    pub fn evaluate_with<'v>(
+        &self,
+        variables: &[(&str, Value<'v>)],
+        fields: &Fields<'_, 'v>,
+        budget: u64,
+        interrupted: &dyn Fn() -> bool,
+    ) -> (Result<Value<'v>, EvalError>, u64) {
         let mut slots: Slots<'v> = smallvec![None; self.names.len()];
         for (name, value) in variables {
             if let Some(slot) = self.names.iter().rposition(|known| **known == **name) {
                 slots[slot] = Some(value.clone());
             }
         }
-        let mut evaluator = Evaluator::new(&slots, &self.names, budget, interrupted);
+        let mut evaluator = Evaluator::new(&slots, &self.names, fields, budget, interrupted);
         let result = evaluator.run(&self.plan.root);
         let cost = evaluator.cost();
         (result, cost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::environment::Environment;
+
+    #[test]
+    fn fields_of_a_variable_are_made_when_somebody_asks_for_them() {
+        let environment = Environment::builder().variable("variables", Type::Dyn).build().unwrap();
+        let program = environment.compile("variables.a == 1 || variables.b.c == 2").unwrap();
+        let run = |a: i64| {
+            let asked = Cell::new(0);
+            let fields = |variable: &str, field: &str| {
+                asked.set(asked.get() + 1);
+                match (variable, field) {
+                    ("variables", "a") => Some(Ok(Value::Int(a))),
+                    _ => Some(Err(EvalError::new("not this one"))),
+                }
+            };
+            let (result, cost) = program.evaluate_with(&[], &fields, 100, &|| false);
+            (result.map(|value| value.as_bool().unwrap()).map_err(|e| e.to_string()), cost, asked.get())
+        };
+        assert_eq!(run(1), (Ok(true), 3, 1));
+        assert_eq!(run(2), (Err("not this one".to_owned()), 6, 2));
     }
 }

@@ -136,18 +136,32 @@ pub struct ObjectType {
     pub name: Arc<str>,
     /// Its fields, sorted by their escaped names.
     pub fields: Box<[Field]>,
+    /// Who knows further fields.
+    pub further: Option<Arc<dyn FieldTypes>>,
+}
+
+/// Knows the fields of a type that no declaration lists, for the checker.
+pub trait FieldTypes: std::fmt::Debug + Send + Sync {
+    /// The type of a field; nothing where there is no such field.
+    fn field(&self, name: &str) -> Option<Type>;
 }
 
 impl ObjectType {
     /// Whether it is a library's type, of which only the name is known.
     pub(crate) fn is_of_library(&self) -> bool {
-        self.fields.is_empty() && self.name.starts_with("kubernetes.")
+        self.fields.is_empty() && self.further.is_none() && self.name.starts_with("kubernetes.")
     }
 
     /// The field with exactly this escaped name.
     pub(crate) fn spelled(&self, escaped: &str) -> Option<&Field> {
         let index = self.fields.binary_search_by(|field| (*field.escaped).cmp(escaped)).ok();
         index.map(|index| &self.fields[index])
+    }
+
+    /// The type of the field with this escaped name.
+    pub(crate) fn field_type(&self, escaped: &str) -> Option<Type> {
+        let declared = self.field(escaped).map(|field| field.of.ty.clone());
+        declared.or_else(|| self.further.as_ref()?.field(escaped))
     }
 
     /// The field with this escaped name. Reserved words that parse as names need no escape.
@@ -201,7 +215,14 @@ impl Type {
     /// An object type by name, without fields.
     #[must_use]
     pub fn object(name: &str) -> Self {
-        Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default() }))
+        Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default(), further: None }))
+    }
+
+    /// An object type by name whose fields somebody else knows.
+    #[must_use]
+    pub fn open_object(name: &str, fields: Arc<dyn FieldTypes>) -> Self {
+        let further = Some(fields);
+        Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default(), further }))
     }
 
     /// An abstract type without parameters.

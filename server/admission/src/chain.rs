@@ -1,11 +1,17 @@
-//! The chain: all plugins in upstream's order, then quotas with the transaction.
+//! The chain: all plugins in upstream's order, then webhooks, then quotas with the transaction.
 
+use portico_kit::metrics::Registry;
 use portico_machinery::Object;
-use portico_registry::{Admission, Attributes, Charged, Objects, Pending, Write};
+use portico_registry::{Admission, Attributes, Charged, Objects, Pending, Result, Write};
 use portico_store::{Operation, Txn};
 
+use crate::matching::{MatchTarget, Pair};
+use crate::metrics::Metrics;
 use crate::plugin::{MutationRequest, Plugin, ValidationRequest};
+use crate::policies::ValidatingPolicies;
 use crate::resource_quota::{self, Quotas, SharedTransactions};
+use crate::rounds::{Reinvocation, Rounds};
+use crate::webhooks::{MutatingWebhooks, Round, ValidatingWebhooks};
 use crate::{
     claim_resize, default_class, in_use_protection, limit_ranger, node_taints, pod_security, priority,
     runtime_class, service_account, tolerations, topology_labels,
@@ -27,19 +33,34 @@ const PLUGINS: [&dyn Plugin; 12] = [
     &topology_labels::PodTopologyLabels,
 ];
 
-/// The plugins that are on, and quotas.
-#[derive(Default)]
+/// The plugins that are on, webhooks, and quotas.
 pub struct AdmissionChain {
     /// Names of plugins that are off (`--disable-admission-plugins`).
     disabled: Vec<String>,
+    mutating_webhooks: MutatingWebhooks,
+    validating_policies: ValidatingPolicies,
+    validating_webhooks: ValidatingWebhooks,
+    metrics: Metrics,
     shared_transactions: SharedTransactions,
 }
+
+/// What upstream calls webhooks and policies as plugins.
+const VALIDATING_POLICY: &str = "ValidatingAdmissionPolicy";
+const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
+const VALIDATING_WEBHOOK: &str = "ValidatingAdmissionWebhook";
 
 impl AdmissionChain {
     /// A chain without these plugins, which are named as upstream names them.
     #[must_use]
-    pub fn without(disabled: Vec<String>) -> Self {
-        Self { disabled, shared_transactions: SharedTransactions::default() }
+    pub fn without(disabled: Vec<String>, metrics: &Registry) -> Self {
+        Self {
+            disabled,
+            mutating_webhooks: MutatingWebhooks::new(),
+            validating_policies: ValidatingPolicies::new(),
+            validating_webhooks: ValidatingWebhooks::new(),
+            metrics: Metrics::new(metrics),
+            shared_transactions: SharedTransactions::default(),
+        }
     }
 
     fn is_on(&self, plugin: &str) -> bool {
@@ -77,16 +98,16 @@ impl Admission for AdmissionChain {
         attributes: Attributes<'a>,
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
-    ) -> Option<Pending<'a, ()>> {
-        let new = new?;
-        let mut plugins = self.plugins(&attributes).peekable();
-        plugins.peek()?;
-        Some(Box::pin(async move {
-            for plugin in plugins {
-                plugin.mutate(objects, MutationRequest { attributes, new: &mut *new, old }).await?;
-            }
-            Ok(())
-        }))
+    ) -> Option<Pending<'a, Vec<String>>> {
+        let asked = |target: &MatchTarget<'_>| {
+            self.is_on(MUTATING_WEBHOOK) && self.mutating_webhooks.concern(objects, target)
+        };
+        let target = MatchTarget::new(attributes).filter(asked);
+        if target.is_none() && (new.is_none() || self.plugins(&attributes).next().is_none()) {
+            return None;
+        }
+        let mutation = Mutation { chain: self, objects, attributes, target, old };
+        Some(Box::pin(async move { mutation.run(new).await }))
     }
 
     fn validate<'a>(
@@ -96,13 +117,35 @@ impl Admission for AdmissionChain {
         new: Option<&'a Object>,
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>> {
-        let new = new?;
-        let mut plugins = self.plugins(&attributes).peekable();
-        plugins.peek()?;
+        let target = MatchTarget::new(attributes);
+        let concerned = |target: &MatchTarget<'_>| Concerned {
+            policies: self.is_on(VALIDATING_POLICY) && self.validating_policies.concern(objects, target),
+            webhooks: self.is_on(VALIDATING_WEBHOOK) && self.validating_webhooks.concern(objects, target),
+        };
+        let concerned = target.as_ref().map(concerned).unwrap_or_default();
+        let target = target.filter(|_| concerned.any());
+        if target.is_none() && (new.is_none() || self.plugins(&attributes).next().is_none()) {
+            return None;
+        }
         Some(Box::pin(async move {
             let mut warnings = Vec::new();
-            for plugin in plugins {
-                warnings.extend(plugin.validate(objects, ValidationRequest { attributes, new, old }).await?);
+            if let Some(new) = new {
+                for plugin in self.plugins(&attributes) {
+                    let validated =
+                        plugin.validate(objects, ValidationRequest { attributes, new, old }).await;
+                    extend(&mut warnings, validated)?;
+                }
+            }
+            if let Some(target) = &target {
+                let (pair, metrics) = (Pair { new, old }, &self.metrics);
+                if concerned.policies {
+                    let validated = self.validating_policies.validate(objects, target, metrics, pair).await;
+                    extend(&mut warnings, validated)?;
+                }
+                if concerned.webhooks {
+                    let validated = self.validating_webhooks.validate(objects, target, metrics, pair).await;
+                    extend(&mut warnings, validated)?;
+                }
             }
             Ok(warnings)
         }))
@@ -129,4 +172,74 @@ impl Admission for AdmissionChain {
         let quotas = self.quotas(objects, attributes, write)?;
         Some(Box::pin(async move { quotas.commit(txn, checks).await }))
     }
+}
+
+/// Which of those that are configured are concerned by a request.
+#[derive(Clone, Copy, Default)]
+struct Concerned {
+    policies: bool,
+    webhooks: bool,
+}
+
+impl Concerned {
+    fn any(self) -> bool {
+        self.policies || self.webhooks
+    }
+}
+
+/// A request on its way through all who may change it.
+struct Mutation<'a> {
+    chain: &'a AdmissionChain,
+    objects: &'a Objects,
+    attributes: Attributes<'a>,
+    /// Nothing where no webhook is concerned.
+    target: Option<MatchTarget<'a>>,
+    old: Option<&'a Object>,
+}
+
+impl Mutation<'_> {
+    /// All rounds; what the caller is warned of.
+    async fn run(&self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
+        let (mut rounds, mut of_webhooks) = (Rounds::default(), Reinvocation::default());
+        let mut warnings = Vec::new();
+        loop {
+            let round = self.round(new.as_deref_mut(), &mut rounds, &mut of_webhooks, &mut warnings).await;
+            if let Err(status) = round {
+                return Err(status.with_warnings(warnings));
+            }
+            if rounds.again || !rounds.wanted {
+                return Ok(warnings);
+            }
+            rounds.again = true;
+        }
+    }
+
+    async fn round(
+        &self,
+        mut new: Option<&mut Object>,
+        rounds: &mut Rounds,
+        of_webhooks: &mut Reinvocation,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
+        let Self { chain, objects, attributes, target, old } = self;
+        if let Some(new) = new.as_deref_mut() {
+            for plugin in chain.plugins(attributes) {
+                let request = MutationRequest { attributes: *attributes, new: &mut *new, old: *old };
+                plugin.mutate(objects, request).await?;
+            }
+        }
+        let Some(target) = target else { return Ok(()) };
+        let metrics = &chain.metrics;
+        let round = Round { objects, target, metrics, rounds, reinvocation: of_webhooks, warnings };
+        chain.mutating_webhooks.mutate(round, new, *old).await
+    }
+}
+
+/// Adds warnings, or adds those there are to a refusal.
+fn extend(warnings: &mut Vec<String>, validated: Result<Vec<String>>) -> Result<()> {
+    match validated {
+        Ok(further) => warnings.extend(further),
+        Err(status) => return Err(status.with_warnings(std::mem::take(warnings))),
+    }
+    Ok(())
 }

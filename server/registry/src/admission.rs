@@ -3,6 +3,9 @@
 //! The registry knows the questions, not who answers: one [`Admission`] is given to it. Every write that passes the verbs
 //! carries the same [`Attributes`].
 
+mod attributes;
+mod versions;
+
 use std::sync::Arc;
 
 use portico_machinery::Object;
@@ -10,127 +13,27 @@ use portico_store::{Operation as StoreOperation, Record, Txn, TxnError};
 
 use crate::hooks::Pending;
 use crate::objects::Objects;
-use crate::options::{CreateOptions, DeleteOptions, PatchOptions, UpdateOptions};
-use crate::served::ServedResource;
-use crate::typed::{Context, Part, Place};
 use crate::write::Write;
 
-/// What is done (upstream's `admission.Operation`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// An object is made, or an action is asked for.
-    Create,
-    /// An object or a subresource is replaced, patched or applied.
-    Update,
-    /// An object or a collection goes.
-    Delete,
-    /// A connection to what runs elsewhere is asked for.
-    Connect,
-}
-
-/// The options of a request.
-#[derive(Clone, Copy, Debug)]
-pub enum Options<'a> {
-    /// Of a create.
-    Create(&'a CreateOptions),
-    /// Of an update.
-    Update(&'a UpdateOptions),
-    /// Of a patch or an apply.
-    Patch(&'a PatchOptions),
-    /// Of a delete or a delete of a collection.
-    Delete(&'a DeleteOptions),
-    /// Of a connection, whose options are its own.
-    Connect,
-}
-
-/// What a write is (upstream's `admission.Attributes`).
-#[derive(Clone, Copy)]
-pub struct Attributes<'a> {
-    /// Who writes.
-    pub context: &'a Context,
-    /// What is done.
-    pub operation: Operation,
-    /// The options that came with it.
-    pub options: Options<'a>,
-    /// The resource, in the version of the request.
-    pub served: &'a ServedResource,
-    /// The object or a subresource.
-    pub part: Part<'a>,
-    /// The namespace of the request; empty for what is in none.
-    pub namespace: &'a str,
-    /// The name of the request; empty for a create and for a collection.
-    pub name: &'a str,
-}
-
-impl<'a> Attributes<'a> {
-    /// A write of what is in this place.
-    pub(crate) fn new(
-        context: &'a Context,
-        served: &'a ServedResource,
-        place: Place<'a>,
-        options: Options<'a>,
-    ) -> Self {
-        let operation = match options {
-            Options::Create(_) => Operation::Create,
-            Options::Update(_) | Options::Patch(_) => Operation::Update,
-            Options::Delete(_) => Operation::Delete,
-            Options::Connect => Operation::Connect,
-        };
-        let Place { part, namespace, name } = place;
-        Self { context, operation, options, served, part, namespace, name }
-    }
-
-    /// Whether nothing is written in the end.
-    #[must_use]
-    pub fn is_dry_run(&self) -> bool {
-        match self.options {
-            Options::Create(options) => options.dry_run,
-            Options::Update(options) => options.dry_run,
-            Options::Patch(options) => options.write.dry_run,
-            Options::Delete(options) => options.dry_run,
-            Options::Connect => false,
-        }
-    }
-
-    /// The verb that authorizers know: `create`, `update`, `patch`, `delete` or `connect`.
-    #[must_use]
-    pub fn verb(&self) -> &'static str {
-        match self.options {
-            Options::Create(_) => "create",
-            Options::Update(_) => "update",
-            Options::Patch(_) => "patch",
-            Options::Delete(_) => "delete",
-            Options::Connect => "connect",
-        }
-    }
-
-    /// The name of the subresource; empty for the object itself.
-    #[must_use]
-    pub fn subresource(&self) -> &'a str {
-        match self.part {
-            Part::Main => "",
-            Part::Subresource(name) => name,
-        }
-    }
-}
+pub use attributes::{Attributes, Operation, Options};
 
 /// How a commit that was counted has ended; nothing when there was nothing to count, and nothing was written.
 pub type Charged = Option<Result<Arc<Record>, TxnError>>;
 
 /// Who else is asked about a write. What is not concerned returns nothing at once.
 pub trait Admission: Send + Sync {
-    /// Changes what is written before it is prepared and validated, or refuses it. A delete and a connection have no new
-    /// object.
+    /// Changes what is written before it is prepared and validated, or refuses it; gives warnings for the caller, also with a
+    /// refusal. A delete has only an old object; the new object of a connection is its options.
     fn mutate<'a>(
         &'a self,
         objects: &'a Objects,
         attributes: Attributes<'a>,
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
-    ) -> Option<Pending<'a, ()>>;
+    ) -> Option<Pending<'a, Vec<String>>>;
 
-    /// Accepts or refuses what is valid; gives warnings for the caller. A delete has only an old object, a connection
-    /// none.
+    /// Accepts or refuses what is valid; gives warnings for the caller, also with a refusal. The objects are those of
+    /// [`Admission::mutate`].
     fn validate<'a>(
         &'a self,
         objects: &'a Objects,
@@ -168,7 +71,7 @@ impl Admission for AdmitAll {
         _attributes: Attributes<'a>,
         _new: Option<&'a mut Object>,
         _old: Option<&'a Object>,
-    ) -> Option<Pending<'a, ()>> {
+    ) -> Option<Pending<'a, Vec<String>>> {
         None
     }
 

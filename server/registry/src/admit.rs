@@ -26,16 +26,16 @@ impl Verbs {
         }
     }
 
-    /// The first half of admission: before a write is prepared and validated.
+    /// The first half of admission: before a write is prepared and validated. Gives warnings for the caller.
     pub(crate) async fn admit_mutate(
         &self,
         attributes: Attributes<'_>,
         new: Option<&mut Object>,
         old: Option<&Object>,
-    ) -> Result<()> {
+    ) -> Result<Vec<String>> {
         match self.admission.mutate(&self.objects, attributes, new, old) {
             Some(mutating) => mutating.await,
-            None => Ok(()),
+            None => Ok(Vec::new()),
         }
     }
 
@@ -50,6 +50,16 @@ impl Verbs {
             Some(validating) => validating.await,
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Both halves for a delete of this object, which nobody changes or validates between them. Gives warnings for the caller.
+    pub(crate) async fn admit_delete(&self, attributes: Attributes<'_>, old: &Object) -> Result<Vec<String>> {
+        let mut warnings = self.admit_mutate(attributes, None, Some(old)).await?;
+        match self.admit_validate(attributes, None, Some(old)).await {
+            Ok(further) => warnings.extend(further),
+            Err(status) => return Err(status.with_warnings(warnings)),
+        }
+        Ok(warnings)
     }
 
     /// Asks about a valid write: the kind itself, then, unless that was done already, admission, whose warnings come back.

@@ -48,6 +48,7 @@ pub struct ResourceIndex {
     by_resource: HashMap<GroupVersionResource, Arc<ServedResource>>,
     by_kind: HashMap<GroupVersionKind, Arc<ServedResource>>,
     preferred: HashMap<GroupResource, Arc<ServedResource>>,
+    by_storage: HashMap<GroupResource, Vec<Arc<ServedResource>>>,
 }
 
 impl ResourceIndex {
@@ -59,6 +60,7 @@ impl ResourceIndex {
             let served = Arc::new(ServedResource::of_builtin(info.clone(), kinds, own, scale));
             let slot = index.preferred.entry(served.resource.clone());
             slot.or_insert_with(|| served.clone());
+            index.by_storage.entry(info.storage.clone()).or_default().push(served.clone());
             index.by_kind.insert(info.gvk.clone(), served.clone());
             index.by_resource.insert(info.gvr(), served);
         }
@@ -73,6 +75,11 @@ impl ResourceIndex {
     #[must_use]
     pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<ServedResource>> {
         self.by_kind.get(kind)
+    }
+
+    /// The resources that show the objects of a storage resource.
+    pub(crate) fn of_storage(&self, storage: &GroupResource) -> &[Arc<ServedResource>] {
+        self.by_storage.get(storage).map_or(&[], Vec::as_slice)
     }
 
     /// Storage resources of kinds whose objects expire, each once.

@@ -55,7 +55,7 @@ impl Verbs {
         served.complete(&mut object, moment);
         self.hooks.guard(&self.objects, context, served, &object, None).await?;
         let duplicate_owners = system::dedup_owners(&mut object, "create");
-        system::prepare_create(&mut object, moment.now);
+        system::clear_create(&mut object);
         if let Tracked::By(manager) = tracked {
             self.objects
                 .across_versions(served, Part::Main, |versions| {
@@ -66,15 +66,20 @@ impl Verbs {
         let name = object.name().to_owned();
         let place = Place { part: Part::Main, namespace, name: &name };
         let attributes = Attributes::new(context, served, place, Options::Create(options));
-        self.admit_mutate(attributes, Some(&mut object), None).await?;
+        let mut first = Vec::from_iter(duplicate_owners);
+        match self.admit_mutate(attributes, Some(&mut object), None).await {
+            Ok(warnings) => first.extend(warnings),
+            Err(status) => return Err(status.with_warnings(first)),
+        }
+        system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
         served.strategies.main.claim(&mut object, &context.user);
+        system::fill_create(&mut object, moment.now);
         let prefixed = !object.generate_name().is_empty();
         let created = if prefixed && object.name().is_empty() {
             self.create_generated(attributes, object, options, moment).await
         } else {
             self.create_named(attributes, object, options, moment).await
         };
-        let first = Vec::from_iter(duplicate_owners);
         match created {
             Ok(written) => Ok(written.with_first(first)),
             Err(status) if prefixed => Err(told_of_prefix(status).with_warnings(first)),

@@ -55,16 +55,25 @@ impl Verbs {
     ) -> Result<Deleted> {
         let place = Place { part: Part::Main, namespace, name };
         let attributes = Attributes::new(context, served, place, Options::Delete(options));
-        self.admit_mutate(attributes, None, None).await?;
-        self.delete_admitted(served, namespace, name, options, Some(attributes)).await
+        self.delete_asking(served, namespace, name, options, Some(attributes)).await
     }
 
-    /// The same once admission has had its first half; the second half is asked where there are attributes. An eviction,
-    /// which was admitted as such, has none.
+    /// The same for what admission was asked about already: an eviction is asked about as such.
     ///
     /// # Errors
     /// 404, 409, 422.
     pub async fn delete_admitted(
+        &self,
+        served: &ServedResource,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted> {
+        self.delete_asking(served, namespace, name, options, None).await
+    }
+
+    /// Deletes an object; both halves of admission are asked about what is there, under these attributes.
+    pub(crate) async fn delete_asking(
         &self,
         served: &ServedResource,
         namespace: &str,
@@ -86,7 +95,7 @@ impl Verbs {
             check_preconditions(served, name, found, &options.preconditions)?;
             let old = stored::decode(&current);
             let warnings = match attributes {
-                Some(attributes) => self.admit_validate(attributes, None, Some(&old)).await?,
+                Some(attributes) => self.admit_delete(attributes, &old).await?,
                 None => Vec::new(),
             };
             let outcome = decide(served, old, options, self.objects.moment());

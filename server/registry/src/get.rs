@@ -69,6 +69,28 @@ impl Objects {
         Ok(record.map(|record| stored::decode(&record)))
     }
 
+    /// An object as a version of its resource shows it, if it is there.
+    ///
+    /// # Errors
+    /// 500 when it cannot be read or converted.
+    pub async fn shown(
+        &self,
+        served: &ServedResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
+        let record = self.read(served, namespace, name).await?;
+        Ok(record.map(|record| self.show(served, record)))
+    }
+
+    /// A record that was read in this version, as an object of it.
+    #[must_use]
+    pub fn show(&self, served: &ServedResource, record: Arc<Record>) -> Object {
+        let mut object = self.recent.stored(record).object().clone();
+        served.to_version(&mut object);
+        object
+    }
+
     /// The current state of a resource: everything that was acknowledged before this was asked.
     pub async fn snapshot(&self, served: &ServedResource) -> Result<Snapshot> {
         if let Some(snapshot) = self.store.cached(&served.storage) {

@@ -97,9 +97,11 @@ pub use strategy::{
     Strategies, Strategy, SubresourceStrategy, TableStrategy,
 };
 pub use table::{ResourceTable, Row};
-pub use typed::{Context, Deleted, Listed, Part, Patch, Place, Written};
+pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Written};
 pub use verbs::Verbs;
-pub use webhooks::{ClientConfig, Resolver, WebhookConnectors, WebhookLimits, WebhookService, Webhooks};
+pub use webhooks::{
+    CallError, ClientConfig, Resolver, WebhookConnectors, WebhookLimits, WebhookService, Webhooks,
+};
 pub use write::Write;
 
 /// What a verb gives, or the Status that says why not.

@@ -18,6 +18,7 @@ use crate::recent::Recent;
 use crate::served::ServedResource;
 use crate::settings::{Clock, Settings};
 use crate::strategy::Moment;
+use crate::webhooks::Webhooks;
 
 /// What all reads share.
 pub struct Objects {
@@ -93,13 +94,29 @@ impl Objects {
     }
 
     /// The kind as it is served.
-    pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<ServedResource>> {
+    #[must_use]
+    pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<ServedResource>> {
         if let Some(served) = self.builtin.by_kind(kind) {
             return Some(Arc::clone(served));
         }
         let of_kind: GroupKind = kind.group_kind();
         let definition = self.definitions.of_kind(&*self.store, &of_kind)?;
         definition.serving.version(&kind.version).filter(|_| definition.facts.is_reachable()).cloned()
+    }
+
+    /// All versions in which a resource is served, this one among them: those of other groups, too, that show the same objects.
+    pub(crate) fn versions_of(&self, served: &ServedResource) -> Vec<Arc<ServedResource>> {
+        if served.custom.is_none() {
+            return self.builtin.of_storage(&served.info.storage).to_vec();
+        }
+        let definition = self.definition(&served.resource);
+        definition.map(|definition| definition.serving.served()).unwrap_or_default()
+    }
+
+    /// The way to webhooks; nothing until there is one.
+    #[must_use]
+    pub fn webhooks(&self) -> Option<&Webhooks> {
+        self.conversions.get().map(|conversions| &conversions.webhooks)
     }
 
     /// The definition of a resource, reachable or not.

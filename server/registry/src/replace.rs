@@ -78,9 +78,8 @@ impl Verbs {
     ) -> Result<Attempt> {
         let moment = self.objects.moment();
         let replacement = Replacement { verbs: self, served, place, before, terms, moment };
-        let duplicate_owners = replacement.admit(&mut new).await?;
+        let mut warnings = replacement.admit(&mut new).await?;
         let further = replacement.prepare(&mut new).await?;
-        let mut warnings = Vec::from_iter(duplicate_owners);
         match replacement.validate(&new, &mut warnings).await {
             Ok(()) => {}
             Err(status) => return Err(status.with_warnings(warnings)),
@@ -91,9 +90,8 @@ impl Verbs {
 }
 
 impl Replacement<'_> {
-    /// Whether it may be written at all, who comes to own what, and what admission makes of it; a warning of owners that
-    /// stand there twice.
-    async fn admit(&self, new: &mut Object) -> Result<Option<String>> {
+    /// Whether it may be written at all, who comes to own what, and what admission makes of it; warnings for the caller.
+    async fn admit(&self, new: &mut Object) -> Result<Vec<String>> {
         let (verbs, served, part) = (self.verbs, self.served, self.place.part);
         let (old, attributes) = (self.before.object(), self.terms.attributes);
         verbs.objects.admit_of_schema(served)?;
@@ -102,7 +100,7 @@ impl Replacement<'_> {
         }
         check_version(served, new, old)?;
         check_uid(served, new, old, self.terms.uid)?;
-        let duplicate_owners = system::dedup_owners(new, attributes.verb());
+        let mut warnings = Vec::from_iter(system::dedup_owners(new, attributes.verb()));
         if let Tracked::By(manager) = self.terms.tracked {
             let now = self.moment.now;
             let track = |versions: &managed_fields::KindVersions<'_>| {
@@ -111,9 +109,12 @@ impl Replacement<'_> {
             verbs.objects.across_versions(served, part, track).await;
         }
         if !self.terms.admitted {
-            verbs.admit_mutate(attributes, Some(new), Some(old)).await?;
+            match verbs.admit_mutate(attributes, Some(new), Some(old)).await {
+                Ok(said) => warnings.extend(said),
+                Err(status) => return Err(status.with_warnings(warnings)),
+            }
         }
-        Ok(duplicate_owners)
+        Ok(warnings)
     }
 
     /// Brings what was sent and what the kind adds into canonical form; the further operations of the transaction.

@@ -3,6 +3,7 @@
 //! The order of checks is upstream's: route, media types, name, options, body, then the verb.
 
 mod body;
+mod connect_options;
 mod custom_route;
 mod negotiate;
 mod request;
@@ -85,7 +86,8 @@ impl CallHandler {
             if unrouted {
                 return Answer::unrouted();
             }
-            let mut answer = match self.try_serve(call, served.clone()).await {
+            let context = Context::new(call.user.clone(), call.user_agent.as_str());
+            let mut answer = match self.try_serve(call, &context, served.clone()).await {
                 Ok(answer) => answer,
                 Err(status) if is_definition_changed(&status) && attempts < MAX_DEFINITION_ATTEMPTS => {
                     attempts += 1;
@@ -94,6 +96,7 @@ impl CallHandler {
                 }
                 Err(status) => negotiate::failure(*status, &call.accept),
             };
+            answer.audit.extend(context.annotations.take());
             if let Some(served) = &served {
                 let deprecation = &served.info.deprecation;
                 if !deprecation.is_empty() {
@@ -104,7 +107,12 @@ impl CallHandler {
         }
     }
 
-    async fn try_serve(&self, call: &Call, served: Option<Arc<ServedResource>>) -> Result<Answer> {
+    async fn try_serve(
+        &self,
+        call: &Call,
+        context: &Context,
+        served: Option<Arc<ServedResource>>,
+    ) -> Result<Answer> {
         let served = served.ok_or_else(|| Box::new(Status::no_route()))?;
         let Route { served, action, part, namespace } = route::find(&self.handling.handlers, served, call)?;
         negotiate::check_route(action, &served, call)?;
@@ -114,7 +122,7 @@ impl CallHandler {
         }
         let place = Place { part, namespace, name };
         let query = Query::parse(&call.query);
-        let request = Request { handler: &self.handling, call, served, query, namespace, place };
+        let request = Request { handler: &self.handling, call, context, served, query, namespace, place };
         request.answer(action).await
     }
 
@@ -142,13 +150,15 @@ impl CallHandler {
         let query = Query::parse(&call.query);
         let objects = self.objects();
         let request = ConnectRequest { objects, call, query: &query, served: &served, namespace, registered };
-        let context = Context { user: call.user.clone(), user_agent: call.user_agent.clone() };
-        let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
-        let attributes = Attributes::new(&context, &served, place, Options::Connect);
-        let verbs = &self.handling.verbs;
-        verbs.admit_mutate(attributes, None, None).await?;
-        // The caller of a connection reads no warnings.
-        drop(verbs.admit_validate(attributes, None, None).await?);
+        if let Some(mut options) = connect_options::of(&served, call, &query) {
+            let context = Context::new(call.user.clone(), call.user_agent.as_str());
+            let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
+            let attributes = Attributes::new(&context, &served, place, Options::Connect);
+            let verbs = &self.handling.verbs;
+            // The caller of a connection reads no warnings.
+            drop(verbs.admit_mutate(attributes, Some(&mut options), None).await?);
+            drop(verbs.admit_validate(attributes, Some(&options), None).await?);
+        }
         Ok(Some(match connection.decide(&request).await? {
             Some(dial) => Connected::Dial(dial),
             None => Connected::Answered(Answer::json(204, Bytes::new(), 0)),

@@ -8,11 +8,15 @@ use portico_machinery::{Object, Status, names, time};
 
 use crate::Result;
 
-/// Clears what a client may not say of a new object but its revision, and says it.
-pub fn prepare_create(object: &mut Object, now: Timestamp) {
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+/// Clears what a client may not say of a new object but its revision (upstream's `WipeObjectMetaSystemFields`).
+pub fn clear_create(object: &mut Object) {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"] {
         object.remove(&["metadata", field]);
     }
+}
+
+/// Says when a new object is made, and which one it is.
+pub fn fill_create(object: &mut Object, now: Timestamp) {
     object.set(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
     object.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
 }
@@ -63,8 +67,11 @@ pub(crate) fn prepare_update(new: &mut Object, old: &Object) {
         new.copy_from(old, &["metadata", field]);
     }
     new.remove(&["metadata", "selfLink"]);
-    if new.uid().is_empty() {
-        new.copy_from(old, &["metadata", "uid"]);
+    for field in ["uid", "resourceVersion"] {
+        // Who says nothing of them means the object that is there.
+        if new.at(&["metadata", field]).str().is_empty() {
+            new.copy_from(old, &["metadata", field]);
+        }
     }
     if old.deletion_timestamp().is_some() {
         new.copy_from(old, &["metadata", "deletionTimestamp"]);

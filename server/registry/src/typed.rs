@@ -1,9 +1,32 @@
 //! What typed verbs take and give.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use portico_machinery::UserInfo;
 use portico_machinery::user::MASTERS;
 
 use crate::stored::Stored;
+
+/// What the audit log is to say of a request besides: keys and values, noted while it is carried out. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Annotations(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Annotations {
+    /// Notes a value; what is known already stays, as an attempt may be begun anew.
+    pub fn note(&self, key: String, value: String) {
+        let mut known = self.0.lock();
+        if !known.iter().any(|(other, _)| *other == key) {
+            known.push((key, value));
+        }
+    }
+
+    /// Takes all of them.
+    #[must_use]
+    pub fn take(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
 
 /// Who acts through a typed verb, and as what.
 #[derive(Clone, Debug, Default)]
@@ -12,13 +35,21 @@ pub struct Context {
     pub user: UserInfo,
     /// The User-Agent, for the field manager.
     pub user_agent: String,
+    /// What the audit log is to say of the request.
+    pub annotations: Annotations,
 }
 
 impl Context {
+    /// A caller with this User-Agent.
+    #[must_use]
+    pub fn new(user: UserInfo, user_agent: impl Into<String>) -> Self {
+        Self { user, user_agent: user_agent.into(), annotations: Annotations::default() }
+    }
+
     /// One of our own controllers: `system:masters` under this name.
     #[must_use]
     pub fn system(name: &str) -> Self {
-        Self { user: UserInfo::new(name, [MASTERS]).authenticated(), user_agent: name.to_owned() }
+        Self::new(UserInfo::new(name, [MASTERS]).authenticated(), name)
     }
 }
 

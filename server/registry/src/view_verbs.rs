@@ -119,9 +119,12 @@ impl Verbs {
         terms: Terms<'_>,
     ) -> Result<Attempt> {
         let mut shown = shown_to_writer(target, current.object())?;
-        self.admit_mutate(terms.attributes, Some(&mut view), Some(&shown)).await?;
+        let mut advice = self.admit_mutate(terms.attributes, Some(&mut view), Some(&shown)).await?;
         validate(target, &view)?;
-        let advice = self.admit_validate(terms.attributes, Some(&view), Some(&shown)).await?;
+        match self.admit_validate(terms.attributes, Some(&view), Some(&shown)).await {
+            Ok(warnings) => advice.extend(warnings),
+            Err(status) => return Err(status.with_warnings(advice)),
+        }
         if let Some(text) = target.viewed.view.still_open(&view) {
             return Err(Box::new(Status::bad_request(text)));
         }

@@ -66,7 +66,7 @@ impl Default for WebhookLimits {
 
 /// Why a webhook gave no answer, in upstream's words as far as they say why.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CallError {
+pub enum CallError {
     /// The configuration cannot be used.
     #[error("{0}")]
     Configuration(String),
@@ -79,8 +79,13 @@ pub(crate) enum CallError {
         reason: String,
     },
     /// It answered, but not with success.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{reason}")]
+    Refused {
+        /// Its HTTP code.
+        code: u16,
+        /// What it says.
+        reason: String,
+    },
 }
 
 /// See the module. Cheap to clone.
@@ -107,7 +112,7 @@ impl Webhooks {
     ///
     /// # Errors
     /// [`CallError`].
-    pub(crate) async fn post(
+    pub async fn post(
         &self,
         config: &ClientConfig,
         body: Bytes,
@@ -121,13 +126,16 @@ impl Webhooks {
         let permit = timeout_at(deadline, transport.calls.acquire()).await;
         let busy = || failed(format!("{} calls to it are under way already", self.inner.limits.requests));
         let permit = permit.map_err(|_| busy())?;
-        let answered = timeout_at(deadline, self.exchange(&address, &transport, body, deadline)).await;
+        let answered = timeout_at(deadline, self.exchange(&address, &transport, body, timeout)).await;
         drop(permit);
         let answer = answered.map_err(|_| late())?.map_err(&failed)?;
-        match answer.status.as_u16() {
-            200..=206 if answer.body.is_empty() => Err(CallError::Refused(refusal::empty(&answer))),
+        let code = answer.status.as_u16();
+        match code {
+            200..=206 if answer.body.is_empty() => {
+                Err(CallError::Refused { code, reason: refusal::empty(&answer) })
+            }
             200..=206 => Ok(answer.body),
-            _ => Err(CallError::Refused(refusal::words(&answer))),
+            _ => Err(CallError::Refused { code, reason: refusal::words(&answer) }),
         }
     }
 
@@ -142,7 +150,7 @@ impl Webhooks {
         address: &Address,
         transport: &Transport,
         body: Bytes,
-        deadline: Instant,
+        timeout: Duration,
     ) -> Result<Fetched, String> {
         let connectors = &self.inner.connectors;
         let (fetcher, targets) = match &address.place {
@@ -153,7 +161,7 @@ impl Webhooks {
         for target in targets {
             let to =
                 FetchTarget { target, tls: Some(transport.tls.clone()), host: Some(address.host.clone()) };
-            let request = self.request(address, body.clone(), deadline);
+            let request = self.request(address, body.clone(), timeout);
             match fetcher.send(&to, &request).await {
                 Ok(fetched) => return Ok(fetched),
                 Err(error @ FetchError::Dial(_)) => failure = error.to_string(),
@@ -163,7 +171,7 @@ impl Webhooks {
         Err(failure)
     }
 
-    fn request(&self, address: &Address, body: Bytes, deadline: Instant) -> FetchRequest {
+    fn request(&self, address: &Address, body: Bytes, timeout: Duration) -> FetchRequest {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*"));
@@ -171,7 +179,7 @@ impl Webhooks {
             method: Method::POST,
             path: address.path.clone(),
             headers,
-            timeout: deadline.saturating_duration_since(Instant::now()),
+            timeout,
             body,
             max_body: self.inner.limits.answer_bytes,
         }

@@ -73,7 +73,7 @@ impl ApiServicesService {
 }
 
 fn context(caller: &Caller) -> Context {
-    Context { user: caller.user().clone(), user_agent: "grpc".to_owned() }
+    Context::new(caller.user().clone(), "grpc")
 }
 
 fn required(message: Option<pb::ApiService>) -> RpcResult<pb::ApiService> {

@@ -16,7 +16,7 @@ pub(crate) struct DefinitionsService {
 #[tonic::async_trait]
 impl Definitions for DefinitionsService {
     async fn check(&self, request: Request<pb::CheckRequest>) -> RpcResult<Response<pb::CheckResponse>> {
-        let context = Context { user: caller(&request)?.user().clone(), user_agent: String::new() };
+        let context = Context::new(caller(&request)?.user().clone(), "");
         let pb::CheckRequest { definition, media_type } = request.into_inner();
         let checked = self.registry.check_definition(&context, &definition, &media_type).await;
         Ok(Response::new(response(checked.map_err(|status| refused(*status))?)))

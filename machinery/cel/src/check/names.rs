@@ -70,8 +70,8 @@ impl Checker<'_> {
     fn field_of(&mut self, id: Id, of: &Type, field: &str) -> Type {
         match of {
             Type::Map(entry) => entry.1.clone(),
-            Type::Object(object) => match object.field(field) {
-                Some(found) => found.of.ty.clone(),
+            Type::Object(object) => match object.field_type(field) {
+                Some(found) => found,
                 // Of a library's type nobody can tell what fields it has.
                 None if object.is_of_library() => {
                     self.report(id, format!("unexpected failed resolution of '{}'", object.name));

@@ -39,7 +39,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         let base = loop {
             ways.push(&at.steps);
             match &at.base {
-                Base::Variable(slot) => break self.variable(*slot),
+                Base::Variable(slot) => match self.first_field(*slot, &mut ways) {
+                    Some(field) => break field,
+                    None => break self.variable(*slot),
+                },
                 Base::Local(place) => break self.local(*place),
                 Base::Computed(node) => break self.run(node),
                 Base::Either(parts) => {
@@ -49,6 +52,15 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
         };
         self.follow(base?, ways.into_iter().rev().flatten())
+    }
+
+    /// The field that the way begins with, where somebody makes it, taken off the way.
+    fn first_field(&mut self, slot: usize, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Option<Evaluated<'v>> {
+        let way = ways.last_mut()?;
+        let (Step { by: By::Name(field), test, .. }, rest) = way.split_first()? else { return None };
+        let made = self.made_field(slot, field)?;
+        *way = rest;
+        Some(self.charge(SELECT_AND_IDENT).and(made.map(|made| if *test { Value::Bool(true) } else { made })))
     }
 
     fn follow(&mut self, base: Value<'v>, steps: impl Iterator<Item = &'e Step>) -> Evaluated<'v> {

@@ -212,7 +212,7 @@ async fn registry(dir: &TempDir, tasks: &TaskSet, metrics: &portico_kit::metrics
         Arc::new(store),
         &kinds,
         &table,
-        Arc::new(AdmissionChain::default()),
+        Arc::new(AdmissionChain::without(Vec::new(), &portico_kit::metrics::Registry::new())),
         Arc::new(AlwaysAllow),
         Settings::default(),
         clock,

@@ -22,7 +22,7 @@ const REVIEWS: [f64; 15] =
 
 /// See the module.
 pub(crate) struct Conversions {
-    pub(super) webhooks: Webhooks,
+    pub(crate) webhooks: Webhooks,
     latencies: HistogramVec<ByVersions>,
     reviews: Family<ByResult, Counter>,
     durations: HistogramVec<ByResult>,

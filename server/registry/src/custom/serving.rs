@@ -85,6 +85,12 @@ impl Serving {
         self.find(|version| version.storage)
     }
 
+    /// The versions that requests may use.
+    pub(crate) fn served(&self) -> Vec<Arc<ServedResource>> {
+        let served = self.facts.versions().iter().filter(|version| version.served);
+        served.filter_map(|version| self.version(&version.name).cloned()).collect()
+    }
+
     fn find(&self, is: impl Fn(&Version) -> bool) -> Option<&Arc<ServedResource>> {
         let at = self.facts.versions().iter().position(is)?;
         self.used.store(true, Ordering::Relaxed);

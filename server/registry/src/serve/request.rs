@@ -43,6 +43,7 @@ pub(super) struct Handling {
 pub(super) struct Request<'a> {
     pub(super) handler: &'a Handling,
     pub(super) call: &'a Call,
+    pub(super) context: &'a Context,
     pub(super) served: Arc<ServedResource>,
     pub(super) query: Query<'a>,
     pub(super) namespace: &'a str,
@@ -70,10 +71,6 @@ impl Request<'_> {
 
     fn objects(&self) -> &Arc<Objects> {
         &self.handler.verbs.objects
-    }
-
-    fn context(&self) -> Context {
-        Context { user: self.call.user.clone(), user_agent: self.call.user_agent.clone() }
     }
 
     /// The view that the path names, if it is one.
@@ -192,10 +189,8 @@ impl Request<'_> {
             &info.gvk,
             options.field_validation,
         )?;
-        let written = self
-            .verbs()
-            .create(&self.context(), &self.served, self.namespace, decoded.object, &options)
-            .await;
+        let written =
+            self.verbs().create(self.context, &self.served, self.namespace, decoded.object, &options).await;
         self.written(written, wanted, decoded.strict)
     }
 
@@ -213,14 +208,20 @@ impl Request<'_> {
         if self.served.info.namespaced && self.served.info.stored {
             self.objects().require_namespace(self.namespace).await?;
         }
-        let context = self.context();
         let mut body = decoded.object;
-        let attributes = Attributes::new(&context, &self.served, self.place, Options::Create(options));
-        self.verbs().admit_mutate(attributes, Some(&mut body), None).await?;
-        let advice = self.verbs().admit_validate(attributes, Some(&body), None).await?;
+        if self.served.info.namespaced && body.namespace().is_empty() {
+            // As upstream fills it in before anybody is asked.
+            body.set(&["metadata", "namespace"], self.namespace);
+        }
+        let attributes = Attributes::new(self.context, &self.served, self.place, Options::Create(options));
+        let mut advice = self.verbs().admit_mutate(attributes, Some(&mut body), None).await?;
+        match self.verbs().admit_validate(attributes, Some(&body), None).await {
+            Ok(warnings) => advice.extend(warnings),
+            Err(status) => return Err(status.with_warnings(advice)),
+        }
         let request = ActionRequest {
             verbs: self.verbs(),
-            context: &context,
+            context: self.context,
             served: &self.served,
             place: self.place,
             options,
@@ -256,12 +257,13 @@ impl Request<'_> {
             &info.gvk,
             options.field_validation,
         )?;
-        let context = self.context();
         let written = match (crate::patch::check_name(&decoded.object, self.place.name), view) {
             (Err(status), _) => Err(status),
-            (Ok(()), Some(view)) => self.verbs().update_view(&context, view, decoded.object, &options).await,
+            (Ok(()), Some(view)) => {
+                self.verbs().update_view(self.context, view, decoded.object, &options).await
+            }
             (Ok(()), None) => {
-                self.verbs().update(&context, &self.served, self.place, decoded.object, &options).await
+                self.verbs().update(self.context, &self.served, self.place, decoded.object, &options).await
             }
         };
         self.written(written, wanted, decoded.strict)
@@ -276,8 +278,8 @@ impl Request<'_> {
         let options = self.query.patch_options()?;
         let patch = body::patch(self.call)?;
         let written = match self.view() {
-            Some(view) => self.verbs().patch_view(&self.context(), view, &patch, &options).await,
-            None => self.verbs().patch(&self.context(), &self.served, self.place, &patch, &options).await,
+            Some(view) => self.verbs().patch_view(self.context, view, &patch, &options).await,
+            None => self.verbs().patch(self.context, &self.served, self.place, &patch, &options).await,
         };
         self.written(written, wanted, Vec::new())
     }
@@ -286,8 +288,8 @@ impl Request<'_> {
         let options = self.query.apply_options()?;
         let config = &self.call.body;
         let written = match self.view() {
-            Some(view) => self.verbs().apply_view(&self.context(), view, config, &options).await,
-            None => self.verbs().apply(&self.context(), &self.served, self.place, config, &options).await,
+            Some(view) => self.verbs().apply_view(self.context, view, config, &options).await,
+            None => self.verbs().apply(self.context, &self.served, self.place, config, &options).await,
         };
         self.written(written, wanted, Vec::new())
     }
@@ -300,9 +302,9 @@ impl Request<'_> {
         let options = self.objects().checked_delete(options, false)?;
         let (namespace, name, options) = (self.namespace, self.place.name, &options);
         let deleted = if options.ignore_read_error {
-            self.verbs().delete_unreadable(&self.context(), &self.served, namespace, name).await?
+            self.verbs().delete_unreadable(self.context, &self.served, namespace, name).await?
         } else {
-            self.verbs().delete(&self.context(), &self.served, namespace, name, options).await?
+            self.verbs().delete(self.context, &self.served, namespace, name, options).await?
         };
         let mut answer = self.deleted(wanted, options, &deleted)?;
         answer.warnings.extend(deleted.warnings);
@@ -340,7 +342,7 @@ impl Request<'_> {
         let include = self.include(wanted.form)?;
         let (page, last) = self
             .verbs()
-            .delete_collection(&self.context(), &self.served, self.namespace, &select, &options)
+            .delete_collection(self.context, &self.served, self.namespace, &select, &options)
             .await?;
         let revision = page.revision.max(last);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);

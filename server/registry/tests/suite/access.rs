@@ -36,7 +36,7 @@ async fn harness() -> (Harness, Context) {
     rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
     let authorizer: Arc<dyn Authorizer> =
         of_modes(&[Mode::Rbac], &(rbac.clone() as _), &Relations::Elsewhere);
-    let alice = Context { user: UserInfo::new("alice", ["dev"]), user_agent: "suite".to_owned() };
+    let alice = Context::new(UserInfo::new("alice", ["dev"]), "suite");
     (Harness::open_with(authorizer).await, alice)
 }
 

@@ -74,7 +74,11 @@ impl Harness {
 
     /// The same where this one decides.
     pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self::open_asking(Arc::new(AdmissionChain::default()), authorizer).await
+        Self::open_asking(
+            Arc::new(AdmissionChain::without(Vec::new(), &portico_kit::metrics::Registry::new())),
+            authorizer,
+        )
+        .await
     }
 
     /// The same where this is asked about writes.

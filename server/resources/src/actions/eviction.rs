@@ -87,7 +87,7 @@ async fn remove(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Resu
             marked.resource_version().clone_into(revision);
         }
     }
-    verbs.delete_admitted(served, place.namespace, place.name, &options, None).await?;
+    verbs.delete_admitted(served, place.namespace, place.name, &options).await?;
     Ok(())
 }
 

@@ -81,7 +81,7 @@ fn take_address(objects: &Objects, address: IpAddr, service: &Object) -> Result<
     let served = objects.served(&address_resource())?;
     let mut object = Object::new(&served.info.gvk);
     object.set(&["metadata", "name"], address.to_string());
-    system::prepare_create(&mut object, objects.moment().now);
+    system::fill_create(&mut object, objects.moment().now);
     object.set(&["metadata", "labels", FAMILY_LABEL], Family::of(address).name());
     object.set(&["metadata", "labels", MANAGER_LABEL], MANAGER);
     object.set(&["spec", "parentRef", "resource"], "services");

@@ -20,16 +20,15 @@ use portico_machinery::Object;
 const RESERVED_SUFFIX: &str = ".static.k8s.io";
 const RESERVED: &str = "metadata.name: names ending with \".static.k8s.io\" are reserved for static manifest-based configurations and cannot be managed via the API";
 
-/// What a writer of any of the six kinds is warned of: that nothing of it is enforced yet, and of names that files may have.
+/// What a writer of any of the six kinds is warned of: policies that are not enforced yet, and names that files may have.
 fn warnings(new: &Object) -> Vec<String> {
-    let effect = if new.kind().ends_with("WebhookConfiguration") {
-        "its webhooks are not called"
-    } else {
-        "no request is checked or changed because of it"
+    let stored = || {
+        let effect = "no request is checked or changed because of it";
+        format!("this {} is stored but not enforced yet: {effect}", new.kind())
     };
-    let mut warnings = vec![format!("this {} is stored but not enforced yet: {effect}", new.kind())];
-    warnings.extend(new.name().ends_with(RESERVED_SUFFIX).then(|| RESERVED.to_owned()));
-    warnings
+    let enforced = !new.kind().starts_with("MutatingAdmissionPolicy");
+    let reserved = new.name().ends_with(RESERVED_SUFFIX).then(|| RESERVED.to_owned());
+    (!enforced).then(stored).into_iter().chain(reserved).collect()
 }
 
 #[cfg(test)]
@@ -40,14 +39,7 @@ mod tests {
 
     #[test]
     fn whoever_writes_one_learns_that_it_is_not_enforced() {
-        let kinds = [
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "ValidatingWebhookConfiguration",
-            "MutatingWebhookConfiguration",
-        ];
+        let kinds = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"];
         for kind in kinds {
             let mut object = Object::new(&GroupVersion::new("admissionregistration.k8s.io", "v1").kind(kind));
             let reported = warnings(&object);

@@ -3,7 +3,6 @@
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::expressions;
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -37,7 +36,12 @@ fn mutation(mutation: &Cursor<'_>, errors: &mut Errors) {
     for (known, field) in PATCHES {
         let at = mutation.field(field);
         match (known == kind.str(), at.is_present()) {
-            (true, true) => expressions::expression(&at.field("expression"), errors),
+            (true, true) => {
+                let text = at.field("expression");
+                if text.str().trim().is_empty() {
+                    errors.push(text.required(""));
+                }
+            }
             (true, false) => {
                 errors.push(at.required(&format!("must be specified when patchType is {known}")));
             }

@@ -4,7 +4,8 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use super::{expressions, match_resources, mutating_policy, permission, validating_policy};
+use super::expressions::Expressions;
+use super::{match_resources, mutating_policy, permission, validating_policy};
 use portico_registry::{PermitStrategy, Strategy, SubresourceStrategy, TableStrategy, Write};
 use portico_validation::Errors;
 use portico_validation::checks;
@@ -17,13 +18,12 @@ pub(crate) struct Policy {
 
 impl Strategy for Policy {
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        let spec = new.at(&["spec"]);
-        common(&spec, self.mutates, errors);
-        if self.mutates {
-            mutating_policy::spec(&spec, errors);
-        } else {
-            validating_policy::spec(new, &spec, errors);
-        }
+        self.validate_spec(new, true, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        let same = |field: &str| new.at(&["spec", field]).same_as(&old.at(&["spec", field]));
+        self.validate_spec(new, !(same("paramKind") && same("matchConditions")), errors);
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
@@ -51,8 +51,23 @@ impl TableStrategy for Policy {
     }
 }
 
+impl Policy {
+    fn validate_spec(&self, new: &Object, conditions_changed: bool, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        let composes = self.mutates || !spec.field("variables").is_empty();
+        let params = spec.field("paramKind").is_present();
+        let expressions = Expressions::of_policy(params, composes, conditions_changed);
+        common(&spec, self.mutates, &expressions, errors);
+        if self.mutates {
+            mutating_policy::spec(&spec, errors);
+        } else {
+            validating_policy::spec(new, &spec, &expressions, errors);
+        }
+    }
+}
+
 /// Validates the common part of a policy's spec.
-fn common(spec: &Cursor<'_>, mutates: bool, errors: &mut Errors) {
+fn common(spec: &Cursor<'_>, mutates: bool, expressions: &Expressions, errors: &mut Errors) {
     checks::one_of(&spec.field("failurePolicy"), &["Fail", "Ignore"], errors);
     let kind = spec.field("paramKind");
     if kind.is_present() {
@@ -68,8 +83,8 @@ fn common(spec: &Cursor<'_>, mutates: bool, errors: &mut Errors) {
     } else {
         errors.push(constraints.required(""));
     }
-    expressions::match_conditions(&spec.field("matchConditions"), errors);
-    spec.field("variables").items().for_each(|at| variable(&at, errors));
+    expressions.match_conditions(&spec.field("matchConditions"), errors);
+    spec.field("variables").items().for_each(|at| variable(&at, expressions, errors));
 }
 
 fn param_kind(at: &Cursor<'_>, errors: &mut Errors) {
@@ -108,14 +123,14 @@ fn group_version(at: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn variable(variable: &Cursor<'_>, errors: &mut Errors) {
+fn variable(variable: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     let name = variable.field("name");
     if name.str().is_empty() {
         errors.push(name.required("name is not specified"));
     } else if !is_identifier(name.str()) {
         errors.push(name.invalid("must be a valid CEL identifier"));
     }
-    expressions::expression(&variable.field("expression"), errors);
+    expressions.variable(name.str(), &variable.field("expression"), errors);
 }
 
 fn is_identifier(text: &str) -> bool {

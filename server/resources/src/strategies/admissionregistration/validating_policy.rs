@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
-use super::expressions;
+use super::expressions::{self, Expressions};
+use portico_policy::Purpose;
 use portico_validation::Errors;
 use portico_validation::checks;
 
@@ -15,13 +16,13 @@ const ANNOTATIONS_MAX: usize = 20;
 const VALUE_MAX: usize = 5_120;
 
 /// Validates what only this kind's spec has.
-pub(super) fn spec(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
+pub(super) fn spec(new: &Object, spec: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         errors.extend([validations.required(NOTHING), annotations.required(NOTHING)]);
     }
-    validations.items().for_each(|at| validation(&at, errors));
-    audit_annotations(new, &annotations, errors);
+    validations.items().for_each(|at| validation(&at, expressions, errors));
+    audit_annotations(new, &annotations, expressions, errors);
 }
 
 /// Validates the status, which only this kind has.
@@ -42,12 +43,14 @@ pub(super) fn status(status: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn validation(validation: &Cursor<'_>, errors: &mut Errors) {
-    expressions::expression(&validation.field("expression"), errors);
+fn validation(validation: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
+    expressions.expression(Purpose::Validation, &validation.field("expression"), errors);
     let (text, message) = (validation.field("messageExpression"), validation.field("message"));
     let blank = |at: &Cursor<'_>| !at.str().is_empty() && at.str().trim().is_empty();
     if blank(&text) {
         errors.push(text.invalid(NOT_BLANK));
+    } else if !text.str().is_empty() {
+        expressions::compile(&expressions.compiler, Purpose::Message, &text, text.str(), errors);
     }
     if blank(&message) {
         errors.push(message.invalid(NOT_BLANK));
@@ -58,7 +61,7 @@ fn validation(validation: &Cursor<'_>, errors: &mut Errors) {
     checks::one_of(&validation.field("reason"), &reasons, errors);
 }
 
-fn audit_annotations(new: &Object, annotations: &Cursor<'_>, errors: &mut Errors) {
+fn audit_annotations(new: &Object, annotations: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     if annotations.len() > ANNOTATIONS_MAX {
         let text = format!("must not have more than {ANNOTATIONS_MAX} auditAnnotations");
         errors.push(annotations.invalid(&text));
@@ -72,13 +75,15 @@ fn audit_annotations(new: &Object, annotations: &Cursor<'_>, errors: &mut Errors
             let full = format!("{}/{}", new.name(), key.str());
             errors.extend(names::errors(&key.path(), key.str(), names::qualified_name(&full)));
         }
-        checks::unique(&mut seen, &key, errors);
         let text = value.str().trim();
         if text.is_empty() {
             errors.push(value.required("valueExpression is not specified"));
         } else if text.len() > VALUE_MAX {
             let limit = format!("must not exceed {VALUE_MAX} bytes in length");
             errors.push(Error::required(&value.path(), &limit));
+        } else if let Err(why) = expressions.compiler.check(Purpose::Annotation, text) {
+            errors.push(value.invalid(&why));
         }
+        checks::unique(&mut seen, &key, errors);
     }
 }

@@ -2,7 +2,8 @@
 
 use portico_machinery::{Cursor, names};
 
-use super::{expressions, rules};
+use super::expressions::Expressions;
+use super::rules;
 use portico_validation::Errors;
 use portico_validation::webhook::{REVIEW_VERSIONS, client, review_versions};
 use portico_validation::{checks, label_selector};
@@ -10,7 +11,7 @@ use portico_validation::{checks, label_selector};
 const NOT_QUALIFIED: &str = "should be a domain with at least three segments separated by dots";
 
 /// Validates a webhook of either kind.
-pub(super) fn webhook(webhook: &Cursor<'_>, errors: &mut Errors) {
+pub(super) fn webhook(webhook: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     qualified(&webhook.field("name"), errors);
     let none = format!("must specify one of {}", REVIEW_VERSIONS.join(", "));
     review_versions(&webhook.field("admissionReviewVersions"), &none, true, errors);
@@ -30,7 +31,7 @@ pub(super) fn webhook(webhook: &Cursor<'_>, errors: &mut Errors) {
     label_selector(&webhook.field("objectSelector"), errors);
     checks::one_of(&webhook.field("reinvocationPolicy"), &["IfNeeded", "Never"], errors);
     client(&webhook.field("clientConfig"), errors);
-    expressions::match_conditions(&webhook.field("matchConditions"), errors);
+    expressions.match_conditions(&webhook.field("matchConditions"), errors);
 }
 
 /// A name of at least three parts.

@@ -1,0 +1,142 @@
+//! Which variables an expression may name, and of which types (upstream's `BuildRequestType`, `BuildNamespaceType`).
+
+use std::sync::{Arc, LazyLock};
+
+use portico_cel::decl::{DeclKind, Field, ListKind};
+use portico_cel::kubernetes::{NEW_EXPRESSIONS, STORED_EXPRESSIONS};
+use portico_cel::library::authorization::{AUTHORIZER, RESOURCE_CHECK};
+use portico_cel::{DeclType, Environment, Language, Type};
+
+/// Which release's functions an expression may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// Those that an older server understands, too: for what is written anew.
+    New,
+    /// Those of this server: for what is stored.
+    Stored,
+}
+
+/// Which of the variables are there that are not there everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Declarations {
+    /// `params`.
+    pub(crate) params: bool,
+    /// `authorizer` and `authorizer.requestResource`.
+    pub(crate) authorizer: bool,
+}
+
+impl Release {
+    pub(crate) fn language(self) -> Arc<Language> {
+        Language::of_release(match self {
+            Self::New => NEW_EXPRESSIONS,
+            Self::Stored => STORED_EXPRESSIONS,
+        })
+    }
+}
+
+impl Declarations {
+    /// The variables of expressions about a request, over a language.
+    pub(crate) fn environment(self, language: Arc<Language>) -> Environment {
+        let mut environment = Environment::new(language)
+            .with("object", Type::Dyn)
+            .with("oldObject", Type::Dyn)
+            .with("namespaceObject", NAMESPACE.ty.clone())
+            .with("request", REQUEST.ty.clone());
+        if self.params {
+            environment = environment.with("params", Type::Dyn);
+        }
+        if self.authorizer {
+            environment = environment
+                .with("authorizer", Type::opaque(AUTHORIZER))
+                .with("authorizer.requestResource", Type::opaque(RESOURCE_CHECK));
+        }
+        environment
+    }
+}
+
+static REQUEST: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
+    let kind = object("kubernetes.GroupVersionKind", texts(&["group", "version", "kind"]));
+    let resource = object("kubernetes.GroupVersionResource", texts(&["group", "version", "resource"]));
+    let extra = Arc::new(DeclType::map(list(text()), u64::MAX));
+    let mut of_user = texts(&["username", "uid"]);
+    of_user.extend([field("groups", &list(text())), field("extra", &extra)]);
+    let mut fields = texts(&["subResource", "requestSubResource", "name", "namespace", "operation"]);
+    fields.extend([
+        field("kind", &kind),
+        field("requestKind", &kind),
+        field("resource", &resource),
+        field("requestResource", &resource),
+        field("userInfo", &object("kubernetes.UserInfo", of_user)),
+        field("dryRun", &scalar(DeclKind::Bool)),
+        field("options", &dynamic()),
+    ]);
+    object("kubernetes.AdmissionRequest", fields)
+});
+
+static NAMESPACE: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
+    let labels = Arc::new(DeclType::map(text(), u64::MAX));
+    let mut metadata = texts(&["name", "generateName", "namespace", "UID", "resourceVersion"]);
+    metadata.extend([
+        field("labels", &labels),
+        field("annotations", &labels),
+        field("creationTimestamp", &scalar(DeclKind::DateTime)),
+        field("deletionTimestamp", &scalar(DeclKind::DateTime)),
+        field("deletionGracePeriodSeconds", &scalar(DeclKind::Int)),
+        field("generation", &scalar(DeclKind::Int)),
+        field("finalizers", &list(text())),
+    ]);
+    let mut condition = texts(&["status", "type", "message", "reason"]);
+    condition.push(field("lastTransitionTime", &scalar(DeclKind::DateTime)));
+    let conditions = list(object("kubernetes.NamespaceCondition", condition));
+    let status = vec![field("conditions", &conditions), field("phase", &text())];
+    let spec = vec![field("finalizers", &list(text()))];
+    object(
+        "kubernetes.Namespace",
+        vec![
+            field("metadata", &object("kubernetes.NamespaceMetadata", metadata)),
+            field("spec", &object("kubernetes.NamespaceSpec", spec)),
+            field("status", &object("kubernetes.NamespaceStatus", status)),
+        ],
+    )
+});
+
+fn scalar(kind: DeclKind) -> Arc<DeclType> {
+    Arc::new(DeclType::scalar(kind, u64::MAX, 0))
+}
+
+fn text() -> Arc<DeclType> {
+    scalar(DeclKind::String)
+}
+
+fn list(of: Arc<DeclType>) -> Arc<DeclType> {
+    Arc::new(DeclType::list(of, ListKind::Atomic, u64::MAX))
+}
+
+fn object(name: &str, fields: Vec<Field>) -> Arc<DeclType> {
+    Arc::new(DeclType::object(name, fields, 0))
+}
+
+fn dynamic() -> Arc<DeclType> {
+    typed(Type::Dyn)
+}
+
+/// Any JSON that the checker takes for this type.
+fn typed(ty: Type) -> Arc<DeclType> {
+    Arc::new(DeclType {
+        kind: DeclKind::Dyn,
+        ty,
+        nullable: true,
+        max_elements: u64::MAX,
+        min_serialized_size: 0,
+    })
+}
+
+fn field(name: &str, of: &Arc<DeclType>) -> Field {
+    let escaped = portico_cel::decl::escape(name).unwrap_or_else(|| name.to_owned());
+    Field { name: name.into(), escaped: escaped.into(), of: Arc::clone(of) }
+}
+
+fn texts(names: &[&str]) -> Vec<Field> {
+    let text = text();
+    names.iter().map(|name| field(name, &text)).collect()
+}

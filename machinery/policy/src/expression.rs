@@ -1,0 +1,137 @@
+//! One expression: compiled when a policy or webhook is read, evaluated for each request.
+
+use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value};
+
+/// What an expression must evaluate to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Returns {
+    /// A boolean.
+    Bool,
+    /// A text.
+    Text,
+    /// A text, or null for nothing.
+    TextOrNull,
+    /// Anything.
+    Any,
+}
+
+/// A compiled expression, or why it does not compile.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    text: Box<str>,
+    program: Result<Program, Box<str>>,
+}
+
+/// Why an expression has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It failed for these values, or does not compile, in upstream's words.
+    Failed(String),
+    /// The budget of all expressions is used up: none is evaluated any more.
+    OutOfBudget,
+}
+
+impl Problem {
+    /// What upstream says of it.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Failed(text) => text,
+            Self::OutOfBudget => {
+                "validation failed due to running out of cost budget, no further validation rules will be run"
+            }
+        }
+    }
+}
+
+impl Returns {
+    fn takes(self, ty: &Type) -> bool {
+        match self {
+            Self::Bool => *ty == Type::Bool,
+            Self::Text => *ty == Type::String,
+            Self::TextOrNull => matches!(ty, Type::String | Type::Null),
+            Self::Any => true,
+        }
+    }
+
+    /// Why a type will not do.
+    fn refusal(self, found: &Type) -> String {
+        let wanted = match self {
+            Self::Bool => "bool",
+            Self::Text => "string",
+            Self::TextOrNull => {
+                return format!("must evaluate to one of [string null_type] but got {found}");
+            }
+            Self::Any => "any",
+        };
+        format!("must evaluate to {wanted} but got {found}")
+    }
+}
+
+impl Expression {
+    /// Compiles; what is wrong is kept, and is the problem of each evaluation.
+    #[must_use]
+    pub(crate) fn compile(environment: &Environment, text: &str, returns: Returns) -> Self {
+        let program = checked(environment, text, returns).map(Program::without_tree);
+        Self { text: text.into(), program: program.map_err(String::into_boxed_str) }
+    }
+
+    /// The text as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The type of its result; any where it does not compile.
+    #[must_use]
+    pub fn result_type(&self) -> Type {
+        self.program.as_ref().map_or(Type::Dyn, |program| program.result_type().clone())
+    }
+
+    /// The program.
+    ///
+    /// # Errors
+    /// Why it does not compile, in upstream's words.
+    pub(crate) fn compiled(&self) -> Result<&Program, &str> {
+        self.program.as_ref().map_err(|error| &**error)
+    }
+
+    /// The program.
+    ///
+    /// # Errors
+    /// The problem that an evaluation has when it does not compile.
+    pub(crate) fn program(&self) -> Result<&Program, Problem> {
+        self.compiled().map_err(|error| Problem::Failed(format!("compilation error: {error}")))
+    }
+
+    /// The problem that an evaluation has which fails.
+    pub(crate) fn failed(&self, error: &EvalError) -> Problem {
+        Problem::Failed(format!("expression '{}' resulted in error: {error}", self.text))
+    }
+
+    /// No expression may cost more than one is allowed to, whatever is left for all of them.
+    pub(crate) fn run<'v>(
+        &self,
+        program: &Program,
+        variables: &[(&str, Value<'v>)],
+        fields: &Fields<'_, 'v>,
+        budget: u64,
+    ) -> (Result<Value<'v>, EvalError>, u64) {
+        let limit = portico_cel::DEFAULT_COST_LIMIT;
+        let (result, cost) = program.evaluate_with(variables, fields, limit.min(budget), &|| false);
+        match result {
+            // The budget of all ended it, not its own.
+            Err(EvalError::Budget) if budget < limit => (Err(EvalError::Budget), budget.saturating_add(1)),
+            result => (result, cost.min(limit)),
+        }
+    }
+}
+
+/// The program, or what is wrong in upstream's words.
+pub(crate) fn checked(environment: &Environment, text: &str, returns: Returns) -> Result<Program, String> {
+    let program = environment.compile(text).map_err(|error: CompileError| error.to_string())?;
+    if !returns.takes(program.result_type()) {
+        return Err(returns.refusal(program.result_type()));
+    }
+    Ok(program)
+}

@@ -1,0 +1,72 @@
+//! What expressions are evaluated over.
+
+use std::sync::Arc;
+
+use portico_cel::library::authorization::{self, Authorizer, Question};
+use portico_cel::value::Map;
+use portico_cel::{DeclType, Value};
+use portico_machinery::{GroupVersionResource, Object};
+
+/// A request and the objects that it is about, in the version in which a policy or webhook sees them.
+#[derive(Clone)]
+pub struct Subject<'a> {
+    /// What is written; nothing for a delete.
+    pub object: Option<&'a Object>,
+    /// What is there; nothing for a create.
+    pub old: Option<&'a Object>,
+    /// The request, as [`crate::Request::to_object`] gives it.
+    pub request: &'a Object,
+    /// The parameters of a policy.
+    pub params: Option<&'a Object>,
+    /// The namespace of what is written.
+    pub namespace: Option<&'a Object>,
+    /// Who knows what the user may do; nothing where expressions may not ask.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The resource of the request, for questions about itself.
+    pub resource: &'a GroupVersionResource,
+}
+
+impl<'a> Subject<'a> {
+    /// The same where expressions may not ask the authorizer.
+    pub(crate) fn without_authorizer(&self) -> Self {
+        Self { authorizer: None, ..self.clone() }
+    }
+
+    /// The variables of expressions, but for those that are made of expressions themselves.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, Value<'a>)> {
+        let mut variables = vec![
+            ("object", value(self.object)),
+            ("oldObject", value(self.old)),
+            ("request", value(Some(self.request))),
+            ("params", value(self.params)),
+            ("namespaceObject", value(self.namespace)),
+        ];
+        if let Some(authorizer) = &self.authorizer {
+            let check = authorization::resource_check(Arc::clone(authorizer), self.question());
+            variables.push(("authorizer", authorization::authorizer(Arc::clone(authorizer))));
+            variables.push(("authorizer.requestResource", check));
+        }
+        variables
+    }
+
+    /// May the user do something to what the request is about?
+    fn question(&self) -> Question {
+        let text = |field: &'static str| self.request.at(&[field]).str().to_owned();
+        Question::Resource {
+            group: self.resource.group.clone(),
+            resource: self.resource.resource.clone(),
+            subresource: text("subResource"),
+            namespace: text("namespace"),
+            name: text("name"),
+            field_selector: String::new(),
+            label_selector: String::new(),
+        }
+    }
+}
+
+/// An object as JSON without a schema, as upstream shows objects to expressions; null where there is none.
+fn value(object: Option<&Object>) -> Value<'_> {
+    object.map_or(Value::Null, |object| {
+        Value::Map(Map::Json { members: object.map(), of: DeclType::dynamic() })
+    })
+}

@@ -1,0 +1,87 @@
+//! What is made of the objects of a resource, once for each of their states: compiled policies, webhooks.
+//!
+//! Made when a request asks for it next, out of the store's snapshot: whoever has written a policy finds it in force with the
+//! next request. It must not know what is made.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use portico_machinery::{GroupResource, Object};
+use portico_registry::{Objects, Result, stored};
+use portico_store::Snapshot;
+
+/// What is made of each object of a resource, in order of their names.
+pub(crate) struct Derived<T> {
+    resource: GroupResource,
+    make: fn(&Object) -> T,
+    made: ArcSwap<Made<T>>,
+    /// Held by the one who makes.
+    making: Mutex<()>,
+}
+
+struct Made<T> {
+    /// The revision of the last change of the resource; nothing was read yet when it is negative.
+    changed: i64,
+    /// By name, and the revision of the object that it is made of.
+    by_name: HashMap<Box<str>, (i64, Arc<T>)>,
+    all: Arc<[Arc<T>]>,
+}
+
+impl<T> Derived<T> {
+    /// Nothing made yet.
+    pub(crate) fn new(group: &str, resource: &str, make: fn(&Object) -> T) -> Self {
+        let none = Made { changed: -1, by_name: HashMap::new(), all: Arc::from([]) };
+        let resource = GroupResource::new(group, resource);
+        Self { resource, make, made: ArcSwap::from_pointee(none), making: Mutex::new(()) }
+    }
+
+    /// All that is made of the objects that there are now, if that is known without waiting.
+    pub(crate) fn known(&self, objects: &Objects) -> Option<Arc<[Arc<T>]>> {
+        let served = objects.served(&self.resource).ok()?;
+        Some(self.of(&objects.store.cached(&served.storage)?))
+    }
+
+    /// All that is made of the objects that there are now; none where the resource is not served.
+    pub(crate) async fn all(&self, objects: &Objects) -> Result<Arc<[Arc<T>]>> {
+        if let Some(known) = self.known(objects) {
+            return Ok(known);
+        }
+        let Ok(served) = objects.served(&self.resource) else { return Ok(Arc::from([])) };
+        Ok(self.of(&objects.snapshot(&served).await?))
+    }
+
+    fn of(&self, snapshot: &Snapshot) -> Arc<[Arc<T>]> {
+        let made = self.made.load();
+        if made.changed >= snapshot.changed() {
+            return Arc::clone(&made.all);
+        }
+        let _making = self.making.lock();
+        let before = self.made.load();
+        if before.changed >= snapshot.changed() {
+            return Arc::clone(&before.all);
+        }
+        let made = self.make(snapshot, &before);
+        let all = Arc::clone(&made.all);
+        self.made.store(Arc::new(made));
+        all
+    }
+
+    /// Objects that have not changed keep what was made of them.
+    fn make(&self, snapshot: &Snapshot, before: &Made<T>) -> Made<T> {
+        let mut by_name = HashMap::with_capacity(snapshot.len());
+        let mut all = Vec::with_capacity(snapshot.len());
+        for record in snapshot.iter() {
+            let name = record.key.name();
+            let kept = before.by_name.get(name).filter(|(revision, _)| *revision == record.revision);
+            let item = match kept {
+                Some((_, item)) => Arc::clone(item),
+                None => Arc::new((self.make)(&stored::decode(record))),
+            };
+            by_name.insert(name.into(), (record.revision, Arc::clone(&item)));
+            all.push(item);
+        }
+        Made { changed: snapshot.changed(), by_name, all: all.into() }
+    }
+}

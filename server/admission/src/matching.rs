@@ -1,0 +1,9 @@
+//! Which requests a webhook, a policy or a binding is about (upstream's `matching.Matcher` and `generic.Webhook.ShouldCallHook`).
+
+mod constraints;
+mod rules;
+mod selectors;
+mod target;
+
+pub(crate) use constraints::{Constraints, MatchedAs};
+pub(crate) use target::{MatchTarget, Pair};

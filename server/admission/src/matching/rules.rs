@@ -1,0 +1,86 @@
+//! Rules: operations on resources (upstream's `rules.Matcher`).
+
+use portico_machinery::{Cursor, GroupVersionResource};
+
+use super::target::MatchTarget;
+
+const ANY: &str = "*";
+
+/// Which objects a rule is about by where they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    All,
+    Cluster,
+    Namespaced,
+}
+
+/// One rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    operations: Box<[Box<str>]>,
+    groups: Box<[Box<str>]>,
+    versions: Box<[Box<str>]>,
+    /// Resource and subresource.
+    resources: Box<[(Box<str>, Box<str>)]>,
+    scope: Scope,
+    /// Names of objects; all when there are none.
+    names: Box<[Box<str>]>,
+}
+
+impl Rule {
+    pub(super) fn read(rule: &Cursor<'_>) -> Self {
+        let resource = |text: &str| {
+            let (resource, subresource) = text.split_once('/').unwrap_or((text, ""));
+            (resource.into(), subresource.into())
+        };
+        Self {
+            operations: texts(&rule.field("operations")),
+            groups: texts(&rule.field("apiGroups")),
+            versions: texts(&rule.field("apiVersions")),
+            resources: rule.field("resources").items().map(|item| resource(item.str())).collect(),
+            scope: match rule.field("scope").str() {
+                "Cluster" => Scope::Cluster,
+                "Namespaced" => Scope::Namespaced,
+                _ => Scope::All,
+            },
+            names: texts(&rule.field("resourceNames")),
+        }
+    }
+
+    /// Whether a request matches, taken for one to this resource.
+    pub(super) fn matches(&self, target: &MatchTarget<'_>, resource: &GroupVersionResource) -> bool {
+        let attributes = &target.attributes;
+        let subresource = attributes.subresource();
+        let named = |known: &(Box<str>, Box<str>)| {
+            is_any_or(&known.0, &resource.resource) && is_any_or(&known.1, subresource)
+        };
+        has(&self.operations, attributes.operation_name())
+            && has(&self.groups, &resource.group)
+            && has(&self.versions, &resource.version)
+            && self.resources.iter().any(named)
+            && self.is_in_scope(target)
+            && (self.names.is_empty() || self.names.iter().any(|name| **name == *attributes.name))
+    }
+
+    /// Namespaces are at cluster scope, though requests for them name one.
+    fn is_in_scope(&self, target: &MatchTarget<'_>) -> bool {
+        let namespaced = !target.is_of_namespaces() && !target.namespace.is_empty();
+        match self.scope {
+            Scope::All => true,
+            Scope::Cluster => !namespaced,
+            Scope::Namespaced => namespaced,
+        }
+    }
+}
+
+fn texts(list: &Cursor<'_>) -> Box<[Box<str>]> {
+    list.items().map(|item| item.str().into()).collect()
+}
+
+fn is_any_or(known: &str, wanted: &str) -> bool {
+    known == ANY || known == wanted
+}
+
+fn has(known: &[Box<str>], wanted: &str) -> bool {
+    known.iter().any(|item| is_any_or(item, wanted))
+}

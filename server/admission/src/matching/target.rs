@@ -1,0 +1,73 @@
+//! A request, as rules and selectors are compared with it.
+
+use std::sync::{Arc, OnceLock};
+
+use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
+use portico_registry::{Attributes, Objects, Operation, ServedResource};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+/// What decides about requests is not decided about by its own kind: it could never be mended.
+const EXEMPT: [&str; 6] = [
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+];
+
+/// See the module.
+pub(crate) struct MatchTarget<'a> {
+    pub(crate) attributes: Attributes<'a>,
+    /// The resource of the request.
+    pub(crate) resource: GroupVersionResource,
+    /// The kind of the request.
+    pub(crate) kind: GroupVersionKind,
+    /// The namespace of the request; of a namespace its own name.
+    pub(crate) namespace: &'a str,
+    equivalents: OnceLock<Vec<Arc<ServedResource>>>,
+}
+
+impl<'a> MatchTarget<'a> {
+    /// Nothing for a request that no webhook and no policy is asked about.
+    pub(crate) fn new(attributes: Attributes<'a>) -> Option<Self> {
+        let kind = attributes.kind();
+        if kind.group == GROUP && EXEMPT.contains(&kind.kind.as_str()) {
+            return None;
+        }
+        let resource = attributes.resource();
+        let of_namespace = is_namespaces(&resource);
+        let namespace = if of_namespace { attributes.name } else { attributes.namespace };
+        Some(Self { attributes, resource, kind, namespace, equivalents: OnceLock::new() })
+    }
+
+    /// Whether it is about namespaces themselves.
+    pub(crate) fn is_of_namespaces(&self) -> bool {
+        is_namespaces(&self.resource)
+    }
+
+    /// Whether what is written says which labels its namespace has: the namespace itself.
+    pub(crate) fn carries_namespace_labels(&self) -> bool {
+        self.is_of_namespaces()
+            && self.attributes.subresource().is_empty()
+            && matches!(self.attributes.operation, Operation::Create | Operation::Update)
+    }
+
+    /// The other versions that serve the same objects.
+    pub(crate) fn equivalents(&self, objects: &Objects) -> &[Arc<ServedResource>] {
+        self.equivalents.get_or_init(|| self.attributes.equivalents(objects))
+    }
+}
+
+fn is_namespaces(resource: &GroupVersionResource) -> bool {
+    resource.group.is_empty() && resource.resource == "namespaces"
+}
+
+/// The objects of a request, in its own version.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<'a> {
+    /// What is written; the options of a connection; nothing for a delete.
+    pub(crate) new: Option<&'a Object>,
+    /// What is there; nothing for a create.
+    pub(crate) old: Option<&'a Object>,
+}

@@ -1,0 +1,139 @@
+//! Upstream's metrics of admission webhooks and match conditions.
+
+use std::time::Duration;
+
+use portico_kit::metrics::{HistogramVec, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// Upper bounds in seconds of calls.
+const CALLS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+/// Codes above this count as this, so that webhooks cannot make any number of series.
+const MOST_CODE: u16 = 600;
+
+/// See the module.
+pub(crate) struct Metrics {
+    durations: HistogramVec<Labels<4>>,
+    requests: Family<Labels<5>, Counter>,
+    rejections: Family<Labels<5>, Counter>,
+    failed_open: Family<Labels<2>, Counter>,
+    exclusions: Family<Labels<4>, Counter>,
+    condition_errors: Family<Labels<4>, Counter>,
+}
+
+/// Which call or condition is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted<'a> {
+    /// The webhook or policy.
+    pub(crate) name: &'a str,
+    /// `admit`, `validating` or `validate`.
+    pub(crate) step: &'static str,
+    pub(crate) operation: &'static str,
+}
+
+/// Why a call rejected a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorType {
+    /// The webhook said no.
+    None,
+    /// It could not be asked.
+    Calling,
+    /// What it said could not be done.
+    Server,
+}
+
+impl Metrics {
+    pub(crate) fn new(registry: &Registry) -> Self {
+        Self {
+            durations: registry.histogram_vec(
+                "apiserver_admission_webhook_admission_duration_seconds",
+                "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
+                &CALLS,
+            ),
+            requests: registry.counter_vec(
+                "apiserver_admission_webhook_request_total",
+                "Admission webhook request total, identified by name and broken out for each admission type (validating or mutating) and operation.",
+            ),
+            rejections: registry.counter_vec(
+                "apiserver_admission_webhook_rejection_count",
+                "Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) and operation.",
+            ),
+            failed_open: registry.counter_vec(
+                "apiserver_admission_webhook_fail_open_count",
+                "Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
+            ),
+            exclusions: registry.counter_vec(
+                "apiserver_admission_match_condition_exclusions_total",
+                "Admission match condition evaluation exclusions count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions, operation and admission type (validate or admit).",
+            ),
+            condition_errors: registry.counter_vec(
+                "apiserver_admission_match_condition_evaluation_errors_total",
+                "Admission match condition evaluation errors count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions, operation and admission type (validate or admit).",
+            ),
+        }
+    }
+
+    /// A call that took this long and ended with this code.
+    pub(crate) fn called(&self, call: Counted<'_>, rejected: Option<ErrorType>, code: u16, took: Duration) {
+        let Counted { name, step, operation } = call;
+        let code = code.min(MOST_CODE).to_string();
+        let (was_rejected, of) = (
+            rejected.is_some().to_string(),
+            [("name", name.to_owned()), ("type", step.to_owned()), ("operation", operation.to_owned())],
+        );
+        let [of_name, of_type, of_operation] = of;
+        let duration =
+            [of_name.clone(), of_type.clone(), of_operation.clone(), ("rejected", was_rejected.clone())];
+        self.durations.get_or_create(&duration).observe(took.as_secs_f64());
+        let request = [
+            of_name.clone(),
+            of_type.clone(),
+            of_operation.clone(),
+            ("code", code.clone()),
+            ("rejected", was_rejected),
+        ];
+        self.requests.get_or_create(&request).inc();
+        if let Some(error) = rejected {
+            let error = ("error_type", error.label().to_owned());
+            let rejection = [of_name, of_type, of_operation, error, ("rejection_code", code)];
+            self.rejections.get_or_create(&rejection).inc();
+        }
+    }
+
+    /// A webhook that could not be asked and is ignored then.
+    pub(crate) fn failed_open(&self, call: Counted<'_>) {
+        let labels = [("name", call.name.to_owned()), ("type", call.step.to_owned())];
+        self.failed_open.get_or_create(&labels).inc();
+    }
+
+    /// Conditions that leave a request out.
+    pub(crate) fn excluded(&self, of: Counted<'_>, kind: &'static str) {
+        self.exclusions.get_or_create(&condition(of, kind)).inc();
+    }
+
+    /// Conditions that failed.
+    pub(crate) fn condition_failed(&self, of: Counted<'_>, kind: &'static str) {
+        self.condition_errors.get_or_create(&condition(of, kind)).inc();
+    }
+}
+
+impl ErrorType {
+    fn label(self) -> &'static str {
+        match self {
+            Self::None => "no_error",
+            Self::Calling => "calling_webhook_error",
+            Self::Server => "apiserver_internal_error",
+        }
+    }
+}
+
+fn condition(of: Counted<'_>, kind: &'static str) -> Labels<4> {
+    [
+        ("name", of.name.to_owned()),
+        ("kind", kind.to_owned()),
+        ("type", of.step.to_owned()),
+        ("operation", of.operation.to_owned()),
+    ]
+}

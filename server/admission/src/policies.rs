@@ -1,0 +1,15 @@
+//! Admission policies (upstream's `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy` plugins): expressions that are
+//! evaluated here about each request that a policy and one of its bindings match.
+//!
+//! A policy is compiled once for each of its states. Policies, bindings and parameters are read out of the store's snapshots: the
+//! next request is decided by what was written before it.
+
+mod binding;
+mod hooks;
+mod invocations;
+mod params;
+mod policy;
+mod refusal;
+mod validating;
+
+pub(crate) use validating::ValidatingPolicies;

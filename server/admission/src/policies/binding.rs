@@ -1,0 +1,62 @@
+//! Bindings: where a policy holds, with which parameters, and what follows.
+
+use portico_machinery::Object;
+
+use super::params::ParamRef;
+use crate::matching::Constraints;
+
+/// What follows from a validation that does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Deny,
+    Warn,
+    Audit,
+}
+
+/// A binding of either kind.
+pub(super) struct Binding {
+    pub(super) name: String,
+    /// The policy that it binds.
+    pub(super) policy: String,
+    /// Nothing where it holds wherever the policy does.
+    pub(super) constraints: Option<Constraints>,
+    pub(super) params: Option<ParamRef>,
+    pub(super) actions: Vec<Action>,
+}
+
+impl Action {
+    fn read(text: &str) -> Option<Self> {
+        Some(match text {
+            "Deny" => Self::Deny,
+            "Warn" => Self::Warn,
+            "Audit" => Self::Audit,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Deny => "Deny",
+            Self::Warn => "Warn",
+            Self::Audit => "Audit",
+        }
+    }
+}
+
+impl Binding {
+    pub(super) fn read(object: &Object) -> Self {
+        let spec = object.at(&["spec"]);
+        let (resources, params) = (spec.field("matchResources"), spec.field("paramRef"));
+        Self {
+            name: object.name().to_owned(),
+            policy: spec.field("policyName").str().to_owned(),
+            constraints: resources.is_present().then(|| Constraints::of_policy(&resources)),
+            params: params.is_present().then(|| ParamRef::read(&params)),
+            actions: spec
+                .field("validationActions")
+                .items()
+                .filter_map(|at| Action::read(at.str()))
+                .collect(),
+        }
+    }
+}

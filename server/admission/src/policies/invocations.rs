@@ -1,0 +1,139 @@
+//! Which policies are evaluated about a request, with which parameters (upstream's `policyDispatcher`).
+
+use portico_machinery::{GroupResource, Object, Status};
+use portico_registry::{Objects, Result};
+
+use super::binding::Binding;
+use super::hooks::Hook;
+use super::policy::Policy;
+use crate::matching::{MatchTarget, MatchedAs, Pair};
+
+/// A policy that is evaluated, once for each of its parameters.
+pub(super) struct Invocation<'h, E> {
+    pub(super) policy: &'h Policy<E>,
+    pub(super) binding: &'h Binding,
+    /// The version in which it sees the request.
+    pub(super) version: MatchedAs,
+    pub(super) param: Option<Object>,
+}
+
+/// A policy or binding that cannot be used.
+pub(super) struct Misconfigured<'h, E> {
+    pub(super) policy: &'h Policy<E>,
+    /// Nothing where it is the policy itself.
+    pub(super) binding: Option<&'h Binding>,
+    why: String,
+}
+
+/// What comes of a policy and a binding.
+pub(super) enum Found<'h, E> {
+    Invocation(Invocation<'h, E>),
+    Misconfigured(Misconfigured<'h, E>),
+}
+
+/// Whose refusal it is.
+pub(super) struct Names<'n> {
+    pub(super) policy: &'n str,
+    pub(super) binding: Option<&'n str>,
+}
+
+impl<E> Invocation<'_, E> {
+    pub(super) fn names(&self) -> Names<'_> {
+        Names { policy: &self.policy.name, binding: Some(&self.binding.name) }
+    }
+}
+
+impl<E> Misconfigured<'_, E> {
+    pub(super) fn message(&self) -> String {
+        let what = if self.binding.is_some() { "binding" } else { "policy" };
+        format!("failed to configure {what}: {}", self.why)
+    }
+}
+
+/// All that is to be evaluated, in order of the policies and bindings.
+pub(super) async fn find<'h, E>(
+    objects: &Objects,
+    target: &MatchTarget<'_>,
+    pair: Pair<'_>,
+    hooks: &'h [Hook<E>],
+) -> Result<Vec<Found<'h, E>>> {
+    let mut found = Vec::new();
+    for hook in hooks {
+        let policy = &*hook.policy;
+        let Some(version) = policy.constraints.match_rules(objects, target) else { continue };
+        match policy.constraints.select(objects, target, pair).await {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(status) => {
+                found.push(misconfigured(policy, None, status.message));
+                continue;
+            }
+        }
+        for binding in &hook.bindings {
+            match is_bound(objects, target, pair, binding).await {
+                Ok(true) => of_binding(objects, target, policy, binding, &version, &mut found).await,
+                Ok(false) => {}
+                Err(status) => found.push(misconfigured(policy, Some(binding), status.message)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The namespace of a request as expressions see it; nothing for what is in none, and for namespaces themselves.
+///
+/// # Errors
+/// 404 when it is not there.
+pub(super) async fn namespace(objects: &Objects, target: &MatchTarget<'_>) -> Result<Option<Object>> {
+    if target.namespace.is_empty() || target.is_of_namespaces() {
+        return Ok(None);
+    }
+    let found = objects.object_of("", "namespaces", "", target.namespace).await?;
+    let mut namespace = found.ok_or_else(|| {
+        Box::new(Status::not_found(&GroupResource::new("", "namespaces"), target.namespace))
+    })?;
+    for field in ["managedFields", "ownerReferences"] {
+        namespace.remove(&["metadata", field]);
+    }
+    Ok(Some(namespace))
+}
+
+async fn is_bound(
+    objects: &Objects,
+    target: &MatchTarget<'_>,
+    pair: Pair<'_>,
+    binding: &Binding,
+) -> Result<bool> {
+    let Some(constraints) = &binding.constraints else { return Ok(true) };
+    Ok(constraints.match_rules(objects, target).is_some()
+        && constraints.select(objects, target, pair).await?)
+}
+
+/// A binding that matches: one evaluation for each parameter, or one without.
+async fn of_binding<'h, E>(
+    objects: &Objects,
+    target: &MatchTarget<'_>,
+    policy: &'h Policy<E>,
+    binding: &'h Binding,
+    version: &MatchedAs,
+    found: &mut Vec<Found<'h, E>>,
+) {
+    let kind = match policy.params.as_ref().map(|kind| kind.served(objects)).transpose() {
+        Ok(kind) => kind,
+        Err(why) => return found.push(misconfigured(policy, None, why)),
+    };
+    let params = match (kind, &binding.params) {
+        (Some(kind), Some(reference)) => match reference.collect(objects, &kind, target.namespace).await {
+            Ok(params) => params.into_iter().map(Some).collect(),
+            Err(why) => return found.push(misconfigured(policy, Some(binding), why)),
+        },
+        _ => vec![None],
+    };
+    let invocation =
+        |param| Found::Invocation(Invocation { policy, binding, version: version.clone(), param });
+    found.extend(params.into_iter().map(invocation));
+}
+
+fn misconfigured<'h, E>(policy: &'h Policy<E>, binding: Option<&'h Binding>, why: String) -> Found<'h, E> {
+    Found::Misconfigured(Misconfigured { policy, binding, why })
+}

@@ -1,0 +1,99 @@
+//! Parameters of policies (upstream's `CollectParams`).
+
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{Cursor, GroupVersion, GroupVersionKind, Object};
+use portico_registry::options::ListOptions;
+use portico_registry::{Objects, ServedResource};
+
+/// The kind of a policy's parameters.
+pub(super) struct ParamKind(Result<GroupVersionKind, String>);
+
+/// Which parameters a binding means.
+pub(super) struct ParamRef {
+    name: String,
+    namespace: String,
+    /// Nothing where there is none; else the selector, or why it cannot be used.
+    selector: Option<Result<LabelSelector, String>>,
+    /// Whether a request is refused when there are none.
+    denies_without: bool,
+}
+
+impl ParamKind {
+    pub(super) fn read(kind: &Cursor<'_>) -> Self {
+        let version = kind.field("apiVersion").str().parse::<GroupVersion>();
+        Self(version.map(|version| version.kind(kind.field("kind").str())).map_err(|error| error.to_string()))
+    }
+
+    /// The resource that the kind is served as.
+    ///
+    /// # Errors
+    /// There is none, in upstream's words.
+    pub(super) fn served(&self, objects: &Objects) -> Result<std::sync::Arc<ServedResource>, String> {
+        let kind =
+            self.0.as_ref().map_err(|error| format!("failed to parse paramKind APIVersion: {error}"))?;
+        objects.by_kind(kind).ok_or_else(|| {
+            let GroupVersionKind { group, version, kind } = kind;
+            format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'")
+        })
+    }
+}
+
+impl ParamRef {
+    pub(super) fn read(reference: &Cursor<'_>) -> Self {
+        let selector = LabelSelector::of_object(&reference.field("selector"));
+        Self {
+            name: reference.field("name").str().to_owned(),
+            namespace: reference.field("namespace").str().to_owned(),
+            selector: selector.map_err(|error| error.to_string()).transpose(),
+            denies_without: reference.field("parameterNotFoundAction").str() == "Deny",
+        }
+    }
+
+    /// The parameters for a request in this namespace.
+    ///
+    /// # Errors
+    /// Why there are none, in upstream's words.
+    pub(super) async fn collect(
+        &self,
+        objects: &Objects,
+        served: &ServedResource,
+        namespace: &str,
+    ) -> Result<Vec<Object>, String> {
+        let namespaced = served.info.namespaced;
+        if !namespaced && !self.namespace.is_empty() {
+            return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
+        }
+        let namespace = match (namespaced, self.namespace.as_str()) {
+            (false, _) => "",
+            (true, "") => namespace,
+            (true, own) => own,
+        };
+        if namespaced && namespace.is_empty() {
+            let why =
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
+            return Err(why.to_owned());
+        }
+        let found = match &self.selector {
+            None => {
+                let found = objects.shown(served, namespace, &self.name).await;
+                found.map_err(|status| status.message)?.into_iter().collect()
+            }
+            Some(selector) => select(objects, served, namespace, selector.clone()?).await?,
+        };
+        if found.is_empty() && self.denies_without {
+            return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
+        }
+        Ok(found)
+    }
+}
+
+async fn select(
+    objects: &Objects,
+    served: &ServedResource,
+    namespace: &str,
+    labels: LabelSelector,
+) -> Result<Vec<Object>, String> {
+    let options = ListOptions { labels, ..ListOptions::default() };
+    let page = objects.list(served, namespace, &options).await.map_err(|status| status.message)?;
+    Ok(page.records.into_iter().map(|record| objects.show(served, record)).collect())
+}

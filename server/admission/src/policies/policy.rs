@@ -1,0 +1,52 @@
+//! What policies of both kinds have, besides what they evaluate.
+
+use portico_machinery::{Cursor, Object};
+
+use super::params::ParamKind;
+use crate::matching::Constraints;
+
+/// A policy with what is compiled of it.
+pub(super) struct Policy<E> {
+    pub(super) name: String,
+    /// Whether a request fails when the policy cannot be evaluated.
+    pub(super) fails: bool,
+    pub(super) constraints: Constraints,
+    pub(super) params: Option<ParamKind>,
+    pub(super) evaluator: E,
+}
+
+/// What both kinds say of their expressions.
+pub(super) struct Common<'s> {
+    pub(super) conditions: Vec<&'s str>,
+    pub(super) variables: Vec<(&'s str, &'s str)>,
+}
+
+impl<E> Policy<E> {
+    pub(super) fn read(object: &Object, evaluator: E) -> Self {
+        let spec = object.at(&["spec"]);
+        let params = spec.field("paramKind");
+        Self {
+            name: object.name().to_owned(),
+            fails: fails(&spec),
+            constraints: Constraints::of_policy(&spec.field("matchConstraints")),
+            params: params.is_present().then(|| ParamKind::read(&params)),
+            evaluator,
+        }
+    }
+}
+
+impl<'s> Common<'s> {
+    pub(super) fn read(spec: &Cursor<'s>) -> Self {
+        let (conditions, variables) = (spec.field("matchConditions"), spec.field("variables"));
+        let variable = |at: Cursor<'s>| (at.field("name").str(), at.field("expression").str());
+        Self {
+            conditions: conditions.items().map(|at| at.field("expression").str()).collect(),
+            variables: variables.items().map(variable).collect(),
+        }
+    }
+}
+
+/// Whether the failure policy is to fail.
+pub(super) fn fails(spec: &Cursor<'_>) -> bool {
+    spec.field("failurePolicy").str() != "Ignore"
+}

@@ -1,0 +1,210 @@
+//! ValidatingAdmissionPolicies: what does not hold of a request refuses it, is warned of or noted (upstream's
+//! `validating.dispatcher`).
+
+use portico_machinery::object::cut_at;
+use portico_machinery::{Cursor, Object, Status};
+use portico_policy::{Denial, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
+use portico_registry::{Objects, Result};
+
+use super::binding::Action;
+use super::hooks::{Hook, Hooks};
+use super::invocations::{self, Found, Invocation, Misconfigured, Names};
+use super::policy::{Common, Policy, fails};
+use super::refusal;
+use crate::matching::{MatchTarget, Pair};
+use crate::metrics::{Counted, Metrics};
+use crate::shown::Shown;
+
+/// The longest value of an annotation, in bytes; more is left out.
+const MAX_ANNOTATION_BYTES: usize = 10 << 10;
+
+/// What metrics call policies, and what they do.
+const KIND: &str = "policy";
+const STEP: &str = "validate";
+
+/// All of them.
+pub(crate) struct ValidatingPolicies(Hooks<ValidatingPolicy>);
+
+impl ValidatingPolicies {
+    pub(crate) fn new() -> Self {
+        let compile = |object: &Object| Policy::read(object, compile(object));
+        Self(Hooks::new("validatingadmissionpolicies", "validatingadmissionpolicybindings", compile))
+    }
+
+    /// Whether one of them may have something to say of a request.
+    pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
+        self.0.concern(objects, target)
+    }
+
+    /// Evaluates all that match. Gives what the caller is warned of.
+    ///
+    /// # Errors
+    /// What the first validation says that does not hold, or 404 when the namespace is not there.
+    pub(crate) async fn validate(
+        &self,
+        objects: &Objects,
+        target: &MatchTarget<'_>,
+        metrics: &Metrics,
+        pair: Pair<'_>,
+    ) -> Result<Vec<String>> {
+        let hooks = self.0.all(objects).await?;
+        let validation = Validation {
+            objects,
+            target,
+            metrics,
+            pair,
+            warnings: Vec::new(),
+            refusal: None,
+            annotations: Vec::new(),
+        };
+        validation.run(&hooks).await
+    }
+}
+
+fn compile(object: &Object) -> ValidatingPolicy {
+    let spec = object.at(&["spec"]);
+    let Common { conditions, variables } = Common::read(&spec);
+    let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
+    ValidatingPolicy::compile(&ValidatingSource {
+        params: spec.field("paramKind").is_present(),
+        fails: fails(&spec),
+        conditions,
+        variables,
+        validations: validations.items().map(|at| validation(&at)).collect(),
+        annotations: annotations
+            .items()
+            .map(|at| (at.field("key").str(), at.field("valueExpression").str()))
+            .collect(),
+    })
+}
+
+fn validation<'s>(at: &Cursor<'s>) -> ValidationSource<'s> {
+    ValidationSource {
+        expression: at.field("expression").str(),
+        message: at.field("message").str(),
+        message_expression: at.field("messageExpression").str(),
+        reason: at.field("reason").str(),
+    }
+}
+
+/// One request on its way through all policies.
+struct Validation<'a> {
+    objects: &'a Objects,
+    target: &'a MatchTarget<'a>,
+    metrics: &'a Metrics,
+    pair: Pair<'a>,
+    warnings: Vec<String>,
+    /// The first refusal.
+    refusal: Option<Box<Status>>,
+    /// Annotations of the policies that there are, with all values that their bindings give them.
+    annotations: Vec<(String, Vec<String>)>,
+}
+
+impl<'a> Validation<'a> {
+    async fn run(mut self, hooks: &[Hook<ValidatingPolicy>]) -> Result<Vec<String>> {
+        let Self { objects, target, pair, .. } = self;
+        let found = invocations::find(objects, target, pair, hooks).await?;
+        let mut shown: Vec<Shown<'a>> = Vec::new();
+        let mut namespace = None;
+        for found in found {
+            let invocation = match found {
+                Found::Invocation(invocation) => invocation,
+                Found::Misconfigured(why) => {
+                    self.misconfigured(&why);
+                    continue;
+                }
+            };
+            if namespace.is_none() {
+                namespace = Some(invocations::namespace(objects, target).await?);
+            }
+            let at =
+                Shown::find_or_make(&mut shown, objects, target, invocation.version.clone(), pair).await?;
+            let subject = Subject {
+                params: invocation.param.as_ref(),
+                namespace: namespace.as_ref().and_then(Option::as_ref),
+                ..shown[at].subject(objects, target)
+            };
+            let verdict = invocation.policy.evaluator.evaluate(&subject);
+            self.carry_out(&invocation, verdict);
+        }
+        for (key, values) in self.annotations {
+            target.attributes.context.annotations.note(key, values.join(", "));
+        }
+        match self.refusal {
+            Some(status) => Err(status.with_warnings(self.warnings)),
+            None => Ok(self.warnings),
+        }
+    }
+
+    fn carry_out(&mut self, invocation: &Invocation<'_, ValidatingPolicy>, verdict: Verdict) {
+        let Invocation { policy, binding, .. } = invocation;
+        let Verdict { denials, annotations, failed_annotations, excluded } = verdict;
+        if excluded {
+            let operation = self.target.attributes.operation_name();
+            self.metrics.excluded(Counted { name: &policy.name, step: STEP, operation }, KIND);
+        }
+        for denial in &denials {
+            for action in &binding.actions {
+                match action {
+                    Action::Deny => self.refuse(&invocation.names(), &denial.message, &denial.reason),
+                    Action::Warn => self.warnings.push(format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+                        policy.name, binding.name, denial.message
+                    )),
+                    Action::Audit => self.note_failure(invocation, denial),
+                }
+            }
+        }
+        for why in failed_annotations {
+            self.refuse(&invocation.names(), &why, "");
+        }
+        for (key, value) in annotations {
+            self.annotate(&format!("{}/{key}", policy.name), cut_at(value, MAX_ANNOTATION_BYTES));
+        }
+    }
+
+    /// What several bindings say alike is said once.
+    fn annotate(&mut self, key: &str, value: String) {
+        match self.annotations.iter_mut().find(|(known, _)| known == key) {
+            Some((_, values)) if values.contains(&value) => {}
+            Some((_, values)) => values.push(value),
+            None => self.annotations.push((key.to_owned(), vec![value])),
+        }
+    }
+
+    fn note_failure(&self, invocation: &Invocation<'_, ValidatingPolicy>, denial: &Denial) {
+        let Invocation { policy, binding, .. } = invocation;
+        let mut failure = Object::default();
+        failure.set(&["message"], &denial.message);
+        failure.set(&["policy"], &policy.name);
+        failure.set(&["binding"], &binding.name);
+        failure.set(&["expressionIndex"], denial.index);
+        let actions: Vec<&str> = binding.actions.iter().map(|action| action.name()).collect();
+        failure.set(&["validationActions"], actions);
+        let value = format!("[{}]", String::from_utf8_lossy(&failure.to_json()));
+        let key = "validation.policy.admission.k8s.io/validation_failure".to_owned();
+        self.target.attributes.context.annotations.note(key, value);
+    }
+
+    /// A policy or binding that cannot be used comes to the failure policy.
+    fn misconfigured(&mut self, why: &Misconfigured<'_, ValidatingPolicy>) {
+        if why.policy.fails {
+            let names = Names { policy: &why.policy.name, binding: why.binding.map(|b| b.name.as_str()) };
+            self.refuse(&names, &why.message(), "");
+        }
+    }
+
+    /// The first refusal is the caller's.
+    fn refuse(&mut self, names: &Names<'_>, message: &str, reason: &str) {
+        let policy = names.policy;
+        let message = match names.binding {
+            Some(binding) => format!(
+                "ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {message}"
+            ),
+            None => format!("ValidatingAdmissionPolicy '{policy}' denied request: {message}"),
+        };
+        if self.refusal.is_none() {
+            self.refusal = Some(refusal::of_validation(self.target, self.pair, &message, reason));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a webhook or policy sees of a request: its resource and kind in the version that a rule names, and the objects in that version.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
+use portico_policy::{Request, Subject, UserAuthorizer};
+use portico_registry::{Objects, Result, ServedResource};
+
+use crate::matching::{MatchTarget, MatchedAs, Pair};
+use crate::options;
+
+/// See the module.
+pub(crate) struct Shown<'a> {
+    /// The version; nothing when it is the request's own.
+    pub(crate) version: MatchedAs,
+    pub(crate) new: Option<Cow<'a, Object>>,
+    pub(crate) old: Option<Cow<'a, Object>>,
+    /// The request without its uid and objects.
+    pub(crate) request: Object,
+    json: OnceLock<Vec<u8>>,
+}
+
+impl<'a> Shown<'a> {
+    /// A request in this version.
+    ///
+    /// # Errors
+    /// 500 when an object cannot be converted.
+    pub(crate) async fn of(
+        objects: &Objects,
+        target: &MatchTarget<'_>,
+        version: MatchedAs,
+        pair: Pair<'a>,
+    ) -> Result<Self> {
+        let served = version.served(target);
+        let (resource, kind) = (served.info.gvr(), target.attributes.kind_in(served));
+        let (mut new, mut old) = (None, None);
+        for (shown, object) in [(&mut new, pair.new), (&mut old, pair.old)] {
+            if let Some(object) = object {
+                *shown = Some(target.attributes.to_version(objects, served, object).await?);
+            }
+        }
+        let request = request(target, &resource, &kind);
+        Ok(Self { version, new, old, request, json: OnceLock::new() })
+    }
+
+    /// Where a request stands in this version, among those that were made already or made now.
+    ///
+    /// # Errors
+    /// 500 when an object cannot be converted.
+    pub(crate) async fn find_or_make(
+        made: &mut Vec<Self>,
+        objects: &Objects,
+        target: &MatchTarget<'_>,
+        version: MatchedAs,
+        pair: Pair<'a>,
+    ) -> Result<usize> {
+        if let Some(at) = made.iter().position(|shown| shown.is_of(&version)) {
+            return Ok(at);
+        }
+        made.push(Self::of(objects, target, version, pair).await?);
+        Ok(made.len() - 1)
+    }
+
+    /// Whether it shows the version that this one of a resource is; nothing stands for the request's own.
+    fn is_of(&self, version: &MatchedAs) -> bool {
+        let id = |version: &Option<Arc<ServedResource>>| version.as_ref().map(Arc::as_ptr);
+        id(&self.version.0) == id(&version.0)
+    }
+
+    /// The members of the request with its objects but without its uid, as JSON: encoded once for all who see them.
+    pub(crate) fn members(&self) -> &[u8] {
+        self.json.get_or_init(|| {
+            let mut json = self.request.to_json();
+            // The brace at its end.
+            json.pop();
+            for (field, object) in [("object", &self.new), ("oldObject", &self.old)] {
+                json.extend_from_slice(format!(r#","{field}":"#).as_bytes());
+                match object {
+                    Some(object) => json.extend_from_slice(&object.to_json()),
+                    None => json.extend_from_slice(b"null"),
+                }
+            }
+            if self.request.at(&["options"]).value().is_none() {
+                json.extend_from_slice(br#","options":null"#);
+            }
+            json.drain(..1);
+            json
+        })
+    }
+
+    /// What expressions are evaluated over, without parameters and namespace.
+    pub(crate) fn subject<'s>(&'s self, objects: &Objects, target: &'s MatchTarget<'_>) -> Subject<'s> {
+        let user = Arc::new(target.attributes.context.user.clone());
+        Subject {
+            object: self.new.as_deref(),
+            old: self.old.as_deref(),
+            request: &self.request,
+            params: None,
+            namespace: None,
+            authorizer: Some(Arc::new(UserAuthorizer::new(user, Arc::clone(&objects.authorizer)))),
+            resource: &target.resource,
+        }
+    }
+}
+
+/// The request without its uid and objects, as one to this resource.
+fn request(target: &MatchTarget<'_>, resource: &GroupVersionResource, kind: &GroupVersionKind) -> Object {
+    let attributes = &target.attributes;
+    Request {
+        kind,
+        resource,
+        request_kind: &target.kind,
+        request_resource: &target.resource,
+        subresource: attributes.subresource(),
+        name: attributes.name,
+        namespace: target.namespace,
+        operation: attributes.operation_name(),
+        user: &attributes.context.user,
+        dry_run: attributes.is_dry_run(),
+        options: options::object(attributes.options).as_ref(),
+    }
+    .to_object()
+}

@@ -1,0 +1,19 @@
+//! Admission webhooks (upstream's `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`): those whose configuration matches
+//! a request are asked about it, one after another where they may change the object, all at once where they may not.
+//!
+//! A webhook that cannot be asked costs its failure policy and nothing else: calls are bounded for each webhook, in number, time
+//! and bytes, and requests that it does not match never wait for it.
+
+mod answer;
+mod call;
+mod configuration;
+mod mutating;
+mod question;
+mod validating;
+
+pub(crate) use mutating::{MutatingWebhooks, Round};
+pub(crate) use validating::ValidatingWebhooks;
+
+/// What is to be read of answers is foreign: fuzz targets call this.
+#[doc(hidden)]
+pub use answer::read_any;

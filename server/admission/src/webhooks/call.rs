@@ -1,0 +1,170 @@
+//! One call of a webhook, and what becomes of the request when it fails.
+
+use std::time::Instant;
+
+use portico_machinery::Status;
+use portico_policy::Matched;
+use portico_registry::{CallError, Objects, Result};
+
+use super::answer::{Answer, Expected, denied};
+use super::configuration::Webhook;
+use super::question::Question;
+use crate::matching::{MatchTarget, MatchedAs, Pair};
+use crate::metrics::{Counted, ErrorType, Metrics};
+use crate::shown::Shown;
+
+/// What metrics and conditions call webhooks.
+const KIND: &str = "webhook";
+
+/// A request that webhooks are asked about.
+pub(super) struct Caller<'a> {
+    pub(super) objects: &'a Objects,
+    pub(super) target: &'a MatchTarget<'a>,
+    pub(super) metrics: &'a Metrics,
+    /// Whether answers may change the object.
+    pub(super) mutates: bool,
+}
+
+/// Why a webhook gives no answer that lets the request pass.
+pub(super) enum Failure {
+    /// It could not be asked: its failure policy decides. With upstream's reason and the code for metrics.
+    Calling(String, u16),
+    /// It said no.
+    Denied(Box<Status>),
+    /// What it said cannot be done, or it must not be asked.
+    Refused(Box<Status>),
+}
+
+impl<'a> Caller<'a> {
+    /// What a webhook sees of the request, if it is asked about it.
+    ///
+    /// # Errors
+    /// 403 when its match conditions fail, 404 without the namespace, 500.
+    pub(super) async fn shown<'p>(
+        &self,
+        webhook: &Webhook,
+        version: MatchedAs,
+        pair: Pair<'p>,
+    ) -> Result<Option<Shown<'p>>> {
+        if !webhook.constraints.select(self.objects, self.target, pair).await? {
+            return Ok(None);
+        }
+        let shown = Shown::of(self.objects, self.target, version, pair).await?;
+        Ok(self.is_meant(webhook, &shown)?.then_some(shown))
+    }
+
+    /// Whether its match conditions hold; where they fail, its failure policy decides.
+    pub(super) fn is_meant(&self, webhook: &Webhook, shown: &Shown<'_>) -> Result<bool> {
+        let counted = self.counted(webhook);
+        if webhook.conditions.is_empty() {
+            return Ok(true);
+        }
+        match webhook.conditions.evaluate(&shown.subject(self.objects, self.target)) {
+            Matched::Yes => Ok(true),
+            Matched::No => {
+                self.metrics.excluded(counted, KIND);
+                Ok(false)
+            }
+            Matched::Failed(why) => {
+                self.metrics.condition_failed(counted, KIND);
+                if !webhook.fails {
+                    return Ok(false);
+                }
+                let (resource, name) = (&self.target.resource.group_resource(), self.target.attributes.name);
+                Err(Box::new(Status::forbidden(resource, name, &why)))
+            }
+        }
+    }
+
+    /// Asks a webhook; `used` is done with its answer in the time and under the count of the call.
+    ///
+    /// # Errors
+    /// Nothing came that lets the request pass. A webhook that is ignored when it fails gives nothing instead.
+    pub(super) async fn call<T>(
+        &self,
+        webhook: &Webhook,
+        shown: &Shown<'_>,
+        used: impl AsyncFnOnce(Answer) -> Result<T, Failure>,
+    ) -> Result<Option<T>> {
+        let begun = Instant::now();
+        let outcome = match self.ask(webhook, shown).await {
+            Ok(answer) => used(answer).await,
+            Err(failure) => Err(failure),
+        };
+        let (counted, took) = (self.counted(webhook), begun.elapsed());
+        let (error, code, status) = match outcome {
+            Ok(value) => {
+                self.metrics.called(counted, None, 200, took);
+                return Ok(Some(value));
+            }
+            Err(Failure::Calling(reason, code)) => {
+                let why = format!("failed calling webhook {:?}: {reason}", webhook.name);
+                tracing::warn!(
+                    webhook = webhook.name,
+                    fails = webhook.fails,
+                    why,
+                    "a webhook cannot be asked"
+                );
+                if !webhook.fails {
+                    self.metrics.called(counted, None, code, took);
+                    self.metrics.failed_open(counted);
+                    return Ok(None);
+                }
+                (ErrorType::Calling, code, Box::new(Status::internal(why)))
+            }
+            Err(Failure::Denied(status)) => (ErrorType::None, status.code, status),
+            Err(Failure::Refused(status)) => (ErrorType::Server, 0, status),
+        };
+        self.metrics.called(counted, Some(error), code, took);
+        Err(status)
+    }
+
+    async fn ask(&self, webhook: &Webhook, shown: &Shown<'_>) -> Result<Answer, Failure> {
+        if self.target.attributes.is_dry_run() && !webhook.takes_dry_runs {
+            let why = format!("admission webhook {:?} does not support dry run", webhook.name);
+            return Err(Failure::Refused(Box::new(Status::bad_request(why))));
+        }
+        let Some(version) = webhook.version else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return Err(Failure::Calling(why.to_owned(), 400));
+        };
+        let Some(webhooks) = self.objects.webhooks() else {
+            return Err(Failure::Calling("webhooks cannot be reached yet".to_owned(), 503));
+        };
+        let Question { uid, body } = Question::new(version, shown);
+        let body = webhooks.post(&webhook.client, body, webhook.timeout).await.map_err(not_called)?;
+        let answer = Expected { version, uid: &uid, mutates: self.mutates }.read(&body);
+        let answer = answer.map_err(|why| Failure::Calling(why, 503))?;
+        if answer.allowed {
+            return Ok(answer);
+        }
+        self.note(webhook, &answer);
+        let status = denied(&webhook.name, answer.denial).with_warnings(answer.warnings);
+        Err(Failure::Denied(status))
+    }
+
+    /// Keeps what a webhook wants the audit log to say.
+    pub(super) fn note(&self, webhook: &Webhook, answer: &Answer) {
+        let annotations = &self.target.attributes.context.annotations;
+        for (key, value) in &answer.annotations {
+            annotations.note(format!("{}/{key}", webhook.name), value.clone());
+        }
+    }
+
+    fn counted<'w>(&self, webhook: &'w Webhook) -> Counted<'w> {
+        Counted {
+            name: &webhook.name,
+            step: if self.mutates { "admit" } else { "validating" },
+            operation: self.target.attributes.operation_name(),
+        }
+    }
+}
+
+fn not_called(error: CallError) -> Failure {
+    let (what, code) = match &error {
+        CallError::Configuration(_) => ("could not get REST client", 500),
+        CallError::Exchange { .. } => ("failed to call webhook", 503),
+        CallError::Refused { code, .. } => ("failed to call webhook", *code),
+    };
+    Failure::Calling(format!("{what}: {error}"), code)
+}

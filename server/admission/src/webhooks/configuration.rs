@@ -1,0 +1,112 @@
+//! Webhooks as their configurations say them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use portico_machinery::{Cursor, Object};
+use portico_policy::{Compiler, Conditions, Release};
+use portico_registry::{ClientConfig, WebhookService};
+
+use crate::matching::Constraints;
+
+/// What upstream waits when a webhook does not say.
+const DEFAULT_TIMEOUT: i64 = 10;
+
+/// The version of the review that a webhook is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReviewVersion {
+    /// `admission.k8s.io/v1`.
+    V1,
+    /// `admission.k8s.io/v1beta1`, whose answers are looked at less closely.
+    V1Beta1,
+}
+
+/// One webhook.
+pub(crate) struct Webhook {
+    pub(crate) name: String,
+    /// The object that says it.
+    pub(crate) configuration: String,
+    /// What tells it from all others.
+    pub(crate) id: String,
+    pub(crate) client: ClientConfig,
+    pub(crate) constraints: Constraints,
+    pub(crate) conditions: Conditions,
+    /// Whether a request fails when the webhook cannot be asked.
+    pub(crate) fails: bool,
+    pub(crate) timeout: Duration,
+    /// Whether it may be asked about a dry run.
+    pub(crate) takes_dry_runs: bool,
+    /// Nothing when it takes none that we speak.
+    pub(crate) version: Option<ReviewVersion>,
+    /// Whether it is asked again when something has changed behind it.
+    pub(crate) reinvoked: bool,
+}
+
+impl ReviewVersion {
+    /// The first of these that we speak.
+    fn first_of(names: &Cursor<'_>) -> Option<Self> {
+        names.items().find_map(|name| match name.str() {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1Beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// The webhooks of a configuration, in their order.
+pub(crate) fn read(configuration: &Object) -> Vec<Webhook> {
+    // Names need not differ in what was stored long ago.
+    let mut of_name = HashMap::new();
+    let mut webhooks = Vec::new();
+    for at in configuration.at(&["webhooks"]).items() {
+        let count: &mut usize = of_name.entry(at.field("name").str()).or_default();
+        webhooks.push(Webhook::read(configuration.name(), *count, &at));
+        *count += 1;
+    }
+    webhooks
+}
+
+impl Webhook {
+    /// Reads one; `count` others of its name come before it.
+    fn read(configuration: &str, count: usize, at: &Cursor<'_>) -> Self {
+        let name = at.field("name").str().to_owned();
+        let conditions = at.field("matchConditions");
+        let texts = conditions.items().map(|condition| condition.field("expression").str());
+        let seconds = at.field("timeoutSeconds").i64().unwrap_or(DEFAULT_TIMEOUT);
+        Self {
+            configuration: configuration.to_owned(),
+            id: format!("{configuration}/{name}/{count}"),
+            name,
+            client: client(&at.field("clientConfig")),
+            constraints: Constraints::of_webhook(at),
+            conditions: Conditions::compile(&Compiler::new(Release::Stored, false), texts),
+            fails: at.field("failurePolicy").str() != "Ignore",
+            timeout: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
+            takes_dry_runs: matches!(at.field("sideEffects").str(), "None" | "NoneOnDryRun"),
+            version: ReviewVersion::first_of(&at.field("admissionReviewVersions")),
+            reinvoked: at.field("reinvocationPolicy").str() == "IfNeeded",
+        }
+    }
+}
+
+fn client(config: &Cursor<'_>) -> ClientConfig {
+    let service = config.field("service");
+    let of_service = || WebhookService {
+        namespace: service.field("namespace").str().to_owned(),
+        name: service.field("name").str().to_owned(),
+        path: service.field("path").opt_str().map(str::to_owned),
+        port: service.field("port").i64().and_then(|port| u16::try_from(port).ok()),
+    };
+    ClientConfig {
+        url: config.field("url").opt_str().map(str::to_owned),
+        service: service.is_present().then(of_service),
+        ca_bundle: config.field("caBundle").str().to_owned(),
+    }
+}

@@ -1,0 +1,27 @@
+//! AdmissionReviews as they are sent (upstream's `CreateV1AdmissionReview`).
+
+use bytes::Bytes;
+
+use super::configuration::ReviewVersion;
+use crate::shown::Shown;
+
+/// What is sent, and what the answer must say to be one to it.
+pub(super) struct Question {
+    pub(super) uid: String,
+    pub(super) body: Bytes,
+}
+
+impl Question {
+    /// A review of what is shown, with a uid of its own.
+    pub(super) fn new(version: ReviewVersion, shown: &Shown<'_>) -> Self {
+        let uid = uuid::Uuid::new_v4().to_string();
+        let (api_version, members) = (version.api_version(), shown.members());
+        let head =
+            format!(r#"{{"kind":"AdmissionReview","apiVersion":"{api_version}","request":{{"uid":"{uid}","#);
+        let mut body = Vec::with_capacity(head.len() + members.len() + 3);
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(members);
+        body.extend_from_slice(b"}}\n");
+        Self { uid, body: body.into() }
+    }
+}

@@ -1,0 +1,122 @@
+//! The resource of a write in the other versions that serve it (upstream's `EquivalentResourceMapper` and
+//! `VersionedAttributes`): what webhooks and policies are shown that name another version than the request.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, Status};
+
+use super::attributes::Attributes;
+use crate::Result;
+use crate::objects::Objects;
+use crate::served::ServedResource;
+use crate::typed::Part;
+
+impl Attributes<'_> {
+    /// The resource of the request.
+    #[must_use]
+    pub fn resource(&self) -> GroupVersionResource {
+        self.served.info.gvr()
+    }
+
+    /// The kind of the request: for a subresource the one that it takes.
+    #[must_use]
+    pub fn kind(&self) -> GroupVersionKind {
+        self.kind_in(self.served)
+    }
+
+    /// The same in another version of the resource.
+    #[must_use]
+    pub fn kind_in(&self, served: &ServedResource) -> GroupVersionKind {
+        match self.part {
+            Part::Main => served.info.gvk.clone(),
+            Part::Subresource(name) => {
+                let subresource = served.info.subresource(name);
+                subresource.map_or_else(|| served.info.gvk.clone(), |known| known.kind.clone())
+            }
+        }
+    }
+
+    /// The other versions in which the resource is served, where they have the subresource of the request.
+    #[must_use]
+    pub fn equivalents(&self, objects: &Objects) -> Vec<Arc<ServedResource>> {
+        let mut found = objects.versions_of(self.served);
+        found.retain(|served| served.info.gvr() != self.resource() && self.is_in(served));
+        found
+    }
+
+    fn is_in(&self, served: &ServedResource) -> bool {
+        match self.part {
+            Part::Main => true,
+            Part::Subresource(name) => served.info.subresource(name).is_some(),
+        }
+    }
+
+    /// Whether the objects of the request are of the resource's own kind, which has versions, rather than a Scale or options.
+    fn is_of_resource(&self) -> bool {
+        self.kind() == self.served.info.gvk
+    }
+
+    /// An object of the request as a version of its resource shows it.
+    ///
+    /// # Errors
+    /// 500 from a conversion webhook.
+    pub async fn to_version<'o>(
+        &self,
+        objects: &Objects,
+        served: &ServedResource,
+        object: &'o Object,
+    ) -> Result<Cow<'o, Object>> {
+        if !self.is_of_resource() || object.api_version() == served.api_version {
+            return Ok(Cow::Borrowed(object));
+        }
+        if let Some(custom) = &self.served.custom {
+            let shown = converted(objects, custom, object.clone(), &served.api_version).await;
+            return shown.map(Cow::Owned);
+        }
+        let mut shown = object.clone();
+        served.to_version(&mut shown);
+        Ok(Cow::Owned(shown))
+    }
+
+    /// What a webhook has made of an object that it saw in a version: read along its kind, complete, and as the request has it.
+    /// Fields that the kind does not have are dropped.
+    ///
+    /// # Errors
+    /// 500 for what is not of the kind, or from a conversion webhook.
+    pub async fn from_version(
+        &self,
+        objects: &Objects,
+        served: &ServedResource,
+        changed: &Object,
+    ) -> Result<Object> {
+        let of_resource = self.is_of_resource();
+        let part = if of_resource { Part::Main } else { self.part };
+        let (gvk, schema) = served.kind_of(part)?;
+        let decoded =
+            schema.retype(changed, gvk).map_err(|error| Status::internal(error.status().message))?;
+        let mut object = decoded.object;
+        if !of_resource {
+            return Ok(object);
+        }
+        served.complete(&mut object, objects.moment());
+        match &self.served.custom {
+            Some(custom) => converted(objects, custom, object, &self.served.api_version).await,
+            None => Ok(object),
+        }
+    }
+}
+
+async fn converted(
+    objects: &Objects,
+    custom: &crate::custom::Custom,
+    object: Object,
+    api_version: &str,
+) -> Result<Object> {
+    if object.api_version() == api_version {
+        return Ok(object);
+    }
+    let mut object = objects.convert_one(custom, api_version, object).await?;
+    object.set(&["apiVersion"], api_version);
+    Ok(object)
+}

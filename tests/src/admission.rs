@@ -1,0 +1,62 @@
+//! Admission webhooks: what each path below `/admission/` answers to a review.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// The answer to a review that was sent to this path:
+///
+/// - `allow`, `deny`, `warn`, `annotate`;
+/// - `label/<key>`: adds a label of that name that says which labels there were; `count`: counts in a label how often it is asked;
+/// - `break`: makes the data of the object a number; `misplace`: changes what is not there; `rename`: another namespace;
+/// - `garbage`, `empty`, `stranger`, `patch`: what is no answer, or not one to this review.
+pub(crate) fn answer(path: &str, review: &[u8]) -> Vec<u8> {
+    let review: Value = serde_json::from_slice(review).expect("a review is JSON");
+    let request = &review["request"];
+    let how = path.trim_start_matches("/admission/");
+    let mut response = json!({"uid": request["uid"], "allowed": how != "deny"});
+    match how {
+        "garbage" => return b"<html>".to_vec(),
+        "empty" => return Vec::new(),
+        "stranger" => response["uid"] = "somebody-elses".into(),
+        "deny" => {
+            let causes = json!([{"field": "data", "message": "too short"}]);
+            response["status"] = json!({"code": 418, "reason": "Teapot", "message": "not today",
+                "details": {"name": "pot", "causes": causes}});
+        }
+        "warn" => response["warnings"] = json!(["are you sure?"]),
+        "annotate" => response["auditAnnotations"] = json!({"seen": "yes"}),
+        _ => {
+            if let Some(patch) = patch(how, &request["object"]) {
+                response["patchType"] = "JSONPatch".into();
+                response["patch"] = STANDARD.encode(patch.to_string()).into();
+            }
+        }
+    }
+    json!({"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response})
+        .to_string()
+        .into_bytes()
+}
+
+fn patch(how: &str, object: &Value) -> Option<Value> {
+    let metadata = &object["metadata"];
+    let mut labels = metadata["labels"].as_object().cloned().unwrap_or_default();
+    Some(match how.split_once('/').unwrap_or((how, "")) {
+        ("label", key) => {
+            let known: Vec<&str> = labels.keys().filter(|known| *known != key).map(String::as_str).collect();
+            let known = format!("after-{}", known.join("-"));
+            labels.insert(key.to_owned(), known.trim_end_matches('-').into());
+            json!([{"op": "add", "path": "/metadata/labels", "value": labels}])
+        }
+        ("count", _) => {
+            let count = labels.get("count").and_then(|count| count.as_str()?.parse().ok()).unwrap_or(0);
+            labels.insert("count".to_owned(), (count + 1).to_string().into());
+            json!([{"op": "add", "path": "/metadata/labels", "value": labels}])
+        }
+        ("break", _) => json!([{"op": "add", "path": "/data", "value": 5}]),
+        ("misplace", _) => json!([{"op": "replace", "path": "/no/such/place", "value": 5}]),
+        ("rename", _) => json!([{"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}]),
+        ("patch", _) => json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
+        _ => return None,
+    })
+}

@@ -1,0 +1,299 @@
+//! Admission webhooks: who is asked about what, what becomes of their answers, and what a broken one costs.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::Request;
+use http_body_util::Full;
+use portico_tests::http::{Answer, Http};
+use portico_tests::{Backend, Mood, Portico, until};
+use serde_json::{Value, json};
+
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// The kinds of configurations.
+const MUTATING: (&str, &str) = ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
+const VALIDATING: (&str, &str) = ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
+
+/// A process and a webhook server.
+struct Setup {
+    portico: Portico,
+    admin: Http,
+    hooks: Backend,
+}
+
+impl Setup {
+    async fn start() -> Self {
+        let (portico, hooks) = (Portico::start().await, Backend::with_names("hooks", &["127.0.0.1"]).await);
+        let admin = portico.admin();
+        Self { portico, admin, hooks }
+    }
+
+    /// A webhook at a path of the server that is asked about ConfigMaps; `more` is laid over it.
+    fn webhook(&self, name: &str, path: &str, more: &Value) -> Value {
+        let url = format!("{}/admission/{path}", self.hooks.url());
+        let mut webhook = json!({
+            "name": format!("{name}.example.com"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"url": url, "caBundle": STANDARD.encode(&self.hooks.ca)},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}],
+        });
+        for (key, value) in more.as_object().into_iter().flatten() {
+            webhook[key] = value.clone();
+        }
+        webhook
+    }
+
+    async fn configure(&self, (kind, resource): (&str, &str), name: &str, webhooks: Vec<Value>) {
+        let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name}, "webhooks": webhooks});
+        let created = self.admin.post(&format!("{CONFIGURATIONS}/{resource}"), &configuration).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+
+    /// Configures one webhook, with nothing said of it but its path.
+    async fn one(&self, kind: (&str, &str), path: &str, more: Value) {
+        let webhook = self.webhook("hook", path, &more);
+        self.configure(kind, "hooks", vec![webhook]).await;
+    }
+
+    async fn create(&self, name: &str) -> Answer {
+        self.admin.post(MAPS, &map(name)).await
+    }
+
+    /// The requests in the reviews that have come.
+    fn reviews(&self) -> Vec<Value> {
+        let review = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
+        self.hooks.seen().into_iter().map(|seen| review(seen)["request"].take()).collect()
+    }
+}
+
+fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_changed_by_one_webhook_after_another() {
+    let setup = Setup::start().await;
+    let hook = |name: &str, path: &str| setup.webhook(name, path, &json!({}));
+    setup.configure(MUTATING, "b", vec![hook("third", "label/third")]).await;
+    let first = vec![hook("first", "label/first"), hook("second", "label/second")];
+    setup.configure(MUTATING, "a", first).await;
+    let labels = json!({"first": "after", "second": "after-first", "third": "after-first-second"});
+    let created = setup.create("m").await;
+    assert_eq!(created.json()["metadata"]["labels"], labels, "{}", created.text());
+    let stored = setup.admin.get(&format!("{MAPS}/m")).await.json();
+    assert_eq!(stored["metadata"]["labels"], labels);
+    assert!(stored["metadata"]["uid"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_wants_it_is_asked_again_when_something_changes_behind_it() {
+    let setup = Setup::start().await;
+    let again = json!({"reinvocationPolicy": "IfNeeded"});
+    let hooks =
+        vec![setup.webhook("counts", "count", &again), setup.webhook("labels", "label/x", &json!({}))];
+    setup.configure(MUTATING, "a", hooks).await;
+    let created = setup.create("m").await.json();
+    assert_eq!(created["metadata"]["labels"]["count"], "2", "{created}");
+    assert_eq!(setup.reviews().len(), 3, "the second one never wants to be asked again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denial_is_the_webhooks_own_status() {
+    let setup = Setup::start().await;
+    setup.one(VALIDATING, "deny", json!({})).await;
+    let denied = setup.create("m").await;
+    let status = denied.status_body(418, "Teapot");
+    assert_eq!(status["message"], r#"admission webhook "hook.example.com" denied the request: not today"#);
+    assert_eq!(status["details"]["causes"][0]["message"], "too short");
+    assert_eq!(setup.admin.get(&format!("{MAPS}/m")).await.status, 404, "nothing is stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_and_metrics_tell_of_a_webhook() {
+    let setup = Setup::start().await;
+    setup.one(VALIDATING, "warn", json!({})).await;
+    setup.configure(MUTATING, "m", vec![setup.webhook("mutates", "warn", &json!({}))]).await;
+    let created = setup.create("m").await;
+    assert_eq!(created.status, 201);
+    let warnings: Vec<_> = created.headers.get_all("warning").iter().collect();
+    assert_eq!(warnings.len(), 1, "the same text is said once: {warnings:?}");
+    let metrics = setup.admin.get("/metrics").await.text();
+    let counted = r#"apiserver_admission_webhook_request_total{name="hook.example.com",type="validating",operation="CREATE",code="200",rejected="false"} 1"#;
+    assert!(metrics.contains(counted), "{counted}");
+}
+
+/// What a webhook may do wrong: its path, its mood, and the words for it.
+const FAULTS: [(&str, Mood, &str); 10] = [
+    ("garbage", Mood::Well, "json parse error"),
+    ("empty", Mood::Well, "0-length response with status code: 200"),
+    ("stranger", Mood::Well, "expected response.uid="),
+    ("endless", Mood::Well, "is longer than"),
+    ("allow", Mood::Code(500), r#"an error on the server ("the backend says 500"#),
+    ("allow", Mood::Redirect, "status code 302"),
+    ("allow", Mood::Hang, "within 1s"),
+    ("allow", Mood::HalfOpen, "within 1s"),
+    ("allow", Mood::Drop, "failed to call webhook: Post"),
+    ("allow", Mood::Reset, "failed to call webhook: Post"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_webhook_does_wrong_comes_to_its_failure_policy() {
+    let setup = Setup::start().await;
+    for (kind, resource) in [MUTATING, VALIDATING] {
+        for (path, mood, words) in FAULTS {
+            setup.hooks.behave(mood);
+            for (policy, code) in [("Fail", 500), ("Ignore", 201)] {
+                setup
+                    .one((kind, resource), path, json!({"failurePolicy": policy, "timeoutSeconds": 1}))
+                    .await;
+                let dry = setup.admin.post(&format!("{MAPS}?dryRun=All"), &map("m")).await;
+                assert_eq!(dry.status, code, "{kind} {path} {mood:?} {policy}: {}", dry.text());
+                if code == 500 {
+                    let message = dry.json()["message"].as_str().unwrap_or_default().to_owned();
+                    let begins = r#"Internal error occurred: failed calling webhook "hook.example.com": "#;
+                    assert!(message.starts_with(begins) && message.contains(words), "{mood:?}: {message}");
+                }
+                let deleted = setup.admin.delete(&format!("{CONFIGURATIONS}/{resource}/hooks")).await;
+                assert_eq!(deleted.status, 200, "nobody is asked about configurations");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_that_breaks_the_object_is_refused() {
+    let setup = Setup::start().await;
+    for (path, code) in [("break", 500), ("misplace", 500), ("rename", 400)] {
+        setup.one(MUTATING, path, json!({})).await;
+        let refused = setup.create("m").await;
+        assert_eq!(refused.status, code, "{path}: {}", refused.text());
+        setup.admin.delete(&format!("{CONFIGURATIONS}/{}/hooks", MUTATING.1)).await;
+    }
+    for namespace in ["default", "kube-system"] {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/m");
+        assert_eq!(setup.admin.get(&path).await.status, 404);
+    }
+    setup.one(VALIDATING, "patch", json!({})).await;
+    let refused = setup.create("m").await.json();
+    let words = "validating webhook may not return response.patch";
+    assert!(refused["message"].as_str().unwrap().ends_with(words), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_webhook_is_asked_it_and_others_may_use_the_api() {
+    let setup = Setup::start().await;
+    let selected = json!({"objectSelector": {"matchLabels": {"ask": "yes"}}, "timeoutSeconds": 30});
+    setup.one(VALIDATING, "allow", selected).await;
+    setup.hooks.behave(Mood::Held);
+    let mut asked = map("asked");
+    asked["metadata"]["labels"] = json!({"ask": "yes"});
+    let (admin, begun) = (setup.portico.admin(), Instant::now());
+    let meanwhile = async {
+        until("the webhook is asked", 10, || async { setup.reviews().len() == 1 }).await;
+        assert_eq!(setup.create("other").await.status, 201);
+        assert_eq!(setup.admin.get(&format!("{MAPS}/other")).await.status, 200);
+        assert_eq!(setup.admin.get(&format!("{MAPS}/asked")).await.status, 404);
+        setup.hooks.behave(Mood::Well);
+    };
+    let (held, ()) = tokio::join!(admin.post(MAPS, &asked), meanwhile);
+    assert_eq!(held.status, 201, "{}", held.text());
+    assert!(begun.elapsed() < Duration::from_secs(30), "nothing waited for the time to be over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_killed_while_a_webhook_is_asked_is_not_there() {
+    let mut setup = Setup::start().await;
+    setup.one(MUTATING, "label/x", json!({"timeoutSeconds": 30})).await;
+    setup.hooks.behave(Mood::Held);
+    let admin = setup.portico.admin();
+    let request = Request::post(MAPS).header("content-type", "application/json");
+    let request = request.body(Full::from(map("m").to_string())).unwrap();
+    let hooks = &setup.hooks;
+    let asked = || async { !hooks.seen().is_empty() };
+    let killed = async {
+        until("the webhook is asked", 10, asked).await;
+        setup.portico.kill();
+    };
+    let (held, ()) = tokio::join!(admin.fetch(request), killed);
+    assert!(held.is_err(), "nobody was told that it is stored");
+    setup.hooks.behave(Mood::Well);
+    setup.portico.restart().await;
+    let admin = setup.portico.admin();
+    assert_eq!(admin.get(&format!("{MAPS}/m")).await.status, 404);
+    let created = admin.post(MAPS, &map("m")).await;
+    assert_eq!(created.json()["metadata"]["labels"]["x"], "after", "the configuration is as it was");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn match_conditions_choose_what_a_webhook_is_asked_about() {
+    let setup = Setup::start().await;
+    let condition = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
+    let conditions = [
+        ("object.metadata.name == 'm'", 418),
+        ("object.metadata.name == 'n'", 201),
+        ("request.userInfo.username == 'admin' || 'system:masters' in request.userInfo.groups", 418),
+        ("authorizer.group('').resource('configmaps').namespace('default').check('delete').allowed()", 418),
+        ("authorizer.serviceAccount('default', 'nobody').requestResource == null", 422),
+        (
+            "!authorizer.serviceAccount('default', 'nobody').group('').resource('secrets').check('get').allowed()",
+            418,
+        ),
+        ("authorizer.requestResource.check('frobnicate').allowed() && request.operation == 'CREATE'", 418),
+        ("object.spec.missing == 1", 403),
+        ("object.data.k", 422),
+        ("'text'", 422),
+    ];
+    let configurations = format!("{CONFIGURATIONS}/{}", VALIDATING.1);
+    for (expression, code) in conditions {
+        let webhook = setup.webhook("hook", "deny", &condition(expression));
+        let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": VALIDATING.0,
+            "metadata": {"name": "hooks"}, "webhooks": [webhook]});
+        let created = setup.admin.post(&configurations, &configuration).await;
+        if code == 422 {
+            assert_eq!(created.status, 422, "{expression}");
+            continue;
+        }
+        assert_eq!(created.status, 201, "{expression}: {}", created.text());
+        let answer = setup.admin.post(&format!("{MAPS}?dryRun=All"), &map("m")).await;
+        assert_eq!(answer.status, code, "{expression}: {}", answer.text());
+        setup.admin.delete(&format!("{configurations}/hooks")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deletes_connections_scales_and_other_versions_are_asked_about() {
+    let setup = Setup::start().await;
+    let everything =
+        json!([{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}]);
+    setup.create("m").await;
+    let more = json!({"rules": everything, "failurePolicy": "Ignore"});
+    setup.one(VALIDATING, "allow", more).await;
+    assert_eq!(setup.admin.delete(&format!("{MAPS}/m")).await.status, 200);
+    let of_map = |request: &Value| request["name"] == "m" && request["resource"]["resource"] == "configmaps";
+    let deleted = setup.reviews().into_iter().find(of_map).unwrap();
+    assert_eq!((&deleted["operation"], &deleted["object"]), (&json!("DELETE"), &Value::Null));
+    assert_eq!(deleted["oldObject"]["data"], json!({"k": "v"}));
+    assert_eq!(deleted["options"]["kind"], "DeleteOptions");
+    setup.admin.get("/api/v1/namespaces/default/pods/p/exec?command=sh&command=x&stdout=true").await;
+    let connects = |request: &Value| request["operation"] == "CONNECT";
+    let connected = setup.reviews().into_iter().find(connects).unwrap();
+    let options =
+        json!({"kind": "PodExecOptions", "apiVersion": "v1", "command": ["sh", "x"], "stdout": true});
+    assert_eq!((&connected["object"], &connected["subResource"]), (&options, &json!("exec")));
+    setup.admin.delete(&format!("{CONFIGURATIONS}/{}/hooks", VALIDATING.1)).await;
+
+    let of_v2 = json!({"rules": [{"apiGroups": ["autoscaling"], "apiVersions": ["v2"],
+        "resources": ["horizontalpodautoscalers"], "operations": ["CREATE"]}]});
+    setup.one(VALIDATING, "deny", of_v2).await;
+    let scaler = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 50, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}});
+    let denied =
+        setup.admin.post("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", &scaler).await;
+    assert_eq!(denied.status, 418, "{}", denied.text());
+    let review = setup.reviews().pop().unwrap();
+    assert_eq!((&review["kind"]["version"], &review["requestKind"]["version"]), (&json!("v2"), &json!("v1")));
+    assert_eq!(review["object"]["spec"]["metrics"][0]["type"], "Resource", "it is shown as v2");
+}
