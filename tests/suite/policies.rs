@@ -45,6 +45,19 @@ impl Setup {
         assert_eq!(written.status, 201, "{}", written.text());
     }
 
+    /// A policy that makes these changes to ConfigMaps and Pods, laid over by `policy`, and its binding.
+    async fn change(&self, mutations: Value, policy: Value) -> Answer {
+        let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps", "pods"], "operations": ["*"]}]);
+        let spec = json!({"matchConstraints": {"resourceRules": rules}, "mutations": mutations, "reinvocationPolicy": "Never"});
+        let written =
+            self.put("mutatingadmissionpolicies", "MutatingAdmissionPolicy", laid_over(spec, policy)).await;
+        let binding = json!({"policyName": "p"});
+        let bound =
+            self.put("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", binding).await;
+        assert_eq!(bound.status, 201, "{}", bound.text());
+        written
+    }
+
     /// What creating a ConfigMap comes to, without keeping it.
     async fn create(&self) -> Answer {
         self.admin.post(&format!("{MAPS}?dryRun=All"), &map()).await
@@ -247,4 +260,155 @@ async fn hostile_expressions_cost_their_budget_and_no_more() {
     let refused = setup.create().await;
     assert!(message(&refused).contains("cost"), "{}", refused.text());
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+fn applied(expression: &str) -> Value {
+    json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}})
+}
+
+fn patched(expression: &str) -> Value {
+    json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_changed_by_configurations_and_patches() {
+    let setup = Setup::start().await;
+    let table = [
+        (
+            applied("Object{metadata: Object.metadata{labels: {'by': 'policy'}}}"),
+            "/metadata/labels/by",
+            json!("policy"),
+        ),
+        (
+            applied("Object{metadata: Object.metadata{labels: {'by': 'policy'}}}"),
+            "/metadata/labels/l",
+            json!("x"),
+        ),
+        (applied("Object{data: {'size': string(object.data.size())}}"), "/data/size", json!("1")),
+        (
+            applied("Object{metadata: Object.metadata{?labels: optional.none()}}"),
+            "/metadata/labels/l",
+            json!("x"),
+        ),
+        (patched("[JSONPatch{op: 'add', path: '/data/a', value: 'b'}]"), "/data/a", json!("b")),
+        (patched("[JSONPatch{op: 'remove', path: '/data/k'}]"), "/data/k", Value::Null),
+        (
+            patched(
+                "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b'), value: 'c'}]",
+            ),
+            "/metadata/labels/a~1b",
+            json!("c"),
+        ),
+        (
+            patched(
+                "[JSONPatch{op: 'test', path: '/data/k', value: 'w'}, JSONPatch{op: 'remove', path: '/data/k'}]",
+            ),
+            "/data/k",
+            json!("v"),
+        ),
+    ];
+    for (mutation, place, value) in table {
+        let written = setup.change(json!([mutation]), json!({})).await;
+        assert_eq!(written.status, 201, "{}", written.text());
+        let created = setup.create().await;
+        assert_eq!(created.status, 201, "{mutation}: {}", created.text());
+        assert_eq!(created.json().pointer(place).cloned().unwrap_or_default(), value, "{mutation}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_changed_by_their_keys_and_what_has_one_value_as_a_whole_is_refused() {
+    let setup = Setup::start().await;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "a", "image": "i", "args": ["x"]}]}});
+    let pods = "/api/v1/namespaces/default/pods?dryRun=All";
+    let container = |fields: &str| {
+        format!("Object{{spec: Object.spec{{containers: [Object.spec.containers{{name: 'a', {fields}}}]}}}}")
+    };
+    let env = container("env: [Object.spec.containers.env{name: 'E', value: 'e'}]");
+    setup.change(json!([applied(&env)]), json!({})).await;
+    let created = setup.admin.post(pods, &pod).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let container_of = |answer: &Answer| answer.json()["spec"]["containers"][0].clone();
+    assert_eq!(container_of(&created)["env"], json!([{"name": "E", "value": "e"}]));
+    assert_eq!(container_of(&created)["args"], json!(["x"]), "what is not named stays");
+    setup.change(json!([applied(&container("args: ['y']"))]), json!({})).await;
+    let refused = setup.admin.post(pods, &pod).await;
+    let words = "policy 'p' with binding 'p' denied request: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.containers[0].args";
+    assert_eq!((refused.status, message(&refused)), (StatusCode::FORBIDDEN, words.to_owned()));
+    assert_eq!(refused.json()["reason"], "Invalid");
+    setup.change(json!([applied(&container("args: ['y']"))]), json!({"failurePolicy": "Ignore"})).await;
+    assert_eq!(setup.admin.post(pods, &pod).await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expressions_that_change_objects_are_checked_when_they_are_written() {
+    let setup = Setup::start().await;
+    let refused = [
+        (applied("{'a': 'b'}"), "must evaluate to Object but got map(string, string)"),
+        (applied("Object.spec{a: 1}"), "must evaluate to Object but got Object.spec"),
+        (applied("Object{"), "compilation failed: ERROR: <input>:1:8: Syntax error"),
+        (patched("['a']"), "must evaluate to list(JSONPatch) but got list(string)"),
+        (patched("[JSONPatch{op: 1}]"), "expected type of field 'op' is 'string' but provided type is 'int'"),
+        (patched("[JSONPatch{verb: 'add'}]"), "undefined field 'verb'"),
+        (patched("[Nobody{op: 'add'}]"), "undeclared reference to 'Nobody' (in container '')"),
+    ];
+    for (mutation, words) in refused {
+        let written = setup.change(json!([mutation]), json!({})).await;
+        assert_eq!(written.status, 422, "{mutation}: {}", written.text());
+        assert!(message(&written).contains(words), "{mutation}: {}", written.text());
+    }
+    setup.change(json!([applied("Object{metadata: Object.data{labels: {'a': 'b'}}}")]), json!({})).await;
+    let misnamed = setup.create().await;
+    let words = r#"type mismatch: unexpected type name "Object.data", expected "Object.metadata", which matches field name path from root Object type"#;
+    assert!(message(&misnamed).ends_with(words), "{}", misnamed.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_change_before_webhooks_and_validating_policies_see_the_whole() {
+    let setup = Setup::start().await;
+    setup
+        .change(
+            json!([
+                applied("Object{data: {'added': 'yes'}}"),
+                patched("[JSONPatch{op: 'copy', from: '/data/added', path: '/data/copied'}]")
+            ]),
+            json!({}),
+        )
+        .await;
+    setup.enforce(must("object.data.copied == 'yes'"), json!({})).await;
+    let created = setup.create().await;
+    assert_eq!(
+        created.json()["data"],
+        json!({"added": "yes", "copied": "yes", "k": "v"}),
+        "{}",
+        created.text()
+    );
+    let managers = created.json()["metadata"]["managedFields"].to_string();
+    assert!(!managers.contains("f:added"), "nobody owns what a policy has set: {managers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_resources_are_changed_along_their_schema() {
+    let setup = Setup::start().await;
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "size": {"type": "integer"}, "kept": {"type": "string"}}}}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(setup.admin.post(definitions, &definition).await.status, 201);
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    portico_tests::until("things are served", 20, || async { setup.admin.get(things).await.status == 200 })
+        .await;
+    let rules = json!([{"apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["things"], "operations": ["CREATE"]}]);
+    let over = json!({"matchConstraints": {"resourceRules": rules}});
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"kept": "k"}});
+    setup.change(json!([applied("Object{spec: Object.spec{size: 3}}")]), over.clone()).await;
+    let created = setup.admin.post(&format!("{things}?dryRun=All"), &thing).await;
+    assert_eq!(created.json()["spec"], json!({"kept": "k", "size": 3}), "{}", created.text());
+    setup.change(json!([applied("Object{spec: Object.spec{unknown: 3}}")]), over).await;
+    let refused = setup.admin.post(&format!("{things}?dryRun=All"), &thing).await;
+    assert!(message(&refused).contains(".spec.unknown: field not declared in schema"), "{}", refused.text());
 }

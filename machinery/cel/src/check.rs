@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use crate::ast::{Comprehension, Expr, ExprKind, Id, operator};
 use crate::diagnostics::Issue;
+use crate::environment::Environment;
 use crate::language::Language;
 use crate::parse::Parsed;
-use crate::types::Type;
+use crate::types::{ObjectTypes, Type};
 use crate::value::Value;
-use crate::variable::Variable;
 use mapping::Mapping;
 
 /// A tree with types and references.
@@ -49,14 +49,12 @@ pub enum Reference {
 ///
 /// # Errors
 /// All type errors that there are.
-pub(crate) fn check(
-    language: &Arc<Language>,
-    variables: &[Variable],
-    parsed: Parsed,
-) -> Result<Checked, Vec<Issue>> {
+pub(crate) fn check(environment: &Environment, parsed: Parsed) -> Result<Checked, Vec<Issue>> {
+    let Environment { language, variables, objects } = environment;
     let Parsed { mut expr, places } = parsed;
     let mut checker = Checker {
         language,
+        objects: objects.as_deref(),
         scopes: variables.iter().map(|v| (v.name.clone(), v.ty.clone())).collect(),
         types: vec![Type::Error; places.len()],
         references: vec![Reference::None; places.len()],
@@ -99,6 +97,7 @@ impl Checked {
 
 struct Checker<'e> {
     language: &'e Language,
+    objects: Option<&'e dyn ObjectTypes>,
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Type>,
     references: Vec<Reference>,

@@ -40,7 +40,7 @@ impl Environment {
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         let refuse = |issues| CompileError::Compilation(Diagnostics::new(text, issues));
         let parsed = parse::parse(text, self.language.macros()).map_err(refuse)?;
-        let checked = check::check(&self.language, &self.variables, parsed).map_err(refuse)?;
+        let checked = check::check(self, parsed).map_err(refuse)?;
         let issues = validate::validate(&checked);
         if !issues.is_empty() {
             return Err(refuse(issues));

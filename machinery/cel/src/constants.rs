@@ -28,7 +28,7 @@ pub(crate) fn fold(node: &mut Node) {
             }
         }
         Node::List(items) => items.iter_mut().for_each(|(item, _)| fold(item)),
-        Node::Map(entries) => entries.iter_mut().for_each(|(key, value, _)| {
+        Node::Map(entries) | Node::Object(_, entries) => entries.iter_mut().for_each(|(key, value, _)| {
             fold(key);
             fold(value);
         }),

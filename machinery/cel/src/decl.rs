@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 pub use crate::identifier::{RESERVED, escape};
-pub use crate::types::{DeclKind, DeclType, Field, FieldTypes, ListKind};
+pub use crate::types::{DeclKind, DeclType, Field, FieldTypes, ListKind, ObjectTypes};
 use crate::types::{ObjectType, Type};
 
 static DYN: DeclType = DeclType {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::function::Function;
 use crate::language::{Language, OverloadCollision};
 use crate::library::Library;
-use crate::types::Type;
+use crate::types::{ObjectTypes, Type};
 use crate::variable::Variable;
 
 /// Variables over a language: what expressions of one place may use.
@@ -13,6 +13,8 @@ use crate::variable::Variable;
 pub struct Environment {
     pub(crate) language: Arc<Language>,
     pub(crate) variables: Vec<Variable>,
+    /// Who knows the types that may be written out; nothing where none may.
+    pub(crate) objects: Option<Arc<dyn ObjectTypes>>,
 }
 
 /// Why an environment cannot be built.
@@ -101,7 +103,7 @@ impl Builder {
             libraries.into_iter().try_for_each(|library| extended.add(library))?;
             functions.into_iter().try_for_each(|function| extended.add_function(function))?;
         }
-        Ok(Environment { language, variables })
+        Ok(Environment { language, variables, objects: None })
     }
 }
 
@@ -115,7 +117,13 @@ impl Environment {
     /// A language without variables.
     #[must_use]
     pub fn new(language: Arc<Language>) -> Self {
-        Self { language, variables: Vec::new() }
+        Self { language, variables: Vec::new(), objects: None }
+    }
+
+    /// The same with types that expressions may write out.
+    #[must_use]
+    pub fn with_objects(self, objects: Arc<dyn ObjectTypes>) -> Self {
+        Self { objects: Some(objects), ..self }
     }
 
     /// The same with a variable more, which hides an earlier one of that name.

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 
 use crate::error::EvalError;
 use crate::plan::Node;
-use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, scale};
-use crate::value::{Key, MapBuilder, Value, equal, print_key};
+use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
+use crate::value::{Key, Map, MapBuilder, Value, equal, print_key};
 
 /// Values of an environment's variables, by slot.
 pub(crate) type Slots<'v> = SmallVec<[Option<Value<'v>>; 4]>;
@@ -86,6 +86,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Node::Call(call) => self.call(call),
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
+            Node::Object(name, fields) => self.object(name, fields),
             Node::Fold(fold) => self.fold(fold),
             Node::Append(place, item) => self.append(*place, item),
             Node::Insert(place, entry) => self.insert(*place, entry),
@@ -204,6 +205,16 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     fn map(&mut self, entries: &'e [(Node, Node, bool)]) -> Evaluated<'v> {
         let map = self.entries(entries);
         self.made(map, MAP_CREATE)
+    }
+
+    fn object(&mut self, name: &std::sync::Arc<str>, fields: &'e [(Node, Node, bool)]) -> Evaluated<'v> {
+        let object = self.entries(fields).map(|entries| match entries {
+            Value::Map(Map::Computed(fields)) => {
+                Value::Map(Map::Object { name: std::sync::Arc::clone(name), fields })
+            }
+            other => other,
+        });
+        self.made(object, STRUCT_CREATE)
     }
 
     fn entries(&mut self, entries: &'e [(Node, Node, bool)]) -> Evaluated<'v> {

@@ -15,6 +15,8 @@ pub mod format;
 #[cfg(feature = "kubernetes")]
 pub mod ip;
 #[cfg(feature = "kubernetes")]
+mod json_patch;
+#[cfg(feature = "kubernetes")]
 mod lists;
 mod lists_ext;
 mod optional;
@@ -150,6 +152,13 @@ pub fn authorization() -> Library {
     authorization::library()
 }
 
+/// Names in paths of JSON patches: `jsonpatch.escapeKey`. Expressions that change objects may use it.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn json_patch() -> Library {
+    json_patch::library().pure()
+}
+
 /// All libraries that the enabled features bring, the language's own functions first.
 #[must_use]
 pub fn all() -> Vec<Library> {
@@ -168,7 +177,7 @@ pub fn all() -> Vec<Library> {
     all.extend([ip(), cidr(), format()]);
     all.push(comprehensions());
     #[cfg(feature = "kubernetes")]
-    all.push(semver());
+    all.extend([semver(), json_patch()]);
     all.extend([lists(), bindings()]);
     all
 }

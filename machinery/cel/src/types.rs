@@ -140,6 +140,12 @@ pub struct ObjectType {
     pub further: Option<Arc<dyn FieldTypes>>,
 }
 
+/// Knows types that expressions may write out by name: `Object.spec{replicas: 3}`.
+pub trait ObjectTypes: std::fmt::Debug + Send + Sync {
+    /// The type of this name; nothing where there is none.
+    fn find(&self, name: &str) -> Option<Type>;
+}
+
 /// Knows the fields of a type that no declaration lists, for the checker.
 pub trait FieldTypes: std::fmt::Debug + Send + Sync {
     /// The type of a field; nothing where there is no such field.

@@ -15,6 +15,8 @@ mod map;
 mod opaque;
 mod text;
 mod timestamp;
+#[cfg(feature = "json")]
+mod to_json;
 
 use std::sync::Arc;
 
@@ -29,6 +31,8 @@ pub use key::print_key;
 pub use opaque::Opaque;
 pub use text::Text;
 pub use timestamp::Timestamp;
+#[cfg(feature = "json")]
+pub use to_json::to_json;
 
 use crate::error::EvalError;
 use crate::types::Type;
@@ -71,6 +75,7 @@ impl<'v> Value<'v> {
             Self::String(_) => Type::String,
             Self::Bytes(_) => Type::Bytes,
             Self::List(_) => Type::list(Type::Dyn),
+            Self::Map(Map::Object { name, .. }) => Type::object(name),
             Self::Map(_) => Type::map(Type::Dyn, Type::Dyn),
             Self::Timestamp(_) => Type::Timestamp,
             Self::Duration(_) => Type::Duration,

@@ -7,6 +7,7 @@ use parking_lot::RwLock;
 use portico_cel::decl::FieldTypes;
 use portico_cel::{Environment, Type};
 
+use crate::changing;
 use crate::declarations::{Declarations, Release};
 use crate::expression::{self, Expression, Returns};
 
@@ -26,6 +27,10 @@ pub enum Purpose {
     Message,
     /// What the audit log is to say.
     Annotation,
+    /// A configuration that is applied to the object: `Object{...}`.
+    Configuration,
+    /// A JSON patch: a list of `JSONPatch{...}`.
+    Patch,
 }
 
 /// Compiles expressions in their order: a variable is known to what is compiled behind it.
@@ -54,6 +59,8 @@ impl Purpose {
             Self::Message => Returns::Text,
             Self::Annotation => Returns::TextOrNull,
             Self::Variable => Returns::Any,
+            Self::Configuration => Returns::Object,
+            Self::Patch => Returns::Patch,
         }
     }
 }
@@ -95,7 +102,12 @@ impl Compiler {
 
     fn environment(&self, purpose: Purpose) -> Environment {
         let declarations = Declarations { params: self.params, authorizer: purpose != Purpose::Message };
-        let environment = declarations.environment(self.release.language());
+        let changes = matches!(purpose, Purpose::Configuration | Purpose::Patch);
+        let environment = declarations.over(if changes {
+            changing::environment(self.release)
+        } else {
+            Environment::new(self.release.language())
+        });
         match &self.variables {
             Some(variables) => {
                 let fields: Arc<dyn FieldTypes> = Arc::<Variables>::clone(variables);

@@ -35,9 +35,9 @@ impl Release {
 }
 
 impl Declarations {
-    /// The variables of expressions about a request, over a language.
-    pub(crate) fn environment(self, language: Arc<Language>) -> Environment {
-        let mut environment = Environment::new(language)
+    /// The variables of expressions about a request, besides those of an environment.
+    pub(crate) fn over(self, environment: Environment) -> Environment {
+        let mut environment = environment
             .with("object", Type::Dyn)
             .with("oldObject", Type::Dyn)
             .with("namespaceObject", NAMESPACE.ty.clone())

@@ -1,5 +1,6 @@
 //! One expression: compiled when a policy or webhook is read, evaluated for each request.
 
+use crate::changing::{OBJECT, PATCH};
 use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value};
 
 /// What an expression must evaluate to.
@@ -13,6 +14,10 @@ pub(crate) enum Returns {
     TextOrNull,
     /// Anything.
     Any,
+    /// A configuration.
+    Object,
+    /// A list of operations.
+    Patch,
 }
 
 /// A compiled expression, or why it does not compile.
@@ -51,6 +56,8 @@ impl Returns {
             Self::Text => *ty == Type::String,
             Self::TextOrNull => matches!(ty, Type::String | Type::Null),
             Self::Any => true,
+            Self::Object => is_object(ty, OBJECT),
+            Self::Patch => matches!(ty, Type::List(items) if is_object(items, PATCH)),
         }
     }
 
@@ -63,6 +70,8 @@ impl Returns {
                 return format!("must evaluate to one of [string null_type] but got {found}");
             }
             Self::Any => "any",
+            Self::Object => OBJECT,
+            Self::Patch => "list(JSONPatch)",
         };
         format!("must evaluate to {wanted} but got {found}")
     }
@@ -125,6 +134,10 @@ impl Expression {
             result => (result, cost.min(limit)),
         }
     }
+}
+
+fn is_object(ty: &Type, name: &str) -> bool {
+    matches!(ty, Type::Object(object) if *object.name == *name)
 }
 
 /// The program, or what is wrong in upstream's words.

@@ -4,11 +4,13 @@
 //! kept, and does no IO.
 
 mod authorizer;
+mod changing;
 mod compiler;
 mod composition;
 mod conditions;
 mod declarations;
 mod expression;
+mod mutating;
 mod request;
 mod subject;
 mod validating;
@@ -19,6 +21,7 @@ pub use composition::MAX_VARIABLE_DEPTH;
 pub use conditions::{Conditions, Matched};
 pub use declarations::Release;
 pub use expression::{Expression, Problem};
+pub use mutating::{Change, MutatingPolicy, MutatingSource, MutationSource};
 pub use request::Request;
 pub use subject::Subject;
 pub use validating::{Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};

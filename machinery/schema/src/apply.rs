@@ -4,6 +4,7 @@
 //! the form of `managedFields` belong to the caller.
 
 mod along;
+mod atomics;
 mod check;
 mod compare;
 mod filter;
@@ -95,6 +96,12 @@ impl Schema {
     #[must_use]
     pub fn fields_of(&self, config: &Object) -> Set {
         to_set::object(self.types_in_use(), self.shape(), config.map())
+    }
+
+    /// Paths of lists and maps in a configuration that are applied as a whole.
+    #[must_use]
+    pub fn atomics_of(&self, config: &Object) -> Vec<String> {
+        atomics::object(self.types_in_use(), self.shape(), config.map())
     }
 
     /// A configuration merged into an object; nothing is removed.

@@ -8,7 +8,7 @@ use portico_store::{Operation, Txn};
 use crate::matching::{MatchTarget, Pair};
 use crate::metrics::Metrics;
 use crate::plugin::{MutationRequest, Plugin, ValidationRequest};
-use crate::policies::ValidatingPolicies;
+use crate::policies::{MutatingPolicies, PolicyRound, ValidatingPolicies};
 use crate::resource_quota::{self, Quotas, SharedTransactions};
 use crate::rounds::{Reinvocation, Rounds};
 use crate::webhooks::{MutatingWebhooks, Round, ValidatingWebhooks};
@@ -37,6 +37,7 @@ const PLUGINS: [&dyn Plugin; 12] = [
 pub struct AdmissionChain {
     /// Names of plugins that are off (`--disable-admission-plugins`).
     disabled: Vec<String>,
+    mutating_policies: MutatingPolicies,
     mutating_webhooks: MutatingWebhooks,
     validating_policies: ValidatingPolicies,
     validating_webhooks: ValidatingWebhooks,
@@ -45,6 +46,7 @@ pub struct AdmissionChain {
 }
 
 /// What upstream calls webhooks and policies as plugins.
+const MUTATING_POLICY: &str = "MutatingAdmissionPolicy";
 const VALIDATING_POLICY: &str = "ValidatingAdmissionPolicy";
 const MUTATING_WEBHOOK: &str = "MutatingAdmissionWebhook";
 const VALIDATING_WEBHOOK: &str = "ValidatingAdmissionWebhook";
@@ -55,6 +57,7 @@ impl AdmissionChain {
     pub fn without(disabled: Vec<String>, metrics: &Registry) -> Self {
         Self {
             disabled,
+            mutating_policies: MutatingPolicies::new(),
             mutating_webhooks: MutatingWebhooks::new(),
             validating_policies: ValidatingPolicies::new(),
             validating_webhooks: ValidatingWebhooks::new(),
@@ -99,14 +102,18 @@ impl Admission for AdmissionChain {
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>> {
-        let asked = |target: &MatchTarget<'_>| {
-            self.is_on(MUTATING_WEBHOOK) && self.mutating_webhooks.concern(objects, target)
+        let target = MatchTarget::new(attributes);
+        let asked = |target: &MatchTarget<'_>| Concerned {
+            policies: new.is_some()
+                && self.is_on(MUTATING_POLICY)
+                && self.mutating_policies.concern(objects, target),
+            webhooks: self.is_on(MUTATING_WEBHOOK) && self.mutating_webhooks.concern(objects, target),
         };
-        let target = MatchTarget::new(attributes).filter(asked);
-        if target.is_none() && (new.is_none() || self.plugins(&attributes).next().is_none()) {
+        let concerned = target.as_ref().map(asked).unwrap_or_default();
+        if !concerned.any() && (new.is_none() || self.plugins(&attributes).next().is_none()) {
             return None;
         }
-        let mutation = Mutation { chain: self, objects, attributes, target, old };
+        let mutation = Mutation { chain: self, objects, attributes, target, concerned, old };
         Some(Box::pin(async move { mutation.run(new).await }))
     }
 
@@ -118,11 +125,11 @@ impl Admission for AdmissionChain {
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>> {
         let target = MatchTarget::new(attributes);
-        let concerned = |target: &MatchTarget<'_>| Concerned {
+        let asked = |target: &MatchTarget<'_>| Concerned {
             policies: self.is_on(VALIDATING_POLICY) && self.validating_policies.concern(objects, target),
             webhooks: self.is_on(VALIDATING_WEBHOOK) && self.validating_webhooks.concern(objects, target),
         };
-        let concerned = target.as_ref().map(concerned).unwrap_or_default();
+        let concerned = target.as_ref().map(asked).unwrap_or_default();
         let target = target.filter(|_| concerned.any());
         if target.is_none() && (new.is_none() || self.plugins(&attributes).next().is_none()) {
             return None;
@@ -192,18 +199,19 @@ struct Mutation<'a> {
     chain: &'a AdmissionChain,
     objects: &'a Objects,
     attributes: Attributes<'a>,
-    /// Nothing where no webhook is concerned.
+    /// Nothing where no webhook and no policy may be concerned.
     target: Option<MatchTarget<'a>>,
+    concerned: Concerned,
     old: Option<&'a Object>,
 }
 
 impl Mutation<'_> {
     /// All rounds; what the caller is warned of.
     async fn run(&self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
-        let (mut rounds, mut of_webhooks) = (Rounds::default(), Reinvocation::default());
-        let mut warnings = Vec::new();
+        let mut rounds = Rounds::default();
+        let (mut again, mut warnings) = (Again::default(), Vec::new());
         loop {
-            let round = self.round(new.as_deref_mut(), &mut rounds, &mut of_webhooks, &mut warnings).await;
+            let round = self.round(new.as_deref_mut(), &mut rounds, &mut again, &mut warnings).await;
             if let Err(status) = round {
                 return Err(status.with_warnings(warnings));
             }
@@ -218,21 +226,36 @@ impl Mutation<'_> {
         &self,
         mut new: Option<&mut Object>,
         rounds: &mut Rounds,
-        of_webhooks: &mut Reinvocation,
+        again: &mut Again,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
-        let Self { chain, objects, attributes, target, old } = self;
+        let Self { chain, objects, attributes, target, concerned, old } = self;
         if let Some(new) = new.as_deref_mut() {
             for plugin in chain.plugins(attributes) {
                 let request = MutationRequest { attributes: *attributes, new: &mut *new, old: *old };
                 plugin.mutate(objects, request).await?;
             }
         }
-        let Some(target) = target else { return Ok(()) };
-        let metrics = &chain.metrics;
-        let round = Round { objects, target, metrics, rounds, reinvocation: of_webhooks, warnings };
-        chain.mutating_webhooks.mutate(round, new, *old).await
+        let (Some(target), metrics) = (target, &chain.metrics) else { return Ok(()) };
+        if let Some(new) = new.as_deref_mut().filter(|_| concerned.policies) {
+            let reinvocation = &mut again.policies;
+            let round = PolicyRound { objects, target, metrics, rounds: &mut *rounds, reinvocation };
+            chain.mutating_policies.mutate(round, new, *old).await?;
+        }
+        if concerned.webhooks {
+            let reinvocation = &mut again.webhooks;
+            let round = Round { objects, target, metrics, rounds, reinvocation, warnings };
+            chain.mutating_webhooks.mutate(round, new, *old).await?;
+        }
+        Ok(())
     }
+}
+
+/// Who is asked again in the second round.
+#[derive(Default)]
+struct Again {
+    policies: Reinvocation,
+    webhooks: Reinvocation,
 }
 
 /// Adds warnings, or adds those there are to a refusal.

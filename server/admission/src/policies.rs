@@ -7,9 +7,11 @@
 mod binding;
 mod hooks;
 mod invocations;
+mod mutating;
 mod params;
 mod policy;
 mod refusal;
 mod validating;
 
+pub(crate) use mutating::{MutatingPolicies, Round as PolicyRound};
 pub(crate) use validating::ValidatingPolicies;

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::mapping::most_general;
 use crate::ast::{Entry, Expr, FieldValue, Id, Item};
-use crate::types::Type;
+use crate::types::{ObjectType, Type};
 
 impl Checker<'_> {
     pub(super) fn list(&mut self, items: &mut [Item]) -> Type {
@@ -35,16 +35,38 @@ impl Checker<'_> {
         map
     }
 
-    /// No type that can be written out is known: objects come from variables alone.
+    /// Where the environment knows no types that can be written out, objects come from variables alone.
     pub(super) fn object(&mut self, id: Id, name: &str, fields: &mut [FieldValue]) -> Type {
+        let known = self.objects.and_then(|objects| objects.find(name.strip_prefix('.').unwrap_or(name)));
         for field in fields {
             self.check(&mut field.value);
+            if let Some(Type::Object(object)) = &known {
+                self.field_value(object, field);
+            }
+        }
+        if let Some(known) = known {
+            return known;
         }
         if let Some(ty) = self.language.named_type(name.strip_prefix('.').unwrap_or(name)) {
             self.report(id, format!("'{ty}' is not a message type"));
             return Type::Error;
         }
         self.undeclared(id, name)
+    }
+
+    /// A field must be one of its object, and its value of the field's type.
+    fn field_value(&mut self, object: &ObjectType, field: &FieldValue) {
+        let found = self.entry_type(&field.value, field.optional);
+        let Some(wanted) = object.field_type(&field.name) else {
+            self.report(field.id, format!("undefined field '{}'", field.name));
+            return;
+        };
+        if !self.mapping.assignable(&wanted, &found) {
+            let (name, found) = (&field.name, self.mapping.substitute(&found, false));
+            let text =
+                format!("expected type of field '{name}' is '{wanted}' but provided type is '{found}'");
+            self.report(field.id, text);
+        }
     }
 
     /// The type of an item; of an optional one what the optional holds.

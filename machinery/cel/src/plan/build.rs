@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::node::{Attribute, CallNode, Constants, Node};
-use crate::ast::{Entry, Expr, ExprKind, Item, operator};
+use crate::ast::{Entry, Expr, ExprKind, FieldValue, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::function::{Call, Overload};
 #[cfg(feature = "regex")]
@@ -39,7 +39,7 @@ impl Planner<'_> {
             ExprKind::List(items) => self.list(items),
             ExprKind::Map(entries) => self.map(entries),
             ExprKind::Comprehension(fold) => self.fold(fold),
-            ExprKind::Struct { name, .. } => Err(format!("unknown type: {name}")),
+            ExprKind::Struct { name, fields } => self.object(name, fields),
             ExprKind::Broken => Err("unsupported expression".to_owned()),
         }
     }
@@ -201,6 +201,17 @@ impl Planner<'_> {
             nodes.push((self.node(&entry.key)?, self.node(&entry.value)?, entry.optional));
         }
         Ok(constant_map(&nodes).map_or_else(|| Node::Map(nodes.into()), Node::Constant))
+    }
+
+    /// An object is made anew each time: it counts as one that was written out, not as a constant.
+    fn object(&mut self, name: &Arc<str>, fields: &[FieldValue]) -> Result<Node, String> {
+        let mut nodes = Vec::with_capacity(fields.len());
+        for field in fields {
+            let key = Node::Constant(Value::text(Arc::clone(&field.name)));
+            nodes.push((key, self.node(&field.value)?, field.optional));
+        }
+        let name = name.strip_prefix('.').map_or_else(|| Arc::clone(name), Arc::from);
+        Ok(Node::Object(name, nodes.into()))
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) enum Node {
     List(Box<[(Node, bool)]>),
     /// `{k: v, ?k: v}`.
     Map(Box<[(Node, Node, bool)]>),
+    /// `Name{field: value, ?field: value}`.
+    Object(Arc<str>, Box<[(Node, Node, bool)]>),
     /// A comprehension.
     Fold(Box<Fold>),
     /// Adds an item to the list in a local variable, which nobody else sees.

@@ -69,6 +69,13 @@ pub enum List<'v> {
 pub enum Map<'v> {
     /// Computed.
     Computed(Arc<MapBuilder<'v>>),
+    /// An object that was written out, of a type by name.
+    Object {
+        /// The name of its type.
+        name: Arc<str>,
+        /// Its fields.
+        fields: Arc<MapBuilder<'v>>,
+    },
     /// An object of JSON; `of` declares fields, or what all entries are.
     #[cfg(feature = "json")]
     Json {

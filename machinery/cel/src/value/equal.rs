@@ -51,7 +51,9 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, Eval
             return Err(EvalError::no_such_overload());
         }
         (Value::List(one), Value::List(two)) => lists(one, two, depth)?,
-        (Value::Map(one), Value::Map(two)) => maps(one, two, depth)?,
+        (Value::Map(one), Value::Map(two)) => {
+            one.object_name() == two.object_name() && maps(one, two, depth)?
+        }
         _ => compare_numbers(one, two) == Some(Ordering::Equal),
     })
 }

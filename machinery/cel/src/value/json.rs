@@ -91,7 +91,7 @@ pub(super) fn redeclared<'v>(value: Value<'v>, of: &'v DeclType) -> Result<Value
         (Value::Map(Map::Json { members, .. }), DeclKind::Map { .. } | DeclKind::Object(_)) => {
             Ok(Value::Map(Map::Json { members, of }))
         }
-        (Value::Map(Map::Computed(_)), DeclKind::Map { .. } | DeclKind::Object(_)) => {
+        (Value::Map(Map::Computed(_) | Map::Object { .. }), DeclKind::Map { .. } | DeclKind::Object(_)) => {
             misfit("a map for the provided schema with type=object")
         }
         (value, _) => Ok(value),

@@ -18,16 +18,22 @@ impl<'v> Map<'v> {
     /// The entries of a computed map.
     pub(crate) fn computed(&self) -> Option<&MapBuilder<'v>> {
         match self {
-            Self::Computed(entries) => Some(entries),
+            Self::Computed(entries) | Self::Object { fields: entries, .. } => Some(entries),
             #[cfg(feature = "json")]
             Self::Json { .. } => None,
         }
     }
 
+    /// The type of an object that was written out.
+    #[must_use]
+    pub fn object_name(&self) -> Option<&str> {
+        if let Self::Object { name, .. } = self { Some(name) } else { None }
+    }
+
     /// The same without its declaration.
     pub(super) fn erased(&self) -> Self {
         match self {
-            Self::Computed(_) => self.clone(),
+            Self::Computed(_) | Self::Object { .. } => self.clone(),
             #[cfg(feature = "json")]
             Self::Json { members, .. } => Self::Json { members, of: DeclType::dynamic() },
         }
@@ -37,6 +43,7 @@ impl<'v> Map<'v> {
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             Self::Computed(_) => "*types.baseMap",
+            Self::Object { .. } => "*dynamic.ObjectVal",
             #[cfg(feature = "json")]
             Self::Json { of, .. } if matches!(of.kind, DeclKind::Dyn) => "map[string]interface {}",
             #[cfg(feature = "json")]
@@ -48,7 +55,7 @@ impl<'v> Map<'v> {
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
-            Self::Computed(entries) => entries.len(),
+            Self::Computed(entries) | Self::Object { fields: entries, .. } => entries.len(),
             #[cfg(feature = "json")]
             Self::Json { members, .. } => members.len(),
         }
@@ -67,7 +74,9 @@ impl<'v> Map<'v> {
     /// The value does not fit its declaration.
     pub fn get_str(&self, name: &str) -> Result<Option<Value<'v>>, EvalError> {
         match self {
-            Self::Computed(entries) => Ok(entries.get(&Name(name)).cloned()),
+            Self::Computed(entries) | Self::Object { fields: entries, .. } => {
+                Ok(entries.get(&Name(name)).cloned())
+            }
             #[cfg(feature = "json")]
             Self::Json { members, of } => match &of.kind {
                 DeclKind::Object(_) => {
@@ -89,7 +98,9 @@ impl<'v> Map<'v> {
     pub fn get(&self, key: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
         match (self, key) {
             (_, Value::String(name)) => self.get_str(name),
-            (Self::Computed(entries), key) => Ok(Key::lookup(key).and_then(|key| entries.get(&key).cloned())),
+            (Self::Computed(entries) | Self::Object { fields: entries, .. }, key) => {
+                Ok(Key::lookup(key).and_then(|key| entries.get(&key).cloned()))
+            }
             #[cfg(feature = "json")]
             (Self::Json { of, .. }, _) if matches!(of.kind, DeclKind::Dyn) => Ok(None),
             #[cfg(feature = "json")]
@@ -100,7 +111,9 @@ impl<'v> Map<'v> {
     /// All keys; of declared objects the declared, escaped names that are present.
     pub fn keys(&self) -> Vec<Value<'v>> {
         match self {
-            Self::Computed(entries) => entries.keys().map(Key::to_value).collect(),
+            Self::Computed(entries) | Self::Object { fields: entries, .. } => {
+                entries.keys().map(Key::to_value).collect()
+            }
             #[cfg(feature = "json")]
             Self::Json { members, of } => match &of.kind {
                 DeclKind::Object(object) => object
@@ -120,7 +133,7 @@ impl<'v> Map<'v> {
     /// A value does not fit its declaration.
     pub fn entries(&self) -> Result<Vec<(Value<'v>, Value<'v>)>, EvalError> {
         match self {
-            Self::Computed(entries) => {
+            Self::Computed(entries) | Self::Object { fields: entries, .. } => {
                 Ok(entries.iter().map(|(key, value)| (key.to_value(), value.clone())).collect())
             }
             #[cfg(feature = "json")]

@@ -19,9 +19,12 @@ pub enum PatchError {
         "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}"
     )]
     TooManyOperations(usize),
-    /// An operation cannot be carried out, or a `test` failed: 422. Upstream does not say which; the cause here does.
+    /// An operation cannot be carried out: 422. Upstream does not say which; the cause here does.
     #[error("the server rejected our request due to an error in our request")]
     Failed(String),
+    /// A `test` does not hold: 422.
+    #[error("the server rejected our request due to an error in our request")]
+    TestFailed(String),
 }
 
 impl PatchError {
@@ -32,7 +35,7 @@ impl PatchError {
             Self::Malformed(_) => Status::bad_request(self.to_string()),
             Self::UnknownDirective(_) => Status::failure(Reason::Unknown, self.to_string()),
             Self::TooManyOperations(_) => Status::failure(Reason::RequestEntityTooLarge, self.to_string()),
-            Self::Failed(_) => {
+            Self::Failed(_) | Self::TestFailed(_) => {
                 Status::failure(Reason::Invalid, self.to_string()).with_details(Details::default())
             }
         }

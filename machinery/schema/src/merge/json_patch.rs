@@ -33,8 +33,8 @@ pub(super) fn apply(document: &mut Value, patch: &[u8]) -> Result<()> {
     let operations: Result<Vec<Operation>> = operations.into_iter().map(operation).collect();
     let mut work = Work { copied: 0, shifted: 0 };
     for (at, operation) in operations?.into_iter().enumerate() {
-        run(document, operation, &mut work)
-            .map_err(|why| PatchError::Failed(format!("operation {at}: {why}")))?;
+        let op = operation.op.clone();
+        run(document, operation, &mut work).map_err(|why| why.of(at, &op))?;
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ enum Failure {
     Missing(String),
     #[error("{0:?} is no place in a list of {1}")]
     Index(String, usize),
-    #[error("testing path {0:?} failed")]
+    #[error("testing path {0} failed: test failed")]
     Test(String),
     #[error("more than {MAX_COPIED_BYTES} bytes copied")]
     Copied,
@@ -124,6 +124,19 @@ enum Failure {
     Work,
     #[error("nests deeper than {MAX_DEPTH} levels")]
     Depth,
+}
+
+impl Failure {
+    /// What is reported of the operation at this index, in upstream's words where they say what happened.
+    fn of(self, at: usize, op: &str) -> PatchError {
+        match self {
+            Self::Test(_) => PatchError::TestFailed(self.to_string()),
+            Self::Missing(path) => PatchError::Failed(format!(
+                "{op} operation does not apply: doc is missing path: {path}: missing value"
+            )),
+            other => PatchError::Failed(format!("operation {at}: {other}")),
+        }
+    }
 }
 
 fn run(document: &mut Value, operation: Operation, work: &mut Work) -> std::result::Result<(), Failure> {

@@ -41,9 +41,19 @@ impl<E> Invocation<'_, E> {
     pub(super) fn names(&self) -> Names<'_> {
         Names { policy: &self.policy.name, binding: Some(&self.binding.name) }
     }
+
+    /// What tells it from others of the same request.
+    pub(super) fn id(&self) -> String {
+        let param = self.param.as_ref().map(|param| (param.namespace(), param.name())).unwrap_or_default();
+        format!("{}/{}/{}/{}", self.policy.name, self.binding.name, param.0, param.1)
+    }
 }
 
 impl<E> Misconfigured<'_, E> {
+    pub(super) fn names(&self) -> Names<'_> {
+        Names { policy: &self.policy.name, binding: self.binding.map(|binding| binding.name.as_str()) }
+    }
+
     pub(super) fn message(&self) -> String {
         let what = if self.binding.is_some() { "binding" } else { "policy" };
         format!("failed to configure {what}: {}", self.why)

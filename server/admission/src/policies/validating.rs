@@ -189,8 +189,7 @@ impl<'a> Validation<'a> {
     /// A policy or binding that cannot be used comes to the failure policy.
     fn misconfigured(&mut self, why: &Misconfigured<'_, ValidatingPolicy>) {
         if why.policy.fails {
-            let names = Names { policy: &why.policy.name, binding: why.binding.map(|b| b.name.as_str()) };
-            self.refuse(&names, &why.message(), "");
+            self.refuse(&why.names(), &why.message(), "");
         }
     }
 

@@ -146,7 +146,9 @@ async fn carry_out(
         return Err(Failure::Refused(Box::new(Status::internal(why))));
     };
     let patched = merge::json_patch(object, &patch).map_err(|error| match error {
-        PatchError::Failed(why) => Failure::Refused(Box::new(Status::internal(why))),
+        PatchError::Failed(why) | PatchError::TestFailed(why) => {
+            Failure::Refused(Box::new(Status::internal(why)))
+        }
         other => Failure::Calling(format!("received undecodable patch in webhook response: {other}"), 503),
     })?;
     if patched == *object {
@@ -154,7 +156,7 @@ async fn carry_out(
     }
     let attributes = &caller.target.attributes;
     let served = shown.version.served(caller.target);
-    let changed =
-        attributes.from_version(caller.objects, served, &patched).await.map_err(Failure::Refused)?;
+    let read = attributes.from_version(caller.objects, served, &patched).await;
+    let (changed, _) = read.map_err(Failure::Refused)?;
     Ok(Carried { changed: Some(changed), warnings })
 }

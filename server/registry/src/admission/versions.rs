@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, Status};
+use portico_schema::Schema;
 
 use super::attributes::Attributes;
 use crate::Result;
@@ -79,8 +80,8 @@ impl Attributes<'_> {
         Ok(Cow::Owned(shown))
     }
 
-    /// What a webhook has made of an object that it saw in a version: read along its kind, complete, and as the request has it.
-    /// Fields that the kind does not have are dropped.
+    /// What a webhook or policy has made of an object that it saw in a version: read along its kind, complete, and as the
+    /// request has it. Fields that the kind does not have are dropped, and named beside it.
     ///
     /// # Errors
     /// 500 for what is not of the kind, or from a conversion webhook.
@@ -89,21 +90,30 @@ impl Attributes<'_> {
         objects: &Objects,
         served: &ServedResource,
         changed: &Object,
-    ) -> Result<Object> {
+    ) -> Result<(Object, Vec<String>)> {
         let of_resource = self.is_of_resource();
         let part = if of_resource { Part::Main } else { self.part };
         let (gvk, schema) = served.kind_of(part)?;
         let decoded =
             schema.retype(changed, gvk).map_err(|error| Status::internal(error.status().message))?;
-        let mut object = decoded.object;
+        let (mut object, dropped) = (decoded.object, decoded.strict);
         if !of_resource {
-            return Ok(object);
+            return Ok((object, dropped));
         }
         served.complete(&mut object, objects.moment());
-        match &self.served.custom {
-            Some(custom) => converted(objects, custom, object, &self.served.api_version).await,
-            None => Ok(object),
+        if let Some(custom) = &self.served.custom {
+            object = converted(objects, custom, object, &self.served.api_version).await?;
         }
+        Ok((object, dropped))
+    }
+
+    /// The types of the objects of the request in a version.
+    ///
+    /// # Errors
+    /// 405 for what has no types.
+    pub fn schema_in<'s>(&self, served: &'s ServedResource) -> Result<&'s Schema> {
+        let part = if self.is_of_resource() { Part::Main } else { self.part };
+        served.kind_of(part).map(|(_, schema)| schema)
     }
 }
 

@@ -2,20 +2,26 @@
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
+use portico_policy::Purpose;
+
+use super::expressions::{self, Expressions};
 
 use portico_validation::Errors;
 use portico_validation::checks;
 
-/// The ways to change something, and the fields that they are written in.
-const PATCHES: [(&str, &str); 2] = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
+/// The ways to change something, the fields that they are written in, and what their expressions are for.
+const PATCHES: [(&str, &str, Purpose); 2] = [
+    ("ApplyConfiguration", "applyConfiguration", Purpose::Configuration),
+    ("JSONPatch", "jsonPatch", Purpose::Patch),
+];
 
 /// Validates what only this kind's spec has.
-pub(super) fn spec(spec: &Cursor<'_>, errors: &mut Errors) {
+pub(super) fn spec(spec: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     let mutations = spec.field("mutations");
     if mutations.is_empty() {
         errors.push(mutations.required("mutations must contain at least one item"));
     }
-    mutations.items().for_each(|at| mutation(&at, errors));
+    mutations.items().for_each(|at| mutation(&at, expressions, errors));
     let again = spec.field("reinvocationPolicy");
     match again.str() {
         "" => errors.push(again.required("")),
@@ -23,23 +29,26 @@ pub(super) fn spec(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn mutation(mutation: &Cursor<'_>, errors: &mut Errors) {
+fn mutation(mutation: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     let kind = mutation.field("patchType");
     if kind.str().is_empty() {
         errors.push(kind.required(""));
         return;
     }
-    if !PATCHES.iter().any(|(known, _)| *known == kind.str()) {
-        errors.push(kind.not_supported(&PATCHES.map(|(known, _)| known)));
+    if !PATCHES.iter().any(|(known, ..)| *known == kind.str()) {
+        errors.push(kind.not_supported(&PATCHES.map(|(known, ..)| known)));
         return;
     }
-    for (known, field) in PATCHES {
+    for (known, field, purpose) in PATCHES {
         let at = mutation.field(field);
         match (known == kind.str(), at.is_present()) {
             (true, true) => {
                 let text = at.field("expression");
-                if text.str().trim().is_empty() {
-                    errors.push(text.required(""));
+                match text.str().trim() {
+                    "" => errors.push(text.required("")),
+                    trimmed => {
+                        expressions::compile(&expressions.compiler, purpose, &text, trimmed, errors);
+                    }
                 }
             }
             (true, false) => {

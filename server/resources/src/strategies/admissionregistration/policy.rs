@@ -59,7 +59,7 @@ impl Policy {
         let expressions = Expressions::of_policy(params, composes, conditions_changed);
         common(&spec, self.mutates, &expressions, errors);
         if self.mutates {
-            mutating_policy::spec(&spec, errors);
+            mutating_policy::spec(&spec, &expressions, errors);
         } else {
             validating_policy::spec(new, &spec, &expressions, errors);
         }

@@ -1,0 +1,82 @@
+//! Values as JSON (cel-go's conversion to `structpb.Value`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map as JsonMap, Number, Value as Json};
+
+use super::{Map, Value, print_double};
+use crate::error::EvalError;
+
+/// How deep values are written; what is deeper is refused.
+const MAX_DEPTH: usize = 256;
+/// Integers beyond this are texts: not every reader of JSON holds them.
+const MAX_INTEGER: u64 = 1 << 53;
+
+/// A value as JSON.
+///
+/// # Errors
+/// A library's value, an optional, a key that is no text, or what is nested too deep.
+pub fn to_json(value: &Value<'_>) -> Result<Json, EvalError> {
+    write(value, MAX_DEPTH)
+}
+
+fn write(value: &Value<'_>, depth: usize) -> Result<Json, EvalError> {
+    let depth = depth.checked_sub(1).ok_or_else(|| EvalError::new("a value is nested too deep for JSON"))?;
+    Ok(match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Int(number) if number.unsigned_abs() > MAX_INTEGER => Json::String(number.to_string()),
+        Value::Int(number) => Json::from(*number),
+        Value::Uint(number) if *number > MAX_INTEGER => Json::String(number.to_string()),
+        Value::Uint(number) => Json::from(*number),
+        Value::Double(number) => match Number::from_f64(*number) {
+            Some(number) => Json::Number(number),
+            None => Json::String(print_double(*number)),
+        },
+        Value::String(text) => Json::String(text.to_string()),
+        Value::Bytes(bytes) => Json::String(STANDARD.encode(bytes)),
+        Value::List(list) => {
+            let items = list.iter().map(|item| write(&item?, depth));
+            Json::Array(items.collect::<Result<_, EvalError>>()?)
+        }
+        Value::Map(map) => Json::Object(members(map, depth)?),
+        Value::Timestamp(time) => Json::String(time.to_string()),
+        Value::Duration(time) => Json::String(time.to_string()),
+        Value::Type(ty) => Json::String(ty.name().to_owned()),
+        Value::Optional(_) | Value::Opaque(_) => {
+            return Err(EvalError::new(format!("type '{}' is no JSON", value.type_of())));
+        }
+    })
+}
+
+fn members(map: &Map<'_>, depth: usize) -> Result<JsonMap<String, Json>, EvalError> {
+    let member = |(key, value): (Value<'_>, Value<'_>)| match key {
+        Value::String(name) => Ok((name.to_string(), write(&value, depth)?)),
+        other => Err(EvalError::new(format!("a key of type '{}' is no JSON", other.type_of()))),
+    };
+    map.entries()?.into_iter().map(member).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+
+    #[test]
+    fn what_is_written_out_becomes_json() {
+        let environment = Environment::builder().build().unwrap();
+        let table = [
+            ("[1, 2.5, null, true, 'a']", r#"[1,2.5,null,true,"a"]"#),
+            ("{'a': {'b': [b'x']}}", r#"{"a":{"b":["eA=="]}}"#),
+            ("9007199254740993", r#""9007199254740993""#),
+            ("duration('90s')", r#""90s""#),
+            ("timestamp('2026-01-02T03:04:05Z')", r#""2026-01-02T03:04:05Z""#),
+        ];
+        for (expression, json) in table {
+            let value = environment.compile(expression).unwrap().run(&[]).unwrap();
+            assert_eq!(to_json(&value).unwrap().to_string(), json, "{expression}");
+        }
+        let numbers = environment.compile("{1: 2}").unwrap().run(&[]).unwrap();
+        assert!(to_json(&numbers).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! MutatingAdmissionPolicies as they are compiled, and what they make of a request (upstream's `mutating` and `patch`).
+
+use portico_cel::value::{List, Map, to_json};
+use portico_cel::{EvalError, Value};
+use portico_machinery::{Node, Object};
+
+use crate::POLICY_BUDGET;
+use crate::changing::OBJECT;
+use crate::compiler::{Compiler, Purpose};
+use crate::composition::{Composition, Evaluation};
+use crate::conditions::{Conditions, Matched};
+use crate::declarations::Release;
+use crate::expression::Expression;
+use crate::subject::Subject;
+
+/// What a policy is made of, as it is written.
+#[derive(Clone, Debug, Default)]
+pub struct MutatingSource<'s> {
+    /// Whether there are parameters.
+    pub params: bool,
+    /// What must hold for the policy to be about a request.
+    pub conditions: Vec<&'s str>,
+    /// Names and expressions.
+    pub variables: Vec<(&'s str, &'s str)>,
+    /// Changes, in order.
+    pub mutations: Vec<MutationSource<'s>>,
+}
+
+/// One change, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MutationSource<'s> {
+    /// An expression that makes a configuration.
+    Configuration(&'s str),
+    /// An expression that makes a JSON patch.
+    Patch(&'s str),
+}
+
+/// A compiled policy.
+#[derive(Debug)]
+pub struct MutatingPolicy {
+    conditions: Conditions,
+    composition: Composition,
+    mutations: Box<[Mutation]>,
+}
+
+#[derive(Debug)]
+enum Mutation {
+    Configuration(Expression),
+    Patch(Expression),
+}
+
+/// What a mutation does to an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// This is applied to it, without owners.
+    Apply(Object),
+    /// This JSON patch is.
+    Patch(Vec<u8>),
+}
+
+impl MutatingPolicy {
+    /// Compiles a stored policy; what does not compile is a failure of each evaluation.
+    #[must_use]
+    pub fn compile(source: &MutatingSource<'_>) -> Self {
+        let compiler = Compiler::composing(Release::Stored, source.params);
+        let composition = Composition::compile(&compiler, source.variables.iter().copied());
+        let mutation = |source: &MutationSource<'_>| match source {
+            MutationSource::Configuration(text) => {
+                Mutation::Configuration(compiler.compile(Purpose::Configuration, text))
+            }
+            MutationSource::Patch(text) => Mutation::Patch(compiler.compile(Purpose::Patch, text)),
+        };
+        Self {
+            conditions: Conditions::compile(&compiler, source.conditions.iter().copied()),
+            mutations: source.mutations.iter().map(mutation).collect(),
+            composition,
+        }
+    }
+
+    /// How many changes it makes.
+    #[must_use]
+    pub fn mutations(&self) -> usize {
+        self.mutations.len()
+    }
+
+    /// Whether its conditions hold of a request.
+    #[must_use]
+    pub fn matches(&self, subject: &Subject<'_>) -> Matched {
+        self.conditions.evaluate_with(&self.composition, subject)
+    }
+
+    /// What a change comes to for a request, within the budget of a policy.
+    ///
+    /// # Errors
+    /// Why it comes to nothing, in upstream's words.
+    pub fn change(&self, index: usize, subject: &Subject<'_>) -> Result<Change, String> {
+        let mut evaluation = Evaluation::new(&self.composition, subject, POLICY_BUDGET);
+        let Some(mutation) = self.mutations.get(index) else {
+            return Err(format!("there is no mutation {index}"));
+        };
+        let mut evaluate = |expression: &Expression| {
+            expression.compiled().map_err(str::to_owned)?;
+            evaluation.evaluate(expression).map_err(|problem| problem.message().to_owned())
+        };
+        match mutation {
+            Mutation::Configuration(expression) => configuration(&evaluate(expression)?),
+            Mutation::Patch(expression) => patch(&evaluate(expression)?),
+        }
+    }
+}
+
+fn configuration(value: &Value<'_>) -> Result<Change, String> {
+    check_names(value, OBJECT)?;
+    let json = to_json(value).map_err(|error| error.to_string())?;
+    Object::from_node(Node(json)).map(Change::Apply).map_err(|error| error.to_string())
+}
+
+fn patch(value: &Value<'_>) -> Result<Change, String> {
+    let Value::List(operations) = value else {
+        return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
+    };
+    let mut patch = Vec::with_capacity(operations.len());
+    for operation in operations.iter() {
+        patch.push(self::operation(&operation.map_err(|error| error.to_string())?)?.to_json());
+    }
+    let mut json = vec![b'['];
+    json.extend(patch.join(&b','));
+    json.push(b']');
+    Ok(Change::Patch(json))
+}
+
+/// One operation, with the members that RFC 6902 knows.
+fn operation(value: &Value<'_>) -> Result<Object, String> {
+    let Value::Map(fields) = value else {
+        return Err("an operation of a JSON patch is no object".to_owned());
+    };
+    let field = |name: &str| fields.get_str(name).map_err(|error: EvalError| error.to_string());
+    let mut operation = Object::default();
+    for (name, always) in [("op", true), ("path", true), ("from", false)] {
+        match field(name)? {
+            Some(Value::String(text)) if always || !text.is_empty() => operation.set(&[name], &*text),
+            None if always => operation.set(&[name], ""),
+            _ => {}
+        }
+    }
+    if let Some(value) = field("value")? {
+        if let Value::Map(Map::Object { name, .. }) = &value {
+            check_names(&value, name)?;
+        }
+        let json = to_json(&value).map_err(|error| {
+            format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}")
+        })?;
+        operation.put(&["value"], Node(json));
+    }
+    Ok(operation)
+}
+
+/// What is written out in a place must be of the type that is called after the place.
+fn check_names(value: &Value<'_>, root: &str) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    collect_misnamed(value, &mut root.to_owned(), &mut wrong);
+    if wrong.is_empty() { Ok(()) } else { Err(format!("type mismatch: {}", wrong.join("\n"))) }
+}
+
+fn collect_misnamed(value: &Value<'_>, place: &mut String, wrong: &mut Vec<String>) {
+    match value {
+        Value::Map(map @ Map::Object { name, .. }) => {
+            if **name != **place {
+                wrong.push(format!(
+                    "unexpected type name {name:?}, expected {place:?}, which matches field name path from root Object type"
+                ));
+            }
+            for (field, held) in map.entries().unwrap_or_default() {
+                let length = place.len();
+                place.push('.');
+                place.push_str(field.as_str().unwrap_or_default());
+                collect_misnamed(&held, place, wrong);
+                place.truncate(length);
+            }
+        }
+        Value::Map(map @ Map::Computed(_)) => {
+            for (_, held) in map.entries().unwrap_or_default() {
+                collect_misnamed(&held, place, wrong);
+            }
+        }
+        Value::List(list @ List::Computed { .. }) => {
+            for held in list.iter().flatten() {
+                collect_misnamed(&held, place, wrong);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,255 @@
+//! MutatingAdmissionPolicies: expressions that change what is written, one after another (upstream's `mutating.dispatcher`).
+
+use portico_machinery::{Cursor, Object, Status};
+use portico_policy::{Change, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject};
+use portico_registry::{Objects, Result};
+use portico_schema::Schema;
+use portico_schema::merge::{self, PatchError};
+
+use super::hooks::Hooks;
+use super::invocations::{self, Found, Invocation, Names};
+use super::policy::{Common, Policy};
+use super::refusal;
+use crate::matching::{MatchTarget, Pair};
+use crate::metrics::{Counted, Metrics};
+use crate::rounds::{Reinvocation, Rounds};
+use crate::shown::Shown;
+
+/// What metrics call policies.
+const KIND: &str = "policy";
+
+/// All of them.
+pub(crate) struct MutatingPolicies(Hooks<Compiled>);
+
+/// A policy with whether it wants to be evaluated again.
+struct Compiled {
+    policy: MutatingPolicy,
+    reinvoked: bool,
+}
+
+/// A request on its way through the policies of one round.
+pub(crate) struct Round<'a> {
+    pub(crate) objects: &'a Objects,
+    pub(crate) target: &'a MatchTarget<'a>,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) rounds: &'a mut Rounds,
+    pub(crate) reinvocation: &'a mut Reinvocation,
+}
+
+/// What a policy could not do that must not fail.
+struct Denial {
+    message: String,
+    reason: &'static str,
+}
+
+impl MutatingPolicies {
+    pub(crate) fn new() -> Self {
+        let compile = |object: &Object| Policy::read(object, compile(object));
+        Self(Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", compile))
+    }
+
+    /// Whether one of them may have something to change in a request.
+    pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
+        self.0.concern(objects, target)
+    }
+
+    /// Evaluates all that match and are due.
+    ///
+    /// # Errors
+    /// 403 with what policies could not do that must not fail, 404 when the namespace is not there.
+    pub(crate) async fn mutate(
+        &self,
+        mut round: Round<'_>,
+        new: &mut Object,
+        old: Option<&Object>,
+    ) -> Result<()> {
+        round.reinvocation.begin(round.rounds, Some(new));
+        let (objects, target) = (round.objects, round.target);
+        let hooks = self.0.all(objects).await?;
+        let found = invocations::find(objects, target, Pair { new: Some(new), old }, &hooks).await?;
+        let namespace = if found.is_empty() { None } else { invocations::namespace(objects, target).await? };
+        let mut denials = Vec::new();
+        for found in found {
+            match found {
+                Found::Misconfigured(why) if why.policy.fails => {
+                    let message = denied(&why.names(), &why.message());
+                    denials.push(Denial { message, reason: "" });
+                }
+                Found::Misconfigured(_) => {}
+                Found::Invocation(invocation) => {
+                    let failed = round.invoke(&invocation, new, old, namespace.as_ref()).await?;
+                    let reported = failed.into_iter().filter(|_| invocation.policy.fails);
+                    let denial = |why: String| Denial {
+                        message: denied(&invocation.names(), &why),
+                        reason: "Invalid",
+                    };
+                    denials.extend(reported.map(denial));
+                }
+            }
+        }
+        round.reinvocation.end(round.rounds, Some(new));
+        refused(target, Pair { new: Some(new), old }, &denials)
+    }
+}
+
+impl Round<'_> {
+    /// Carries out the changes of a policy; what it could not do.
+    async fn invoke(
+        &mut self,
+        invocation: &Invocation<'_, Compiled>,
+        new: &mut Object,
+        old: Option<&Object>,
+        namespace: Option<&Object>,
+    ) -> Result<Vec<String>> {
+        let (objects, target) = (self.objects, self.target);
+        let Compiled { policy, reinvoked } = &invocation.policy.evaluator;
+        let (id, mut failed, mut changed) = (invocation.id(), Vec::new(), false);
+        for index in 0..policy.mutations() {
+            let pair = Pair { new: Some(new), old };
+            let shown = Shown::of(objects, target, invocation.version.clone(), pair).await?;
+            let params = invocation.param.as_ref();
+            let subject = Subject { params, namespace, ..shown.subject(objects, target) };
+            if index == 0 && !self.is_meant(invocation, &id, &subject, &mut failed) {
+                return Ok(failed);
+            }
+            let applied = match policy.change(index, &subject) {
+                Ok(change) => carry_out(objects, target, &shown, change).await?,
+                Err(why) => Err(why),
+            };
+            match applied {
+                Ok(next) => {
+                    changed = true;
+                    *new = next;
+                }
+                Err(why) => failed.push(why),
+            }
+        }
+        if changed {
+            self.reinvocation.changed();
+            self.rounds.wanted = true;
+        }
+        if *reinvoked {
+            self.reinvocation.asked(&id);
+        }
+        Ok(failed)
+    }
+
+    /// Whether its conditions hold, and it is due in this round.
+    fn is_meant(
+        &self,
+        invocation: &Invocation<'_, Compiled>,
+        id: &str,
+        subject: &Subject<'_>,
+        failed: &mut Vec<String>,
+    ) -> bool {
+        let operation = self.target.attributes.operation_name();
+        let counted = Counted { name: &invocation.policy.name, step: "validate", operation };
+        match invocation.policy.evaluator.policy.matches(subject) {
+            Matched::Yes => self.reinvocation.is_due(self.rounds, id),
+            Matched::No => {
+                self.metrics.excluded(counted, KIND);
+                false
+            }
+            Matched::Failed(why) => {
+                self.metrics.condition_failed(counted, KIND);
+                failed.push(why);
+                false
+            }
+        }
+    }
+}
+
+fn compile(object: &Object) -> Compiled {
+    let spec = object.at(&["spec"]);
+    let Common { conditions, variables } = Common::read(&spec);
+    let policy = MutatingPolicy::compile(&MutatingSource {
+        params: spec.field("paramKind").is_present(),
+        conditions,
+        variables,
+        mutations: spec.field("mutations").items().map(|at| mutation(&at)).collect(),
+    });
+    Compiled { policy, reinvoked: spec.field("reinvocationPolicy").str() == "IfNeeded" }
+}
+
+fn mutation<'s>(at: &Cursor<'s>) -> MutationSource<'s> {
+    match at.field("patchType").str() {
+        "JSONPatch" => MutationSource::Patch(at.field("jsonPatch").field("expression").str()),
+        _ => MutationSource::Configuration(at.field("applyConfiguration").field("expression").str()),
+    }
+}
+
+/// The object of the request with a change; the inner error is what the policy could not do.
+async fn carry_out(
+    objects: &Objects,
+    target: &MatchTarget<'_>,
+    shown: &Shown<'_>,
+    change: Change,
+) -> Result<Result<Object, String>> {
+    let Some(object) = shown.new.as_deref() else {
+        return Ok(Err("there is no object to change".to_owned()));
+    };
+    let served = shown.version.served(target);
+    let strict = matches!(change, Change::Patch(_));
+    let changed = match change {
+        Change::Apply(config) => apply(target.attributes.schema_in(served)?, object, config),
+        Change::Patch(patch) => patched(object, &patch),
+    };
+    let changed = match changed {
+        Ok(changed) => changed,
+        Err(why) => return Ok(Err(why)),
+    };
+    let (next, dropped) = target.attributes.from_version(objects, served, &changed).await?;
+    if strict && !dropped.is_empty() {
+        let why = format!("strict decoding error: {}", dropped.join(", "));
+        return Err(Box::new(Status::internal(why)));
+    }
+    Ok(Ok(next))
+}
+
+fn apply(schema: &Schema, object: &Object, mut config: Object) -> Result<Object, String> {
+    for field in ["kind", "apiVersion"] {
+        config.copy_from(object, &[field]);
+    }
+    schema.check_applied(&config).map_err(|misfits| {
+        format!("error applying patch: failed to convert patch object to typed object: {misfits}")
+    })?;
+    let atomics = schema.atomics_of(&config);
+    if !atomics.is_empty() {
+        return Err(format!(
+            "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            atomics.join(", ")
+        ));
+    }
+    let merged = schema.merge_applied(object, &config);
+    merged.map_err(|error| format!("error applying patch: failed to merge patch: {error}"))
+}
+
+/// A test that fails leaves the object as it is.
+fn patched(object: &Object, patch: &[u8]) -> Result<Object, String> {
+    match merge::json_patch(object, patch) {
+        Ok(patched) => Ok(patched),
+        Err(PatchError::TestFailed(_)) => Ok(object.clone()),
+        Err(PatchError::Failed(why)) => Err(format!("JSON Patch: {why}")),
+        Err(error) => Err(format!("JSON Patch: {error}")),
+    }
+}
+
+fn denied(names: &Names<'_>, message: &str) -> String {
+    let policy = names.policy;
+    match names.binding {
+        Some(binding) => format!("policy '{policy}' with binding '{binding}' denied request: {message}"),
+        None => format!("policy {policy:?} denied request: {message}"),
+    }
+}
+
+/// 403 with all denials as causes; message and reason are those of the first.
+fn refused(target: &MatchTarget<'_>, pair: Pair<'_>, denials: &[Denial]) -> Result<()> {
+    let Some(first) = denials.first() else { return Ok(()) };
+    let mut status = refusal::forbidden(target, pair, "admission request denied by policy");
+    status.message.clone_from(&first.message);
+    if !first.reason.is_empty() {
+        first.reason.clone_into(&mut status.reason);
+    }
+    let causes = denials.iter().map(|denial| refusal::cause(&denial.message));
+    Err(Box::new(causes.fold(status, Status::with_cause)))
+}
