@@ -102,7 +102,7 @@ impl Server {
             Arc::clone(&store),
             &kinds,
             &table,
-            Arc::new(AdmissionChain::without(settings.disabled_admission_plugins.clone(), &process.metrics)),
+            Arc::new(AdmissionChain::new(&settings.admission, &process.metrics)),
             Arc::clone(&identities.authorizer),
             settings.registry.clone(),
             Arc::new(jiff::Timestamp::now),

@@ -65,8 +65,8 @@ pub struct ServerSettings {
     pub store: portico_store::Settings,
     /// The registry.
     pub registry: portico_registry::Settings,
-    /// Admission plugins that are off, by upstream's names (`--disable-admission-plugins`).
-    pub disabled_admission_plugins: Vec<String>,
+    /// Which admission plugins are on, and what they are configured with.
+    pub admission: portico_admission::AdmissionSettings,
     /// Bytes that made OpenAPI documents may take together, compressed.
     pub openapi_cache_bytes: usize,
     /// gRPC connections at a time.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{
-    ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
+    AdmissionSettings, ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
     WebhookLimits,
 };
 
@@ -28,9 +28,6 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         runtimes: Arc::clone(&process.runtimes),
         offload: Arc::clone(&process.offload),
     };
-    for plugin in settings.admission.absent() {
-        tracing::warn!(plugin, "this server does not have the admission plugin that is turned on");
-    }
     Ok(Server::start(server_settings(settings)?, process).await?)
 }
 
@@ -75,7 +72,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             unsafe_deletion: s.core_api.features()?.enabled(UNSAFE_DELETION),
             ..RegistrySettings::default()
         },
-        disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
+        admission: AdmissionSettings { plugins: s.admission.plugins()?, features: s.core_api.features()? },
         openapi_cache_bytes: s.store.openapi_cache_bytes,
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,

@@ -1,102 +1,47 @@
-//! Which admission plugins are on, by upstream's names.
+//! Which admission plugins are on, by upstream's names, and what they are configured with.
 
 use clap::Args;
+use portico_server::{EnabledPlugins, PluginNameError};
 
 use super::SettingError;
 
-/// Every name that upstream's flags know. Those that this server has no plugin for are taken and change nothing, so that
-/// command lines made for upstream start it as well; of some it warns.
-const KNOWN: [&str; 37] = [
-    "AlwaysAdmit",
-    "AlwaysDeny",
-    "AlwaysPullImages",
-    "CertificateApproval",
-    "CertificateSigning",
-    "CertificateSubjectRestriction",
-    "ClusterTrustBundleAttest",
-    "DefaultIngressClass",
-    "DefaultStorageClass",
-    "DefaultTolerationSeconds",
-    "DenyServiceExternalIPs",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "ImagePolicyWebhook",
-    "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "NamespaceAutoProvision",
-    "NamespaceExists",
-    "NamespaceLifecycle",
-    "NodeDeclaredFeatureValidator",
-    "NodeRestriction",
-    "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
-    "PodNodeSelector",
-    "PodSecurity",
-    "PodTolerationRestriction",
-    "PodTopologyLabels",
-    "Priority",
-    "ResourceQuota",
-    "RuntimeClass",
-    "ServiceAccount",
-    "StorageObjectInUseProtection",
-    "TaintNodesByCondition",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-];
-
-/// Plugins that upstream has off and this server does not have: who turns one on expects something of it.
-const ABSENT: [&str; 12] = [
-    "AlwaysDeny",
-    "AlwaysPullImages",
-    "DenyServiceExternalIPs",
-    "EventRateLimit",
-    "ExtendedResourceToleration",
-    "ImagePolicyWebhook",
-    "LimitPodHardAntiAffinityTopology",
-    "NamespaceAutoProvision",
-    "NodeRestriction",
-    "OwnerReferencesPermissionEnforcement",
-    "PodNodeSelector",
-    "PodTolerationRestriction",
-];
+const ENABLE: &str = "--enable-admission-plugins";
+const DISABLE: &str = "--disable-admission-plugins";
+const ONLY: &str = "--admission-control";
 
 /// Admission plugins to turn on and off.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Admission"))]
 pub(crate) struct Admission {
-    /// Admission plugins to turn on besides those that are on by default. What this server has is on by default.
+    /// Admission plugins to turn on besides those that are on by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) enable_admission_plugins: Vec<String>,
     /// Admission plugins to turn off although they are on by default.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) disable_admission_plugins: Vec<String>,
+    /// All admission plugins that are on, in any order. Deprecated: use --enable-admission-plugins and --disable-admission-plugins.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) admission_control: Vec<String>,
 }
 
 impl Admission {
-    /// The plugins that are turned on and that this server does not have.
-    pub(crate) fn absent(&self) -> impl Iterator<Item = &str> {
-        self.enable_admission_plugins.iter().map(String::as_str).filter(|name| ABSENT.contains(name))
+    /// Which plugins are on.
+    pub(crate) fn plugins(&self) -> Result<EnabledPlugins, SettingError> {
+        let (enable, disable) = (&self.enable_admission_plugins, &self.disable_admission_plugins);
+        if !self.admission_control.is_empty() {
+            if !enable.is_empty() || !disable.is_empty() {
+                let flags = "admission-control and enable-admission-plugins/disable-admission-plugins flags";
+                return Err(SettingError::new(ONLY, format!("{flags} are mutually exclusive")));
+            }
+            return EnabledPlugins::only(&self.admission_control).map_err(|e| SettingError::new(ONLY, e));
+        }
+        EnabledPlugins::from_flags(enable, disable).map_err(|error| {
+            let of_disable = matches!(&error, PluginNameError::Unknown(name) if !enable.contains(name));
+            SettingError::new(if of_disable { DISABLE } else { ENABLE }, error)
+        })
     }
 
     pub(super) fn check(&self) -> Result<(), SettingError> {
-        let lists = [
-            ("--enable-admission-plugins", &self.enable_admission_plugins),
-            ("--disable-admission-plugins", &self.disable_admission_plugins),
-        ];
-        for (flag, names) in lists {
-            if let Some(name) = names.iter().find(|name| !KNOWN.contains(&name.as_str())) {
-                return Err(SettingError::new(flag, format!("{name:?} is unknown")));
-            }
-        }
-        let both = |name: &&String| self.disable_admission_plugins.contains(name);
-        match self.enable_admission_plugins.iter().find(both) {
-            Some(name) => Err(SettingError::new(
-                "--enable-admission-plugins",
-                format!("{name:?} stands in --disable-admission-plugins, too"),
-            )),
-            None => Ok(()),
-        }
+        self.plugins().map(drop)
     }
 }

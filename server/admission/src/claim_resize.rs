@@ -12,10 +12,6 @@ const CLASS: &str = "spec.storageClassName";
 pub(super) struct PersistentVolumeClaimResize;
 
 impl Plugin for PersistentVolumeClaimResize {
-    fn name(&self) -> &'static str {
-        "PersistentVolumeClaimResize"
-    }
-
     fn targets(&self) -> &'static [Target] {
         &[("", "persistentvolumeclaims", "")]
     }

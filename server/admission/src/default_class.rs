@@ -7,7 +7,6 @@ use portico_registry::Objects;
 
 /// A plugin of this kind.
 pub(super) struct DefaultClass {
-    name: &'static str,
     /// Whose class is set.
     of: &'static [Target],
     field: &'static str,
@@ -20,7 +19,6 @@ pub(super) struct DefaultClass {
 
 /// For claims.
 pub(super) const STORAGE: DefaultClass = DefaultClass {
-    name: "DefaultStorageClass",
     of: &[("", "persistentvolumeclaims", "")],
     field: "storageClassName",
     old: "volume.beta.kubernetes.io/storage-class",
@@ -33,7 +31,6 @@ pub(super) const STORAGE: DefaultClass = DefaultClass {
 
 /// For ingresses.
 pub(super) const INGRESS: DefaultClass = DefaultClass {
-    name: "DefaultIngressClass",
     of: &[("networking.k8s.io", "ingresses", "")],
     field: "ingressClassName",
     old: "kubernetes.io/ingress.class",
@@ -42,10 +39,6 @@ pub(super) const INGRESS: DefaultClass = DefaultClass {
 };
 
 impl Plugin for DefaultClass {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
     fn targets(&self) -> &'static [Target] {
         self.of
     }

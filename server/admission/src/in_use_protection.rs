@@ -6,10 +6,6 @@ use portico_registry::Objects;
 pub(super) struct StorageObjectInUseProtection;
 
 impl Plugin for StorageObjectInUseProtection {
-    fn name(&self) -> &'static str {
-        "StorageObjectInUseProtection"
-    }
-
     fn targets(&self) -> &'static [Target] {
         &[
             ("", "persistentvolumes", ""),

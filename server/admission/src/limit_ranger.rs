@@ -21,10 +21,6 @@ const RESIZE: Part<'static> = Part::Subresource("resize");
 pub(super) struct LimitRanger;
 
 impl Plugin for LimitRanger {
-    fn name(&self) -> &'static str {
-        "LimitRanger"
-    }
-
     fn targets(&self) -> &'static [Target] {
         &[("", "pods", ""), ("", "pods", "resize"), ("", "persistentvolumeclaims", "")]
     }

@@ -10,10 +10,6 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub(super) struct TaintNodesByCondition;
 
 impl Plugin for TaintNodesByCondition {
-    fn name(&self) -> &'static str {
-        "TaintNodesByCondition"
-    }
-
     fn targets(&self) -> &'static [Target] {
         &[("", "nodes", "")]
     }

@@ -27,10 +27,6 @@ const MAX_PODS: usize = 3_000;
 pub(super) struct PodSecurity;
 
 impl Plugin for PodSecurity {
-    fn name(&self) -> &'static str {
-        "PodSecurity"
-    }
-
     fn targets(&self) -> &'static [Target] {
         &[
             ("", "namespaces", ""),

@@ -13,10 +13,6 @@ const PREEMPT: &str = "PreemptLowerPriority";
 pub(super) struct Priority;
 
 impl Plugin for Priority {
-    fn name(&self) -> &'static str {
-        "Priority"
-    }
-
     fn targets(&self) -> &'static [Target] {
         &[("", "pods", ""), (GROUP, CLASSES, "")]
     }

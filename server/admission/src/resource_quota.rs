@@ -33,8 +33,6 @@ use portico_validation::pod_spec::totals::{Amounts, add, amounts};
 pub(crate) use shared::SharedTransactions;
 use shared::{Counting, Encoder, Joined};
 
-/// The plugin's name.
-pub(crate) const NAME: &str = "ResourceQuota";
 
 fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")

@@ -9,10 +9,6 @@ use portico_registry::Result;
 pub(super) struct RuntimeClass;
 
 impl Plugin for RuntimeClass {
-    fn name(&self) -> &'static str {
-        "RuntimeClass"
-    }
-
     fn targets(&self) -> &'static [Target] {
         PODS
     }

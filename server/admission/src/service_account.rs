@@ -20,10 +20,6 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
 pub(super) struct ServiceAccount;
 
 impl Plugin for ServiceAccount {
-    fn name(&self) -> &'static str {
-        "ServiceAccount"
-    }
-
     fn targets(&self) -> &'static [Target] {
         PODS
     }

@@ -11,10 +11,6 @@ const SECONDS: i64 = 300;
 pub(super) struct DefaultTolerationSeconds;
 
 impl Plugin for DefaultTolerationSeconds {
-    fn name(&self) -> &'static str {
-        "DefaultTolerationSeconds"
-    }
-
     fn targets(&self) -> &'static [Target] {
         PODS
     }

@@ -9,10 +9,6 @@ const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.i
 pub(super) struct PodTopologyLabels;
 
 impl Plugin for PodTopologyLabels {
-    fn name(&self) -> &'static str {
-        "PodTopologyLabels"
-    }
-
     fn targets(&self) -> &'static [Target] {
         &[("", "pods", ""), ("", "pods", "binding")]
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
-use portico_admission::AdmissionChain;
+use portico_admission::{AdmissionChain, AdmissionSettings};
 use portico_auth::authz::AlwaysAllow;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode};
 use portico_controllers::availability::{Availability, HttpProber, ProbeSettings, RegistrySink};
@@ -212,7 +212,7 @@ async fn registry(dir: &TempDir, tasks: &TaskSet, metrics: &portico_kit::metrics
         Arc::new(store),
         &kinds,
         &table,
-        Arc::new(AdmissionChain::without(Vec::new(), &portico_kit::metrics::Registry::new())),
+        Arc::new(AdmissionChain::new(&AdmissionSettings::default(), &portico_kit::metrics::Registry::new())),
         Arc::new(AlwaysAllow),
         Settings::default(),
         clock,

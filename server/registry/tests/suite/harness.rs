@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use portico_admission::AdmissionChain;
+use portico_admission::{AdmissionChain, AdmissionSettings};
 use portico_auth::Authorizer;
 use portico_auth::authn::TokenKeys;
 use portico_auth::authz::AlwaysAllow;
@@ -75,7 +75,7 @@ impl Harness {
     /// The same where this one decides.
     pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
         Self::open_asking(
-            Arc::new(AdmissionChain::without(Vec::new(), &portico_kit::metrics::Registry::new())),
+            Arc::new(AdmissionChain::new(&AdmissionSettings::default(), &portico_kit::metrics::Registry::new())),
             authorizer,
         )
         .await

@@ -1,0 +1,117 @@
+//! Which plugins are on, as flags say it (upstream's `AdmissionOptions`).
+
+use crate::plugins::{PLUGINS, Row};
+use crate::settings::EnabledPlugins;
+
+/// Names of plugins that flags cannot mean, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PluginNameError {
+    /// No such plugin.
+    #[error("plugin {0:?} is unknown")]
+    Unknown(String),
+    /// Turned on and off.
+    #[error("[{}] in enable-admission-plugins and disable-admission-plugins overlapped", _0.join(" "))]
+    Overlapped(Vec<String>),
+}
+
+impl Default for EnabledPlugins {
+    /// What is on when flags say nothing.
+    fn default() -> Self {
+        Self::of(|row| row.on_by_default)
+    }
+}
+
+impl EnabledPlugins {
+    /// All names that flags may say, in order of the alphabet.
+    #[must_use]
+    pub fn known() -> Vec<&'static str> {
+        let mut names: Vec<_> = PLUGINS.iter().map(|row| row.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Checks the names that one flag says.
+    ///
+    /// # Errors
+    /// [`PluginNameError::Unknown`] for the first that is none.
+    pub fn check_names(names: &[String]) -> Result<(), PluginNameError> {
+        let known = |name: &&String| PLUGINS.iter().any(|row| row.name == **name);
+        match names.iter().find(|name| !known(name)) {
+            Some(name) => Err(PluginNameError::Unknown(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// What is on by default, with these plugins turned on and those turned off.
+    ///
+    /// # Errors
+    /// [`PluginNameError`] for names that are unknown, or in both lists.
+    pub fn from_flags(enable: &[String], disable: &[String]) -> Result<Self, PluginNameError> {
+        Self::check_names(enable)?;
+        Self::check_names(disable)?;
+        let mut both: Vec<String> = enable.iter().filter(|name| disable.contains(name)).cloned().collect();
+        if !both.is_empty() {
+            both.sort_unstable();
+            both.dedup();
+            return Err(PluginNameError::Overlapped(both));
+        }
+        let says = |names: &[String], row: &Row| names.iter().any(|name| name == row.name);
+        Ok(Self::of(|row| says(enable, row) || row.on_by_default && !says(disable, row)))
+    }
+
+    /// These plugins and no others (upstream's deprecated `--admission-control`).
+    ///
+    /// # Errors
+    /// [`PluginNameError::Unknown`].
+    pub fn only(names: &[String]) -> Result<Self, PluginNameError> {
+        Self::check_names(names)?;
+        Ok(Self::of(|row| names.iter().any(|name| name == row.name)))
+    }
+
+    fn of(is_on: impl Fn(&Row) -> bool) -> Self {
+        Self(PLUGINS.iter().filter(|row| is_on(row)).map(|row| row.name).collect())
+    }
+
+    /// The rows of those that are on, in order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &'static Row> {
+        const ROWS: &[Row] = &PLUGINS;
+        ROWS.iter().filter(|row| self.has(row.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn flags_turn_plugins_on_and_off() {
+        let plugins =
+            EnabledPlugins::from_flags(&names(&["AlwaysDeny"]), &names(&["Priority", "AlwaysAdmit"]));
+        let plugins = plugins.unwrap();
+        assert!(plugins.has("AlwaysDeny") && plugins.has("LimitRanger"));
+        assert!(!plugins.has("Priority") && !plugins.has("AlwaysAdmit") && !plugins.has("No"));
+        let only = EnabledPlugins::only(&names(&["Priority"])).unwrap();
+        assert_eq!(only.rows().map(|row| row.name).collect::<Vec<_>>(), ["Priority"]);
+    }
+
+    #[test]
+    fn names_that_cannot_be_meant_are_refused_in_upstreams_words() {
+        for (enable, disable, error) in [
+            (&["No", "Nu"][..], &[][..], "plugin \"No\" is unknown"),
+            (&[], &["No"], "plugin \"No\" is unknown"),
+            (
+                &["Priority", "LimitRanger", "Priority"],
+                &["LimitRanger", "Priority"],
+                "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped",
+            ),
+        ] {
+            let refused = EnabledPlugins::from_flags(&names(enable), &names(disable)).unwrap_err();
+            assert_eq!(refused.to_string(), error);
+        }
+        assert!(EnabledPlugins::only(&names(&["No"])).is_err());
+    }
+}

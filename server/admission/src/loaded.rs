@@ -1,0 +1,56 @@
+//! The plugins that are on, made of settings, in upstream's order.
+
+use std::sync::Arc;
+
+use crate::index::Index;
+use crate::plugin::Plugin;
+use crate::plugins::{Made, Row};
+use crate::settings::AdmissionSettings;
+
+/// See the module.
+pub(crate) struct Loaded(Vec<(&'static Row, Option<Arc<dyn Plugin>>)>);
+
+impl Loaded {
+    /// Makes the plugins that are on.
+    pub(crate) fn new(settings: &AdmissionSettings) -> Self {
+        let make = |row: &'static Row| match row.made {
+            Made::By(make) => (row, Some(make(settings))),
+            Made::InChain | Made::InRegistry | Made::Absent => (row, None),
+        };
+        Self(settings.plugins.rows().map(make).collect())
+    }
+
+    /// Whether the plugin of this name is on.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(row, _)| row.name == name)
+    }
+
+    /// The plugins whose rows are like that, by what they look at.
+    pub(crate) fn index(&self, is_in: impl Fn(&Row) -> bool) -> Index {
+        let wanted = self.0.iter().filter(|(row, _)| is_in(row));
+        let plugins: Vec<_> = wanted.filter_map(|(_, plugin)| plugin.clone()).collect();
+        Index::new(&plugins)
+    }
+
+    /// Logs what is loaded (upstream's `NewFromPlugins`), and what is turned on but is not here.
+    pub(crate) fn log(&self) {
+        let halves: [(&str, fn(&Row) -> bool); 2] =
+            [("mutating", |row| row.phases.mutates), ("validating", |row| row.phases.validates)];
+        for (half, is_in) in halves {
+            let rows = self.0.iter().map(|(row, _)| row).filter(|row| is_in(row));
+            let names: Vec<_> = rows.map(|row| row.name).collect();
+            if !names.is_empty() {
+                let (count, names) = (names.len(), names.join(","));
+                tracing::info!(
+                    "Loaded {count} {half} admission controller(s) successfully in the following order: {names}."
+                );
+            }
+        }
+        for (row, _) in &self.0 {
+            if matches!(row.made, Made::Absent) && !row.on_by_default {
+                let plugin = row.name;
+                tracing::warn!(plugin, "this server does not have the admission plugin that is turned on");
+            }
+        }
+    }
+}

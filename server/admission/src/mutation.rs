@@ -1,0 +1,141 @@
+//! The first half of admission: plugins, policies and webhooks that may change what is written, once more where one of them
+//! wants it (upstream's `reinvoker`).
+
+use std::sync::Arc;
+
+use portico_machinery::Object;
+use portico_registry::{Attributes, Objects, Result};
+
+use crate::index::Index;
+use crate::loaded::Loaded;
+use crate::matching::MatchTarget;
+use crate::metrics::Metrics;
+use crate::plugin::{DeleteRequest, MutationRequest};
+use crate::plugins::{MUTATING_POLICY, MUTATING_WEBHOOK, is_last};
+use crate::policies::{MutatingPolicies, PolicyRound};
+use crate::rounds::{Reinvocation, Rounds};
+use crate::webhooks::{MutatingWebhooks, Round};
+
+/// What may change a request, in order.
+pub(crate) struct MutatingSteps {
+    plugins: Index,
+    policies: Option<MutatingPolicies>,
+    webhooks: Option<MutatingWebhooks>,
+    /// Plugins behind policies and webhooks.
+    last: Index,
+    metrics: Arc<Metrics>,
+}
+
+impl MutatingSteps {
+    pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>) -> Self {
+        Self {
+            plugins: loaded.index(|row| row.phases.mutates && !is_last(row.name)),
+            policies: loaded.has(MUTATING_POLICY).then(MutatingPolicies::new),
+            webhooks: loaded.has(MUTATING_WEBHOOK).then(MutatingWebhooks::new),
+            last: loaded.index(|row| row.phases.mutates && is_last(row.name)),
+            metrics,
+        }
+    }
+
+    /// The steps that are concerned by a request; nothing where none is. Policies look at requests that write something.
+    pub(crate) fn concerned<'a>(
+        &'a self,
+        objects: &'a Objects,
+        attributes: Attributes<'a>,
+        writes: bool,
+        old: Option<&'a Object>,
+    ) -> Option<Mutation<'a>> {
+        let target = MatchTarget::new(attributes);
+        let (mut policies, mut webhooks) = (None, None);
+        if let Some(target) = &target {
+            policies = self.policies.as_ref().filter(|all| writes && all.concern(objects, target));
+            webhooks = self.webhooks.as_ref().filter(|all| all.concern(objects, target));
+        }
+        let configured = policies.is_some() || webhooks.is_some();
+        let concerned =
+            configured || self.plugins.concerns(&attributes) || self.last.concerns(&attributes);
+        concerned.then_some(Mutation { steps: self, objects, attributes, target, policies, webhooks, old })
+    }
+}
+
+/// A request on its way through all steps that may change it.
+pub(crate) struct Mutation<'a> {
+    steps: &'a MutatingSteps,
+    objects: &'a Objects,
+    attributes: Attributes<'a>,
+    /// Nothing where no webhook and no policy may be concerned.
+    target: Option<MatchTarget<'a>>,
+    policies: Option<&'a MutatingPolicies>,
+    webhooks: Option<&'a MutatingWebhooks>,
+    old: Option<&'a Object>,
+}
+
+impl Mutation<'_> {
+    /// All rounds; what the caller is warned of.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub(crate) async fn run(&self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
+        let mut rounds = Rounds::default();
+        let (mut again, mut warnings) = (Again::default(), Vec::new());
+        loop {
+            let round = self.round(new.as_deref_mut(), &mut rounds, &mut again, &mut warnings).await;
+            if let Err(status) = round {
+                return Err(status.with_warnings(warnings));
+            }
+            if rounds.again || !rounds.wanted {
+                return Ok(warnings);
+            }
+            rounds.again = true;
+        }
+    }
+
+    async fn round(
+        &self,
+        mut new: Option<&mut Object>,
+        rounds: &mut Rounds,
+        again: &mut Again,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
+        self.ask(&self.steps.plugins, new.as_deref_mut()).await?;
+        if let Some(target) = &self.target {
+            let (objects, metrics) = (self.objects, &*self.steps.metrics);
+            if let (Some(policies), Some(new)) = (self.policies, new.as_deref_mut()) {
+                let reinvocation = &mut again.policies;
+                let round = PolicyRound { objects, target, metrics, rounds: &mut *rounds, reinvocation };
+                policies.mutate(round, new, self.old).await?;
+            }
+            if let Some(webhooks) = self.webhooks {
+                let reinvocation = &mut again.webhooks;
+                let round = Round { objects, target, metrics, rounds, reinvocation, warnings };
+                webhooks.mutate(round, new.as_deref_mut(), self.old).await?;
+            }
+        }
+        self.ask(&self.steps.last, new).await
+    }
+
+    /// Asks those of these plugins that look at the request, in order.
+    async fn ask(&self, plugins: &Index, mut new: Option<&mut Object>) -> Result<()> {
+        let Self { objects, attributes, old, .. } = self;
+        for plugin in plugins.concerned(attributes) {
+            match new.as_deref_mut() {
+                Some(new) => {
+                    let request = MutationRequest { attributes: *attributes, new, old: *old };
+                    plugin.mutate(objects, request).await?;
+                }
+                None => {
+                    let request = DeleteRequest { attributes: *attributes, old: *old };
+                    plugin.admit_delete(objects, request).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Who is asked again in the second round.
+#[derive(Default)]
+struct Again {
+    policies: Reinvocation,
+    webhooks: Reinvocation,
+}

@@ -1,0 +1,113 @@
+//! The second half of admission: plugins, policies and webhooks that accept or refuse what is valid.
+
+use std::sync::Arc;
+
+use portico_machinery::Object;
+use portico_registry::{Attributes, Objects, Result};
+
+use crate::index::Index;
+use crate::loaded::Loaded;
+use crate::matching::{MatchTarget, Pair};
+use crate::metrics::Metrics;
+use crate::plugin::{DeleteRequest, Plugin, ValidationRequest};
+use crate::plugins::{VALIDATING_POLICY, VALIDATING_WEBHOOK};
+use crate::policies::ValidatingPolicies;
+use crate::webhooks::ValidatingWebhooks;
+
+/// What may refuse a request, in order.
+pub(crate) struct ValidatingSteps {
+    plugins: Index,
+    policies: Option<ValidatingPolicies>,
+    webhooks: Option<ValidatingWebhooks>,
+    metrics: Arc<Metrics>,
+}
+
+impl ValidatingSteps {
+    pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>) -> Self {
+        Self {
+            plugins: loaded.index(|row| row.phases.validates),
+            policies: loaded.has(VALIDATING_POLICY).then(ValidatingPolicies::new),
+            webhooks: loaded.has(VALIDATING_WEBHOOK).then(ValidatingWebhooks::new),
+            metrics,
+        }
+    }
+
+    /// The steps that are concerned by a request; nothing where none is.
+    pub(crate) fn concerned<'a>(
+        &'a self,
+        objects: &'a Objects,
+        attributes: Attributes<'a>,
+        new: Option<&'a Object>,
+        old: Option<&'a Object>,
+    ) -> Option<Validation<'a>> {
+        let target = MatchTarget::new(attributes);
+        let (mut policies, mut webhooks) = (None, None);
+        if let Some(target) = &target {
+            policies = self.policies.as_ref().filter(|all| all.concern(objects, target));
+            webhooks = self.webhooks.as_ref().filter(|all| all.concern(objects, target));
+        }
+        let configured = policies.is_some() || webhooks.is_some();
+        let concerned = configured || self.plugins.concerns(&attributes);
+        concerned.then_some(Validation {
+            steps: self,
+            objects,
+            attributes,
+            target,
+            policies,
+            webhooks,
+            pair: Pair { new, old },
+        })
+    }
+}
+
+/// A request on its way through all steps that may refuse it.
+pub(crate) struct Validation<'a> {
+    steps: &'a ValidatingSteps,
+    objects: &'a Objects,
+    attributes: Attributes<'a>,
+    /// Nothing where no webhook and no policy may be concerned.
+    target: Option<MatchTarget<'a>>,
+    policies: Option<&'a ValidatingPolicies>,
+    webhooks: Option<&'a ValidatingWebhooks>,
+    pair: Pair<'a>,
+}
+
+impl Validation<'_> {
+    /// All steps; what the caller is warned of.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub(crate) async fn run(&self) -> Result<Vec<String>> {
+        let (objects, pair, metrics) = (self.objects, self.pair, &*self.steps.metrics);
+        let mut warnings = Vec::new();
+        for plugin in self.steps.plugins.concerned(&self.attributes) {
+            extend(&mut warnings, self.ask(plugin).await)?;
+        }
+        if let Some(target) = &self.target {
+            if let Some(policies) = self.policies {
+                extend(&mut warnings, policies.validate(objects, target, metrics, pair).await)?;
+            }
+            if let Some(webhooks) = self.webhooks {
+                extend(&mut warnings, webhooks.validate(objects, target, metrics, pair).await)?;
+            }
+        }
+        Ok(warnings)
+    }
+
+    async fn ask(&self, plugin: &dyn Plugin) -> Result<Vec<String>> {
+        let (attributes, Pair { new, old }) = (self.attributes, self.pair);
+        match new {
+            Some(new) => plugin.validate(self.objects, ValidationRequest { attributes, new, old }).await,
+            None => plugin.validate_delete(self.objects, DeleteRequest { attributes, old }).await,
+        }
+    }
+}
+
+/// Adds warnings, or adds those there are to a refusal.
+fn extend(warnings: &mut Vec<String>, validated: Result<Vec<String>>) -> Result<()> {
+    match validated {
+        Ok(further) => warnings.extend(further),
+        Err(status) => return Err(status.with_warnings(std::mem::take(warnings))),
+    }
+    Ok(())
+}
