@@ -14,6 +14,7 @@ mod settings;
 
 pub use assembly::{LocalServices, Process, Server, StartError};
 pub use portico_admission::{AdmissionSettings, EnabledPlugins, PluginNameError};
+pub use portico_controllers::names as controllers;
 pub use portico_kinds::RuntimeConfig;
 pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, WebhookLimits};
 pub use portico_store::Settings as StoreSettings;

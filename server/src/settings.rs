@@ -58,7 +58,7 @@ pub struct ServerSettings {
     /// Feature gates.
     pub features: FeatureGates,
     /// Controllers of kube-controller-manager to run, by its names.
-    pub controllers: BTreeSet<String>,
+    pub controllers: BTreeSet<&'static str>,
     /// How long objects of kinds that expire (events) are kept after their last write.
     pub event_ttl: Duration,
     /// The store.

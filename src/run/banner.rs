@@ -45,6 +45,12 @@ fn text(
         line("database", &format_args!("{data}/portico.db"));
     }
     line("kubeconfig", &kubeconfig.display());
+    if grpc.is_some() {
+        line(
+            "workloads",
+            &"nothing here runs pods: Deployments, Jobs and the like are stored and stay as they are",
+        );
+    }
     let pair = format!("{certs}/internal-ca.crt {{}} {certs}/admin.crt {{}} {certs}/admin.key");
     let with = |flags: [&str; 3]| {
         let filled = flags[1..].iter().fold(pair.clone(), |p, f| p.replacen("{}", f, 1));

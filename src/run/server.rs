@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{
-    AdmissionSettings, ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
-    WebhookLimits,
+    AdmissionSettings, ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings,
+    StoreSettings, WebhookLimits, controllers,
 };
 
 use super::failure::Failure;
@@ -28,6 +28,9 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         runtimes: Arc::clone(&process.runtimes),
         offload: Arc::clone(&process.offload),
     };
+    for controller in controllers::absent_of(&settings.control.controllers) {
+        tracing::warn!(controller, "this server does not have the controller that is asked for by name");
+    }
     Ok(Server::start(server_settings(settings)?, process).await?)
 }
 
@@ -59,7 +62,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
         runtime_config: s.core_api.served()?,
         features: s.core_api.features()?,
-        controllers: s.control.wanted_controllers(),
+        controllers: controllers::wanted(&s.control.controllers),
         event_ttl: s.store.event_ttl,
         store: store(s),
         registry: RegistrySettings {

@@ -1,11 +1,11 @@
 //! The control service's address, and how a facade finds and outlives it.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use portico_server::controllers;
 
 use super::values::{duration, positive_duration};
 use super::{Role, SettingError};
@@ -35,77 +35,17 @@ pub(crate) struct Control {
     /// gRPC calls at a time in one connection.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) control_max_streams_per_connection: u32,
-    /// Controllers of kube-controller-manager to run: its names, * for all that there are, -NAME to leave one out,
+    /// Controllers of kube-controller-manager to run: its names, * for all that are on by default, -NAME to leave one out,
     /// empty for none. What kube-apiserver itself runs is not governed by it.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
     pub(crate) controllers: Vec<String>,
 }
 
-/// kube-controller-manager's controllers, by the names that --controllers takes.
-const CONTROLLER_NAMES: &[&str] = &[
-    "bootstrap-signer-controller",
-    "certificatesigningrequest-approving-controller",
-    "certificatesigningrequest-cleaner-controller",
-    "certificatesigningrequest-signing-controller",
-    "clusterrole-aggregation-controller",
-    "cronjob-controller",
-    "daemonset-controller",
-    "deployment-controller",
-    "device-taint-eviction-controller",
-    "disruption-controller",
-    "endpoints-controller",
-    "endpointslice-controller",
-    "endpointslice-mirroring-controller",
-    "ephemeral-volume-controller",
-    "garbage-collector-controller",
-    "horizontal-pod-autoscaler-controller",
-    "job-controller",
-    "kube-apiserver-serving-clustertrustbundle-publisher-controller",
-    "legacy-serviceaccount-token-cleaner-controller",
-    "namespace-controller",
-    "node-ipam-controller",
-    "node-lifecycle-controller",
-    "persistentvolume-attach-detach-controller",
-    "persistentvolume-binder-controller",
-    "persistentvolume-expander-controller",
-    "persistentvolume-protection-controller",
-    "persistentvolumeclaim-protection-controller",
-    "pod-garbage-collector-controller",
-    "podcertificaterequest-cleaner-controller",
-    "replicaset-controller",
-    "replicationcontroller-controller",
-    "resourceclaim-controller",
-    "resourcequota-controller",
-    "root-ca-certificate-publisher-controller",
-    "selinux-warning-controller",
-    "service-cidr-controller",
-    "serviceaccount-controller",
-    "serviceaccount-token-controller",
-    "statefulset-controller",
-    "storage-version-migrator-controller",
-    "storageversion-garbage-collector-controller",
-    "taint-eviction-controller",
-    "token-cleaner-controller",
-    "ttl-after-finished-controller",
-    "ttl-controller",
-    "validatingadmissionpolicy-status-controller",
-    "volumeattributesclass-protection-controller",
-];
-
 impl Control {
-    /// The names of the controllers to run: `*` stands for all, `-NAME` leaves one out wherever it stands.
-    pub(crate) fn wanted_controllers(&self) -> BTreeSet<String> {
-        let all = self.controllers.iter().any(|name| name == "*");
-        let listed = |name: &&&str| all || self.controllers.iter().any(|n| n == **name);
-        let left_out = |name: &&&str| self.controllers.iter().any(|n| n.strip_prefix('-') == Some(**name));
-        let wanted = CONTROLLER_NAMES.iter().filter(|name| listed(name) && !left_out(name));
-        wanted.map(|name| (*name).to_owned()).collect()
-    }
-
     pub(super) fn check(&self, role: Role) -> Result<(), SettingError> {
         for name in self.controllers.iter().filter(|n| !n.is_empty() && *n != "*") {
             let bare = name.strip_prefix('-').unwrap_or(name);
-            if !CONTROLLER_NAMES.contains(&bare) {
+            if controllers::known(bare).is_none() {
                 return Err(SettingError::new(
                     "--controllers",
                     format!("{bare:?} is not in the list of known controllers"),

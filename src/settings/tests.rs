@@ -116,3 +116,19 @@ fn every_flag_is_written_down_for_operators() {
         assert!(written.contains(&format!("| `--{long}` |")), "docs/OPERATIONS.md does not tell of --{long}");
     }
 }
+
+#[test]
+fn every_controller_is_written_down_for_operators_as_it_stands() {
+    use portico_server::controllers::{KNOWN, Standing};
+    let written = include_str!("../../docs/OPERATIONS.md");
+    for known in KNOWN {
+        let alias = if known.alias.is_empty() { String::new() } else { format!("`{}`", known.alias) };
+        let standing = match known.standing {
+            Standing::Runs => "runs",
+            Standing::RunsByName => "by name",
+            Standing::Absent => "-",
+        };
+        let row = format!("| `{}` | {alias} | {standing} |", known.name);
+        assert!(written.contains(&row), "docs/OPERATIONS.md does not have {row}");
+    }
+}

@@ -52,8 +52,7 @@ impl MutatingSteps {
             webhooks = self.webhooks.as_ref().filter(|all| all.concern(objects, target));
         }
         let configured = policies.is_some() || webhooks.is_some();
-        let concerned =
-            configured || self.plugins.concerns(&attributes) || self.last.concerns(&attributes);
+        let concerned = configured || self.plugins.concerns(&attributes) || self.last.concerns(&attributes);
         concerned.then_some(Mutation { steps: self, objects, attributes, target, policies, webhooks, old })
     }
 }

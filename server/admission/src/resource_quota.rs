@@ -33,7 +33,6 @@ use portico_validation::pod_spec::totals::{Amounts, add, amounts};
 pub(crate) use shared::SharedTransactions;
 use shared::{Counting, Encoder, Joined};
 
-
 fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")
 }

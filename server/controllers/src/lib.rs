@@ -13,6 +13,7 @@ pub mod garbage;
 pub mod identity;
 pub mod legacy_token_cleaner;
 pub mod log;
+pub mod names;
 pub mod namespace;
 pub mod object_counts;
 mod outcome;

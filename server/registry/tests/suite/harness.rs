@@ -75,7 +75,10 @@ impl Harness {
     /// The same where this one decides.
     pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
         Self::open_asking(
-            Arc::new(AdmissionChain::new(&AdmissionSettings::default(), &portico_kit::metrics::Registry::new())),
+            Arc::new(AdmissionChain::new(
+                &AdmissionSettings::default(),
+                &portico_kit::metrics::Registry::new(),
+            )),
             authorizer,
         )
         .await
