@@ -14,8 +14,8 @@ use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
 use crate::value::{Key, Map, MapBuilder, Value, equal, print_key};
 
-/// Values of an environment's variables, by slot.
-pub(crate) type Slots<'v> = SmallVec<[Option<Value<'v>>; 4]>;
+/// Values of those of an environment's variables that an expression names, by slot.
+pub(crate) type Slots<'v> = SmallVec<[Option<Value<'v>>; 8]>;
 
 /// Makes the field of a variable that has no value itself: given their names, nothing for what it does not know.
 pub type Fields<'f, 'v> = dyn Fn(&str, &str) -> Option<Result<Value<'v>, EvalError>> + 'f;

@@ -89,7 +89,7 @@ pub use error::EvalError;
 pub use function::{Call, Function, Overload};
 pub use language::Language;
 pub use library::Library;
-pub use program::{DEFAULT_COST_LIMIT, Fields, Program};
+pub use program::{DEFAULT_COST_LIMIT, Fields, Program, Variables};
 pub use size::{CostEstimate, SizeEstimate};
 pub use types::Type;
 pub use value::Value;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::smallvec;
-
 use crate::check::Checked;
 use crate::cost::{self, SizeEstimator};
 use crate::error::EvalError;
@@ -16,6 +14,9 @@ use crate::value::Value;
 
 /// What one [`Program::run`] may cost: as much as kube-apiserver lets one expression cost.
 pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
+
+/// Returns the value of a variable by its name; nothing where it has none.
+pub type Variables<'f, 'v> = dyn Fn(&str) -> Option<Value<'v>> + 'f;
 
 /// A compiled expression. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -72,23 +73,24 @@ impl Program {
         budget: u64,
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
-        self.evaluate_with(variables, &|_, _| None, budget, interrupted)
+        let named = |name: &str| {
+            let found = variables.iter().rfind(|(known, _)| *known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        self.evaluate_with(&named, &|_, _| None, budget, interrupted)
     }
 
-    /// The same with fields of further variables, which are made when the expression asks for them.
+    /// The same with variables that are asked for when the expression names them, and with fields of further variables, which are
+    /// made when the expression reads them.
     pub fn evaluate_with<'v>(
         &self,
-        variables: &[(&str, Value<'v>)],
+        variables: &Variables<'_, 'v>,
         fields: &Fields<'_, 'v>,
         budget: u64,
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
-        let mut slots: Slots<'v> = smallvec![None; self.names.len()];
-        for (name, value) in variables {
-            if let Some(slot) = self.names.iter().rposition(|known| **known == **name) {
-                slots[slot] = Some(value.clone());
-            }
-        }
+        let names = self.names.iter().zip(&self.plan.uses);
+        let slots: Slots<'v> = names.map(|(name, used)| if *used { variables(name) } else { None }).collect();
         let mut evaluator = Evaluator::new(&slots, &self.names, fields, budget, interrupted);
         let result = evaluator.run(&self.plan.root);
         let cost = evaluator.cost();
@@ -116,7 +118,7 @@ mod tests {
                     _ => Some(Err(EvalError::new("not this one"))),
                 }
             };
-            let (result, cost) = program.evaluate_with(&[], &fields, 100, &|| false);
+            let (result, cost) = program.evaluate_with(&|_| None, &fields, 100, &|| false);
             (result.map(|value| value.as_bool().unwrap()).map_err(|e| e.to_string()), cost, asked.get())
         };
         assert_eq!(run(1), (Ok(true), 3, 1));

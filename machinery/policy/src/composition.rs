@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use portico_cel::{EvalError, Value};
+use portico_cel::{EvalError, Program, Value};
 
 use crate::compiler::{Compiler, Purpose};
 use crate::expression::{Expression, Problem};
@@ -36,7 +36,7 @@ impl Composition {
 /// Evaluates the expressions of a policy over one request, within one budget.
 pub(crate) struct Evaluation<'e, 'v> {
     composition: &'e Composition,
-    variables: Vec<(&'static str, Value<'v>)>,
+    subject: &'e Subject<'v>,
     known: RefCell<HashMap<&'e str, Result<Value<'v>, EvalError>>>,
     /// What variables have cost since the last expression.
     composed: Cell<u64>,
@@ -45,10 +45,10 @@ pub(crate) struct Evaluation<'e, 'v> {
 }
 
 impl<'e, 'v> Evaluation<'e, 'v> {
-    pub(crate) fn new(composition: &'e Composition, subject: &Subject<'v>, budget: u64) -> Self {
+    pub(crate) fn new(composition: &'e Composition, subject: &'e Subject<'v>, budget: u64) -> Self {
         Self {
             composition,
-            variables: subject.variables(),
+            subject,
             known: RefCell::default(),
             composed: Cell::new(0),
             depth: Cell::new(0),
@@ -62,8 +62,7 @@ impl<'e, 'v> Evaluation<'e, 'v> {
     /// [`Problem`]; once the budget is used up, each further expression is out of it, too.
     pub(crate) fn evaluate(&mut self, expression: &Expression) -> Result<Value<'v>, Problem> {
         let program = expression.program()?;
-        let fields = |variable: &str, field: &str| self.field(variable, field);
-        let (result, cost) = expression.run(program, &self.variables, &fields, self.budget);
+        let (result, cost) = self.run(expression, program);
         let cost = cost.saturating_add(self.composed.take());
         if cost > self.budget {
             self.budget = 0;
@@ -71,6 +70,12 @@ impl<'e, 'v> Evaluation<'e, 'v> {
         }
         self.budget -= cost;
         result.map_err(|error| expression.failed(&error))
+    }
+
+    fn run(&self, expression: &Expression, program: &Program) -> (Result<Value<'v>, EvalError>, u64) {
+        let variables = |name: &str| self.subject.variable(name);
+        let fields = |variable: &str, field: &str| self.field(variable, field);
+        expression.run(program, &variables, &fields, self.budget)
     }
 
     /// What is left of the budget.
@@ -101,8 +106,7 @@ impl<'e, 'v> Evaluation<'e, 'v> {
             .compiled()
             .map_err(|why| EvalError::new(format!("composited variable {name:?} fails to compile: {why}")))?;
         self.depth.set(self.depth.get() + 1);
-        let fields = |variable: &str, field: &str| self.field(variable, field);
-        let (result, cost) = expression.run(program, &self.variables, &fields, self.budget);
+        let (result, cost) = self.run(expression, program);
         self.depth.set(self.depth.get() - 1);
         self.composed.set(self.composed.get().saturating_add(cost));
         result.map_err(|error| {

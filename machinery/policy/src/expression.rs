@@ -1,7 +1,7 @@
 //! One expression: compiled when a policy or webhook is read, evaluated for each request.
 
 use crate::changing::{OBJECT, PATCH};
-use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value};
+use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value, Variables};
 
 /// What an expression must evaluate to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Expression {
     pub(crate) fn run<'v>(
         &self,
         program: &Program,
-        variables: &[(&str, Value<'v>)],
+        variables: &Variables<'_, 'v>,
         fields: &Fields<'_, 'v>,
         budget: u64,
     ) -> (Result<Value<'v>, EvalError>, u64) {

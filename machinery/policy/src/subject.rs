@@ -32,21 +32,20 @@ impl<'a> Subject<'a> {
         Self { authorizer: None, ..self.clone() }
     }
 
-    /// The variables of expressions, but for those that are made of expressions themselves.
-    pub(crate) fn variables(&self) -> Vec<(&'static str, Value<'a>)> {
-        let mut variables = vec![
-            ("object", value(self.object)),
-            ("oldObject", value(self.old)),
-            ("request", value(Some(self.request))),
-            ("params", value(self.params)),
-            ("namespaceObject", value(self.namespace)),
-        ];
-        if let Some(authorizer) = &self.authorizer {
-            let check = authorization::resource_check(Arc::clone(authorizer), self.question());
-            variables.push(("authorizer", authorization::authorizer(Arc::clone(authorizer))));
-            variables.push(("authorizer.requestResource", check));
-        }
-        variables
+    /// The value of a variable of expressions; nothing for those that are made of expressions themselves.
+    pub(crate) fn variable(&self, name: &str) -> Option<Value<'a>> {
+        Some(match name {
+            "object" => value(self.object),
+            "oldObject" => value(self.old),
+            "request" => value(Some(self.request)),
+            "params" => value(self.params),
+            "namespaceObject" => value(self.namespace),
+            "authorizer" => authorization::authorizer(Arc::clone(self.authorizer.as_ref()?)),
+            "authorizer.requestResource" => {
+                authorization::resource_check(Arc::clone(self.authorizer.as_ref()?), self.question())
+            }
+            _ => return None,
+        })
     }
 
     /// May the user do something to what the request is about?

@@ -123,8 +123,8 @@ impl ValidatingPolicy {
                 outcome => outcomes.push(outcome),
             }
         }
-        let mut messages =
-            Evaluation::new(&self.composition, &subject.without_authorizer(), evaluation.budget());
+        let of_messages = subject.without_authorizer();
+        let mut messages = Evaluation::new(&self.composition, &of_messages, evaluation.budget());
         for (index, (validation, outcome)) in self.validations.iter().zip(outcomes).enumerate() {
             match outcome {
                 Ok(Value::Bool(true)) => {}
