@@ -45,12 +45,12 @@ impl MutatingSteps {
         writes: bool,
         old: Option<&'a Object>,
     ) -> Option<Mutation<'a>> {
-        let target = MatchTarget::new(attributes);
-        let (mut policies, mut webhooks) = (None, None);
-        if let Some(target) = &target {
-            policies = self.policies.as_ref().filter(|all| writes && all.concern(objects, target));
-            webhooks = self.webhooks.as_ref().filter(|all| all.concern(objects, target));
-        }
+        let (mut policies, mut webhooks) = (self.policies.as_ref(), self.webhooks.as_ref());
+        policies = policies.filter(|all| writes && all.any(objects));
+        webhooks = webhooks.filter(|all| all.any(objects));
+        let target = MatchTarget::if_any(policies.is_some() || webhooks.is_some(), attributes);
+        policies = policies.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
+        webhooks = webhooks.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
         let configured = policies.is_some() || webhooks.is_some();
         let concerned = configured || self.plugins.concerns(&attributes) || self.last.concerns(&attributes);
         concerned.then_some(Mutation { steps: self, objects, attributes, target, policies, webhooks, old })

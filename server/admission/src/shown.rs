@@ -91,14 +91,13 @@ impl<'a> Shown<'a> {
 
     /// What expressions are evaluated over, without parameters and namespace.
     pub(crate) fn subject<'s>(&'s self, objects: &Objects, target: &'s MatchTarget<'_>) -> Subject<'s> {
-        let user = Arc::new(target.attributes.context.user.clone());
         Subject {
             object: self.new.as_deref(),
             old: self.old.as_deref(),
             request: &self.request,
             params: None,
             namespace: None,
-            authorizer: Some(Arc::new(UserAuthorizer::new(user, Arc::clone(&objects.authorizer)))),
+            authorizer: Some(Arc::<UserAuthorizer>::clone(target.authorizer(objects))),
             resource: &target.resource,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{Cursor, GroupVersionResource};
+use portico_machinery::Cursor;
 use portico_registry::{Objects, Result, ServedResource};
 
 use super::rules::Rule;
@@ -79,8 +79,7 @@ impl Constraints {
 
     /// The request's own version comes first, then the rules in their order.
     fn find(&self, rules: &[Rule], objects: &Objects, target: &MatchTarget<'_>) -> Option<MatchedAs> {
-        let any = |resource: &GroupVersionResource| rules.iter().any(|rule| rule.matches(target, resource));
-        if any(&target.resource) {
+        if rules.iter().any(|rule| rule.matches(target, target.attributes.served)) {
             return Some(MatchedAs(None));
         }
         if !self.equivalent || rules.is_empty() {
@@ -88,7 +87,7 @@ impl Constraints {
         }
         let equivalents = target.equivalents(objects);
         let of_rule = |rule: &Rule| {
-            let found = equivalents.iter().find(|served| rule.matches(target, &served.info.gvr()));
+            let found = equivalents.iter().find(|served| rule.matches(target, served));
             found.map(|served| MatchedAs(Some(Arc::clone(served))))
         };
         rules.iter().find_map(of_rule)

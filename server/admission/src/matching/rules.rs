@@ -1,6 +1,7 @@
 //! Rules: operations on resources (upstream's `rules.Matcher`).
 
-use portico_machinery::{Cursor, GroupVersionResource};
+use portico_machinery::Cursor;
+use portico_registry::ServedResource;
 
 use super::target::MatchTarget;
 
@@ -47,16 +48,16 @@ impl Rule {
         }
     }
 
-    /// Whether a request matches, taken for one to this resource.
-    pub(super) fn matches(&self, target: &MatchTarget<'_>, resource: &GroupVersionResource) -> bool {
-        let attributes = &target.attributes;
+    /// Whether a request matches, taken for one to this version of its resource.
+    pub(super) fn matches(&self, target: &MatchTarget<'_>, served: &ServedResource) -> bool {
+        let (attributes, info) = (&target.attributes, &served.info);
         let subresource = attributes.subresource();
         let named = |known: &(Box<str>, Box<str>)| {
-            is_any_or(&known.0, &resource.resource) && is_any_or(&known.1, subresource)
+            is_any_or(&known.0, &info.resource) && is_any_or(&known.1, subresource)
         };
         has(&self.operations, attributes.operation_name())
-            && has(&self.groups, &resource.group)
-            && has(&self.versions, &resource.version)
+            && has(&self.groups, &info.gvk.group)
+            && has(&self.versions, &info.gvk.version)
             && self.resources.iter().any(named)
             && self.is_in_scope(target)
             && (self.names.is_empty() || self.names.iter().any(|name| **name == *attributes.name))

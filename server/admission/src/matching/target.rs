@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
+use portico_policy::UserAuthorizer;
 use portico_registry::{Attributes, Objects, Operation, ServedResource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -26,6 +27,7 @@ pub(crate) struct MatchTarget<'a> {
     /// The namespace of the request; of a namespace its own name.
     pub(crate) namespace: &'a str,
     equivalents: OnceLock<Vec<Arc<ServedResource>>>,
+    authorizer: OnceLock<Arc<UserAuthorizer>>,
 }
 
 impl<'a> MatchTarget<'a> {
@@ -38,7 +40,13 @@ impl<'a> MatchTarget<'a> {
         let resource = attributes.resource();
         let of_namespace = is_namespaces(&resource);
         let namespace = if of_namespace { attributes.name } else { attributes.namespace };
-        Some(Self { attributes, resource, kind, namespace, equivalents: OnceLock::new() })
+        let (equivalents, authorizer) = Default::default();
+        Some(Self { attributes, resource, kind, namespace, equivalents, authorizer })
+    }
+
+    /// The request where a webhook or policy is configured at all; describing it copies names, which is spared otherwise.
+    pub(crate) fn if_any(configured: bool, attributes: Attributes<'a>) -> Option<Self> {
+        configured.then(|| Self::new(attributes)).flatten()
     }
 
     /// Whether it is about namespaces themselves.
@@ -56,6 +64,14 @@ impl<'a> MatchTarget<'a> {
     /// The other versions that serve the same objects.
     pub(crate) fn equivalents(&self, objects: &Objects) -> &[Arc<ServedResource>] {
         self.equivalents.get_or_init(|| self.attributes.equivalents(objects))
+    }
+
+    /// What expressions ask about the rights of the user of the request.
+    pub(crate) fn authorizer(&self, objects: &Objects) -> &Arc<UserAuthorizer> {
+        self.authorizer.get_or_init(|| {
+            let user = Arc::new(self.attributes.context.user.clone());
+            Arc::new(UserAuthorizer::new(user, Arc::clone(&objects.authorizer)))
+        })
     }
 }
 

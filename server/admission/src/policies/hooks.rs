@@ -45,6 +45,11 @@ impl<E> Hooks<E> {
         }
     }
 
+    /// Whether there may be any.
+    pub(super) fn any(&self, objects: &Objects) -> bool {
+        self.policies.any(objects) && self.bindings.any(objects)
+    }
+
     /// Whether the rules of one of them match a request, as far as that is known without waiting: if not, it may be.
     pub(super) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
         let known = self.policies.known(objects).zip(self.bindings.known(objects));

@@ -48,6 +48,11 @@ impl MutatingPolicies {
         Self(Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", compile))
     }
 
+    /// Whether there may be any.
+    pub(crate) fn any(&self, objects: &Objects) -> bool {
+        self.0.any(objects)
+    }
+
     /// Whether one of them may have something to change in a request.
     pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
         self.0.concern(objects, target)

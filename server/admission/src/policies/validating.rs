@@ -31,6 +31,11 @@ impl ValidatingPolicies {
         Self(Hooks::new("validatingadmissionpolicies", "validatingadmissionpolicybindings", compile))
     }
 
+    /// Whether there may be any.
+    pub(crate) fn any(&self, objects: &Objects) -> bool {
+        self.0.any(objects)
+    }
+
     /// Whether one of them may have something to say of a request.
     pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
         self.0.concern(objects, target)

@@ -43,6 +43,11 @@ impl MutatingWebhooks {
         ))
     }
 
+    /// Whether there may be any.
+    pub(crate) fn any(&self, objects: &Objects) -> bool {
+        self.0.any(objects)
+    }
+
     /// Whether the rules of one of them match, as far as that is known without waiting: if not, it may be.
     pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
         let Some(configured) = self.0.known(objects) else { return true };

@@ -1,6 +1,6 @@
 //! Webhooks that may only refuse: all that are concerned are asked at once (upstream's `validatingDispatcher`).
 
-use futures::future::join_all;
+use futures::stream::{FuturesOrdered, StreamExt};
 use portico_registry::{Objects, Result};
 
 use super::answer::Answer;
@@ -21,6 +21,11 @@ impl ValidatingWebhooks {
             "validatingwebhookconfigurations",
             configuration::read,
         ))
+    }
+
+    /// Whether there may be any.
+    pub(crate) fn any(&self, objects: &Objects) -> bool {
+        self.0.any(objects)
     }
 
     /// Whether the rules of one of them match, as far as that is known without waiting: if not, it may be.
@@ -61,7 +66,8 @@ impl ValidatingWebhooks {
             .iter()
             .enumerate()
             .map(|(index, (webhook, at))| ask(&caller, index, webhook, &versions[*at]));
-        gathered(join_all(calls).await)
+        // An answer wakes the call that it is for, and none of the others.
+        gathered(calls.collect::<FuturesOrdered<_>>().collect().await)
     }
 }
 

@@ -42,7 +42,13 @@ impl Attributes<'_> {
     #[must_use]
     pub fn equivalents(&self, objects: &Objects) -> Vec<Arc<ServedResource>> {
         let mut found = objects.versions_of(self.served);
-        found.retain(|served| served.info.gvr() != self.resource() && self.is_in(served));
+        let own = &self.served.info;
+        let is_other = |other: &ServedResource| {
+            other.info.gvk.version != own.gvk.version
+                || other.info.gvk.group != own.gvk.group
+                || other.info.resource != own.resource
+        };
+        found.retain(|served| is_other(served) && self.is_in(served));
         found
     }
 
@@ -55,7 +61,13 @@ impl Attributes<'_> {
 
     /// Whether the objects of the request are of the resource's own kind, which has versions, rather than a Scale or options.
     fn is_of_resource(&self) -> bool {
-        self.kind() == self.served.info.gvk
+        match self.part {
+            Part::Main => true,
+            Part::Subresource(name) => {
+                let subresource = self.served.info.subresource(name);
+                subresource.is_none_or(|known| known.kind == self.served.info.gvk)
+            }
+        }
     }
 
     /// An object of the request as a version of its resource shows it.
