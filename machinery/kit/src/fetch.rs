@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dial::{Connector, DialError, Target, http_reason};
 use crate::tasks::TaskSet;
-use pool::{Pool, Sender};
+use pool::{Key, Pool, Sender};
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ impl Fetcher {
         Self { connector, tasks, pool: Pool::default(), lost: Arc::default() }
     }
 
-    /// The same, but as many idle connections are kept to one target.
+    /// The same, but as many idle connections are kept to one target, by each serving thread.
     pub fn keeping(mut self, per_target: usize) -> Self {
         self.pool = Pool::new(per_target);
         self
@@ -137,7 +137,7 @@ impl Fetcher {
 
     /// Closes the kept connections to a target: after a failed probe, as upstream does.
     pub fn forget(&self, to: &FetchTarget) {
-        self.pool.forget(&pool::key(to));
+        self.pool.forget(&Key::of(to));
     }
 
     /// Calls this whenever the other side closes a kept connection: it may be gone. The first one counts.
@@ -157,31 +157,32 @@ impl Fetcher {
         request: &FetchRequest,
         message: Request<Full<Bytes>>,
     ) -> Result<Fetched, FetchError> {
-        if let Some(sender) = self.pool.take(&pool::key(to)) {
-            match self.try_send(to, request, message.clone(), sender, true).await {
+        let key = Key::of(to);
+        if let Some(sender) = self.pool.take(&key) {
+            match self.try_send(to, &key, request, message.clone(), sender, true).await {
                 Err(Failed::Stale) => {}
                 Err(Failed::Final(error)) => return Err(error),
                 Ok(fetched) => return Ok(fetched),
             }
         }
-        let sender = self.connect(to).await?;
-        self.try_send(to, request, message, sender, false).await.map_err(|failed| match failed {
+        let sender = self.connect(to, &key).await?;
+        self.try_send(to, &key, request, message, sender, false).await.map_err(|failed| match failed {
             Failed::Final(error) => error,
             Failed::Stale => http_error(to, "the connection was closed"),
         })
     }
 
-    async fn connect(&self, to: &FetchTarget) -> Result<Sender, FetchError> {
+    async fn connect(&self, to: &FetchTarget, key: &Key) -> Result<Sender, FetchError> {
         let connection = match &to.tls {
             Some(tls) => self.connector.connect_tls(&to.target, tls).await?,
             None => self.connector.connect_plain(&to.target).await?,
         };
-        let (pool, lost, key) = (self.pool.clone(), self.lost.clone(), pool::key(to));
+        let (pool, lost, key) = (self.pool.clone(), self.lost.clone(), key.clone());
         let ended = move || {
             if pool.drop_closed(&key)
                 && let Some(notify) = lost.get()
             {
-                notify(&key.0);
+                notify(&key.target);
             }
         };
         let sender = Sender::handshake(connection, &self.tasks, ended).await;
@@ -191,6 +192,7 @@ impl Fetcher {
     async fn try_send(
         &self,
         to: &FetchTarget,
+        key: &Key,
         request: &FetchRequest,
         message: Request<Full<Bytes>>,
         mut sender: Sender,
@@ -216,7 +218,7 @@ impl Fetcher {
             }
             whole.extend_from_slice(data);
         }
-        self.pool.put(pool::key(to), sender);
+        self.pool.put(key, sender);
         Ok(Fetched { status: head.status, headers: head.headers, body: whole.freeze(), reused })
     }
 }

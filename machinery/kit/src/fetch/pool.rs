@@ -1,4 +1,7 @@
 //! Kept connections: few per target, bounded in all, closed when idle for long.
+//!
+//! A serving thread keeps those that it has opened for itself: what drives a connection stays where it was opened, so that no
+//! thread waits for another one to be woken.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,22 +15,38 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 
 use super::target::FetchTarget;
+use crate::connection_runtimes;
 use crate::dial::{Connection, NegotiatedAlpn, Target, http_reason};
 use crate::received::Received;
 use crate::tasks::TaskSet;
 
-/// Kept per target unless told otherwise; more are closed.
+/// Kept per target, by each serving thread and by all other threads together, unless told otherwise; more are closed.
 const PER_TARGET: usize = 2;
 /// Kept in all; when there are more, the longest idle one is closed.
 const IN_ALL: usize = 1024;
 /// Kept this long.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// Target, TLS settings.
-pub(super) type Key = (Target, u64);
+/// Which connections are alike.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) target: Target,
+    /// The TLS settings.
+    tls: u64,
+    /// The serving thread, or none of them.
+    runtime: Option<usize>,
+}
 
-pub(super) fn key(to: &FetchTarget) -> Key {
-    (to.target.clone(), to.tls.as_ref().map_or(0, |tls| tls.id()))
+impl Key {
+    /// That of connections to a target which this thread opens.
+    pub(super) fn of(to: &FetchTarget) -> Self {
+        let tls = to.tls.as_ref().map_or(0, |tls| tls.id());
+        Self { target: to.target.clone(), tls, runtime: connection_runtimes::current() }
+    }
+
+    fn is_to(&self, other: &Self) -> bool {
+        self.target == other.target && self.tls == other.tls
+    }
 }
 
 /// One connection's sending half. Its driver is a task that ends when this is dropped.
@@ -138,13 +157,13 @@ impl Pool {
         found
     }
 
-    pub(super) fn put(&self, key: Key, sender: Sender) {
+    pub(super) fn put(&self, key: &Key, sender: Sender) {
         if !sender.is_open() {
             return;
         }
         let mut kept = self.kept.lock();
         let now = Instant::now();
-        let idle = kept.entry(key).or_default();
+        let idle = kept.entry(key.clone()).or_default();
         idle.retain(|idle| idle.sender.is_open());
         if idle.len() < self.per_target {
             idle.push(Idle { sender, since: now });
@@ -167,8 +186,9 @@ impl Pool {
         any
     }
 
+    /// Closes those to a target that any thread has opened.
     pub(super) fn forget(&self, key: &Key) {
-        self.kept.lock().remove(key);
+        self.kept.lock().retain(|other, _| !other.is_to(key));
     }
 
     pub(super) fn len(&self) -> usize {

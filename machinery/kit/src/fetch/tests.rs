@@ -8,6 +8,7 @@ use http::{HeaderValue, Method, Response};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::connection_runtimes::ConnectionRuntimes;
 use crate::fixture::{Backend, HOUR, client_tls, connector, server_pair, server_tls, target};
 use crate::pki::Authority;
 use crate::tls::Alpn;
@@ -157,4 +158,22 @@ async fn many_at_once_keep_only_a_few_connections() {
     let all = futures::future::join_all((0..10).map(|_| fetcher.send(&to, &wanted))).await;
     assert!(all.iter().all(Result::is_ok));
     assert_eq!((served.load(Ordering::Relaxed), fetcher.idle()), (10, 2));
+}
+
+#[test]
+fn a_serving_thread_keeps_what_it_has_opened_and_all_is_forgotten_together() {
+    let authority = Authority::create("ca").unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let backend = runtime.block_on(async { backend(&authority) });
+    let (fetcher, to) = (fetcher(), to(&backend, &authority, Alpn::Http1));
+    let serving = ConnectionRuntimes::start("runtime", 2).unwrap();
+    let reused = || {
+        let (fetcher, to) = (fetcher.clone(), to.clone());
+        let sent = serving.next().spawn(async move { fetcher.send(&to, &request("/")).await.unwrap().reused });
+        runtime.block_on(sent).unwrap()
+    };
+    assert_eq!([reused(), reused(), reused(), reused()], [false, false, true, true]);
+    assert_eq!(fetcher.idle(), 2);
+    fetcher.forget(&to);
+    assert_eq!([reused(), reused()], [false, false]);
 }
