@@ -74,6 +74,14 @@ impl Certificates {
         Ok(tls)
     }
 
+    /// A webhook's TLS: no client certificates are asked for.
+    pub(crate) fn webhook_tls(&self) -> Result<ServerConfig, Failure> {
+        let (chain, key) = der(&self.backend)?;
+        let mut tls = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(tls)
+    }
+
     /// A client of proxies: verifies them, shows the admin's certificate.
     pub(crate) fn client_tls(&self) -> Result<Arc<ClientConfig>, Failure> {
         let (chain, key) = der(&self.admin)?;

@@ -1,5 +1,6 @@
 //! One module per bench: sets the scene, measures in interleaved rounds, reports figures beside their targets.
 
+pub(crate) mod admission;
 pub(crate) mod ca_memory;
 pub(crate) mod cold;
 pub(crate) mod create;

@@ -15,7 +15,9 @@ mod portico;
 mod process;
 mod registrations;
 mod report;
+mod server;
 mod statistics;
+mod webhook;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,7 +52,7 @@ struct Options {
     /// Where data folders are made; figures of writes depend on this disk. Default: the temporary folder.
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Another build of Portico, driven in turns with this one by `objects`, `proxy` and `hostile`.
+    /// Another build of Portico, driven in turns with this one by `objects`, `proxy`, `hostile` and `admission`.
     #[arg(long)]
     baseline: Option<PathBuf>,
     /// Also write the figures to this file, as JSON.
@@ -93,11 +95,13 @@ enum Bench {
     Definitions,
     /// Custom resources: creations, LISTs, expensive schemas.
     CustomResources,
+    /// Creations that webhooks and policies are asked about.
+    Admission,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 16] = [
+const EACH: [Bench; 17] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -114,6 +118,7 @@ const EACH: [Bench; 16] = [
     Bench::Hostile,
     Bench::Definitions,
     Bench::CustomResources,
+    Bench::Admission,
 ];
 
 /// What every bench is given.
@@ -185,6 +190,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Hostile => figures::hostile::measure(setting, report).await,
         Bench::Definitions => figures::definitions::measure(setting, report).await,
         Bench::CustomResources => figures::custom_resources::measure(setting, report).await,
+        Bench::Admission => figures::admission::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

@@ -101,7 +101,8 @@ pub(crate) fn service_json(backend: SocketAddr) -> String {
     )
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// As a `caBundle` holds it.
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for piece in bytes.chunks(3) {

@@ -1,0 +1,155 @@
+//! Webhooks and policies as these figures configure them: how many, and about what.
+
+use std::fmt::Write as _;
+
+use crate::Setting;
+use crate::registrations::base64;
+use crate::webhook::Webhook;
+
+const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// What the rules match.
+#[derive(Clone, Copy)]
+pub(super) enum Subject {
+    /// What is created: ConfigMaps.
+    Created,
+    /// Secrets.
+    Other,
+}
+
+/// What evaluates.
+#[derive(Clone, Copy)]
+enum Kind {
+    Webhooks,
+    Policies,
+}
+
+/// So many webhooks or policies.
+#[derive(Clone, Copy)]
+pub(super) struct Configuration {
+    kind: Kind,
+    pub(super) count: usize,
+    subject: Subject,
+}
+
+/// Where objects are created, and one of them.
+pub(super) type Creation = (String, String);
+
+impl Subject {
+    pub(super) fn resource(self) -> &'static str {
+        match self {
+            Self::Created => "configmaps",
+            Self::Other => "secrets",
+        }
+    }
+
+    /// A dry run of a creation that the rules match.
+    pub(super) fn dry_run(self, name: &str) -> Creation {
+        let (resource, kind) = match self {
+            Self::Created => ("configmaps", "ConfigMap"),
+            Self::Other => ("secrets", "Secret"),
+        };
+        let body =
+            format!(r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"{name}"}},"data":{{"k":""}}}}"#);
+        (format!("/api/v1/namespaces/default/{resource}?dryRun=All"), body)
+    }
+
+    fn rules(self) -> String {
+        let resource = self.resource();
+        format!(
+            r#"[{{"apiGroups":[""],"apiVersions":["v1"],"resources":["{resource}"],"operations":["CREATE"]}}]"#
+        )
+    }
+}
+
+impl Configuration {
+    pub(super) const fn webhooks(count: usize, subject: Subject) -> Self {
+        Self { kind: Kind::Webhooks, count, subject }
+    }
+
+    pub(super) const fn policies(count: usize, subject: Subject) -> Self {
+        Self { kind: Kind::Policies, count, subject }
+    }
+
+    /// The collections that it needs objects in.
+    pub(super) fn collections(&self) -> Vec<String> {
+        let resources: &[&str] = match self.kind {
+            Kind::Webhooks => &["validatingwebhookconfigurations"],
+            Kind::Policies => &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+        };
+        resources.iter().map(|resource| format!("{GROUP}/{resource}")).collect()
+    }
+
+    /// The objects that make it, in this order.
+    pub(super) fn objects(&self, setting: &Setting, webhook: &Webhook) -> Vec<Creation> {
+        match (self.kind, self.collections().as_slice()) {
+            (Kind::Webhooks, [webhooks]) => {
+                let named = |at| (format!("w{at}.bench.example.com"), webhook.url());
+                vec![(webhooks.clone(), of_webhooks(setting, (0..self.count).map(named), self.subject, 10))]
+            }
+            (Kind::Policies, [policies, bindings]) => {
+                let policy = |at| (policies.clone(), policy(at, self.subject));
+                let binding = |at| (bindings.clone(), binding(at));
+                (0..self.count).map(policy).chain((0..self.count).map(binding)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A dry run of a creation that all of it is asked about; the last of the policies refuses it.
+    pub(super) fn probe(&self) -> Creation {
+        self.subject.dry_run(&refused(self.count.saturating_sub(1)))
+    }
+
+    /// Whether requests are counted by the webhook.
+    pub(super) fn calls(&self) -> bool {
+        matches!(self.kind, Kind::Webhooks)
+    }
+}
+
+/// A ValidatingWebhookConfiguration of these names and URLs.
+pub(super) fn of_webhooks(
+    setting: &Setting,
+    webhooks: impl Iterator<Item = (String, String)>,
+    subject: Subject,
+    seconds: u32,
+) -> String {
+    let (ca, rules) = (base64(setting.certificates.ca_pem().as_bytes()), subject.rules());
+    let mut all = String::new();
+    for (name, url) in webhooks {
+        let comma = if all.is_empty() { "" } else { "," };
+        // Writing into a String cannot fail.
+        let _infallible = write!(
+            all,
+            r#"{comma}{{"name":"{name}","clientConfig":{{"url":"{url}","caBundle":"{ca}"}},"rules":{rules},"sideEffects":"None","admissionReviewVersions":["v1"],"failurePolicy":"Fail","timeoutSeconds":{seconds}}}"#
+        );
+    }
+    format!(
+        r#"{{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{{"name":"bench"}},"webhooks":[{all}]}}"#
+    )
+}
+
+/// The name that policy number `at` refuses.
+fn refused(at: usize) -> String {
+    format!("refused-{at}")
+}
+
+/// A policy of three expressions that hold of what is created.
+fn policy(at: usize, subject: Subject) -> String {
+    let (rules, refused) = (subject.rules(), refused(at));
+    let expressions = [
+        format!("object.metadata.name != '{refused}'"),
+        "object.data.all(key, size(key) < 64)".to_owned(),
+        "!has(object.metadata.labels) || !('forbidden' in object.metadata.labels)".to_owned(),
+    ];
+    let validations = expressions.map(|text| format!(r#"{{"expression":"{text}"}}"#)).join(",");
+    format!(
+        r#"{{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{{"name":"p{at:03}"}},"spec":{{"failurePolicy":"Fail","matchConstraints":{{"resourceRules":{rules}}},"validations":[{validations}]}}}}"#
+    )
+}
+
+fn binding(at: usize) -> String {
+    format!(
+        r#"{{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{{"name":"p{at:03}"}},"spec":{{"policyName":"p{at:03}","validationActions":["Deny"]}}}}"#
+    )
+}

@@ -1,0 +1,86 @@
+//! A server that is measured, and creations on it.
+
+use std::time::Duration;
+
+use http::Method;
+
+use crate::figures::objects::{COLLECTION, config_map};
+use crate::https::Endpoint;
+use crate::kube::Kube;
+use crate::load::{Load, drive};
+use crate::portico::Portico;
+use crate::process::Process;
+use crate::report::Goal;
+use crate::webhook::Webhook;
+use crate::{Failure, Setting};
+
+const PORTICO: &str = "portico";
+
+/// A server, and the webhook that it calls.
+pub(super) struct Contender<'a> {
+    pub(super) name: &'static str,
+    pub(super) endpoint: Endpoint,
+    pub(super) webhook: Webhook,
+    processes: Vec<&'a Process>,
+}
+
+/// One load, and the microseconds of processor time that each request took the server.
+pub(super) struct Measured {
+    pub(super) load: Load,
+    pub(super) micros: f64,
+}
+
+impl<'a> Contender<'a> {
+    pub(super) fn portico(setting: &Setting, portico: &'a Portico) -> Result<Self, Failure> {
+        Self::new(setting, PORTICO, portico.endpoint(setting)?, vec![&portico.process])
+    }
+
+    pub(super) fn baseline(setting: &Setting, portico: &'a Portico) -> Result<Self, Failure> {
+        Self::new(setting, "baseline", portico.endpoint(setting)?, vec![&portico.process])
+    }
+
+    pub(super) fn kube(setting: &Setting, kube: &'a Kube) -> Result<Self, Failure> {
+        Self::new(setting, "kube-apiserver", kube.endpoint(setting)?, vec![&kube.server, &kube.etcd])
+    }
+
+    fn new(
+        setting: &Setting,
+        name: &'static str,
+        endpoint: Endpoint,
+        processes: Vec<&'a Process>,
+    ) -> Result<Self, Failure> {
+        let webhook = Webhook::start(&setting.certificates)?;
+        Ok(Self { name, endpoint, webhook, processes })
+    }
+
+    /// What is wanted of ours, and nothing of the peer.
+    pub(super) fn goal(&self, goal: Goal) -> Goal {
+        if self.name == PORTICO { goal } else { Goal::None }
+    }
+
+    /// Resident memory of the API server in MiB.
+    pub(super) fn resident(&self) -> Result<f64, Failure> {
+        self.processes.first().map_or(Ok(0.0), |server| server.resident())
+    }
+
+    /// Creations by so many clients; `prefix` has not named any before.
+    pub(super) async fn create(
+        &self,
+        setting: &Setting,
+        prefix: String,
+        clients: usize,
+    ) -> Result<Measured, Failure> {
+        let time = Duration::from_secs(setting.options.seconds);
+        let (before, maker) = (self.spent()?, self.endpoint.clone());
+        let posts = drive(&self.endpoint, clients, time, move |client, sent| {
+            maker.json(Method::POST, COLLECTION, config_map(&format!("{prefix}-{client}-{sent}"), 'p'))
+        });
+        let load = posts.await?.clean("POST")?;
+        let micros = (self.spent()? - before).as_secs_f64() * 1e6 / load.sent();
+        Ok(Measured { load, micros })
+    }
+
+    fn spent(&self) -> Result<Duration, Failure> {
+        self.processes.iter().map(|process| process.processor_time()).sum()
+    }
+}

@@ -1,0 +1,53 @@
+//! Puts a configuration in force, and takes it away: each until requests show it.
+
+use http::Method;
+
+use super::configurations::Configuration;
+use crate::https::Client;
+use crate::process::until;
+use crate::webhook::Webhook;
+use crate::{Failure, Setting};
+
+/// A configuration that is in force.
+pub(super) struct Applied<'c>(&'c Configuration);
+
+/// Creates the objects, and waits until all of it is asked.
+pub(super) async fn apply<'c>(
+    setting: &Setting,
+    client: &mut Client,
+    webhook: &Webhook,
+    configuration: &'c Configuration,
+) -> Result<Applied<'c>, Failure> {
+    for (collection, object) in configuration.objects(setting, webhook) {
+        client.must(Method::POST, &collection, object).await?;
+    }
+    until("all are asked", async || {
+        Ok((asked(client, webhook, configuration).await? == configuration.count).then_some(()))
+    })
+    .await?;
+    Ok(Applied(configuration))
+}
+
+impl Applied<'_> {
+    /// Deletes the objects, and waits until none of it is asked.
+    pub(super) async fn remove(self, client: &mut Client, webhook: &Webhook) -> Result<(), Failure> {
+        for collection in self.0.collections() {
+            client.must(Method::DELETE, &collection, String::new()).await?;
+        }
+        until("none is asked", async || Ok((asked(client, webhook, self.0).await? == 0).then_some(()))).await
+    }
+}
+
+/// How many are asked about a request: of policies all, once the last one refuses it.
+async fn asked(
+    client: &mut Client,
+    webhook: &Webhook,
+    configuration: &Configuration,
+) -> Result<usize, Failure> {
+    let ((collection, object), before) = (configuration.probe(), webhook.asked());
+    let (status, _) = client.send(Method::POST, &collection, object).await?;
+    if configuration.calls() {
+        return Ok(webhook.asked() - before);
+    }
+    Ok(if status.is_success() { 0 } else { configuration.count })
+}

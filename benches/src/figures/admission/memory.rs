@@ -1,0 +1,44 @@
+//! Memory of a policy of three expressions with its binding, by growth of the resident memory.
+
+use std::time::Duration;
+
+use super::configurations::{Configuration, Subject};
+use super::contender::Contender;
+use super::{NAME, force};
+use crate::kube::Kube;
+use crate::portico::Portico;
+use crate::report::{Goal, Report};
+use crate::{Failure, Setting};
+
+const POLICIES: usize = 500;
+/// Made and removed before anything counts: what the first ones need once.
+const FIRST: usize = 20;
+const KIB: f64 = 60.0;
+/// After the creations, until what they needed is given back.
+const SETTLE: Duration = Duration::from_secs(5);
+
+pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let portico = Portico::start(setting).await?;
+    each(setting, &Contender::portico(setting, &portico)?, report).await?;
+    drop(portico);
+    match Kube::start(setting).await? {
+        Some(kube) => each(setting, &Contender::kube(setting, &kube)?, report).await,
+        None => Ok(()),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "hundreds")]
+async fn each(setting: &Setting, contender: &Contender<'_>, report: &mut Report) -> Result<(), Failure> {
+    let (mut client, webhook) = (contender.endpoint.client().await?, &contender.webhook);
+    let first = Configuration::policies(FIRST, Subject::Other);
+    force::apply(setting, &mut client, webhook, &first).await?.remove(&mut client, webhook).await?;
+    tokio::time::sleep(SETTLE).await;
+    let before = contender.resident()?;
+    let all = Configuration::policies(POLICIES, Subject::Other);
+    force::apply(setting, &mut client, webhook, &all).await?;
+    tokio::time::sleep(SETTLE).await;
+    let taken = (contender.resident()? - before).max(0.0) * 1024.0 / POLICIES as f64;
+    let figure = format!("{}: memory of a policy", contender.name);
+    report.add(NAME, figure, taken, "KiB", contender.goal(Goal::AtMost(KIB)));
+    Ok(())
+}

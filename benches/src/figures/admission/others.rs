@@ -1,0 +1,110 @@
+//! What a webhook that never answers, or is not there, does to requests that it does not match: beside clients that always wait
+//! for it, their p99 stays.
+
+use std::time::Duration;
+
+use http::Method;
+use portico_kit::tasks::TaskSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::configurations::{Subject, of_webhooks};
+use super::contender::Contender;
+use super::{CLIENTS, NAME};
+use crate::https::{Client, Endpoint};
+use crate::kube::Kube;
+use crate::load::Load;
+use crate::portico::Portico;
+use crate::process::{free_address, until};
+use crate::report::{Goal, Report, note};
+use crate::statistics::{median_of, median_ratio};
+use crate::{Failure, Setting};
+
+/// Of the p99 without it.
+const P99_RATIO: f64 = 1.25;
+/// Clients that ask for what the webhook matches.
+const WAITING: usize = 20;
+/// Between two requests of each of them.
+const PACE: Duration = Duration::from_millis(50);
+const TIMEOUT_SECONDS: u32 = 1;
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+/// Loads without the webhook and beside it.
+type Rounds = Vec<[Load; 2]>;
+
+pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let (portico, kube) = (Portico::start(setting).await?, Kube::start(setting).await?);
+    let mut all = vec![Contender::portico(setting, &portico)?];
+    if let Some(kube) = &kube {
+        all.push(Contender::kube(setting, kube)?);
+    }
+    let dead = format!("https://{}", free_address()?);
+    for (what, dead) in [("that never answers", None), ("that is not there", Some(&dead))] {
+        let mut rounds: Vec<Rounds> = all.iter().map(|_| Rounds::new()).collect();
+        for round in 1..=setting.options.rounds {
+            for (contender, rounds) in all.iter().zip(&mut rounds) {
+                let url = dead.cloned().unwrap_or_else(|| contender.webhook.silent_url());
+                let prefix = format!("{round}-{}", u8::from(dead.is_some()));
+                rounds.push(one(setting, contender, url, &prefix).await?);
+            }
+        }
+        for (contender, rounds) in all.iter().zip(&rounds) {
+            say(report, contender, what, rounds);
+        }
+    }
+    Ok(())
+}
+
+async fn one(
+    setting: &Setting,
+    contender: &Contender<'_>,
+    url: String,
+    prefix: &str,
+) -> Result<[Load; 2], Failure> {
+    let alone = contender.create(setting, format!("alone-{prefix}"), CLIENTS).await?.load;
+    let mut client = contender.endpoint.client().await?;
+    let webhook = [("dead.bench.example.com".to_owned(), url)];
+    let body = of_webhooks(setting, webhook.into_iter(), Subject::Other, TIMEOUT_SECONDS);
+    client.must(Method::POST, CONFIGURATIONS, body).await?;
+    until("the webhook is asked", async || Ok((!passes(&mut client).await?).then_some(()))).await?;
+    let tasks = TaskSet::new();
+    for _ in 0..WAITING {
+        let endpoint = contender.endpoint.clone();
+        tasks.spawn_until_cancelled("waiting", async move {
+            // How it ends does not matter: what is measured is the others.
+            let _ = ask(&endpoint).await;
+        });
+    }
+    let beside = contender.create(setting, format!("beside-{prefix}"), CLIENTS).await?.load;
+    tasks.cancel();
+    client.must(Method::DELETE, CONFIGURATIONS, String::new()).await?;
+    until("the webhook is gone", async || Ok(passes(&mut client).await?.then_some(()))).await?;
+    note(&format!("{:<15} p99 {:>6.0} us, beside {:>6.0} us", contender.name, alone.p99(), beside.p99()));
+    Ok([alone, beside])
+}
+
+/// Whether a creation passes that the webhook matches.
+async fn passes(client: &mut Client) -> Result<bool, Failure> {
+    let (collection, object) = Subject::Other.dry_run("matched");
+    Ok(client.send(Method::POST, &collection, object).await?.0.is_success())
+}
+
+async fn ask(endpoint: &Endpoint) -> Result<(), Failure> {
+    let mut client = endpoint.client().await?;
+    let mut pace = interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        pace.tick().await;
+        passes(&mut client).await?;
+    }
+}
+
+fn say(report: &mut Report, contender: &Contender<'_>, what: &str, rounds: &Rounds) {
+    let (name, goal) = (contender.name, contender.goal(Goal::AtMost(P99_RATIO)));
+    let alone = median_of(rounds, |[alone, _]| alone.p99());
+    report.add(NAME, format!("{name}: p99 of what no webhook matches, alone"), alone, "us", Goal::None);
+    let beside = median_of(rounds, |[_, beside]| beside.p99());
+    report.add(NAME, format!("{name}: - beside one {what}"), beside, "us", Goal::None);
+    let (alone, beside): (Vec<_>, Vec<_>) = rounds.iter().map(|[alone, beside]| (alone, beside)).unzip();
+    let ratio = median_ratio(&beside, &alone, |load| load.p99());
+    report.add(NAME, format!("{name}: - of alone"), ratio, "x", goal);
+}
