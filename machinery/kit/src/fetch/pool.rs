@@ -147,7 +147,9 @@ impl Pool {
         let mut kept = self.kept.lock();
         let idle = kept.get_mut(key)?;
         let mut found = None;
-        while let (None, Some(candidate)) = (&found, idle.pop()) {
+        while found.is_none()
+            && let Some(candidate) = idle.pop()
+        {
             found =
                 (candidate.sender.is_open() && candidate.since.elapsed() < IDLE).then_some(candidate.sender);
         }

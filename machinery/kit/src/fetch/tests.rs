@@ -160,6 +160,19 @@ async fn many_at_once_keep_only_a_few_connections() {
     assert_eq!((served.load(Ordering::Relaxed), fetcher.idle()), (10, 2));
 }
 
+#[tokio::test]
+async fn calls_at_the_same_time_take_a_kept_connection_each() {
+    let authority = Authority::create("ca").unwrap();
+    let backend = backend(&authority);
+    let (fetcher, to) = (fetcher().keeping(4), to(&backend, &authority, Alpn::Http1));
+    let wanted = request("/");
+    for reused in [0, 4, 4] {
+        let all = futures::future::join_all((0..4).map(|_| fetcher.send(&to, &wanted))).await;
+        assert_eq!(all.iter().filter(|fetched| fetched.as_ref().unwrap().reused).count(), reused);
+        assert_eq!(fetcher.idle(), 4);
+    }
+}
+
 #[test]
 fn a_serving_thread_keeps_what_it_has_opened_and_all_is_forgotten_together() {
     let authority = Authority::create("ca").unwrap();
