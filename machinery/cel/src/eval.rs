@@ -7,15 +7,13 @@ mod attribute;
 mod call;
 mod fold;
 
-use smallvec::SmallVec;
-
 use crate::error::EvalError;
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
 use crate::value::{Key, Map, MapBuilder, Value, equal, print_key};
 
-/// Values of those of an environment's variables that an expression names, by slot.
-pub(crate) type Slots<'v> = SmallVec<[Option<Value<'v>>; 8]>;
+/// Returns the value of a variable by its name; nothing where it has none.
+pub type Variables<'f, 'v> = dyn Fn(&str) -> Option<Value<'v>> + 'f;
 
 /// Makes the field of a variable that has no value itself: given their names, nothing for what it does not know.
 pub type Fields<'f, 'v> = dyn Fn(&str, &str) -> Option<Result<Value<'v>, EvalError>> + 'f;
@@ -36,7 +34,7 @@ enum Local<'e, 'v> {
 
 /// One run of a plan.
 pub(crate) struct Evaluator<'e, 'v> {
-    slots: &'e Slots<'v>,
+    variables: &'e Variables<'e, 'v>,
     names: &'e [std::sync::Arc<str>],
     fields: &'e Fields<'e, 'v>,
     locals: Vec<Local<'e, 'v>>,
@@ -48,13 +46,13 @@ pub(crate) struct Evaluator<'e, 'v> {
 
 impl<'e, 'v> Evaluator<'e, 'v> {
     pub(crate) fn new(
-        slots: &'e Slots<'v>,
+        variables: &'e Variables<'e, 'v>,
         names: &'e [std::sync::Arc<str>],
         fields: &'e Fields<'e, 'v>,
         limit: u64,
         interrupted: &'e dyn Fn() -> bool,
     ) -> Self {
-        Self { slots, names, fields, locals: Vec::new(), cost: 0, limit, interrupted, iterations: 0 }
+        Self { variables, names, fields, locals: Vec::new(), cost: 0, limit, interrupted, iterations: 0 }
     }
 
     /// What it cost so far.
@@ -93,22 +91,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    fn variable(&self, slot: usize) -> Evaluated<'v> {
-        match self.slots.get(slot) {
-            Some(Some(value)) => Ok(value.clone()),
-            _ => {
-                let name = self.names.get(slot).map_or("", |name| name);
-                Err(EvalError::new(format!("no such attribute(s): {name}")))
-            }
-        }
-    }
-
-    /// The field of a variable that has no value itself, if somebody makes it.
-    fn made_field(&self, slot: usize, field: &str) -> Option<Evaluated<'v>> {
-        match self.slots.get(slot) {
-            Some(None) => (self.fields)(self.names.get(slot)?, field),
-            _ => None,
-        }
+    fn name(&self, slot: usize) -> &'e str {
+        self.names.get(slot).map_or("", |name| name)
     }
 
     fn local(&mut self, place: usize) -> Evaluated<'v> {

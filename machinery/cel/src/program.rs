@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::check::Checked;
 use crate::cost::{self, SizeEstimator};
 use crate::error::EvalError;
-pub use crate::eval::Fields;
-use crate::eval::{Evaluator, Slots};
+use crate::eval::Evaluator;
+pub use crate::eval::{Fields, Variables};
 use crate::plan::Plan;
 use crate::size::CostEstimate;
 use crate::types::Type;
@@ -14,9 +14,6 @@ use crate::value::Value;
 
 /// What one [`Program::run`] may cost: as much as kube-apiserver lets one expression cost.
 pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
-
-/// Returns the value of a variable by its name; nothing where it has none.
-pub type Variables<'f, 'v> = dyn Fn(&str) -> Option<Value<'v>> + 'f;
 
 /// A compiled expression. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -80,8 +77,8 @@ impl Program {
         self.evaluate_with(&named, &|_, _| None, budget, interrupted)
     }
 
-    /// The same with variables that are asked for when the expression names them, and with fields of further variables, which are
-    /// made when the expression reads them.
+    /// The same with variables that are asked for wherever the expression names them, and with fields of further variables, which
+    /// are made when the expression reads them.
     pub fn evaluate_with<'v>(
         &self,
         variables: &Variables<'_, 'v>,
@@ -89,9 +86,7 @@ impl Program {
         budget: u64,
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
-        let names = self.names.iter().zip(&self.plan.uses);
-        let slots: Slots<'v> = names.map(|(name, used)| if *used { variables(name) } else { None }).collect();
-        let mut evaluator = Evaluator::new(&slots, &self.names, fields, budget, interrupted);
+        let mut evaluator = Evaluator::new(variables, &self.names, fields, budget, interrupted);
         let result = evaluator.run(&self.plan.root);
         let cost = evaluator.cost();
         (result, cost)

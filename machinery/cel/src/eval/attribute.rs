@@ -34,15 +34,30 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 
     /// Where a way leads.
     fn resolve(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
+        match &attribute.base {
+            Base::Variable(slot) => match (self.variables)(self.name(*slot)) {
+                Some(value) => self.follow(value, attribute.steps.iter()),
+                None => self.resolve_any(attribute),
+            },
+            Base::Local(place) => {
+                let value = self.local(*place)?;
+                if attribute.steps.is_empty() && !matches!(value, Value::Optional(_)) {
+                    return Ok(value);
+                }
+                self.follow(value, attribute.steps.iter())
+            }
+            Base::Computed(_) | Base::Either(_) => self.resolve_any(attribute),
+        }
+    }
+
+    /// The same for ways of any shape.
+    fn resolve_any(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
         let mut ways: SmallVec<[&'e [Step]; 2]> = smallvec![];
         let mut at = attribute;
         let base = loop {
             ways.push(&at.steps);
             match &at.base {
-                Base::Variable(slot) => match self.first_field(*slot, &mut ways) {
-                    Some(field) => break field,
-                    None => break self.variable(*slot),
-                },
+                Base::Variable(slot) => break self.variable(*slot, &mut ways),
                 Base::Local(place) => break self.local(*place),
                 Base::Computed(node) => break self.run(node),
                 Base::Either(parts) => {
@@ -54,11 +69,20 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         self.follow(base?, ways.into_iter().rev().flatten())
     }
 
-    /// The field that the way begins with, where somebody makes it, taken off the way.
-    fn first_field(&mut self, slot: usize, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Option<Evaluated<'v>> {
+    /// The value of a variable; where it has none, the field that the way begins with, if somebody makes it, taken off the way.
+    fn variable(&mut self, slot: usize, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Evaluated<'v> {
+        let name = self.name(slot);
+        if let Some(value) = (self.variables)(name) {
+            return Ok(value);
+        }
+        self.first_field(name, ways)
+            .unwrap_or_else(|| Err(EvalError::new(format!("no such attribute(s): {name}"))))
+    }
+
+    fn first_field(&mut self, name: &str, ways: &mut SmallVec<[&'e [Step]; 2]>) -> Option<Evaluated<'v>> {
         let way = ways.last_mut()?;
         let (Step { by: By::Name(field), test, .. }, rest) = way.split_first()? else { return None };
-        let made = self.made_field(slot, field)?;
+        let made = (self.fields)(name, field)?;
         *way = rest;
         Some(self.charge(SELECT_AND_IDENT).and(made.map(|made| if *test { Value::Bool(true) } else { made })))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::Equivalent;
 #[cfg(feature = "json")]
-use serde_json::Value as Json;
+use serde_json::{Map as JsonMap, Value as Json};
 
 #[cfg(feature = "json")]
 use super::json::from_json;
@@ -13,6 +13,10 @@ use super::{Key, Map, MapBuilder, Value};
 #[cfg(feature = "json")]
 use crate::decl::{DeclKind, DeclType};
 use crate::error::EvalError;
+
+/// So many members are compared one by one.
+#[cfg(feature = "json")]
+const FEW: usize = 16;
 
 impl<'v> Map<'v> {
     /// The entries of a computed map.
@@ -81,12 +85,12 @@ impl<'v> Map<'v> {
             Self::Json { members, of } => match &of.kind {
                 DeclKind::Object(_) => {
                     let Some(field) = of.field(name) else { return Ok(None) };
-                    match members.get(&*field.name) {
+                    match member(members, &field.name) {
                         None | Some(Json::Null) => Ok(None),
                         Some(json) => from_json(json, &field.of).map(Some),
                     }
                 }
-                _ => members.get(name).map(|json| from_json(json, of.values())).transpose(),
+                _ => member(members, name).map(|json| from_json(json, of.values())).transpose(),
             },
         }
     }
@@ -144,6 +148,15 @@ impl<'v> Map<'v> {
                 .collect(),
         }
     }
+}
+
+/// A member by its name. Of few, comparing each takes less than hashing the name.
+#[cfg(feature = "json")]
+fn member<'v>(members: &'v JsonMap<String, Json>, name: &str) -> Option<&'v Json> {
+    if members.len() > FEW {
+        return members.get(name);
+    }
+    members.iter().find(|(known, _)| *known == name).map(|(_, json)| json)
 }
 
 /// Text to look up without making a key of it.
