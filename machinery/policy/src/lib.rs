@@ -23,7 +23,7 @@ pub use declarations::Release;
 pub use expression::{Expression, Problem};
 pub use mutating::{Change, MutatingPolicy, MutatingSource, MutationSource};
 pub use request::Request;
-pub use subject::Subject;
+pub use subject::{LazyObject, Subject};
 pub use validating::{Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
 
 /// What one condition or policy may cost in all, for one request (upstream's `RuntimeCELCostBudget`).

@@ -1,11 +1,14 @@
 //! What expressions are evaluated over.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use portico_cel::library::authorization::{self, Authorizer, Question};
 use portico_cel::value::Map;
 use portico_cel::{DeclType, Value};
 use portico_machinery::{GroupVersionResource, Object};
+
+/// An object that is read when an expression names it.
+pub type LazyObject = LazyLock<Object, Box<dyn FnOnce() -> Object + Send>>;
 
 /// A request and the objects that it is about, in the version in which a policy or webhook sees them.
 #[derive(Clone)]
@@ -19,7 +22,7 @@ pub struct Subject<'a> {
     /// The parameters of a policy.
     pub params: Option<&'a Object>,
     /// The namespace of what is written.
-    pub namespace: Option<&'a Object>,
+    pub namespace: Option<&'a LazyObject>,
     /// Who knows what the user may do; nothing where expressions may not ask.
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// The resource of the request, for questions about itself.
@@ -39,7 +42,7 @@ impl<'a> Subject<'a> {
             "oldObject" => value(self.old),
             "request" => value(Some(self.request)),
             "params" => value(self.params),
-            "namespaceObject" => value(self.namespace),
+            "namespaceObject" => value(self.namespace.map(|namespace| &**namespace)),
             "authorizer" => authorization::authorizer(Arc::clone(self.authorizer.as_ref()?)),
             "authorizer.requestResource" => {
                 authorization::resource_check(Arc::clone(self.authorizer.as_ref()?), self.question())

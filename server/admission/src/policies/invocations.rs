@@ -1,7 +1,9 @@
 //! Which policies are evaluated about a request, with which parameters (upstream's `policyDispatcher`).
 
 use portico_machinery::{GroupResource, Object, Status};
-use portico_registry::{Objects, Result};
+use portico_policy::LazyObject;
+use portico_registry::{Objects, Result, stored};
+use portico_store::Record;
 
 use super::binding::Binding;
 use super::hooks::Hook;
@@ -94,18 +96,23 @@ pub(super) async fn find<'h, E>(
 ///
 /// # Errors
 /// 404 when it is not there.
-pub(super) async fn namespace(objects: &Objects, target: &MatchTarget<'_>) -> Result<Option<Object>> {
+pub(super) async fn namespace(objects: &Objects, target: &MatchTarget<'_>) -> Result<Option<LazyObject>> {
     if target.namespace.is_empty() || target.is_of_namespaces() {
         return Ok(None);
     }
-    let found = objects.object_of("", "namespaces", "", target.namespace).await?;
-    let mut namespace = found.ok_or_else(|| {
-        Box::new(Status::not_found(&GroupResource::new("", "namespaces"), target.namespace))
-    })?;
+    let resource = GroupResource::new("", "namespaces");
+    let served = objects.served(&resource)?;
+    let record = objects.read(&served, "", target.namespace).await?;
+    let record = record.ok_or_else(|| Box::new(Status::not_found(&resource, target.namespace)))?;
+    Ok(Some(LazyObject::new(Box::new(move || shown_namespace(&record)))))
+}
+
+fn shown_namespace(record: &Record) -> Object {
+    let mut namespace = stored::decode(record);
     for field in ["managedFields", "ownerReferences"] {
         namespace.remove(&["metadata", field]);
     }
-    Ok(Some(namespace))
+    namespace
 }
 
 async fn is_bound(

@@ -1,7 +1,7 @@
 //! MutatingAdmissionPolicies: expressions that change what is written, one after another (upstream's `mutating.dispatcher`).
 
 use portico_machinery::{Cursor, Object, Status};
-use portico_policy::{Change, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject};
+use portico_policy::{Change, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject};
 use portico_registry::{Objects, Result};
 use portico_schema::Schema;
 use portico_schema::merge::{self, PatchError};
@@ -104,7 +104,7 @@ impl Round<'_> {
         invocation: &Invocation<'_, Compiled>,
         new: &mut Object,
         old: Option<&Object>,
-        namespace: Option<&Object>,
+        namespace: Option<&LazyObject>,
     ) -> Result<Vec<String>> {
         let (objects, target) = (self.objects, self.target);
         let Compiled { policy, reinvoked } = &invocation.policy.evaluator;
