@@ -149,9 +149,9 @@ impl Settings {
         self.authentication.check()?;
         self.proxying.check()?;
         self.kubelets.check()?;
-        self.admission.check()?;
         self.authorization.check()?;
         self.core_api.check()?;
+        self.admission.check(self.core_api.features()?)?;
         self.service_accounts.check()?;
         self.check_files()
     }

@@ -13,7 +13,10 @@ mod pki;
 mod settings;
 
 pub use assembly::{LocalServices, Process, Server, StartError};
-pub use portico_admission::{AdmissionSettings, EnabledPlugins, PluginNameError};
+pub use portico_admission::{
+    AdmissionSettings, Configuration as AdmissionConfiguration, DefaultTolerations, EnabledPlugins,
+    PluginNameError,
+};
 pub use portico_controllers::names as controllers;
 pub use portico_kinds::RuntimeConfig;
 pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, WebhookLimits};

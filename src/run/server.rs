@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{
-    AdmissionSettings, ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings,
-    StoreSettings, WebhookLimits, controllers,
+    ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
+    WebhookLimits, controllers,
 };
 
 use super::failure::Failure;
@@ -75,7 +75,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             unsafe_deletion: s.core_api.features()?.enabled(UNSAFE_DELETION),
             ..RegistrySettings::default()
         },
-        admission: AdmissionSettings { plugins: s.admission.plugins()?, features: s.core_api.features()? },
+        admission: s.admission.settings(s.core_api.features()?)?,
         openapi_cache_bytes: s.store.openapi_cache_bytes,
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,

@@ -1,7 +1,12 @@
 //! Which admission plugins are on, by upstream's names, and what they are configured with.
 
+use std::path::PathBuf;
+
 use clap::Args;
-use portico_server::{EnabledPlugins, PluginNameError};
+use portico_machinery::features::FeatureGates;
+use portico_server::{
+    AdmissionConfiguration, AdmissionSettings, DefaultTolerations, EnabledPlugins, PluginNameError,
+};
 
 use super::SettingError;
 
@@ -22,11 +27,32 @@ pub(crate) struct Admission {
     /// All admission plugins that are on, in any order. Deprecated: use --enable-admission-plugins and --disable-admission-plugins.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) admission_control: Vec<String>,
+    /// What admission plugins are configured with: an AdmissionConfiguration, YAML or JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admission_control_config_file: Option<PathBuf>,
+    /// Seconds that pods stay on a node that is not ready, where they say nothing of it (DefaultTolerationSeconds).
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, allow_negative_numbers = true)]
+    pub(crate) default_not_ready_toleration_seconds: i64,
+    /// Seconds that pods stay on a node that cannot be reached, where they say nothing of it (DefaultTolerationSeconds).
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, allow_negative_numbers = true)]
+    pub(crate) default_unreachable_toleration_seconds: i64,
 }
 
 impl Admission {
+    /// What admission is configured with; reads the files that are named.
+    pub(crate) fn settings(&self, features: FeatureGates) -> Result<AdmissionSettings, SettingError> {
+        let (plugins, path) = (self.plugins()?, self.admission_control_config_file.as_deref());
+        let configuration = AdmissionConfiguration::read(path, &plugins, &features)
+            .map_err(|error| SettingError::new("--admission-control-config-file", error))?;
+        let tolerations = DefaultTolerations {
+            not_ready_seconds: self.default_not_ready_toleration_seconds,
+            unreachable_seconds: self.default_unreachable_toleration_seconds,
+        };
+        Ok(AdmissionSettings { plugins, configuration, features, tolerations })
+    }
+
     /// Which plugins are on.
-    pub(crate) fn plugins(&self) -> Result<EnabledPlugins, SettingError> {
+    fn plugins(&self) -> Result<EnabledPlugins, SettingError> {
         let (enable, disable) = (&self.enable_admission_plugins, &self.disable_admission_plugins);
         if !self.admission_control.is_empty() {
             if !enable.is_empty() || !disable.is_empty() {
@@ -41,7 +67,7 @@ impl Admission {
         })
     }
 
-    pub(super) fn check(&self) -> Result<(), SettingError> {
-        self.plugins().map(drop)
+    pub(super) fn check(&self, features: FeatureGates) -> Result<(), SettingError> {
+        self.settings(features).map(drop)
     }
 }

@@ -82,6 +82,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-policy",
             "portico-validation",
             "portico-schema",
+            "portico-gostd",
             "portico-machinery",
             "portico-kit",
         ],

@@ -15,6 +15,7 @@ mod os;
 mod parts;
 mod ports;
 mod privileges;
+pub mod quality;
 mod resources;
 mod scene;
 mod scheduling;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use portico_kit::metrics::Registry;
 use portico_machinery::Object;
-use portico_registry::{Admission, Attributes, Charged, Objects, Pending, Write};
+use portico_registry::{Admission, Attributes, Charged, NamespaceRules, Objects, Pending, Write};
 use portico_store::{Operation, Txn};
 
 use crate::loaded::Loaded;
 use crate::metrics::Metrics;
 use crate::mutation::MutatingSteps;
-use crate::plugins::RESOURCE_QUOTA;
+use crate::plugins::{NAMESPACE_AUTO_PROVISION, NAMESPACE_LIFECYCLE, RESOURCE_QUOTA};
 use crate::resource_quota::{Quotas, SharedTransactions};
 use crate::settings::AdmissionSettings;
 use crate::validation::ValidatingSteps;
@@ -19,6 +19,7 @@ use crate::validation::ValidatingSteps;
 pub struct AdmissionChain {
     mutating: MutatingSteps,
     validating: ValidatingSteps,
+    namespaces: NamespaceRules,
     /// Nothing where quotas are off.
     shared_transactions: Option<SharedTransactions>,
 }
@@ -32,6 +33,10 @@ impl AdmissionChain {
         Self {
             mutating: MutatingSteps::new(&loaded, Arc::clone(&metrics)),
             validating: ValidatingSteps::new(&loaded, metrics),
+            namespaces: NamespaceRules {
+                lifecycle: loaded.has(NAMESPACE_LIFECYCLE),
+                provision: loaded.has(NAMESPACE_AUTO_PROVISION),
+            },
             shared_transactions: loaded.has(RESOURCE_QUOTA).then(SharedTransactions::default),
         }
     }
@@ -49,6 +54,10 @@ impl AdmissionChain {
 }
 
 impl Admission for AdmissionChain {
+    fn namespace_rules(&self) -> NamespaceRules {
+        self.namespaces
+    }
+
     fn mutate<'a>(
         &'a self,
         objects: &'a Objects,

@@ -2,11 +2,21 @@
 //!
 //! A plugin is a module of its own; the table in the module `plugins` is all that generic code knows of them.
 
+mod always;
+mod always_pull_images;
+mod anti_affinity;
 mod chain;
 mod claim_resize;
+mod configuration;
+mod configuration_kinds;
+mod declared_features;
 mod default_class;
 mod derived;
 mod enabled;
+mod enabled_plugins;
+mod event_rate_limit;
+mod extended_resources;
+mod external_ips;
 mod in_use_protection;
 mod index;
 mod limit_ranger;
@@ -14,11 +24,17 @@ mod loaded;
 mod matching;
 mod metrics;
 mod mutation;
+mod namespace_exists;
+mod namespace_lifecycle;
 mod node_taints;
 mod options;
+mod owner_references;
 mod plugin;
 mod plugins;
+mod pod_node_selector;
+mod pod_resize;
 mod pod_security;
+mod pod_toleration_restriction;
 mod policies;
 mod priority;
 mod resource_quota;
@@ -33,7 +49,11 @@ mod validation;
 mod webhooks;
 
 pub use chain::AdmissionChain;
+pub use configuration::{Configuration, ConfigurationError};
+pub use configuration_kinds::PluginConfigurationError;
 pub use enabled::PluginNameError;
-pub use settings::{AdmissionSettings, EnabledPlugins};
+pub use enabled_plugins::EnabledPlugins;
+pub use resource_quota::{LimitedResource, MatchScope};
+pub use settings::{AdmissionSettings, DefaultTolerations};
 #[doc(hidden)]
 pub use webhooks::read_any as read_any_answer;

@@ -15,7 +15,7 @@ impl Loaded {
     pub(crate) fn new(settings: &AdmissionSettings) -> Self {
         let make = |row: &'static Row| match row.made {
             Made::By(make) => (row, Some(make(settings))),
-            Made::InChain | Made::InRegistry | Made::Absent => (row, None),
+            Made::InChain | Made::InRegistry | Made::Inert | Made::Absent => (row, None),
         };
         Self(settings.plugins.rows().map(make).collect())
     }

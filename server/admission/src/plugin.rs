@@ -55,7 +55,8 @@ pub(crate) struct DeleteRequest<'a> {
 impl DeleteRequest<'_> {
     /// 403 in the words of a plugin.
     pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
-        let name = Some(self.attributes.name).filter(|name| !name.is_empty());
+        let mut names = [Some(self.attributes.name), self.old.map(Object::name)].into_iter().flatten();
+        let name = names.find(|name| !name.is_empty());
         Box::new(Status::forbidden(&self.attributes.served.resource, name.unwrap_or("Unknown"), why))
     }
 }

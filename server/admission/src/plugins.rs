@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
-use self::Made::{Absent, By, InChain, InRegistry};
+use self::Made::{Absent, By, InChain, Inert, InRegistry};
 use crate::plugin::Plugin;
 use crate::settings::AdmissionSettings;
 use crate::{
-    claim_resize, default_class, in_use_protection, limit_ranger, node_taints, pod_security, priority,
-    runtime_class, service_account, tolerations, topology_labels,
+    always, always_pull_images, anti_affinity, claim_resize, declared_features, default_class,
+    event_rate_limit, extended_resources, external_ips, in_use_protection, limit_ranger, namespace_exists,
+    namespace_lifecycle,
+    node_taints, owner_references, pod_node_selector, pod_resize, pod_security, pod_toleration_restriction,
+    priority, runtime_class, service_account, tolerations, topology_labels,
 };
 
 /// One plugin of upstream's list.
@@ -39,6 +42,8 @@ pub(crate) enum Made {
     InChain,
     /// The registry, for every write.
     InRegistry,
+    /// Not at all: what it looks at is an API of a gate that is off, and not served here.
+    Inert,
     /// Not here: turning it on changes nothing.
     Absent,
 }
@@ -46,6 +51,10 @@ pub(crate) enum Made {
 const MUTATES: Phases = Phases { mutates: true, validates: false };
 const VALIDATES: Phases = Phases { mutates: false, validates: true };
 const BOTH: Phases = Phases { mutates: true, validates: true };
+
+/// What the registry asks of the namespace of each write.
+pub(crate) const NAMESPACE_LIFECYCLE: &str = "NamespaceLifecycle";
+pub(crate) const NAMESPACE_AUTO_PROVISION: &str = "NamespaceAutoProvision";
 
 /// What upstream calls webhooks, policies and quotas as plugins.
 pub(crate) const MUTATING_POLICY: &str = "MutatingAdmissionPolicy";
@@ -64,32 +73,32 @@ const fn off(name: &'static str, phases: Phases, made: Made) -> Row {
 
 /// The table. Within each half plugins are asked in this order.
 pub(crate) const PLUGINS: [Row; 41] = [
-    off("AlwaysAdmit", BOTH, Absent),
-    off("NamespaceAutoProvision", MUTATES, Absent),
-    on("NamespaceLifecycle", MUTATES, InRegistry),
-    off("NamespaceExists", VALIDATES, Absent),
-    off("LimitPodHardAntiAffinityTopology", VALIDATES, Absent),
+    off("AlwaysAdmit", BOTH, By(|_| Arc::new(always::AlwaysAdmit))),
+    off(NAMESPACE_AUTO_PROVISION, MUTATES, InRegistry),
+    on(NAMESPACE_LIFECYCLE, MUTATES, By(|_| Arc::new(namespace_lifecycle::NamespaceLifecycle))),
+    off("NamespaceExists", VALIDATES, By(|_| Arc::new(namespace_exists::NamespaceExists))),
+    off("LimitPodHardAntiAffinityTopology", VALIDATES, By(|_| Arc::new(anti_affinity::LimitPodHardAntiAffinityTopology))),
     on("LimitRanger", BOTH, By(|_| Arc::new(limit_ranger::LimitRanger))),
     on("ServiceAccount", BOTH, By(|_| Arc::new(service_account::ServiceAccount))),
     off("NodeRestriction", MUTATES, Absent),
     on("TaintNodesByCondition", MUTATES, By(|_| Arc::new(node_taints::TaintNodesByCondition))),
-    off("AlwaysPullImages", BOTH, Absent),
+    off("AlwaysPullImages", BOTH, By(|_| Arc::new(always_pull_images::AlwaysPullImages))),
     off("ImagePolicyWebhook", VALIDATES, Absent),
-    on("PodSecurity", VALIDATES, By(|_| Arc::new(pod_security::PodSecurity))),
-    off("PodNodeSelector", BOTH, Absent),
+    on("PodSecurity", VALIDATES, By(|s| Arc::new(pod_security::PodSecurity::new(&s.configuration.pod_security)))),
+    off("PodNodeSelector", BOTH, By(|s| Arc::new(pod_node_selector::PodNodeSelector::new(&s.configuration.pod_node_selector)))),
     on("Priority", BOTH, By(|_| Arc::new(priority::Priority))),
-    on("DefaultTolerationSeconds", MUTATES, By(|_| Arc::new(tolerations::DefaultTolerationSeconds))),
-    off("PodTolerationRestriction", BOTH, Absent),
-    off("EventRateLimit", VALIDATES, Absent),
-    off("ExtendedResourceToleration", MUTATES, Absent),
+    on("DefaultTolerationSeconds", MUTATES, By(|s| Arc::new(tolerations::DefaultTolerationSeconds::new(s.tolerations.not_ready_seconds, s.tolerations.unreachable_seconds)))),
+    off("PodTolerationRestriction", BOTH, By(|s| Arc::new(pod_toleration_restriction::PodTolerationRestriction::new(&s.configuration.pod_toleration_restriction)))),
+    off("EventRateLimit", VALIDATES, By(|s| Arc::new(event_rate_limit::EventRateLimit::new(&s.configuration.event_rate_limit)))),
+    off("ExtendedResourceToleration", MUTATES, By(|_| Arc::new(extended_resources::ExtendedResourceToleration))),
     on("DefaultStorageClass", MUTATES, By(|_| Arc::new(default_class::STORAGE))),
     on(
         "StorageObjectInUseProtection",
         MUTATES,
         By(|_| Arc::new(in_use_protection::StorageObjectInUseProtection)),
     ),
-    on("PodGroupProtection", MUTATES, Absent),
-    off("OwnerReferencesPermissionEnforcement", VALIDATES, Absent),
+    on("PodGroupProtection", MUTATES, Inert),
+    off("OwnerReferencesPermissionEnforcement", VALIDATES, By(|_| Arc::new(owner_references::OwnerReferences))),
     on("PersistentVolumeClaimResize", VALIDATES, By(|_| Arc::new(claim_resize::PersistentVolumeClaimResize))),
     on("RuntimeClass", BOTH, By(|_| Arc::new(runtime_class::RuntimeClass))),
     on("CertificateApproval", VALIDATES, Absent),
@@ -97,18 +106,18 @@ pub(crate) const PLUGINS: [Row; 41] = [
     on("ClusterTrustBundleAttest", VALIDATES, Absent),
     on("CertificateSubjectRestriction", VALIDATES, Absent),
     on("DefaultIngressClass", MUTATES, By(|_| Arc::new(default_class::INGRESS))),
-    off("DenyServiceExternalIPs", VALIDATES, Absent),
+    off("DenyServiceExternalIPs", VALIDATES, By(|_| Arc::new(external_ips::DenyServiceExternalIps))),
     on("PodTopologyLabels", MUTATES, By(|_| Arc::new(topology_labels::PodTopologyLabels))),
-    on("PodGroupWorkloadExists", VALIDATES, Absent),
-    on("NodeDeclaredFeatureValidator", VALIDATES, Absent),
-    on("JobValidation", VALIDATES, Absent),
-    on("PodResizeValidator", VALIDATES, Absent),
+    on("PodGroupWorkloadExists", VALIDATES, Inert),
+    on("NodeDeclaredFeatureValidator", VALIDATES, By(|_| Arc::new(declared_features::NodeDeclaredFeatureValidator))),
+    on("JobValidation", VALIDATES, Inert),
+    on("PodResizeValidator", VALIDATES, By(|_| Arc::new(pod_resize::PodResizeValidator))),
     on(MUTATING_POLICY, MUTATES, InChain),
     on(MUTATING_WEBHOOK, MUTATES, InChain),
     on(VALIDATING_POLICY, VALIDATES, InChain),
     on(VALIDATING_WEBHOOK, VALIDATES, InChain),
     on(RESOURCE_QUOTA, VALIDATES, InChain),
-    off("AlwaysDeny", BOTH, Absent),
+    off("AlwaysDeny", BOTH, By(|_| Arc::new(always::AlwaysDeny))),
 ];
 
 /// Whether a plugin is asked behind webhooks and policies, as upstream's last one is.

@@ -1,9 +1,10 @@
 //! PodSecurity: what a namespace's labels say that pods may be, enforced on pods, told to whoever writes their templates.
 //!
-//! Upstream rules: k8s.io/pod-security-admission, with its defaults: everything is privileged unless labels say otherwise,
-//! and nothing is exempt. What only the audit log would get is not looked at.
+//! Upstream rules: k8s.io/pod-security-admission. Unless it is configured otherwise, everything is privileged where labels say
+//! nothing, and nothing is exempt.
 
 mod checks;
+mod configuration;
 mod containers;
 mod pods;
 mod policy;
@@ -12,10 +13,11 @@ mod volumes;
 
 use std::collections::{BTreeMap, HashSet};
 
-use portico_machinery::{Cursor, GroupResource, Object, Status};
+use portico_machinery::{Cursor, GroupResource, Object, Status, aggregate, field};
 
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest, all_in};
 use checks::violations;
+pub(crate) use configuration::PodSecurityConfiguration;
 use policy::{Level, Policy, Standard};
 use portico_registry::Objects;
 use portico_registry::Result;
@@ -24,7 +26,13 @@ use violation::Pod;
 /// Most existing pods that are looked at when a namespace becomes stricter.
 const MAX_PODS: usize = 3_000;
 
-pub(super) struct PodSecurity;
+/// The prefix of what the audit log notes.
+const NOTE: &str = "pod-security.kubernetes.io/";
+
+/// The plugin.
+pub(super) struct PodSecurity {
+    configuration: PodSecurityConfiguration,
+}
 
 impl Plugin for PodSecurity {
     fn targets(&self) -> &'static [Target] {
@@ -32,6 +40,7 @@ impl Plugin for PodSecurity {
             ("", "namespaces", ""),
             ("", "pods", ""),
             ("", "pods", "ephemeralcontainers"),
+            ("", "pods", "resize"),
             ("", "podtemplates", ""),
             ("", "replicationcontrollers", ""),
             ("apps", "replicasets", ""),
@@ -46,11 +55,150 @@ impl Plugin for PodSecurity {
     fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
             match request.attributes.served.resource.resource.as_str() {
-                "namespaces" => namespace(objects, request).await,
-                "pods" => pod(objects, request).await,
-                resource => template(objects, request, template_path(resource)).await,
+                "namespaces" => self.namespace(objects, request).await,
+                "pods" => self.pod(objects, request).await,
+                resource => self.template(objects, request, template_path(resource)).await,
             }
         })
+    }
+}
+
+impl PodSecurity {
+    pub(super) fn new(configuration: &PodSecurityConfiguration) -> Self {
+        Self { configuration: configuration.clone() }
+    }
+
+    /// The policy that a namespace's labels make of the default, and what cannot be read of them.
+    fn policy(&self, namespace: &Object) -> (Policy, Vec<field::Error>) {
+        Policy::read(namespace, self.configuration.default)
+    }
+
+    /// Labels must be readable; a stricter namespace warns of the pods that are there.
+    async fn namespace(&self, objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+        let (new, old) = (request.new, request.old);
+        let (policy, errors) = self.policy(new);
+        let (before, errors_before) = match old {
+            Some(old) => self.policy(old),
+            None => (policy, Vec::new()),
+        };
+        if !errors.is_empty() && errors != errors_before {
+            let kind = request.attributes.served.stored_info().group_kind();
+            return Err(Box::new(Status::invalid(&kind, new.name(), &errors)));
+        }
+        let (now, was) = (policy.enforce, before.enforce);
+        let relaxed = now.version == was.version && now.level <= was.level;
+        let stricter = now != was && now.level != Level::Privileged && !relaxed;
+        let exempt = self.configuration.exempts_namespace(new.name());
+        if exempt && (old.is_none() || stricter) {
+            return Ok(self.ignored(new, &policy));
+        }
+        if exempt || old.is_none() || !stricter {
+            return Ok(Vec::new());
+        }
+        let pods = all_in(objects, new.name(), &GroupResource::new("", "pods")).await?;
+        let looked_at: Vec<&Object> = pods.iter().filter(|pod| !self.exempts_class(&pod.at(&["spec"]))).collect();
+        Ok(existing(new.name(), now, &looked_at))
+    }
+
+    /// The warning for labels of a namespace that is exempt.
+    fn ignored(&self, namespace: &Object, policy: &Policy) -> Vec<String> {
+        if policy.is_privileged() || policy.is_equivalent(&self.configuration.default) {
+            return Vec::new();
+        }
+        let (name, said) = (namespace.name(), policy.said(namespace));
+        vec![format!("namespace {name:?} is exempt from Pod Security, and the policy ({said}) will be ignored")]
+    }
+
+    async fn pod(&self, objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+        if self.is_exempt(&request) {
+            return Ok(Vec::new());
+        }
+        let (policy, errors) = self.policy_of(objects, &request).await?;
+        if errors.is_empty() && policy.is_privileged() {
+            note(&request, "enforce-policy", policy.enforce.to_string());
+            return Ok(Vec::new());
+        }
+        let spec = request.new.at(&["spec"]);
+        if request.old.is_some_and(|old| !is_significant(&spec, &old.at(&["spec"]))) {
+            return Ok(Vec::new());
+        }
+        let pod = Pod::of(request.new.cursor());
+        if self.exempts_class(&spec) {
+            note(&request, "exempt", "runtimeClass".to_owned());
+            return Ok(Vec::new());
+        }
+        note_unreadable(&request, &errors);
+        note(&request, "enforce-policy", policy.enforce.to_string());
+        let forbidden = violations(policy.enforce, &pod);
+        note_audit(&request, policy.audit, &pod);
+        if !forbidden.is_empty() {
+            let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, checks::detailed(&forbidden));
+            return Err(request.forbidden(&why));
+        }
+        Ok(warning(policy.warn, &pod))
+    }
+
+    async fn template(
+        &self,
+        objects: &Objects,
+        request: ValidationRequest<'_>,
+        path: &[&str],
+    ) -> Result<Vec<String>> {
+        let template = request.new.at(path);
+        if self.is_exempt(&request) || !template.is_present() {
+            return Ok(Vec::new());
+        }
+        // Who writes a template is not refused for it.
+        let (policy, errors) = match self.policy_of(objects, &request).await {
+            Ok(read) => read,
+            Err(status) => {
+                note(&request, "error", status.message);
+                return Ok(Vec::new());
+            }
+        };
+        let silent = policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged;
+        if errors.is_empty() && silent {
+            return Ok(Vec::new());
+        }
+        if self.exempts_class(&template.field("spec")) {
+            note(&request, "exempt", "runtimeClass".to_owned());
+            return Ok(Vec::new());
+        }
+        note_unreadable(&request, &errors);
+        let pod = Pod::of(template);
+        note_audit(&request, policy.audit, &pod);
+        Ok(warning(policy.warn, &pod))
+    }
+
+    /// Whether the namespace or the user of a request is exempt.
+    fn is_exempt(&self, request: &ValidationRequest<'_>) -> bool {
+        let attributes = &request.attributes;
+        let by = if self.configuration.exempts_namespace(attributes.namespace) {
+            "namespace"
+        } else if self.configuration.exempts_user(&attributes.context.user.name) {
+            "user"
+        } else {
+            return false;
+        };
+        note(request, "exempt", by.to_owned());
+        true
+    }
+
+    fn exempts_class(&self, spec: &Cursor<'_>) -> bool {
+        self.configuration.exempts_runtime_class(spec.field("runtimeClassName").str())
+    }
+
+    /// The policy of the namespace of a request.
+    async fn policy_of(
+        &self,
+        objects: &Objects,
+        request: &ValidationRequest<'_>,
+    ) -> Result<(Policy, Vec<field::Error>)> {
+        let name = request.attributes.namespace;
+        match objects.object_of("", "namespaces", "", name).await? {
+            Some(namespace) => Ok(self.policy(&namespace)),
+            None => Err(Box::new(Status::internal(format!("failed to lookup namespace {name:?}")))),
+        }
     }
 }
 
@@ -63,56 +211,21 @@ fn template_path(resource: &str) -> &'static [&'static str] {
     }
 }
 
-async fn policy_of(objects: &Objects, namespace: &str) -> Result<Policy> {
-    match objects.object_of("", "namespaces", "", namespace).await? {
-        Some(namespace) => Ok(Policy::read(&namespace).0),
-        None => Err(Box::new(Status::internal(format!("failed to lookup namespace {namespace:?}")))),
+/// Notes something for the audit log.
+fn note(request: &ValidationRequest<'_>, what: &str, value: String) {
+    request.attributes.context.annotations.note(format!("{NOTE}{what}"), value);
+}
+
+fn note_unreadable(request: &ValidationRequest<'_>, errors: &[field::Error]) {
+    if !errors.is_empty() {
+        note(request, "error", format!("Failed to parse policy: {}", aggregate(errors)));
     }
 }
 
-/// Labels must be readable; a stricter namespace warns of the pods that are there.
-async fn namespace(objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
-    let (new, old) = (request.new, request.old);
-    let (policy, errors) = Policy::read(new);
-    let (before, errors_before) = match old {
-        Some(old) => Policy::read(old),
-        None => (policy, Vec::new()),
-    };
-    if !errors.is_empty() && errors != errors_before {
-        let kind = request.attributes.served.stored_info().group_kind();
-        return Err(Box::new(Status::invalid(&kind, new.name(), &errors)));
+fn note_audit(request: &ValidationRequest<'_>, standard: Standard, pod: &Pod<'_>) {
+    if let Some(text) = warning(standard, pod).pop() {
+        note(request, "audit-violations", text);
     }
-    let (now, was) = (policy.enforce, before.enforce);
-    let relaxed = now.version == was.version && now.level <= was.level;
-    if old.is_none() || now.level == Level::Privileged || relaxed {
-        return Ok(Vec::new());
-    }
-    let pods = all_in(objects, new.name(), &GroupResource::new("", "pods")).await?;
-    Ok(existing(new.name(), now, &pods))
-}
-
-async fn pod(objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
-    let (new, old) = (request.new, request.old);
-    if old.is_some_and(|old| !is_significant(&new.at(&["spec"]), &old.at(&["spec"]))) {
-        return Ok(Vec::new());
-    }
-    let policy = policy_of(objects, new.namespace()).await?;
-    let pod = Pod::of(new.cursor());
-    let forbidden = violations(policy.enforce, &pod);
-    if !forbidden.is_empty() {
-        let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, checks::detailed(&forbidden));
-        return Err(request.forbidden(&why));
-    }
-    Ok(warning(policy.warn, &pod))
-}
-
-async fn template(objects: &Objects, request: ValidationRequest<'_>, path: &[&str]) -> Result<Vec<String>> {
-    let template = request.new.at(path);
-    if !template.is_present() {
-        return Ok(Vec::new());
-    }
-    let policy = policy_of(objects, request.new.namespace()).await?;
-    Ok(warning(policy.warn, &Pod::of(template)))
 }
 
 fn warning(standard: Standard, pod: &Pod<'_>) -> Vec<String> {
@@ -138,7 +251,7 @@ fn images(spec: &Cursor<'_>, list: &str) -> Vec<(String, String)> {
 }
 
 /// What is said of the pods of a namespace that becomes stricter: one line for each kind of violation.
-fn existing(namespace: &str, standard: Standard, pods: &[Object]) -> Vec<String> {
+fn existing(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String> {
     let first = by_controller(pods);
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pod in first.iter().take(MAX_PODS) {
@@ -176,10 +289,10 @@ fn existing(namespace: &str, standard: Standard, pods: &[Object]) -> Vec<String>
 }
 
 /// One pod of each controller first, the rest of theirs last.
-fn by_controller(pods: &[Object]) -> Vec<&Object> {
+fn by_controller<'a>(pods: &[&'a Object]) -> Vec<&'a Object> {
     let mut seen = HashSet::new();
     let (mut first, mut rest) = (Vec::new(), Vec::new());
-    for pod in pods {
+    for pod in pods.iter().copied() {
         let owners = pod.owner_references();
         let controller = owners.iter().find(|owner| owner.controller == Some(true));
         match controller {

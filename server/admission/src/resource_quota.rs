@@ -5,10 +5,12 @@
 //! the write, and leaves it counted when that fails, here both happen or neither.
 
 mod claims;
+mod configuration;
 mod counts;
 mod devices;
 mod evaluator;
 mod evaluators;
+mod limited;
 mod pods;
 mod requirement;
 mod scopes;
@@ -21,8 +23,10 @@ use std::sync::Arc;
 use portico_machinery::{GroupResource, Object, Quantity, Status};
 use portico_store::{Change, Key, Operation, Record, Txn};
 
+pub(crate) use configuration::QuotaConfiguration;
 use evaluator::Evaluator;
 use evaluators::evaluator;
+pub use limited::{LimitedResource, MatchScope};
 use portico_registry::Result;
 
 use portico_registry::attempts::{MAX_WRITE_ATTEMPTS, too_busy};

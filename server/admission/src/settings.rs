@@ -2,23 +2,33 @@
 
 use portico_machinery::features::FeatureGates;
 
-/// Which plugins of upstream's list are on, in its order. The default is what is on when flags say nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnabledPlugins(pub(crate) Vec<&'static str>);
-
-impl EnabledPlugins {
-    /// Whether the plugin of this name is on.
-    #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.0.contains(&name)
-    }
-}
+use crate::configuration::Configuration;
+use crate::enabled_plugins::EnabledPlugins;
 
 /// Settings of the chain. The default is upstream's.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionSettings {
     /// Which plugins are on.
     pub plugins: EnabledPlugins,
+    /// What they are configured with.
+    pub configuration: Configuration,
     /// Feature gates, on which a few plugins depend.
     pub features: FeatureGates,
+    /// How long pods stay on a node that is lost.
+    pub tolerations: DefaultTolerations,
+}
+
+/// How long pods that say nothing of it stay on a node that is lost, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DefaultTolerations {
+    /// `--default-not-ready-toleration-seconds`
+    pub not_ready_seconds: i64,
+    /// `--default-unreachable-toleration-seconds`
+    pub unreachable_seconds: i64,
+}
+
+impl Default for DefaultTolerations {
+    fn default() -> Self {
+        Self { not_ready_seconds: 300, unreachable_seconds: 300 }
+    }
 }

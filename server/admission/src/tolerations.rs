@@ -5,10 +5,20 @@ use portico_machinery::Object;
 use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
 use portico_registry::Objects;
 
-/// Seconds that a pod stays.
-const SECONDS: i64 = 300;
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-pub(super) struct DefaultTolerationSeconds;
+/// The plugin: how many seconds pods stay.
+pub(super) struct DefaultTolerationSeconds {
+    not_ready: i64,
+    unreachable: i64,
+}
+
+impl DefaultTolerationSeconds {
+    pub(super) fn new(not_ready: i64, unreachable: i64) -> Self {
+        Self { not_ready, unreachable }
+    }
+}
 
 impl Plugin for DefaultTolerationSeconds {
     fn targets(&self) -> &'static [Target] {
@@ -17,15 +27,15 @@ impl Plugin for DefaultTolerationSeconds {
 
     fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
-            for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-                tolerate(change.new, key);
+            for (key, seconds) in [(NOT_READY, self.not_ready), (UNREACHABLE, self.unreachable)] {
+                tolerate(change.new, key, seconds);
             }
             Ok(())
         })
     }
 }
 
-fn tolerate(pod: &mut Object, key: &str) {
+fn tolerate(pod: &mut Object, key: &str, seconds: i64) {
     let path = ["spec", "tolerations"];
     let tolerated = pod.at(&path).items().any(|toleration| {
         let (of, effect) = (toleration.field("key").str(), toleration.field("effect").str());
@@ -38,6 +48,6 @@ fn tolerate(pod: &mut Object, key: &str) {
     toleration.set(&["key"], key);
     toleration.set(&["operator"], "Exists");
     toleration.set(&["effect"], "NoExecute");
-    toleration.set(&["tolerationSeconds"], SECONDS);
+    toleration.set(&["tolerationSeconds"], seconds);
     pod.push_node(&path, toleration.into_node());
 }

@@ -8,10 +8,12 @@ mod answer;
 mod call;
 mod configuration;
 mod mutating;
+mod plugin_configuration;
 mod question;
 mod validating;
 
 pub(crate) use mutating::{MutatingWebhooks, Round};
+pub(crate) use plugin_configuration::WebhookPluginConfiguration;
 pub(crate) use validating::ValidatingWebhooks;
 
 /// What is to be read of answers is foreign: fuzz targets call this.

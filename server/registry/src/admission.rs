@@ -20,8 +20,29 @@ pub use attributes::{Attributes, Operation, Options};
 /// How a commit that was counted has ended; nothing when there was nothing to count, and nothing was written.
 pub type Charged = Option<Result<Arc<Record>, TxnError>>;
 
+/// What is asked of the namespace of a write before anything else is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceRules {
+    /// Whether it has to be there, and for what is new not on its way out (upstream's plugin `NamespaceLifecycle`).
+    pub lifecycle: bool,
+    /// Whether one that is missing is made for what is new (upstream's plugin `NamespaceAutoProvision`).
+    pub provision: bool,
+}
+
+impl Default for NamespaceRules {
+    /// Upstream's.
+    fn default() -> Self {
+        Self { lifecycle: true, provision: false }
+    }
+}
+
 /// Who else is asked about a write. What is not concerned returns nothing at once.
 pub trait Admission: Send + Sync {
+    /// What is asked of namespaces, which the registry keeps in each write's transaction.
+    fn namespace_rules(&self) -> NamespaceRules {
+        NamespaceRules::default()
+    }
+
     /// Changes what is written before it is prepared and validated, or refuses it; gives warnings for the caller, also with a
     /// refusal. A delete has only an old object; the new object of a connection is its options.
     fn mutate<'a>(

@@ -50,7 +50,7 @@ impl Verbs {
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
         self.objects.admit_of_definition(served, &object)?;
         self.objects.admit_of_schema(served)?;
-        self.objects.admit_into_namespace(served, &object).await?;
+        self.admit_into_namespace(served, &object, options.dry_run).await?;
         served.check_readable(&object)?;
         served.complete(&mut object, moment);
         self.hooks.guard(&self.objects, context, served, &object, None).await?;

@@ -67,7 +67,7 @@ mod webhooks;
 pub mod write;
 
 pub use action::{Acting, Action, ActionRequest, Outcome};
-pub use admission::{Admission, AdmitAll, Attributes, Charged, Operation, Options};
+pub use admission::{Admission, AdmitAll, Attributes, Charged, NamespaceRules, Operation, Options};
 pub use answer::{Answer, Body, ListStream, WatchStream};
 pub use builtin::{KindIndexer, ResourceIndex};
 pub use call::{BODY_LIMIT, Call, Target};

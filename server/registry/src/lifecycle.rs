@@ -1,16 +1,24 @@
-//! Lifecycles: nothing is created in a namespace that is missing or on its way out, or of a definition that is.
+//! Lifecycles: nothing is created in a namespace that is missing or on its way out, or of a definition that is. Where admission
+//! says so, a namespace that is missing is made, or not asked for.
 
 use std::sync::Arc;
 
-use portico_machinery::status::Cause;
+use portico_machinery::status::{Cause, Reason};
 use portico_machinery::{GroupResource, Object, Status};
 use portico_schema::structural::CustomResource;
 use portico_store::Record;
 
 use crate::Result;
+use crate::hooks::Pending;
 use crate::objects::Objects;
+use crate::options::CreateOptions;
 use crate::served::ServedResource;
 use crate::stored;
+use crate::typed::Context;
+use crate::verbs::Verbs;
+
+/// Who makes what the server makes by itself.
+const SERVER: &str = "system:apiserver";
 
 impl Objects {
     /// 403 for a custom resource whose definition is on its way out.
@@ -32,16 +40,6 @@ impl Objects {
         Err(Box::new(Status::internal(why)))
     }
 
-    /// 404 for a namespace that does not exist, which no action works in (NamespaceLifecycle).
-    pub(crate) async fn require_namespace(&self, namespace: &str) -> Result<()> {
-        let namespaces = GroupResource::new("", "namespaces");
-        let Ok(kind) = self.served(&namespaces) else { return Ok(()) };
-        match self.read(&kind, "", namespace).await? {
-            Some(_) => Ok(()),
-            None => Err(Box::new(Status::not_found(&namespaces, namespace))),
-        }
-    }
-
     /// 404 when the object's namespace does not exist, 403 when it is terminating; else the namespace's record.
     pub(crate) async fn admit_into_namespace(
         &self,
@@ -51,11 +49,10 @@ impl Objects {
         if !served.info.namespaced {
             return Ok(None);
         }
-        let namespaces = GroupResource::new("", "namespaces");
-        let Ok(kind) = self.served(&namespaces) else { return Ok(None) };
+        let Ok(kind) = self.served(&namespaces()) else { return Ok(None) };
         let namespace = object.namespace();
         let Some(record) = self.read(&kind, "", namespace).await? else {
-            return Err(Box::new(Status::not_found(&namespaces, namespace)));
+            return Err(Box::new(Status::not_found(&namespaces(), namespace)));
         };
         if record.value.field("status.phase") != Some("Terminating") {
             return Ok(Some(record));
@@ -72,4 +69,57 @@ impl Objects {
             field: "metadata.namespace".to_owned(),
         })))
     }
+}
+
+impl Verbs {
+    /// What the rules of namespaces say of a new object: its namespace is made where it is missing, or it is refused.
+    pub(crate) async fn admit_into_namespace(
+        &self,
+        served: &ServedResource,
+        object: &Object,
+        dry_run: bool,
+    ) -> Result<()> {
+        let rules = self.admission.namespace_rules();
+        if rules.provision && served.info.namespaced && !dry_run {
+            self.provide_namespace(object.namespace()).await?;
+        }
+        if rules.lifecycle {
+            self.objects.admit_into_namespace(served, object).await?;
+        }
+        Ok(())
+    }
+
+    /// 404 for a namespace that does not exist, which no action works in; it is made where the rules say so.
+    pub(crate) async fn require_namespace(&self, namespace: &str, dry_run: bool) -> Result<()> {
+        let rules = self.admission.namespace_rules();
+        if rules.provision && !dry_run {
+            self.provide_namespace(namespace).await?;
+        }
+        let (true, Ok(kind)) = (rules.lifecycle, self.objects.served(&namespaces())) else { return Ok(()) };
+        match self.objects.read(&kind, "", namespace).await? {
+            Some(_) => Ok(()),
+            None => Err(Box::new(Status::not_found(&namespaces(), namespace))),
+        }
+    }
+
+    /// Makes a namespace that is missing, in the name of the server, as upstream's plugin does.
+    fn provide_namespace<'a>(&'a self, name: &'a str) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let Ok(kind) = self.objects.served(&namespaces()) else { return Ok(()) };
+            if self.objects.read(&kind, "", name).await?.is_some() {
+                return Ok(());
+            }
+            let mut namespace = Object::new(&kind.info.gvk);
+            namespace.set(&["metadata", "name"], name);
+            let (server, options) = (Context::system(SERVER), CreateOptions::default());
+            match self.create(&server, &kind, "", namespace, &options).await {
+                Err(status) if status.reason() != Reason::AlreadyExists => Err(status),
+                Ok(_) | Err(_) => Ok(()),
+            }
+        })
+    }
+}
+
+fn namespaces() -> GroupResource {
+    GroupResource::new("", "namespaces")
 }

@@ -87,7 +87,7 @@ impl Verbs {
         created: Option<&Object>,
     ) -> Result<Vec<Operation>> {
         let mut checks = Vec::new();
-        if let Some(object) = created {
+        if let Some(object) = created.filter(|_| self.admission.namespace_rules().lifecycle) {
             checks.extend(self.objects.admit_into_namespace(served, object).await?.as_deref().map(unchanged));
         }
         checks.extend(self.same_definition(served, created)?.as_deref().map(unchanged));

@@ -45,39 +45,89 @@ impl fmt::Display for Standard {
     }
 }
 
-/// What is enforced, and what is warned of.
+/// What is enforced, what the audit log notes, and what is warned of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     pub(super) enforce: Standard,
+    pub(super) audit: Standard,
     pub(super) warn: Standard,
 }
 
+impl Default for Policy {
+    fn default() -> Self {
+        let privileged = Standard { level: Level::Privileged, version: None };
+        Self { enforce: privileged, audit: privileged, warn: privileged }
+    }
+}
+
 impl Policy {
-    /// What the labels say, and what cannot be read of them: that counts as the strictest for enforcement and as nothing
-    /// for the others.
-    pub(super) fn read(namespace: &Object) -> (Self, Vec<Error>) {
+    /// What the labels say, where they say nothing the default, and what cannot be read of them: that counts as the strictest
+    /// for enforcement and as nothing for the others (upstream's `PolicyToEvaluate`).
+    pub(super) fn read(namespace: &Object, default: Self) -> (Self, Vec<Error>) {
         let mut labels = Labels { namespace, errors: Vec::new() };
+        let mut policy = default;
         let enforce = labels.level("enforce");
-        let enforce_version = labels.version("enforce");
-        labels.level("audit");
-        labels.version("audit");
-        let (warn, warn_version) = (labels.level("warn"), labels.version("warn"));
-        let standard = |level, version| Standard { level, version };
-        let enforced = match enforce {
-            Some(level) => level.unwrap_or(Level::Restricted),
-            None => Level::Privileged,
-        };
-        let warned = match (warn, enforce) {
-            (Some(level), _) => standard(level.unwrap_or(Level::Privileged), warn_version.flatten()),
-            // Whoever is held to something is warned of it in templates, too.
-            (None, Some(Some(level))) if level > Level::Privileged => {
-                standard(level, warn_version.unwrap_or_else(|| enforce_version.flatten()))
+        policy.enforce.level = enforce.map_or(default.enforce.level, |level| level.unwrap_or(Level::Restricted));
+        labels.version("enforce", &mut policy.enforce.version);
+        let or_nothing = |level: Option<Level>| level.unwrap_or(Level::Privileged);
+        policy.audit.level = labels.level("audit").map_or(default.audit.level, or_nothing);
+        labels.version("audit", &mut policy.audit.version);
+        let warn = labels.level("warn");
+        policy.warn.level = warn.map_or(default.warn.level, or_nothing);
+        let says_version = labels.version("warn", &mut policy.warn.version);
+        // Whoever is held to something stricter is warned of it in templates, too.
+        if warn.is_none() && enforce.flatten().is_some_and(|level| level > policy.warn.level) {
+            policy.warn.level = policy.enforce.level;
+            if !says_version {
+                policy.warn.version = policy.enforce.version;
             }
-            (None, _) => standard(Level::Privileged, warn_version.flatten()),
-        };
-        let policy = Self { enforce: standard(enforced, enforce_version.flatten()), warn: warned };
+        }
         (policy, labels.errors)
     }
+
+    /// Whether nothing is enforced, noted or warned of.
+    pub(super) fn is_privileged(&self) -> bool {
+        self.standards().iter().all(|standard| standard.level == Level::Privileged)
+    }
+
+    /// Whether both come to the same (upstream's `Equivalent`).
+    pub(super) fn is_equivalent(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Standard, &Standard)| {
+            one == other || one.level == Level::Privileged && other.level == Level::Privileged
+        };
+        self.standards().iter().zip(&other.standards()).all(same)
+    }
+
+    /// What labels of a namespace ask for beyond nothing, as upstream lists it.
+    pub(super) fn said(&self, namespace: &Object) -> String {
+        let says = |mode: &str| {
+            let label = |suffix: &str| namespace.label(&format!("{PREFIX}{mode}{suffix}"));
+            label("").or_else(|| label("-version")).is_some()
+        };
+        let modes = ["enforce", "audit", "warn"].into_iter().zip(self.standards());
+        let said = modes.filter(|(mode, standard)| standard.level != Level::Privileged && says(mode));
+        said.map(|(mode, standard)| format!("{mode}={standard}")).collect::<Vec<_>>().join(", ")
+    }
+
+    fn standards(&self) -> [Standard; 3] {
+        [self.enforce, self.audit, self.warn]
+    }
+}
+
+/// The level of this name.
+pub(super) fn level(text: &str) -> Result<Level, &'static str> {
+    Level::read(text).ok_or("must be one of privileged, baseline, restricted")
+}
+
+/// The version that is written like this; nothing for the latest.
+pub(super) fn version(text: &str) -> Result<Option<u32>, &'static str> {
+    if text == "latest" {
+        return Ok(None);
+    }
+    let minor = text.strip_prefix("v1.").filter(|minor| {
+        minor.bytes().all(|byte| byte.is_ascii_digit()) && (*minor == "0" || !minor.starts_with('0'))
+    });
+    minor.and_then(|minor| minor.parse().ok()).map(Some).ok_or("must be \"latest\" or \"v1.x\"")
 }
 
 struct Labels<'a> {
@@ -89,27 +139,15 @@ impl Labels<'_> {
     /// The level under a label, nothing inside when it cannot be read.
     fn level(&mut self, mode: &str) -> Option<Option<Level>> {
         let (label, text) = self.label(mode.to_owned())?;
-        let level = Level::read(&text);
-        if level.is_none() {
-            self.refuse(&label, &text, "must be one of privileged, baseline, restricted");
-        }
-        Some(level)
+        let read = level(&text);
+        Some(read.map_err(|why| self.refuse(&label, &text, why)).ok())
     }
 
-    /// The version under a label; what cannot be read is the latest.
-    fn version(&mut self, mode: &str) -> Option<Option<u32>> {
-        let (label, text) = self.label(format!("{mode}-version"))?;
-        if text == "latest" {
-            return Some(None);
-        }
-        let minor = text.strip_prefix("v1.").filter(|minor| {
-            minor.bytes().all(|byte| byte.is_ascii_digit()) && (*minor == "0" || !minor.starts_with('0'))
-        });
-        let minor = minor.and_then(|minor| minor.parse().ok());
-        if minor.is_none() {
-            self.refuse(&label, &text, "must be \"latest\" or \"v1.x\"");
-        }
-        Some(minor)
+    /// Reads the version under a label, if there is one; what cannot be read is the latest.
+    fn version(&mut self, mode: &str, into: &mut Option<u32>) -> bool {
+        let Some((label, text)) = self.label(format!("{mode}-version")) else { return false };
+        *into = version(&text).map_err(|why| self.refuse(&label, &text, why)).unwrap_or(None);
+        true
     }
 
     fn label(&self, mode: String) -> Option<(String, String)> {
@@ -133,7 +171,7 @@ mod tests {
         for (label, value) in labels {
             namespace.set(&["metadata", "labels", &format!("{PREFIX}{label}")], value);
         }
-        let (policy, errors) = Policy::read(&namespace);
+        let (policy, errors) = Policy::read(&namespace, Policy::default());
         (policy.enforce.to_string(), policy.warn.to_string(), errors.len())
     }
 

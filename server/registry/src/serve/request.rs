@@ -206,7 +206,7 @@ impl Request<'_> {
         let decoded =
             body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
         if self.served.info.namespaced && self.served.info.stored {
-            self.objects().require_namespace(self.namespace).await?;
+            self.verbs().require_namespace(self.namespace, options.dry_run).await?;
         }
         let mut body = decoded.object;
         if self.served.info.namespaced && body.namespace().is_empty() {

@@ -1,7 +1,7 @@
 //! Namespace: its phase, its finalizers in the spec, its name as a label, and its own way of being deleted.
 
 use portico_machinery::field::Error;
-use portico_machinery::{GroupResource, Object, Status, names, time};
+use portico_machinery::{Object, names, time};
 
 use portico_registry::{DecodeStrategy, DeleteStrategy, Moment, OwnDelete, Strategy, SubresourceStrategy};
 use portico_validation as validation;
@@ -9,7 +9,6 @@ use portico_validation::Errors;
 
 const FINALIZER: &str = "kubernetes";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 pub(crate) struct Namespace;
 
@@ -91,12 +90,6 @@ impl SubresourceStrategy for Namespace {
 impl DeleteStrategy for Namespace {
     fn may_be_removed(&self, object: &Object) -> bool {
         spec_finalizers(object).is_empty()
-    }
-
-    fn check_delete(&self, resource: &GroupResource, name: &str) -> Option<Status> {
-        PROTECTED
-            .contains(&name)
-            .then(|| Status::forbidden(resource, name, "this namespace may not be deleted"))
     }
 
     fn deletes_by_itself(&self) -> bool {

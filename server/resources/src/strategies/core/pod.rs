@@ -3,7 +3,6 @@
 mod create;
 mod defaults;
 mod ephemeral;
-mod quality;
 mod resize;
 mod selectable;
 mod status;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use portico_machinery::{Object, time};
 use serde::Serialize;
 
-use super::quality;
+use portico_validation::pod_spec::quality;
 use portico_validation::pod_spec::{APPARMOR, CONTAINER_LISTS};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";

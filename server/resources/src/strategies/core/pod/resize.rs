@@ -3,7 +3,7 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use super::quality;
+use portico_validation::pod_spec::quality;
 use portico_validation::Errors;
 use portico_validation::pod_spec::{MIRROR, is_sidecar};
 

@@ -7,7 +7,8 @@ use portico_machinery::{Cursor, Quantity};
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
 /// `Guaranteed`, `Burstable` or `BestEffort`.
-pub(super) fn class(spec: &Cursor<'_>) -> &'static str {
+#[must_use]
+pub fn class(spec: &Cursor<'_>) -> &'static str {
     let own = spec.field("resources");
     let holders: Vec<Cursor<'_>> = if own.is_present() {
         vec![own]

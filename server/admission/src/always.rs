@@ -1,0 +1,40 @@
+//! AlwaysAdmit and AlwaysDeny, which upstream keeps for tests: every request passes, or none that admission is asked about.
+
+use portico_registry::{Objects, Operation};
+
+use crate::plugin::{ANY, DeleteRequest, Mutating, MutationRequest, Plugin, Target};
+
+const DENIED: &str = "admission control is denying all modifications";
+const EVERYTHING: &[Target] = &[(ANY, ANY, ANY)];
+const OPERATIONS: &[Operation] =
+    &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+
+/// AlwaysAdmit, which looks at nothing.
+pub(crate) struct AlwaysAdmit;
+
+impl Plugin for AlwaysAdmit {
+    fn targets(&self) -> &'static [Target] {
+        &[]
+    }
+}
+
+/// AlwaysDeny. It denies in the first half of admission, so that no request comes to the second one.
+pub(crate) struct AlwaysDeny;
+
+impl Plugin for AlwaysDeny {
+    fn targets(&self) -> &'static [Target] {
+        EVERYTHING
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        OPERATIONS
+    }
+
+    fn mutate<'a>(&'a self, _objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+        Box::pin(async move { Err(request.forbidden(DENIED)) })
+    }
+
+    fn admit_delete<'a>(&'a self, _objects: &'a Objects, request: DeleteRequest<'a>) -> Mutating<'a> {
+        Box::pin(async move { Err(request.forbidden(DENIED)) })
+    }
+}

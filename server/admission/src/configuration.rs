@@ -1,0 +1,86 @@
+//! `--admission-control-config-file`: what plugins are configured with, read and checked before anything is served (upstream's
+//! `ReadAdmissionConfiguration` and each plugin's loader). Only what belongs to a plugin that is on is looked at.
+
+mod error;
+mod file;
+
+use std::path::Path;
+
+use portico_machinery::features::FeatureGates;
+
+pub use error::ConfigurationError;
+
+use crate::enabled_plugins::EnabledPlugins;
+use crate::event_rate_limit::EventRateLimitConfiguration;
+use crate::pod_node_selector::PodNodeSelectorConfiguration;
+use crate::pod_security::PodSecurityConfiguration;
+use crate::pod_toleration_restriction::PodTolerationRestrictionConfiguration;
+use crate::resource_quota::{LimitedResource, QuotaConfiguration};
+use crate::webhooks::WebhookPluginConfiguration;
+
+/// What plugins are configured with; nothing for those that are off.
+#[derive(Clone, Debug, Default)]
+pub struct Configuration {
+    pub(crate) event_rate_limit: EventRateLimitConfiguration,
+    pub(crate) mutating_webhook: WebhookPluginConfiguration,
+    pub(crate) pod_node_selector: PodNodeSelectorConfiguration,
+    pub(crate) pod_security: PodSecurityConfiguration,
+    pub(crate) pod_toleration_restriction: PodTolerationRestrictionConfiguration,
+    pub(crate) resource_quota: QuotaConfiguration,
+    pub(crate) validating_webhook: WebhookPluginConfiguration,
+}
+
+impl Configuration {
+    /// Reads the file, if there is one, and what it says or names for the plugins that are on.
+    ///
+    /// # Errors
+    /// [`ConfigurationError`], in upstream's words.
+    pub fn read(
+        path: Option<&Path>,
+        plugins: &EnabledPlugins,
+        features: &FeatureGates,
+    ) -> Result<Self, ConfigurationError> {
+        let file = file::Sections::read(path, plugins)?;
+        let mut configuration = Self::default();
+        let Self {
+            event_rate_limit,
+            mutating_webhook,
+            pod_node_selector,
+            pod_security,
+            pod_toleration_restriction,
+            resource_quota,
+            validating_webhook,
+        } = &mut configuration;
+        file.section("EventRateLimit", event_rate_limit, EventRateLimitConfiguration::read)?;
+        file.section("PodNodeSelector", pod_node_selector, PodNodeSelectorConfiguration::read)?;
+        file.section("PodSecurity", pod_security, PodSecurityConfiguration::read)?;
+        let tolerations = pod_toleration_restriction;
+        file.section("PodTolerationRestriction", tolerations, PodTolerationRestrictionConfiguration::read)?;
+        file.section("ResourceQuota", resource_quota, QuotaConfiguration::read)?;
+        let webhooks = |source: Option<&[u8]>| WebhookPluginConfiguration::read(source, features);
+        file.section("MutatingAdmissionWebhook", mutating_webhook, webhooks)?;
+        file.section("ValidatingAdmissionWebhook", validating_webhook, webhooks)?;
+        Ok(configuration)
+    }
+
+    /// The kubeconfig with the users that mutating webhooks are called as.
+    #[must_use]
+    pub fn mutating_webhook_kubeconfig(&self) -> Option<&Path> {
+        self.mutating_webhook.kube_config_file.as_deref()
+    }
+
+    /// The kubeconfig with the users that validating webhooks are called as.
+    #[must_use]
+    pub fn validating_webhook_kubeconfig(&self) -> Option<&Path> {
+        self.validating_webhook.kube_config_file.as_deref()
+    }
+
+    /// What may be used only where a quota covers it.
+    #[must_use]
+    pub fn limited_resources(&self) -> &[LimitedResource] {
+        &self.resource_quota.limited_resources
+    }
+}
+
+#[cfg(test)]
+mod tests;

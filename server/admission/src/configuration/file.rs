@@ -1,0 +1,120 @@
+//! The file itself: `AdmissionConfiguration`, which holds or names the configuration of each plugin, and the two formats that
+//! were there before it.
+
+use std::path::{Path, PathBuf};
+
+use portico_gostd::os::error_text;
+use portico_machinery::Object;
+
+use super::error::ConfigurationError;
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, untagged};
+use crate::enabled_plugins::EnabledPlugins;
+
+const KIND: &str = "AdmissionConfiguration";
+const SCHEME: Scheme = Scheme {
+    kinds: &[
+        ConfigKind { version: "apiserver.config.k8s.io/v1", kind: KIND, ty: KIND },
+        ConfigKind { version: "apiserver.config.k8s.io/v1alpha1", kind: KIND, ty: KIND },
+    ],
+    types: r#"{
+        "AdmissionConfiguration": {"fields": {
+            "kind": {"type": "string"}, "apiVersion": {"type": "string"},
+            "plugins": {"type": "[]AdmissionPluginConfiguration"}
+        }},
+        "AdmissionPluginConfiguration": {"fields": {
+            "name": {"type": "string"}, "path": {"type": "string"}, "configuration": {"type": "any"}
+        }}
+    }"#,
+    strict: true,
+};
+
+/// Files of these plugins were of a format of their own once; such a file may still stand in for the whole.
+const LEGACY: [(&str, &str); 2] =
+    [("ImagePolicyWebhook", "imagePolicy"), ("PodNodeSelector", "podNodeSelectorPluginConfig")];
+const LEGACY_TYPES: &str = r#"{"Legacy": {"fields": {
+    "imagePolicy": {"type": "any"}, "podNodeSelectorPluginConfig": {"type": "any"}
+}}}"#;
+
+/// What the file says, section by section.
+pub(super) struct Sections<'a> {
+    plugins: &'a EnabledPlugins,
+    /// In order; of two for the same plugin the first counts.
+    sections: Vec<(String, Source)>,
+}
+
+/// Where the configuration of a plugin stands.
+enum Source {
+    Inline(Vec<u8>),
+    File(PathBuf),
+    Nowhere,
+}
+
+impl<'a> Sections<'a> {
+    /// Reads the file, if there is one.
+    pub(super) fn read(
+        path: Option<&Path>,
+        plugins: &'a EnabledPlugins,
+    ) -> Result<Self, ConfigurationError> {
+        let Some(path) = path else { return Ok(Self { plugins, sections: Vec::new() }) };
+        let bytes = std::fs::read(path).map_err(|error| ConfigurationError::File {
+            path: path.display().to_string(),
+            reason: format!("open {}: {}", path.display(), error_text(&error)),
+        })?;
+        let sections = match SCHEME.decode(&bytes) {
+            Ok(object) => sections(&object, path.parent().unwrap_or(Path::new(""))),
+            Err(error) if is_legacy(&error, &bytes) => {
+                let section = |(plugin, _): (&str, _)| (plugin.to_owned(), Source::File(path.to_owned()));
+                LEGACY.map(section).into()
+            }
+            Err(error) => return Err(ConfigurationError::Decode(error)),
+        };
+        Ok(Self { plugins, sections })
+    }
+
+    /// Reads the section of a plugin, if it is on.
+    pub(super) fn section<T>(
+        &self,
+        plugin: &'static str,
+        into: &mut T,
+        read: impl Fn(Option<&[u8]>) -> Result<T, PluginConfigurationError>,
+    ) -> Result<(), ConfigurationError> {
+        if !self.plugins.has(plugin) {
+            return Ok(());
+        }
+        let section = self.sections.iter().find(|(name, _)| name == plugin).map(|(_, source)| source);
+        let bytes = match section {
+            None | Some(Source::Nowhere) => None,
+            Some(Source::Inline(bytes)) => Some(bytes.clone()),
+            Some(Source::File(path)) => Some(std::fs::read(path).map_err(|error| {
+                let path = path.display().to_string();
+                ConfigurationError::Path { path, reason: error_text(&error) }
+            })?),
+        };
+        *into = read(bytes.as_deref()).map_err(|error| ConfigurationError::Plugin { plugin, error })?;
+        Ok(())
+    }
+}
+
+/// The sections of a file in this folder.
+fn sections(object: &Object, folder: &Path) -> Vec<(String, Source)> {
+    let section = |plugin: portico_machinery::Cursor<'_>| {
+        let (inline, path) = (plugin.field("configuration"), plugin.field("path").str());
+        let source = match (inline.is_present(), path) {
+            (true, _) => Source::Inline(inline.json().into_bytes()),
+            (false, "") => Source::Nowhere,
+            (false, path) => Source::File(folder.join(path)),
+        };
+        (plugin.field("name").str().to_owned(), source)
+    };
+    object.at(&["plugins"]).items().map(section).collect()
+}
+
+/// Whether a file that is of no known kind is of one of the formats before.
+fn is_legacy(error: &PluginConfigurationError, bytes: &[u8]) -> bool {
+    let of_no_kind = matches!(
+        error,
+        PluginConfigurationError::Missing { .. } | PluginConfigurationError::NotRegistered { .. }
+    );
+    let has = |object: Object| LEGACY.iter().any(|(_, field)| object.at(&[field]).is_present());
+    of_no_kind && untagged(LEGACY_TYPES, "Legacy", bytes).is_ok_and(has)
+}

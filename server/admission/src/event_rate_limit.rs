@@ -1,0 +1,96 @@
+//! EventRateLimit: so many events are taken in a time, of all callers, in a namespace, of a user, or about the same object.
+//!
+//! Upstream rules: plugin/pkg/admission/eventratelimit. Only events of the core group are counted, as there.
+
+mod bucket;
+mod configuration;
+
+use std::time::Instant;
+
+use hashlink::LruCache;
+use parking_lot::Mutex;
+use portico_machinery::status::Reason;
+use portico_machinery::{Status, aggregate};
+use portico_registry::Objects;
+
+use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+use bucket::Bucket;
+pub(crate) use configuration::EventRateLimitConfiguration;
+use configuration::{Limit, LimitType};
+
+/// The plugin, with its buckets.
+pub(crate) struct EventRateLimit {
+    limits: Vec<Enforced>,
+    started: Instant,
+}
+
+/// A limit with its buckets, by what it is counted for; that which was used longest ago goes first.
+struct Enforced {
+    limit: Limit,
+    buckets: Mutex<LruCache<Box<str>, Bucket>>,
+}
+
+impl EventRateLimit {
+    pub(crate) fn new(configuration: &EventRateLimitConfiguration) -> Self {
+        let enforced = |limit: &Limit| Enforced {
+            limit: *limit,
+            buckets: Mutex::new(LruCache::new(limit.buckets())),
+        };
+        Self { limits: configuration.limits.iter().map(enforced).collect(), started: Instant::now() }
+    }
+
+    /// Takes one from each limit's bucket; what is said of those that have none left.
+    fn refusals(&self, request: &ValidationRequest<'_>) -> Vec<String> {
+        let since = self.started.elapsed();
+        let refusal = |enforced: &Enforced| {
+            let key = key(enforced.limit.ty, request);
+            let mut buckets = enforced.buckets.lock();
+            let taken = match buckets.get_mut(&*key) {
+                Some(bucket) => bucket.take(&enforced.limit, since),
+                None => {
+                    let mut bucket = Bucket::full(&enforced.limit, since);
+                    let taken = bucket.take(&enforced.limit, since);
+                    buckets.insert(key.as_str().into(), bucket);
+                    taken
+                }
+            };
+            (!taken).then(|| format!("limit reached on type {} for key {key}", enforced.limit.ty.name()))
+        };
+        self.limits.iter().filter_map(refusal).collect()
+    }
+}
+
+impl Plugin for EventRateLimit {
+    fn targets(&self) -> &'static [Target] {
+        &[("", "events", "")]
+    }
+
+    fn validate<'a>(&'a self, _objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move {
+            if request.attributes.is_dry_run() {
+                return Ok(Vec::new());
+            }
+            let refusals = self.refusals(&request);
+            if refusals.is_empty() {
+                return Ok(Vec::new());
+            }
+            let message = format!("Too many requests: {}", aggregate(refusals));
+            Err(Box::new(Status::failure(Reason::TooManyRequests, message)))
+        })
+    }
+}
+
+/// What a limit of this type counts an event for.
+fn key(ty: LimitType, request: &ValidationRequest<'_>) -> String {
+    match ty {
+        LimitType::Server => String::new(),
+        LimitType::Namespace => request.attributes.namespace.to_owned(),
+        LimitType::User => request.attributes.context.user.name.clone(),
+        LimitType::SourceAndObject => {
+            let (source, object) = (request.new.at(&["source"]), request.new.at(&["involvedObject"]));
+            let of_source = ["component", "host"].map(|field| source.field(field).str());
+            let of_object = ["kind", "namespace", "name", "uid", "apiVersion"];
+            of_source.into_iter().chain(of_object.map(|field| object.field(field).str())).collect()
+        }
+    }
+}

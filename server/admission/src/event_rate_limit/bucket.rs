@@ -1,0 +1,58 @@
+//! A token bucket (`rate.Limiter` of golang.org/x/time): full at first, filled again so much in a second.
+
+use std::time::Duration;
+
+use super::configuration::Limit;
+
+/// See the module. Times are since the process has started to count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    tokens: f64,
+    filled: Duration,
+}
+
+impl Bucket {
+    pub(super) fn full(limit: &Limit, now: Duration) -> Self {
+        Self { tokens: f64::from(limit.burst), filled: now }
+    }
+
+    /// Takes a token, if one is left.
+    pub(super) fn take(&mut self, limit: &Limit, now: Duration) -> bool {
+        let gained = now.saturating_sub(self.filled).as_secs_f64() * f64::from(limit.qps);
+        let tokens = (self.tokens + gained).min(f64::from(limit.burst));
+        if tokens < 1.0 {
+            return false;
+        }
+        *self = Self { tokens: tokens - 1.0, filled: self.filled.max(now) };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::configuration::LimitType;
+    use super::*;
+
+    #[test]
+    fn a_bucket_gives_its_burst_and_then_its_rate() {
+        let limit = Limit { ty: LimitType::Server, qps: 2, burst: 3, cache_size: 0 };
+        let mut bucket = Bucket::full(&limit, Duration::ZERO);
+        for (millis, taken) in [
+            (0, true),
+            (0, true),
+            (0, true),
+            (0, false),
+            (499, false),
+            (500, true),
+            (500, false),
+            // A clock that goes back gives nothing.
+            (100, false),
+            (60_000, true),
+            (60_000, true),
+            (60_000, true),
+            (60_000, false),
+        ] {
+            assert_eq!(bucket.take(&limit, Duration::from_millis(millis)), taken, "at {millis} ms");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! NamespaceLifecycle, as far as it is no matter of each write: the namespaces of the system stay. That what is new has a
+//! namespace that is there is kept by the registry, in each write's transaction.
+//!
+//! Upstream rules: apiserver/pkg/admission/plugin/namespace/lifecycle.
+
+use portico_machinery::Status;
+use portico_registry::{Objects, Operation};
+
+use crate::plugin::{DeleteRequest, Mutating, Plugin, Target};
+
+/// Namespaces that may not be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// The plugin.
+pub(crate) struct NamespaceLifecycle;
+
+impl Plugin for NamespaceLifecycle {
+    fn targets(&self) -> &'static [Target] {
+        &[("", "namespaces", "")]
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Delete]
+    }
+
+    fn admit_delete<'a>(&'a self, _objects: &'a Objects, request: DeleteRequest<'a>) -> Mutating<'a> {
+        Box::pin(async move {
+            let name = request.attributes.name;
+            if !IMMORTAL.contains(&name) {
+                return Ok(());
+            }
+            let resource = &request.attributes.served.resource;
+            Err(Box::new(Status::forbidden(resource, name, "this namespace may not be deleted")))
+        })
+    }
+}

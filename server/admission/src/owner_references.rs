@@ -1,0 +1,143 @@
+//! OwnerReferencesPermissionEnforcement: who sets owners of an object could delete it, and who lets it hold up the deletion of an
+//! owner may set finalizers of that owner.
+//!
+//! Upstream rules: plugin/pkg/admission/gc. An owner's kind is looked for among what is served here.
+
+use std::sync::Arc;
+
+use portico_machinery::object::OwnerReference;
+use portico_machinery::{Attributes as Question, GroupResource, GroupVersion, Object, Status, UserInfo};
+use portico_registry::{Attributes, Objects, Operation, ServedResource};
+
+use crate::plugin::{ANY, Plugin, Target, Validating, ValidationRequest};
+
+const NO_DELETION: &str = "cannot set an ownerRef on a resource you can't delete";
+const NO_FINALIZERS: &str =
+    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on";
+
+/// The plugin.
+pub(crate) struct OwnerReferences;
+
+impl Plugin for OwnerReferences {
+    fn targets(&self) -> &'static [Target] {
+        &[(ANY, ANY, ANY)]
+    }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move { check(objects, &request).map(|()| Vec::new()) })
+    }
+}
+
+fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(), Box<Status>> {
+    let attributes = &request.attributes;
+    let resource = &attributes.served.resource;
+    // What old kubelets write there is kept apart by the kind itself.
+    let is_pod_status = (resource.group.as_str(), resource.resource.as_str()) == ("", "pods")
+        && attributes.subresource() == "status";
+    let old = request.old.map(Object::owner_references).unwrap_or_default();
+    let new = request.new.owner_references();
+    if is_pod_status || new == old {
+        return Ok(());
+    }
+    let user = Arc::new(attributes.context.user.clone());
+    let ask = |question: &Question, why: &str| {
+        let decision = objects.authorizer.authorize(question);
+        let refusal = || request.forbidden(&format!("{why}: {}, <nil>", decision.reason));
+        if decision.allowed() { Ok(()) } else { Err(refusal()) }
+    };
+    if attributes.operation != Operation::Create {
+        ask(&deletion(&user, attributes), NO_DELETION)?;
+    }
+    let blocking = newly_blocking(&new, &old);
+    if blocking.is_empty() || objects.authorizer.authorize(&any_finalizer(&user)).allowed() {
+        return Ok(());
+    }
+    for owner in blocking {
+        let question = finalizers(objects, attributes, &user, owner).map_err(|why| request.forbidden(&why))?;
+        ask(&question, NO_FINALIZERS)?;
+    }
+    Ok(())
+}
+
+/// Whether the finalizers of an owner may be set.
+fn finalizers(
+    objects: &Objects,
+    attributes: &Attributes<'_>,
+    user: &Arc<UserInfo>,
+    owner: &OwnerReference,
+) -> Result<Question, String> {
+    let Some(served) = kind_of(objects, owner) else {
+        let (version, kind) = (&owner.api_version, &owner.kind);
+        return Err(format!(
+            "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion {version} Kind {kind}: no matches for kind {kind:?} in version {version:?}"
+        ));
+    };
+    let namespace = if served.info.namespaced { attributes.namespace } else { "" };
+    let question = Question::resource(Arc::clone(user), "update", &served.resource, namespace, &owner.name);
+    Ok(question.with_subresource("finalizers").with_version(&served.info.gvk.version))
+}
+
+fn kind_of(objects: &Objects, owner: &OwnerReference) -> Option<Arc<ServedResource>> {
+    let version: GroupVersion = owner.api_version.parse().ok()?;
+    objects.by_kind(&version.kind(&owner.kind))
+}
+
+fn deletion(user: &Arc<UserInfo>, attributes: &Attributes<'_>) -> Question {
+    let (served, namespace) = (attributes.served, attributes.namespace);
+    Question::resource(Arc::clone(user), "delete", &served.resource, namespace, attributes.name)
+        .with_subresource(attributes.subresource())
+        .with_version(&served.info.gvk.version)
+}
+
+/// Whether the finalizers of everything may be set (upstream's `finalizeAnythingRecord`).
+fn any_finalizer(user: &Arc<UserInfo>) -> Question {
+    Question::resource(Arc::clone(user), "update", &GroupResource::new("*", "*"), "", "*")
+        .with_subresource("finalizers")
+        .with_version("*")
+}
+
+/// The owners whose deletion is held up now and was not before (upstream's `newBlockingOwnerDeletionRefs`).
+fn newly_blocking<'a>(new: &'a [OwnerReference], old: &[OwnerReference]) -> Vec<&'a OwnerReference> {
+    let blocks = |owner: &OwnerReference| owner.block_owner_deletion == Some(true);
+    // Of several references to one owner the last counts, as upstream indexes them.
+    let before = |uid: &str| old.iter().rev().find(|owner| owner.uid == uid);
+    let is_new = |owner: &&OwnerReference| !before(&owner.uid).is_some_and(blocks);
+    new.iter().filter(|owner| blocks(owner)).filter(is_new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(uid: &str, blocks: Option<bool>) -> OwnerReference {
+        let mut object = Object::default();
+        object.set(&["uid"], uid);
+        if let Some(blocks) = blocks {
+            object.set(&["blockOwnerDeletion"], blocks);
+        }
+        let mut holder = Object::default();
+        holder.push_node(&["metadata", "ownerReferences"], object.into_node());
+        holder.owner_references().remove(0)
+    }
+
+    #[test]
+    fn what_holds_up_an_owner_anew_is_found() {
+        let (yes, no, unsaid) = (Some(true), Some(false), None);
+        for (new, old, found) in [
+            (vec![("a", yes)], vec![], vec!["a"]),
+            (vec![("a", no), ("b", unsaid)], vec![], vec![]),
+            (vec![("a", yes)], vec![("a", yes)], vec![]),
+            (vec![("a", yes)], vec![("a", no)], vec!["a"]),
+            (vec![("a", yes)], vec![("a", unsaid)], vec!["a"]),
+            (vec![("a", yes), ("b", yes)], vec![("a", yes)], vec!["b"]),
+        ] {
+            let owners = |list: &[(&str, Option<bool>)]| {
+                list.iter().map(|(uid, blocks)| owner(uid, *blocks)).collect::<Vec<_>>()
+            };
+            let (of_new, of_old) = (owners(&new), owners(&old));
+            let uids: Vec<&str> =
+                newly_blocking(&of_new, &of_old).into_iter().map(|owner| owner.uid.as_str()).collect();
+            assert_eq!(uids, found, "{new:?} {old:?}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! PodNodeSelector: pods of a namespace run on the nodes that its annotation, or the configuration, selects.
+//!
+//! Upstream rules: plugin/pkg/admission/podnodeselector.
+
+mod configuration;
+
+use std::collections::BTreeMap;
+
+use portico_machinery::status::Reason;
+use portico_machinery::{Object, Status, names};
+use portico_registry::{Attributes, Objects, Operation, Result};
+
+use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating, ValidationRequest};
+pub(crate) use configuration::PodNodeSelectorConfiguration;
+
+/// What a namespace selects.
+const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
+/// What the configuration calls the selector of namespaces without one.
+const DEFAULT: &str = "clusterDefaultNodeSelector";
+const CONFLICT: &str = "pod node label selector conflicts with its namespace node label selector";
+const NOT_ALLOWED: &str = "pod node label selector labels conflict with its namespace whitelist";
+
+type Labels = BTreeMap<String, String>;
+
+/// The plugin.
+pub(crate) struct PodNodeSelector {
+    configuration: PodNodeSelectorConfiguration,
+}
+
+impl PodNodeSelector {
+    pub(crate) fn new(configuration: &PodNodeSelectorConfiguration) -> Self {
+        Self { configuration: configuration.clone() }
+    }
+
+    /// What the namespace of a request selects.
+    async fn of_namespace(&self, objects: &Objects, namespace: &str) -> Result<Labels> {
+        let Some(found) = objects.object_of("", "namespaces", "", namespace).await? else {
+            return Err(Box::new(Status::internal(format!("namespace {namespace} does not exist"))));
+        };
+        let selector = found.annotation(ANNOTATION).unwrap_or_else(|| self.configured(DEFAULT));
+        labels(selector).map_err(unreadable)
+    }
+
+    fn configured(&self, name: &str) -> &str {
+        self.configuration.selectors.get(name).map_or("", String::as_str)
+    }
+
+    /// Refuses a pod whose selector the namespace does not allow.
+    fn check(&self, attributes: &Attributes<'_>, selected: &Labels, pod: &Object) -> Result<()> {
+        let own = pod_labels(pod);
+        let refuse = |why| Box::new(Status::forbidden(&attributes.served.resource, pod.name(), why));
+        if conflict(selected, &own) {
+            return Err(refuse(CONFLICT));
+        }
+        let allowed = labels(self.configured(attributes.namespace)).map_err(unreadable)?;
+        let is_allowed = |(key, value): (&String, &String)| allowed.get(key) == Some(value);
+        if !allowed.is_empty() && !own.iter().all(is_allowed) {
+            return Err(refuse(NOT_ALLOWED));
+        }
+        Ok(())
+    }
+}
+
+impl Plugin for PodNodeSelector {
+    fn targets(&self) -> &'static [Target] {
+        PODS
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Create]
+    }
+
+    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+        Box::pin(async move {
+            let MutationRequest { attributes, new, .. } = request;
+            let selected = self.of_namespace(objects, attributes.namespace).await?;
+            if !conflict(&selected, &pod_labels(new)) {
+                for (key, value) in &selected {
+                    new.set(&["spec", "nodeSelector", key], value);
+                }
+            }
+            self.check(&attributes, &selected, new)
+        })
+    }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move {
+            let selected = self.of_namespace(objects, request.attributes.namespace).await?;
+            self.check(&request.attributes, &selected, request.new)?;
+            Ok(Vec::new())
+        })
+    }
+}
+
+fn pod_labels(pod: &Object) -> Labels {
+    let selector = pod.at(&["spec", "nodeSelector"]);
+    selector.entries().map(|(key, value)| (key.to_owned(), value.str().to_owned())).collect()
+}
+
+/// Whether a label has another value here than there.
+fn conflict(these: &Labels, those: &Labels) -> bool {
+    these.iter().any(|(key, value)| those.get(key).is_some_and(|other| other != value))
+}
+
+/// 500 for a selector that cannot be read, as upstream answers.
+fn unreadable(why: String) -> Box<Status> {
+    Box::new(Status::failure(Reason::Unknown, why))
+}
+
+/// The labels of a selector such as `a=b,c=d` (upstream's `ConvertSelectorToLabelsMap`).
+fn labels(selector: &str) -> Result<Labels, String> {
+    let mut labels = Labels::new();
+    if selector.is_empty() {
+        return Ok(labels);
+    }
+    for label in selector.split(',') {
+        let parts: Vec<&str> = label.split('=').collect();
+        let [key, value] = parts[..] else {
+            return Err(format!("invalid selector: [{}]", parts.join(" ")));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let wrong = |at: &str, what: &str, diagnostics: &[String]| {
+            Err(format!("{at}: Invalid value: {what:?}: {}", diagnostics.join("; ")))
+        };
+        let (of_key, of_value) = (names::qualified_name(key), names::label_value(value));
+        if !of_key.is_empty() {
+            return wrong("<nil>", key, &of_key);
+        }
+        if !of_value.is_empty() {
+            return wrong(&format!("[{key}]"), value, &of_value);
+        }
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_read_as_upstream_reads_them() {
+        let read = |text| labels(text).map(|labels| format!("{labels:?}"));
+        for (text, labels) in [
+            ("", "{}"),
+            ("a=b", r#"{"a": "b"}"#),
+            (" a = b ,x.io/c=", r#"{"a": "b", "x.io/c": ""}"#),
+            ("a=b,a=c", r#"{"a": "c"}"#),
+        ] {
+            assert_eq!(read(text), Ok(labels.to_owned()), "{text}");
+        }
+        for (text, error) in [
+            ("a in b", "invalid selector: [a in b]"),
+            ("a==b", "invalid selector: [a  b]"),
+            ("a=b,", "invalid selector: []"),
+            (
+                "-=b",
+                "<nil>: Invalid value: \"-\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
+            (
+                "a=-",
+                "[a]: Invalid value: \"-\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+            ),
+        ] {
+            assert_eq!(read(text), Err(error.to_owned()), "{text}");
+        }
+    }
+}

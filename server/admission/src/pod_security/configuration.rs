@@ -1,0 +1,126 @@
+//! What PodSecurity is configured with: the policy of namespaces whose labels say nothing, and what is exempt (upstream's
+//! `PodSecurityConfiguration`).
+
+use std::collections::BTreeSet;
+
+use portico_machinery::field::Error;
+use portico_machinery::{Object, aggregate, names};
+
+use super::policy::{Policy, Standard, level, version};
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme};
+
+const KIND: &str = "PodSecurityConfiguration";
+const SCHEME: Scheme = Scheme {
+    kinds: &[
+        ConfigKind { version: "pod-security.admission.config.k8s.io/v1", kind: KIND, ty: KIND },
+        ConfigKind { version: "pod-security.admission.config.k8s.io/v1beta1", kind: KIND, ty: KIND },
+        ConfigKind { version: "pod-security.admission.config.k8s.io/v1alpha1", kind: KIND, ty: KIND },
+    ],
+    types: r#"{
+        "PodSecurityConfiguration": {"fields": {
+            "kind": {"type": "string"}, "apiVersion": {"type": "string"},
+            "defaults": {"type": "PodSecurityDefaults"}, "exemptions": {"type": "PodSecurityExemptions"}
+        }},
+        "PodSecurityDefaults": {"fields": {
+            "enforce": {"type": "string"}, "enforce-version": {"type": "string"},
+            "audit": {"type": "string"}, "audit-version": {"type": "string"},
+            "warn": {"type": "string"}, "warn-version": {"type": "string"}
+        }},
+        "PodSecurityExemptions": {"fields": {
+            "usernames": {"type": "[]string"}, "namespaces": {"type": "[]string"},
+            "runtimeClasses": {"type": "[]string"}
+        }}
+    }"#,
+    strict: true,
+};
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodSecurityConfiguration {
+    /// The policy where labels say nothing.
+    pub(super) default: Policy,
+    users: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
+    runtime_classes: BTreeSet<String>,
+}
+
+impl PodSecurityConfiguration {
+    /// Reads a configuration; without one everything is privileged, and nothing is exempt.
+    pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
+        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else { return Ok(Self::default()) };
+        let object = SCHEME.decode(bytes)?;
+        let default = policy(&object)?;
+        let mut errors = Vec::new();
+        let namespaces = exemptions(&object, "namespaces", names::dns1123_label, &mut errors);
+        let runtime_classes = exemptions(&object, "runtimeClasses", names::dns1123_subdomain, &mut errors);
+        let users = exemptions(&object, "usernames", user_name, &mut errors);
+        if !errors.is_empty() {
+            let why = format!("PodSecurity invalid: {}", aggregate(&errors));
+            return Err(PluginConfigurationError::Words(why));
+        }
+        Ok(Self { default, users, namespaces, runtime_classes })
+    }
+
+    pub(super) fn exempts_user(&self, name: &str) -> bool {
+        !name.is_empty() && self.users.contains(name)
+    }
+
+    pub(super) fn exempts_namespace(&self, name: &str) -> bool {
+        self.namespaces.contains(name)
+    }
+
+    pub(super) fn exempts_runtime_class(&self, name: &str) -> bool {
+        self.runtime_classes.contains(name)
+    }
+}
+
+/// The default policy; what is not said is privileged, in its latest version (upstream's `ToPolicy`).
+fn policy(object: &Object) -> Result<Policy, PluginConfigurationError> {
+    let (mut policy, mut errors) = (Policy::default(), Vec::new());
+    let modes: [(&str, &mut Standard); 3] =
+        [("enforce", &mut policy.enforce), ("audit", &mut policy.audit), ("warn", &mut policy.warn)];
+    for (mode, standard) in modes {
+        let of_version = format!("{mode}-version");
+        let said = |field: &str| object.at(&["defaults", field]).str().to_owned();
+        if let Some(text) = Some(said(mode)).filter(|text| !text.is_empty()) {
+            match level(&text) {
+                Ok(level) => standard.level = level,
+                Err(why) => errors.push(format!("{mode}: {why}")),
+            }
+        }
+        if let Some(text) = Some(said(&of_version)).filter(|text| !text.is_empty()) {
+            match version(&text) {
+                Ok(version) => standard.version = version,
+                Err(why) => errors.push(format!("{of_version}: {why}")),
+            }
+        }
+    }
+    if errors.is_empty() {
+        return Ok(policy);
+    }
+    let why = format!("PodSecurity configuration error: {}", aggregate(errors));
+    Err(PluginConfigurationError::Words(why))
+}
+
+/// The names of a list, each once and valid.
+fn exemptions(
+    object: &Object,
+    list: &str,
+    diagnose: fn(&str) -> Vec<String>,
+    errors: &mut Vec<Error>,
+) -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    for name in object.at(&["exemptions", list]).items() {
+        let diagnostics = diagnose(name.str());
+        if !diagnostics.is_empty() {
+            errors.push(name.invalid(&diagnostics.join(", ")));
+        } else if !known.insert(name.str().to_owned()) {
+            errors.push(name.duplicate());
+        }
+    }
+    known
+}
+
+fn user_name(name: &str) -> Vec<String> {
+    if name.is_empty() { vec!["username must not be empty".to_owned()] } else { Vec::new() }
+}

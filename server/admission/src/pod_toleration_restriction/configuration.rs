@@ -1,0 +1,72 @@
+//! What PodTolerationRestriction is configured with (upstream's `podtolerationrestriction.admission.k8s.io/v1alpha1`).
+
+use portico_machinery::Object;
+use portico_validation::tolerations::tolerations;
+
+use super::toleration::Toleration;
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, untagged};
+
+/// Besides the configuration: a list in an annotation, as the member of an object that it is read as.
+const TYPES: &str = r#"{
+    "Configuration": {"fields": {
+        "kind": {"type": "string"}, "apiVersion": {"type": "string"},
+        "default": {"type": "[]Toleration"}, "whitelist": {"type": "[]Toleration"}
+    }},
+    "Annotation": {"fields": {"list": {"type": "[]Toleration"}}},
+    "Toleration": {"fields": {
+        "key": {"type": "string"}, "operator": {"type": "string"}, "value": {"type": "string"},
+        "effect": {"type": "string"}, "tolerationSeconds": {"type": "int64"}
+    }}
+}"#;
+
+const SCHEME: Scheme = Scheme {
+    kinds: &[ConfigKind {
+        version: "podtolerationrestriction.admission.k8s.io/v1alpha1",
+        kind: "Configuration",
+        ty: "Configuration",
+    }],
+    types: TYPES,
+    strict: false,
+};
+
+/// Reads a JSON list of tolerations, as namespaces have it in annotations.
+pub(super) fn list(json: &[u8]) -> Result<Vec<Toleration>, PluginConfigurationError> {
+    let object = untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat())?;
+    Ok(object.at(&["list"]).items().map(|item| Toleration::read(&item)).collect())
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodTolerationRestrictionConfiguration {
+    /// What pods tolerate whose namespace does not say it.
+    pub(super) default: Vec<Toleration>,
+    /// What pods may tolerate whose namespace does not say it; anything where it is empty.
+    pub(super) whitelist: Vec<Toleration>,
+}
+
+impl PodTolerationRestrictionConfiguration {
+    /// Reads a configuration; without one nothing is added and everything is allowed.
+    pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
+        let Some(bytes) = bytes else { return Ok(Self::default()) };
+        let read = SCHEME.decode(bytes)?;
+        // The paths of upstream's errors begin with the plugin.
+        let (mut object, lists) = (Object::default(), ["default", "whitelist"]);
+        for list in lists {
+            if let Some(node) = read.get(&[list]) {
+                object.put(&["podtolerationrestriction", list], node);
+            }
+        }
+        let [default, whitelist] = lists.map(|list| object.at(&["podtolerationrestriction", list]));
+        let mut errors = Vec::new();
+        tolerations(&default, &mut errors);
+        tolerations(&whitelist, &mut errors);
+        if !errors.is_empty() {
+            let errors: Vec<_> =
+                errors.iter().map(|error| format!("{}: {}", error.path, error.body)).collect();
+            return Err(PluginConfigurationError::Words(format!("invalid config: [{}]", errors.join(" "))));
+        }
+        let [default, whitelist] =
+            [default, whitelist].map(|list| list.items().map(|item| Toleration::read(&item)).collect());
+        Ok(Self { default, whitelist })
+    }
+}

@@ -1,0 +1,70 @@
+//! What ResourceQuota is configured with (upstream's `ResourceQuotaConfiguration`).
+
+use portico_machinery::{Cursor, Object};
+
+use super::limited::{LimitedResource, MatchScope};
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme};
+
+const TYPE: &str = "Configuration";
+const SCHEME: Scheme = Scheme {
+    kinds: &[
+        ConfigKind { version: "apiserver.config.k8s.io/v1", kind: "ResourceQuotaConfiguration", ty: TYPE },
+        ConfigKind { version: "resourcequota.admission.k8s.io/v1beta1", kind: TYPE, ty: TYPE },
+        ConfigKind { version: "resourcequota.admission.k8s.io/v1alpha1", kind: TYPE, ty: TYPE },
+    ],
+    types: r#"{
+        "Configuration": {"fields": {
+            "kind": {"type": "string"}, "apiVersion": {"type": "string"},
+            "limitedResources": {"type": "[]LimitedResource"}
+        }},
+        "LimitedResource": {"fields": {
+            "apiGroup": {"type": "string"}, "resource": {"type": "string"},
+            "matchContains": {"type": "[]string"},
+            "matchScopes": {"type": "[]ScopedResourceSelectorRequirement"}
+        }},
+        "ScopedResourceSelectorRequirement": {"fields": {
+            "scopeName": {"type": "string"}, "operator": {"type": "string"}, "values": {"type": "[]string"}
+        }}
+    }"#,
+    strict: true,
+};
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QuotaConfiguration {
+    /// What may be used only where a quota covers it.
+    pub(crate) limited_resources: Vec<LimitedResource>,
+}
+
+impl QuotaConfiguration {
+    /// Reads a configuration; without one nothing is limited.
+    pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
+        let object = bytes.map_or_else(|| Ok(Object::default()), |bytes| SCHEME.decode(bytes))?;
+        let limited = object.at(&["limitedResources"]);
+        let unnamed = limited.items().map(|limited| limited.field("resource"));
+        let errors: Vec<_> =
+            unnamed.filter(|name| name.str().is_empty()).map(|name| name.required("")).collect();
+        if !errors.is_empty() {
+            return Err(PluginConfigurationError::Invalid(errors));
+        }
+        Ok(Self { limited_resources: limited.items().map(|limited| resource(&limited)).collect() })
+    }
+}
+
+fn resource(limited: &Cursor<'_>) -> LimitedResource {
+    let scope = |scope: Cursor<'_>| MatchScope {
+        scope_name: scope.field("scopeName").str().to_owned(),
+        operator: scope.field("operator").str().to_owned(),
+        values: texts(&scope.field("values")),
+    };
+    LimitedResource {
+        api_group: limited.field("apiGroup").str().to_owned(),
+        resource: limited.field("resource").str().to_owned(),
+        match_contains: texts(&limited.field("matchContains")),
+        match_scopes: limited.field("matchScopes").items().map(scope).collect(),
+    }
+}
+
+fn texts(list: &Cursor<'_>) -> Vec<String> {
+    list.items().map(|text| text.str().to_owned()).collect()
+}

@@ -1,0 +1,72 @@
+//! What the webhook plugins are configured with (upstream's `WebhookAdmissionConfiguration`): as whom webhooks are called.
+
+use std::path::{Path, PathBuf};
+
+use portico_gostd::os::error_text;
+use portico_machinery::features::FeatureGates;
+use portico_machinery::field::Error;
+
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme};
+
+const SCHEME: Scheme = Scheme {
+    kinds: &[ConfigKind {
+        version: "apiserver.config.k8s.io/v1",
+        kind: "WebhookAdmissionConfiguration",
+        ty: "WebhookAdmission",
+    }],
+    types: r#"{"WebhookAdmission": {"fields": {
+        "kind": {"type": "string"}, "apiVersion": {"type": "string"},
+        "kubeConfigFile": {"type": "string"}, "staticManifestsDir": {"type": "string"}
+    }}}"#,
+    strict: true,
+};
+
+/// The gate of manifests in a folder, which are not read here.
+const MANIFESTS: &str = "ManifestBasedAdmissionControlConfig";
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WebhookPluginConfiguration {
+    /// The kubeconfig with the users that webhooks are called as, by their hosts.
+    pub(crate) kube_config_file: Option<PathBuf>,
+}
+
+impl WebhookPluginConfiguration {
+    /// Reads a configuration; without one webhooks are called without credentials.
+    pub(crate) fn read(
+        bytes: Option<&[u8]>,
+        features: &FeatureGates,
+    ) -> Result<Self, PluginConfigurationError> {
+        let Some(bytes) = bytes else { return Ok(Self::default()) };
+        let object = SCHEME.decode(bytes)?;
+        let (file, folder) = (object.at(&["kubeConfigFile"]), object.at(&["staticManifestsDir"]));
+        if !file.str().is_empty() && !Path::new(file.str()).is_absolute() {
+            return Err(invalid(file.invalid_text("must be an absolute file path")));
+        }
+        if !folder.str().is_empty() {
+            let why = if features.enabled(MANIFESTS) {
+                "manifests in a folder are not read here"
+            } else {
+                "staticManifestsDir requires the ManifestBasedAdmissionControlConfig feature gate to be enabled"
+            };
+            return Err(invalid(folder.forbidden(why)));
+        }
+        let file = Some(file.str()).filter(|file| !file.is_empty()).map(PathBuf::from);
+        if let Some(file) = &file {
+            must_exist(file)?;
+        }
+        Ok(Self { kube_config_file: file })
+    }
+}
+
+/// A refusal in Go's words for a file that is not there.
+fn must_exist(file: &Path) -> Result<(), PluginConfigurationError> {
+    let missing = |error: std::io::Error| {
+        PluginConfigurationError::Words(format!("stat {}: {}", file.display(), error_text(&error)))
+    };
+    std::fs::metadata(file).map(drop).map_err(missing)
+}
+
+fn invalid(error: Error) -> PluginConfigurationError {
+    PluginConfigurationError::Invalid(vec![error])
+}
