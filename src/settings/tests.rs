@@ -109,6 +109,14 @@ fn every_flag_has_its_variable() {
 }
 
 #[test]
+fn every_admission_plugin_is_written_down_for_operators() {
+    let written = include_str!("../../docs/OPERATIONS.md");
+    for name in portico_server::EnabledPlugins::known() {
+        assert!(written.contains(&format!("| `{name}` |")), "docs/OPERATIONS.md does not tell of {name}");
+    }
+}
+
+#[test]
 fn every_flag_is_written_down_for_operators() {
     let written = include_str!("../../docs/OPERATIONS.md");
     let command = Cli::command();

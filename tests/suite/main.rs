@@ -24,6 +24,7 @@ mod kubectl_workloads;
 mod load;
 mod malformed;
 mod nodes;
+mod plugins;
 mod policies;
 mod proxying;
 mod query_authorization;

@@ -98,7 +98,7 @@ fn of_namespace(namespace: &Object, annotation: &str) -> Result<Option<Vec<Toler
     if text.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    configuration::list(text.as_bytes()).map(Some).map_err(|error| unknown(error.to_string()))
+    configuration::list(text.as_bytes()).map(Some).map_err(unknown)
 }
 
 /// What upstream gives every pod that has asked for something: it may stay when memory is short.

@@ -30,8 +30,14 @@ const SCHEME: Scheme = Scheme {
 };
 
 /// Reads a JSON list of tolerations, as namespaces have it in annotations.
-pub(super) fn list(json: &[u8]) -> Result<Vec<Toleration>, PluginConfigurationError> {
-    let object = untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat())?;
+///
+/// # Errors
+/// Why it is none, in Go's words.
+pub(super) fn list(json: &[u8]) -> Result<Vec<Toleration>, String> {
+    let object = untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat());
+    // Upstream reads the list alone.
+    let alone = |text: String| text.replace("struct field Annotation.list", "value").replace(".list.", ".");
+    let object = object.map_err(|error| alone(error.to_string()))?;
     Ok(object.at(&["list"]).items().map(|item| Toleration::read(&item)).collect())
 }
 

@@ -1,0 +1,290 @@
+//! Admission plugins that are off by default or configured: what they do to requests once they are turned on.
+
+use std::path::Path;
+
+use portico_tests::http::{Answer, Http};
+use portico_tests::{Launch, Portico};
+use serde_json::{Value, json};
+
+const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n";
+
+/// A process with further plugins, configured by these sections.
+async fn with(plugins: &str, sections: &str, further: &[&str]) -> (Portico, Http) {
+    let (launch, folder) = Launch::new().args(&["--enable-admission-plugins", plugins]).prepared();
+    let file = folder.join("admission.yaml");
+    std::fs::write(&file, format!("{HEAD}{sections}")).unwrap();
+    let launch = launch.args(&["--admission-control-config-file", file.to_str().unwrap()]).args(further);
+    let portico = launch.start().await;
+    let admin = portico.admin();
+    (portico, admin)
+}
+
+/// A process with further plugins and no file.
+async fn with_plain(plugins: &str) -> (Portico, Http) {
+    let portico = Launch::new().args(&["--enable-admission-plugins", plugins]).start().await;
+    let admin = portico.admin();
+    (portico, admin)
+}
+
+fn pod(spec: Value) -> Value {
+    let mut base = json!({"containers": [{"name": "c", "image": "example.com/i"}], "automountServiceAccountToken": false});
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        base[key] = value.clone();
+    }
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": base})
+}
+
+fn pods(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/pods?dryRun=All")
+}
+
+fn refused(answer: &Answer, code: u16, message: &str) {
+    assert_eq!((answer.status.as_u16(), answer.json()["message"].as_str().unwrap_or_default()), (code, message));
+}
+
+async fn namespace(admin: &Http, name: &str, metadata: Value) -> Answer {
+    let mut object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    object["metadata"]["name"] = json!(name);
+    let made = admin.post("/api/v1/namespaces", &object).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    made
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_loaded_is_logged_as_upstream_logs_it() {
+    let portico = Launch::new()
+        .args(&["--admission-control", "Priority,LimitRanger,AlwaysAdmit"])
+        .start()
+        .await;
+    let log = portico.log();
+    for line in [
+        "Loaded 3 mutating admission controller(s) successfully in the following order: AlwaysAdmit,LimitRanger,Priority.",
+        "Loaded 3 validating admission controller(s) successfully in the following order: AlwaysAdmit,LimitRanger,Priority.",
+    ] {
+        assert!(log.contains(line), "{line}:\n{log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_used_is_one_line_and_exit_code_2() {
+    for (plugin, section, words) in [
+        ("EventRateLimit", "", "limits: Invalid value: null: must not be empty"),
+        (
+            "PodSecurity",
+            "- name: PodSecurity\n  configuration: {apiVersion: v1, kind: Pod}\n",
+            "no kind \"Pod\" is registered for version \"v1\"",
+        ),
+        ("EventRateLimit", "- name: EventRateLimit\n  path: nosuch.yaml\n", "nosuch.yaml: no such file"),
+    ] {
+        let (launch, folder) = Launch::new().args(&["--enable-admission-plugins", plugin]).prepared();
+        let file = folder.join("admission.yaml");
+        std::fs::write(&file, format!("{HEAD}{section}")).unwrap();
+        let flag = ["--admission-control-config-file", file.to_str().unwrap()];
+        let (code, _, err) = launch.args(&flag).run().await;
+        assert_eq!((code, err.lines().count()), (Some(2), 1), "{err}");
+        assert!(err.contains(flag[0]) && err.contains(words), "{err}");
+        assert!(!Path::new(&folder.join("data")).exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_pods_changes_them() {
+    let (_portico, admin) = with_plain("AlwaysPullImages,ExtendedResourceToleration").await;
+    let asks = json!({"containers": [{"name": "c", "image": "i", "imagePullPolicy": "Never",
+        "resources": {"limits": {"example.com/gpu": "1"}}}]});
+    let made = admin.post(&pods("default"), &pod(asks)).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let spec = &made.json()["spec"];
+    assert_eq!(spec["containers"][0]["imagePullPolicy"], "Always");
+    let tolerated = json!({"key": "example.com/gpu", "operator": "Exists", "effect": "NoSchedule"});
+    assert!(spec["tolerations"].as_array().unwrap().contains(&tolerated), "{spec}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_refuses_says_why_in_upstreams_words() {
+    let (_portico, admin) = with_plain("LimitPodHardAntiAffinityTopology,DenyServiceExternalIPs").await;
+    let term = json!({"topologyKey": "zone", "labelSelector": {}});
+    let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+    refused(
+        &admin.post(&pods("default"), &pod(apart)).await,
+        403,
+        "pods \"p\" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone but only key kubernetes.io/hostname is allowed",
+    );
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"},
+        "spec": {"ports": [{"port": 80}], "externalIPs": ["192.0.2.1"]}});
+    refused(
+        &admin.post("/api/v1/namespaces/default/services", &service).await,
+        403,
+        "services \"s\" is forbidden: Use of external IPs is denied by admission control",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn always_deny_denies_what_admission_is_asked_about() {
+    let (_portico, admin) = with_plain("AlwaysDeny").await;
+    let denied = "admission control is denying all modifications";
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    let maps = "/api/v1/namespaces/default/configmaps";
+    refused(&admin.post(maps, &map).await, 403, &format!("configmaps \"m\" is forbidden: {denied}"));
+    assert_eq!(admin.get(maps).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_are_made_on_the_way_or_not_asked_for() {
+    let (_portico, admin) = with_plain("NamespaceAutoProvision").await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    let maps = "/api/v1/namespaces/made/configmaps";
+    refused(&admin.post(&format!("{maps}?dryRun=All"), &map).await, 404, "namespaces \"made\" not found");
+    assert_eq!(admin.post(maps, &map).await.status, 201);
+    assert_eq!(admin.get("/api/v1/namespaces/made").await.json()["status"]["phase"], "Active");
+
+    let portico = Launch::new().args(&["--disable-admission-plugins", "NamespaceLifecycle"]).start().await;
+    let admin = portico.admin();
+    assert_eq!(admin.post("/api/v1/namespaces/missing/configmaps", &map).await.status, 201);
+    assert_eq!(admin.get("/api/v1/namespaces/missing").await.status, 404);
+
+    let (_portico, admin) = with_plain("NamespaceExists").await;
+    refused(
+        &admin.post("/api/v1/namespaces/missing/configmaps", &map).await,
+        404,
+        "namespaces \"missing\" not found",
+    );
+    refused(
+        &admin.delete("/api/v1/namespaces/default").await,
+        403,
+        "namespaces \"default\" is forbidden: this namespace may not be deleted",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_run_on_the_nodes_of_their_namespace() {
+    let sections = "- name: PodNodeSelector\n  configuration:\n    podNodeSelectorPluginConfig:\n      clusterDefaultNodeSelector: tier=any\n      strict: zone=a\n";
+    let (_portico, admin) = with("PodNodeSelector", sections, &[]).await;
+    let selector = |answer: &Answer| answer.json()["spec"]["nodeSelector"].clone();
+    let by_default = admin.post(&pods("default"), &pod(json!({}))).await;
+    assert_eq!(selector(&by_default), json!({"tier": "any"}));
+    let annotation = "scheduler.alpha.kubernetes.io/node-selector";
+    namespace(&admin, "strict", json!({"annotations": {annotation: "zone=a"}})).await;
+    assert_eq!(selector(&admin.post(&pods("strict"), &pod(json!({}))).await), json!({"zone": "a"}));
+    refused(
+        &admin.post(&pods("strict"), &pod(json!({"nodeSelector": {"zone": "b"}}))).await,
+        403,
+        "pods \"p\" is forbidden: pod node label selector conflicts with its namespace node label selector",
+    );
+    refused(
+        &admin.post(&pods("strict"), &pod(json!({"nodeSelector": {"disk": "fast"}}))).await,
+        403,
+        "pods \"p\" is forbidden: pod node label selector labels conflict with its namespace whitelist",
+    );
+    namespace(&admin, "broken", json!({"annotations": {annotation: "a in b"}})).await;
+    refused(&admin.post(&pods("broken"), &pod(json!({}))).await, 500, "invalid selector: [a in b]");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_tolerate_what_their_namespace_allows() {
+    let sections = "- name: PodTolerationRestriction\n  configuration:\n    apiVersion: podtolerationrestriction.admission.k8s.io/v1alpha1\n    kind: Configuration\n    default: [{key: everywhere, operator: Exists}]\n";
+    let (_portico, admin) = with("PodTolerationRestriction", sections, &[]).await;
+    let keys = |answer: &Answer| -> Vec<String> {
+        let list = answer.json()["spec"]["tolerations"].clone();
+        list.as_array().unwrap().iter().map(|t| t["key"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let by_default = admin.post(&pods("default"), &pod(json!({}))).await;
+    assert!(keys(&by_default).contains(&"everywhere".to_owned()), "{}", by_default.text());
+    let own = r#"[{"key": "own", "operator": "Exists"}]"#;
+    let allowed = r#"[{"key": "own", "operator": "Exists"}, {"operator": "Exists", "effect": "NoExecute"}]"#;
+    namespace(&admin, "own", json!({"annotations": {
+        "scheduler.alpha.kubernetes.io/defaultTolerations": own,
+        "scheduler.alpha.kubernetes.io/tolerationsWhitelist": allowed}}))
+    .await;
+    let made = admin.post(&pods("own"), &pod(json!({}))).await;
+    assert!(keys(&made).contains(&"own".to_owned()), "{}", made.text());
+    let other = json!({"tolerations": [{"key": "other", "operator": "Exists", "effect": "NoSchedule"}]});
+    refused(
+        &admin.post(&pods("own"), &pod(other)).await,
+        500,
+        "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_taken_at_the_rate_that_is_configured() {
+    let sections = "- name: EventRateLimit\n  configuration:\n    apiVersion: eventratelimit.admission.k8s.io/v1alpha1\n    kind: Configuration\n    limits:\n    - {type: Namespace, qps: 1, burst: 2, cacheSize: 8}\n    - {type: User, qps: 1, burst: 1000}\n";
+    let (_portico, admin) = with("EventRateLimit", sections, &[]).await;
+    namespace(&admin, "busy", json!({})).await;
+    let post = async |namespace: &str| {
+        let object = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "e-"},
+            "involvedObject": {"kind": "Pod", "name": "p", "namespace": namespace}});
+        admin.post(&format!("/api/v1/namespaces/{namespace}/events"), &object).await
+    };
+    let mut answers = Vec::new();
+    for _ in 0..20 {
+        answers.push(post("busy").await);
+    }
+    let refusal = answers.iter().find(|answer| answer.status == 429).expect("twenty events are too many");
+    refused(refusal, 429, "Too many requests: limit reached on type Namespace for key busy");
+    assert_eq!(answers[0].status, 201, "{}", answers[0].text());
+    assert_eq!(post("default").await.status, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_are_set_by_those_who_may() {
+    let portico = Launch::new()
+        .args(&["--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"])
+        .args(&["--authorization-mode", "RBAC"])
+        .start()
+        .await;
+    let (admin, alice) = (portico.admin(), portico.admin().as_user("alice"));
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "update", "get"]}]);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": rules});
+    let base = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    assert_eq!(admin.post(&format!("{base}/roles"), &role).await.status, 201);
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "b"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]});
+    assert_eq!(admin.post(&format!("{base}/rolebindings"), &binding).await.status, 201);
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let owned = |name: &str, kind: &str, blocks: bool| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "u", "blockOwnerDeletion": blocks}]}})
+    };
+    let free = alice.post(maps, &owned("free", "Deployment", false)).await;
+    assert_eq!(free.status, 201, "{}", free.text());
+    refused(
+        &alice.post(maps, &owned("held", "Deployment", true)).await,
+        403,
+        "configmaps \"held\" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>",
+    );
+    refused(
+        &alice.post(maps, &owned("held", "Nothing", true)).await,
+        403,
+        "configmaps \"held\" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion apps/v1 Kind Nothing: no matches for kind \"Nothing\" in version \"apps/v1\"",
+    );
+    let mut without = free.json();
+    without["metadata"]["ownerReferences"] = json!([]);
+    refused(
+        &alice.put(&format!("{maps}/free"), &without).await,
+        403,
+        "configmaps \"free\" is forbidden: cannot set an ownerRef on a resource you can't delete: , <nil>",
+    );
+    assert_eq!(admin.put(&format!("{maps}/free"), &without).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pod_security_has_defaults_and_exemptions() {
+    let sections = "- name: PodSecurity\n  configuration:\n    apiVersion: pod-security.admission.config.k8s.io/v1\n    kind: PodSecurityConfiguration\n    defaults: {enforce: baseline}\n    exemptions: {usernames: [bob], namespaces: [free], runtimeClasses: [sandbox]}\n";
+    let (portico, admin) = with("PodSecurity", sections, &[]).await;
+    let host = pod(json!({"hostNetwork": true}));
+    refused(
+        &admin.post(&pods("default"), &host).await,
+        403,
+        "pods \"p\" is forbidden: violates PodSecurity \"baseline:latest\": host namespaces (hostNetwork=true)",
+    );
+    let by_user = portico.admin().as_user("bob").post(&pods("default"), &host).await;
+    assert_eq!(by_user.status, 201, "{}", by_user.text());
+    let free = namespace(&admin, "free", json!({"labels": {"pod-security.kubernetes.io/enforce": "restricted"}})).await;
+    assert_eq!(
+        free.header("warning"),
+        "299 - \"namespace \\\"free\\\" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored\""
+    );
+    assert_eq!(admin.post(&pods("free"), &host).await.status, 201);
+}
