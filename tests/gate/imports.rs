@@ -57,6 +57,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-resources",
             "portico-identity",
             "portico-registry",
+            "portico-validation",
             "portico-gostd",
             "portico-machinery",
             "portico-kit",

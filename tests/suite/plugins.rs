@@ -39,7 +39,10 @@ fn pods(namespace: &str) -> String {
 }
 
 fn refused(answer: &Answer, code: u16, message: &str) {
-    assert_eq!((answer.status.as_u16(), answer.json()["message"].as_str().unwrap_or_default()), (code, message));
+    assert_eq!(
+        (answer.status.as_u16(), answer.json()["message"].as_str().unwrap_or_default()),
+        (code, message)
+    );
 }
 
 async fn namespace(admin: &Http, name: &str, metadata: Value) -> Answer {
@@ -52,10 +55,8 @@ async fn namespace(admin: &Http, name: &str, metadata: Value) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_loaded_is_logged_as_upstream_logs_it() {
-    let portico = Launch::new()
-        .args(&["--admission-control", "Priority,LimitRanger,AlwaysAdmit"])
-        .start()
-        .await;
+    let portico =
+        Launch::new().args(&["--admission-control", "Priority,LimitRanger,AlwaysAdmit"]).start().await;
     let log = portico.log();
     for line in [
         "Loaded 3 mutating admission controller(s) successfully in the following order: AlwaysAdmit,LimitRanger,Priority.",
@@ -104,7 +105,8 @@ async fn what_changes_pods_changes_them() {
 async fn what_refuses_says_why_in_upstreams_words() {
     let (_portico, admin) = with_plain("LimitPodHardAntiAffinityTopology,DenyServiceExternalIPs").await;
     let term = json!({"topologyKey": "zone", "labelSelector": {}});
-    let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+    let apart =
+        json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
     refused(
         &admin.post(&pods("default"), &pod(apart)).await,
         403,
@@ -192,9 +194,13 @@ async fn pods_tolerate_what_their_namespace_allows() {
     assert!(keys(&by_default).contains(&"everywhere".to_owned()), "{}", by_default.text());
     let own = r#"[{"key": "own", "operator": "Exists"}]"#;
     let allowed = r#"[{"key": "own", "operator": "Exists"}, {"operator": "Exists", "effect": "NoExecute"}]"#;
-    namespace(&admin, "own", json!({"annotations": {
+    namespace(
+        &admin,
+        "own",
+        json!({"annotations": {
         "scheduler.alpha.kubernetes.io/defaultTolerations": own,
-        "scheduler.alpha.kubernetes.io/tolerationsWhitelist": allowed}}))
+        "scheduler.alpha.kubernetes.io/tolerationsWhitelist": allowed}}),
+    )
     .await;
     let made = admin.post(&pods("own"), &pod(json!({}))).await;
     assert!(keys(&made).contains(&"own".to_owned()), "{}", made.text());
@@ -234,7 +240,8 @@ async fn owners_are_set_by_those_who_may() {
         .start()
         .await;
     let (admin, alice) = (portico.admin(), portico.admin().as_user("alice"));
-    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "update", "get"]}]);
+    let rules =
+        json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "update", "get"]}]);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}, "rules": rules});
     let base = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     assert_eq!(admin.post(&format!("{base}/roles"), &role).await.status, 201);
@@ -281,7 +288,9 @@ async fn pod_security_has_defaults_and_exemptions() {
     );
     let by_user = portico.admin().as_user("bob").post(&pods("default"), &host).await;
     assert_eq!(by_user.status, 201, "{}", by_user.text());
-    let free = namespace(&admin, "free", json!({"labels": {"pod-security.kubernetes.io/enforce": "restricted"}})).await;
+    let free =
+        namespace(&admin, "free", json!({"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}))
+            .await;
     assert_eq!(
         free.header("warning"),
         "299 - \"namespace \\\"free\\\" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored\""

@@ -19,6 +19,7 @@ pub mod quality;
 mod resources;
 mod scene;
 mod scheduling;
+pub mod secrets;
 mod security;
 pub mod totals;
 mod volumes;

@@ -99,10 +99,9 @@ mod tests {
 
     #[test]
     fn every_image_is_pulled() {
-        let mut pod = pod(
-            r#"{"initContainers":[{"image":"a"}],"containers":[{"image":"b","imagePullPolicy":"Never"}],
-                "volumes":[{"name":"x","image":{"reference":"c"}},{"name":"y","emptyDir":{}}]}"#,
-        );
+        let mut pod =
+            pod(r#"{"initContainers":[{"image":"a"}],"containers":[{"image":"b","imagePullPolicy":"Never"}],
+                "volumes":[{"name":"x","image":{"reference":"c"}},{"name":"y","emptyDir":{}}]}"#);
         assert_eq!(
             errors(&pod),
             [

@@ -45,11 +45,26 @@ mod tests {
     fn only_hosts_may_be_insisted_on() {
         for (affinity, other) in [
             ("{}", None),
-            (r#"{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"podAffinityTerm":{"topologyKey":"zone"}}]}}"#, None),
-            (r#"{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"zone"}]}}"#, None),
-            (r#"{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname"}]}}"#, None),
-            (r#"{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname"},{"topologyKey":"zone"}]}}"#, Some("zone")),
-            (r#"{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":""}]}}"#, Some("")),
+            (
+                r#"{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"podAffinityTerm":{"topologyKey":"zone"}}]}}"#,
+                None,
+            ),
+            (
+                r#"{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"zone"}]}}"#,
+                None,
+            ),
+            (
+                r#"{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname"}]}}"#,
+                None,
+            ),
+            (
+                r#"{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"kubernetes.io/hostname"},{"topologyKey":"zone"}]}}"#,
+                Some("zone"),
+            ),
+            (
+                r#"{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":""}]}}"#,
+                Some(""),
+            ),
         ] {
             let pod = format!(r#"{{"spec":{{"affinity":{affinity}}}}}"#);
             let pod = Object::from_json(pod.as_bytes()).unwrap();

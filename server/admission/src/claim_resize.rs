@@ -2,10 +2,14 @@
 
 use portico_machinery::{Object, Quantity};
 
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
-use portico_registry::Objects;
+use portico_registry::{Objects, Operation};
+
+use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
 
 const REFUSED: &str = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+const UNBOUND: &str = "Only bound persistent volume claims can be expanded";
+/// Where the class stood before there was a field.
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const CLASS: &str = "spec.storageClassName";
 
 /// The plugin.
@@ -16,25 +20,34 @@ impl Plugin for PersistentVolumeClaimResize {
         &[("", "persistentvolumeclaims", "")]
     }
 
-    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Update]
+    }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
-            // Validation refuses the others in words of its own.
-            let bound = |old: &&Object| old.str_at("status.phase") == "Bound";
-            let Some(old) = change.old.filter(bound) else { return Ok(()) };
-            if size(change.new) <= size(old) {
-                return Ok(());
+            let Some(old) = request.old.filter(|old| size(request.new) > size(old)) else {
+                return Ok(Vec::new());
+            };
+            if old.str_at("status.phase") != "Bound" {
+                return Err(request.forbidden(UNBOUND));
             }
-            let class = change.new.str_at(CLASS);
-            if class.is_empty() || class != old.str_at(CLASS) {
-                return Err(change.forbidden(REFUSED));
-            }
-            let found = objects.object_of("storage.k8s.io", "storageclasses", "", class).await?;
+            let class = class(request.new);
+            let found = match class.is_empty() || class != self::class(old) {
+                true => None,
+                false => objects.object_of("storage.k8s.io", "storageclasses", "", class).await?,
+            };
             match found {
-                Some(class) if class.at(&["allowVolumeExpansion"]).bool() => Ok(()),
-                _ => Err(change.forbidden(REFUSED)),
+                Some(class) if class.at(&["allowVolumeExpansion"]).bool() => Ok(Vec::new()),
+                _ => Err(request.forbidden(REFUSED)),
             }
         })
     }
+}
+
+/// The class of a claim (upstream's `GetPersistentVolumeClaimClass`).
+fn class(claim: &Object) -> &str {
+    claim.annotation(BETA_CLASS).unwrap_or_else(|| claim.str_at(CLASS))
 }
 
 fn size(claim: &Object) -> Quantity {

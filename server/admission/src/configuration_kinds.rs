@@ -74,11 +74,7 @@ impl Scheme {
 ///
 /// # Errors
 /// [`PluginConfigurationError`], in upstream's words.
-pub(crate) fn untagged(
-    types: &str,
-    ty: &str,
-    bytes: &[u8],
-) -> Result<Object, PluginConfigurationError> {
+pub(crate) fn untagged(types: &str, ty: &str, bytes: &[u8]) -> Result<Object, PluginConfigurationError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Object::default());
     }

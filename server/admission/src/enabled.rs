@@ -1,7 +1,7 @@
 //! Which plugins are on, as flags say it (upstream's `AdmissionOptions`).
 
-use crate::plugins::{PLUGINS, Row};
 use crate::enabled_plugins::EnabledPlugins;
+use crate::plugins::{PLUGINS, Row};
 
 /// Names of plugins that flags cannot mean, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

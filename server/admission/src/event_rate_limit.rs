@@ -32,10 +32,8 @@ struct Enforced {
 
 impl EventRateLimit {
     pub(crate) fn new(configuration: &EventRateLimitConfiguration) -> Self {
-        let enforced = |limit: &Limit| Enforced {
-            limit: *limit,
-            buckets: Mutex::new(LruCache::new(limit.buckets())),
-        };
+        let enforced =
+            |limit: &Limit| Enforced { limit: *limit, buckets: Mutex::new(LruCache::new(limit.buckets())) };
         Self { limits: configuration.limits.iter().map(enforced).collect(), started: Instant::now() }
     }
 

@@ -36,7 +36,9 @@ fn extended(pod: &Object) -> BTreeSet<String> {
     for list in ["containers", "initContainers"] {
         for container in pod.at(&["spec", list]).items() {
             let requests = container.field("resources").field("requests");
-            names.extend(requests.entries().map(|(name, _)| name).filter(|name| is_extended(name)).map(str::to_owned));
+            names.extend(
+                requests.entries().map(|(name, _)| name).filter(|name| is_extended(name)).map(str::to_owned),
+            );
         }
     }
     names

@@ -53,7 +53,8 @@ fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(), Box<S
         return Ok(());
     }
     for owner in blocking {
-        let question = finalizers(objects, attributes, &user, owner).map_err(|why| request.forbidden(&why))?;
+        let question =
+            finalizers(objects, attributes, &user, owner).map_err(|why| request.forbidden(&why))?;
         ask(&question, NO_FINALIZERS)?;
     }
     Ok(())

@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
-use self::Made::{Absent, By, InChain, Inert, InRegistry};
+use self::Made::{Absent, By, InChain, InRegistry, Inert};
 use crate::plugin::Plugin;
 use crate::settings::AdmissionSettings;
 use crate::{
     always, always_pull_images, anti_affinity, claim_resize, declared_features, default_class,
     event_rate_limit, extended_resources, external_ips, in_use_protection, limit_ranger, namespace_exists,
-    namespace_lifecycle,
-    node_taints, owner_references, pod_node_selector, pod_resize, pod_security, pod_toleration_restriction,
-    priority, runtime_class, service_account, tolerations, topology_labels,
+    namespace_lifecycle, node_taints, owner_references, pod_node_selector, pod_resize, pod_security,
+    pod_toleration_restriction, priority, runtime_class, service_account, tolerations, topology_labels,
 };
 
 /// One plugin of upstream's list.
@@ -71,26 +70,68 @@ const fn off(name: &'static str, phases: Phases, made: Made) -> Row {
     Row { name, on_by_default: false, phases, made }
 }
 
+/// A plugin behind a gate: one that looks at nothing where the gate is off.
+fn behind(gate: &str, settings: &AdmissionSettings, plugin: impl Plugin + 'static) -> Arc<dyn Plugin> {
+    if settings.features.enabled(gate) { Arc::new(plugin) } else { Arc::new(always::AlwaysAdmit) }
+}
+
 /// The table. Within each half plugins are asked in this order.
 pub(crate) const PLUGINS: [Row; 41] = [
     off("AlwaysAdmit", BOTH, By(|_| Arc::new(always::AlwaysAdmit))),
     off(NAMESPACE_AUTO_PROVISION, MUTATES, InRegistry),
     on(NAMESPACE_LIFECYCLE, MUTATES, By(|_| Arc::new(namespace_lifecycle::NamespaceLifecycle))),
     off("NamespaceExists", VALIDATES, By(|_| Arc::new(namespace_exists::NamespaceExists))),
-    off("LimitPodHardAntiAffinityTopology", VALIDATES, By(|_| Arc::new(anti_affinity::LimitPodHardAntiAffinityTopology))),
+    off(
+        "LimitPodHardAntiAffinityTopology",
+        VALIDATES,
+        By(|_| Arc::new(anti_affinity::LimitPodHardAntiAffinityTopology)),
+    ),
     on("LimitRanger", BOTH, By(|_| Arc::new(limit_ranger::LimitRanger))),
     on("ServiceAccount", BOTH, By(|_| Arc::new(service_account::ServiceAccount))),
     off("NodeRestriction", MUTATES, Absent),
     on("TaintNodesByCondition", MUTATES, By(|_| Arc::new(node_taints::TaintNodesByCondition))),
     off("AlwaysPullImages", BOTH, By(|_| Arc::new(always_pull_images::AlwaysPullImages))),
     off("ImagePolicyWebhook", VALIDATES, Absent),
-    on("PodSecurity", VALIDATES, By(|s| Arc::new(pod_security::PodSecurity::new(&s.configuration.pod_security)))),
-    off("PodNodeSelector", BOTH, By(|s| Arc::new(pod_node_selector::PodNodeSelector::new(&s.configuration.pod_node_selector)))),
+    on(
+        "PodSecurity",
+        VALIDATES,
+        By(|s| Arc::new(pod_security::PodSecurity::new(&s.configuration.pod_security))),
+    ),
+    off(
+        "PodNodeSelector",
+        BOTH,
+        By(|s| Arc::new(pod_node_selector::PodNodeSelector::new(&s.configuration.pod_node_selector))),
+    ),
     on("Priority", BOTH, By(|_| Arc::new(priority::Priority))),
-    on("DefaultTolerationSeconds", MUTATES, By(|s| Arc::new(tolerations::DefaultTolerationSeconds::new(s.tolerations.not_ready_seconds, s.tolerations.unreachable_seconds)))),
-    off("PodTolerationRestriction", BOTH, By(|s| Arc::new(pod_toleration_restriction::PodTolerationRestriction::new(&s.configuration.pod_toleration_restriction)))),
-    off("EventRateLimit", VALIDATES, By(|s| Arc::new(event_rate_limit::EventRateLimit::new(&s.configuration.event_rate_limit)))),
-    off("ExtendedResourceToleration", MUTATES, By(|_| Arc::new(extended_resources::ExtendedResourceToleration))),
+    on(
+        "DefaultTolerationSeconds",
+        MUTATES,
+        By(|s| {
+            Arc::new(tolerations::DefaultTolerationSeconds::new(
+                s.tolerations.not_ready_seconds,
+                s.tolerations.unreachable_seconds,
+            ))
+        }),
+    ),
+    off(
+        "PodTolerationRestriction",
+        BOTH,
+        By(|s| {
+            Arc::new(pod_toleration_restriction::PodTolerationRestriction::new(
+                &s.configuration.pod_toleration_restriction,
+            ))
+        }),
+    ),
+    off(
+        "EventRateLimit",
+        VALIDATES,
+        By(|s| Arc::new(event_rate_limit::EventRateLimit::new(&s.configuration.event_rate_limit))),
+    ),
+    off(
+        "ExtendedResourceToleration",
+        MUTATES,
+        By(|_| Arc::new(extended_resources::ExtendedResourceToleration)),
+    ),
     on("DefaultStorageClass", MUTATES, By(|_| Arc::new(default_class::STORAGE))),
     on(
         "StorageObjectInUseProtection",
@@ -98,7 +139,11 @@ pub(crate) const PLUGINS: [Row; 41] = [
         By(|_| Arc::new(in_use_protection::StorageObjectInUseProtection)),
     ),
     on("PodGroupProtection", MUTATES, Inert),
-    off("OwnerReferencesPermissionEnforcement", VALIDATES, By(|_| Arc::new(owner_references::OwnerReferences))),
+    off(
+        "OwnerReferencesPermissionEnforcement",
+        VALIDATES,
+        By(|_| Arc::new(owner_references::OwnerReferences)),
+    ),
     on("PersistentVolumeClaimResize", VALIDATES, By(|_| Arc::new(claim_resize::PersistentVolumeClaimResize))),
     on("RuntimeClass", BOTH, By(|_| Arc::new(runtime_class::RuntimeClass))),
     on("CertificateApproval", VALIDATES, Absent),
@@ -107,9 +152,17 @@ pub(crate) const PLUGINS: [Row; 41] = [
     on("CertificateSubjectRestriction", VALIDATES, Absent),
     on("DefaultIngressClass", MUTATES, By(|_| Arc::new(default_class::INGRESS))),
     off("DenyServiceExternalIPs", VALIDATES, By(|_| Arc::new(external_ips::DenyServiceExternalIps))),
-    on("PodTopologyLabels", MUTATES, By(|_| Arc::new(topology_labels::PodTopologyLabels))),
+    on(
+        "PodTopologyLabels",
+        MUTATES,
+        By(|s| behind("PodTopologyLabelsAdmission", s, topology_labels::PodTopologyLabels)),
+    ),
     on("PodGroupWorkloadExists", VALIDATES, Inert),
-    on("NodeDeclaredFeatureValidator", VALIDATES, By(|_| Arc::new(declared_features::NodeDeclaredFeatureValidator))),
+    on(
+        "NodeDeclaredFeatureValidator",
+        VALIDATES,
+        By(|s| behind("NodeDeclaredFeatures", s, declared_features::NodeDeclaredFeatureValidator)),
+    ),
     on("JobValidation", VALIDATES, Inert),
     on("PodResizeValidator", VALIDATES, By(|_| Arc::new(pod_resize::PodResizeValidator))),
     on(MUTATING_POLICY, MUTATES, InChain),

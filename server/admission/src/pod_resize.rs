@@ -32,10 +32,11 @@ impl Plugin for PodResizeValidator {
                 return Err(request.forbidden(&format!("node {name:?} not found")));
             };
             match refusal(request.new, &node) {
-                Some((why, reason)) => Err(Box::new(request.forbidden(&why).with_cause(Cause {
-                    reason: reason.to_owned(),
-                    ..Cause::default()
-                }))),
+                Some((why, reason)) => Err(Box::new(
+                    request
+                        .forbidden(&why)
+                        .with_cause(Cause { reason: reason.to_owned(), ..Cause::default() }),
+                )),
                 None => Ok(Vec::new()),
             }
         })
@@ -65,12 +66,12 @@ fn refusal(pod: &Object, node: &Object) -> Option<(String, &'static str)> {
 
 /// What is requested and the node cannot give.
 fn beyond(requests: &Amounts, node: &Object) -> Vec<String> {
-    let print: [(&str, fn(&Quantity) -> i64); 2] = [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
+    let print: [(&str, fn(&Quantity) -> i64); 2] =
+        [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
     let mut beyond = Vec::new();
     for (name, number) in print {
         let requested = requests.get(name).cloned().unwrap_or_default();
-        let allocatable =
-            node.at(&["status", "allocatable"]).key(name).quantity().unwrap_or_default();
+        let allocatable = node.at(&["status", "allocatable"]).key(name).quantity().unwrap_or_default();
         if requested > allocatable {
             let (requested, allocatable) = (number(&requested), number(&allocatable));
             beyond.push(format!("{name}, requested: {requested}, allocatable: {allocatable}"));

@@ -96,7 +96,8 @@ impl PodSecurity {
             return Ok(Vec::new());
         }
         let pods = all_in(objects, new.name(), &GroupResource::new("", "pods")).await?;
-        let looked_at: Vec<&Object> = pods.iter().filter(|pod| !self.exempts_class(&pod.at(&["spec"]))).collect();
+        let looked_at: Vec<&Object> =
+            pods.iter().filter(|pod| !self.exempts_class(&pod.at(&["spec"]))).collect();
         Ok(existing(new.name(), now, &looked_at))
     }
 
@@ -106,7 +107,9 @@ impl PodSecurity {
             return Vec::new();
         }
         let (name, said) = (namespace.name(), policy.said(namespace));
-        vec![format!("namespace {name:?} is exempt from Pod Security, and the policy ({said}) will be ignored")]
+        vec![format!(
+            "namespace {name:?} is exempt from Pod Security, and the policy ({said}) will be ignored"
+        )]
     }
 
     async fn pod(&self, objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
@@ -132,7 +135,8 @@ impl PodSecurity {
         let forbidden = violations(policy.enforce, &pod);
         note_audit(&request, policy.audit, &pod);
         if !forbidden.is_empty() {
-            let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, checks::detailed(&forbidden));
+            let why =
+                format!("violates PodSecurity \"{}\": {}", policy.enforce, checks::detailed(&forbidden));
             return Err(request.forbidden(&why));
         }
         Ok(warning(policy.warn, &pod))

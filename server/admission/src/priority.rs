@@ -2,7 +2,7 @@
 
 use portico_machinery::Object;
 
-use crate::plugin::{Mutating, MutationRequest, Plugin, Target, all};
+use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest, all};
 use portico_registry::Objects;
 use portico_registry::Result;
 
@@ -20,7 +20,7 @@ impl Plugin for Priority {
     fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             match (change.attributes.served.resource.resource.as_str(), change.old) {
-                (CLASSES, _) => only_default(objects, &change).await,
+                (CLASSES, _) => Ok(()),
                 (_, None) => create(objects, change).await,
                 (_, Some(old)) => {
                     for field in ["priority", "preemptionPolicy"] {
@@ -31,6 +31,15 @@ impl Plugin for Priority {
                     Ok(())
                 }
             }
+        })
+    }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move {
+            if request.attributes.served.resource.resource == CLASSES {
+                only_default(objects, &request).await?;
+            }
+            Ok(Vec::new())
         })
     }
 }
@@ -78,7 +87,7 @@ fn agrees(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<(
     Ok(())
 }
 
-async fn only_default(objects: &Objects, change: &MutationRequest<'_>) -> Result<()> {
+async fn only_default(objects: &Objects, change: &ValidationRequest<'_>) -> Result<()> {
     if !change.new.at(&["globalDefault"]).bool() {
         return Ok(());
     }

@@ -1,17 +1,23 @@
 //! ServiceAccount: a pod acts as an account that exists, and finds that account's token in its files.
 
+mod secrets;
 mod token_volume;
 
 use std::time::Duration;
 
-use portico_machinery::Object;
+use portico_machinery::features::parse_bool;
+use portico_machinery::status::Reason;
+use portico_machinery::{Object, Status};
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
-use portico_registry::Objects;
+use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
 use portico_registry::Result;
+use portico_registry::{Objects, Operation};
 use portico_validation::pod_spec::MIRROR;
+use portico_validation::pod_spec::secrets::secrets_of;
 
 const DEFAULT: &str = "default";
+const NAME: &str = "spec.serviceAccountName";
+const EPHEMERAL: &str = "ephemeralcontainers";
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// The default account of a new namespace is made by a controller, which may take a moment.
 const ATTEMPTS: usize = 10;
@@ -21,26 +27,23 @@ pub(super) struct ServiceAccount;
 
 impl Plugin for ServiceAccount {
     fn targets(&self) -> &'static [Target] {
-        PODS
+        &[("", "pods", ""), ("", "pods", EPHEMERAL)]
     }
 
     fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
-            if change.old.is_some() {
+            if change.attributes.operation != Operation::Create {
                 return Ok(());
             }
             if change.new.annotation(MIRROR).is_some() {
-                return check_mirror(&change);
+                return mirror_error(change.new).map_or(Ok(()), |why| Err(change.forbidden(why)));
             }
             change.new.edit(&["spec"], |spec| {
                 spec.set_empty(&["serviceAccountName"], DEFAULT);
                 let name = spec.str_at("serviceAccountName").to_owned();
                 spec.set(&["serviceAccount"], name);
             });
-            let account = account(objects, &change).await?;
-            if account.annotation(ENFORCE) == Some("true") {
-                check_secrets(&change, &account)?;
-            }
+            let account = account(objects, change.new).await?.map_err(|why| change.forbidden(&why))?;
             if automounts(change.new, &account) {
                 change.new.edit(&["spec"], token_volume::mount);
             }
@@ -49,87 +52,78 @@ impl Plugin for ServiceAccount {
             {
                 change.new.put(&["spec", "imagePullSecrets"], secrets);
             }
-            Ok(())
+            let unlisted = secrets::unlisted(change.new, &account).filter(|_| enforces(&account));
+            unlisted.map_or(Ok(()), |why| Err(change.forbidden(&why)))
+        })
+    }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move {
+            let pod = request.new;
+            let ephemeral = request.attributes.subresource() == EPHEMERAL;
+            if (request.attributes.operation == Operation::Update) != ephemeral {
+                return Ok(Vec::new());
+            }
+            if !ephemeral && pod.annotation(MIRROR).is_some() {
+                return mirror_error(pod).map_or(Ok(Vec::new()), |why| Err(request.forbidden(why)));
+            }
+            if pod.str_at(NAME).is_empty() {
+                let (namespace, name) = (request.attributes.namespace, pod.name());
+                let why = format!("no service account specified for pod {namespace}/{name}");
+                return Err(request.forbidden(&why));
+            }
+            let account = account(objects, pod).await?.map_err(|why| request.forbidden(&why))?;
+            if !enforces(&account) {
+                return Ok(Vec::new());
+            }
+            if ephemeral {
+                // Upstream gives no reason of its own here.
+                let unlisted = secrets::unlisted_of_ephemeral(pod, &account);
+                let refuse = |why| Err(Box::new(Status::failure(Reason::Unknown, why)));
+                return unlisted.map_or(Ok(Vec::new()), refuse);
+            }
+            secrets::unlisted(pod, &account).map_or(Ok(Vec::new()), |why| Err(request.forbidden(&why)))
         })
     }
 }
 
-fn check_mirror(change: &MutationRequest<'_>) -> Result<()> {
-    let spec = change.new.at(&["spec"]);
-    if !spec.field("serviceAccountName").str().is_empty() {
-        return Err(change.forbidden("a mirror pod may not reference service accounts"));
-    }
-    for volume in spec.field("volumes").items() {
-        let mut sources = volume.field("projected").field("sources").items();
-        if sources.any(|source| source.field("serviceAccountToken").is_present()) {
-            return Err(change.forbidden("a mirror pod may not use ServiceAccountToken volume projections"));
-        }
-        if volume.field("secret").is_present() {
-            return Err(change.forbidden("a mirror pod may not reference secrets"));
-        }
-    }
-    Ok(())
+/// Whether pods may use the secrets of their account only (upstream's `enforceMountableSecrets`).
+fn enforces(account: &Object) -> bool {
+    account.annotation(ENFORCE).and_then(parse_bool).unwrap_or(false)
 }
 
-async fn account(objects: &Objects, change: &MutationRequest<'_>) -> Result<Object> {
-    let (namespace, name) = (change.new.namespace(), change.new.str_at("spec.serviceAccountName"));
+/// What a mirror pod may not have.
+fn mirror_error(pod: &Object) -> Option<&'static str> {
+    if !pod.str_at(NAME).is_empty() {
+        return Some("a mirror pod may not reference service accounts");
+    }
+    if !secrets_of(pod).is_empty() {
+        return Some("a mirror pod may not reference secrets");
+    }
+    let volumes = pod.at(&["spec", "volumes"]);
+    let projects_token = volumes.items().any(|volume| {
+        let mut sources = volume.field("projected").field("sources").items();
+        sources.any(|source| source.field("serviceAccountToken").is_present())
+    });
+    projects_token.then_some("a mirror pod may not use ServiceAccountToken volume projections")
+}
+
+/// The account of a pod, or why there is none.
+async fn account(objects: &Objects, pod: &Object) -> Result<Result<Object, String>> {
+    let (namespace, name) = (pod.namespace(), pod.str_at(NAME));
     let attempts = if name == DEFAULT { ATTEMPTS } else { 1 };
     for attempt in 1..=attempts {
         if let Some(account) = objects.object_of("", "serviceaccounts", namespace, name).await? {
-            return Ok(account);
+            return Ok(Ok(account));
         }
         if attempt < attempts {
             tokio::time::sleep(BETWEEN_ATTEMPTS).await;
         }
     }
-    Err(change.forbidden(&format!(
-        "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
-    )))
+    Ok(Err(format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found")))
 }
 
 fn automounts(pod: &Object, account: &Object) -> bool {
     let of_pod = pod.at(&["spec", "automountServiceAccountToken"]).opt_bool();
     of_pod.or_else(|| account.at(&["automountServiceAccountToken"]).opt_bool()).unwrap_or(true)
-}
-
-/// An account that insists may only be used with the secrets that it lists.
-fn check_secrets(change: &MutationRequest<'_>, account: &Object) -> Result<()> {
-    let spec = change.new.at(&["spec"]);
-    let lists = |list: &str, name: &str| {
-        account.at(&[list]).items().any(|reference| reference.field("name").str() == name)
-    };
-    let refuse = |what: String, word: &str| {
-        Err(change.forbidden(&format!(
-            "{what} is not allowed because service account {} does not reference that {word}",
-            account.name()
-        )))
-    };
-    for volume in spec.field("volumes").items() {
-        let source = volume.field("secret");
-        let secret = source.field("secretName").str();
-        if !secret.is_empty() && !lists("secrets", secret) {
-            return refuse(format!("volume with secret.secretName={secret:?}"), "secret");
-        }
-    }
-    for (list, word) in [("initContainers", "init container"), ("containers", "container")] {
-        for container in spec.field(list).items() {
-            for variable in container.field("env").items() {
-                let secret = variable.field("valueFrom").field("secretKeyRef").field("name").str();
-                if !secret.is_empty() && !lists("secrets", secret) {
-                    let (container, variable) = (container.field("name").str(), variable.field("name").str());
-                    let what = format!(
-                        "{word} {container} with envVar {variable} referencing secret.secretName={secret:?}"
-                    );
-                    return refuse(what, "secret");
-                }
-            }
-        }
-    }
-    for (index, secret) in spec.field("imagePullSecrets").items().enumerate() {
-        let name = secret.field("name").str();
-        if !lists("imagePullSecrets", name) {
-            return refuse(format!("imagePullSecrets[{index}].name={name:?}"), "imagePullSecret");
-        }
-    }
-    Ok(())
 }

@@ -1,8 +1,6 @@
 //! Secrets with legacy tokens that were made for accounts unasked and are no longer used
 //! (`legacy-serviceaccount-token-cleaner-controller`): first marked as invalid, then, when nobody minds, deleted.
 
-mod mounted;
-
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -16,6 +14,7 @@ use portico_registry::{
     Context, DeleteOptions, ListOptions, ObjectRef, Part, Patch, PatchOptions, Place, Preconditions,
     Registry, Stored,
 };
+use portico_validation::pod_spec::secrets::secrets_of;
 
 use crate::outcome::unless;
 use crate::rounds::at_intervals;
@@ -147,7 +146,7 @@ async fn was_made_unasked(registry: &Registry, secret: &Stored) -> Result<bool, 
 async fn mounted_in(registry: &Registry, namespace: &str) -> Result<HashSet<String>, Box<Status>> {
     let pods = GroupResource::new("", "pods");
     let pods = registry.list(&pods, namespace, &ListOptions::default()).await?.items;
-    Ok(pods.iter().flat_map(|pod| mounted::secrets_of(pod.object())).collect())
+    Ok(pods.iter().flat_map(|pod| secrets_of(pod.object())).collect())
 }
 
 #[cfg(test)]

@@ -51,10 +51,7 @@ enum Source {
 
 impl<'a> Sections<'a> {
     /// Reads the file, if there is one.
-    pub(super) fn read(
-        path: Option<&Path>,
-        plugins: &'a EnabledPlugins,
-    ) -> Result<Self, ConfigurationError> {
+    pub(super) fn read(path: Option<&Path>, plugins: &'a EnabledPlugins) -> Result<Self, ConfigurationError> {
         let Some(path) = path else { return Ok(Self { plugins, sections: Vec::new() }) };
         let bytes = std::fs::read(path).map_err(|error| ConfigurationError::File {
             path: path.display().to_string(),

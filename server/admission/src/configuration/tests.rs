@@ -37,7 +37,10 @@ fn a_file_that_is_no_configuration_is_refused() {
     for (text, error) in [
         ("", "Object 'Kind' is missing in ''"),
         ("plugins: []\n", "Object 'Kind' is missing in 'plugins: []\\n'"),
-        ("kind: AdmissionConfiguration\n", "Object 'apiVersion' is missing in 'kind: AdmissionConfiguration\\n'"),
+        (
+            "kind: AdmissionConfiguration\n",
+            "Object 'apiVersion' is missing in 'kind: AdmissionConfiguration\\n'",
+        ),
         (
             "apiVersion: apiserver.config.k8s.io/v1\nkind: Foo\n",
             "no kind \"Foo\" is registered for version \"apiserver.config.k8s.io/v1\"",
@@ -58,7 +61,8 @@ fn a_file_that_is_no_configuration_is_refused() {
     ] {
         assert_eq!(refusal(text, &[]), format!("{of_file}{error}"));
     }
-    let missing = Configuration::read(Some(Path::new("/nosuch")), &EnabledPlugins::default(), &FeatureGates::default());
+    let missing =
+        Configuration::read(Some(Path::new("/nosuch")), &EnabledPlugins::default(), &FeatureGates::default());
     assert_eq!(
         missing.unwrap_err().to_string(),
         "failed to read plugin config: unable to read admission control configuration from \"/nosuch\" [open /nosuch: no such file or directory]"

@@ -95,6 +95,9 @@ fn read(limit: &Cursor<'_>, errors: &mut Vec<Error>) -> Option<Limit> {
     let number = |field| i32::try_from(limit.field(field).i64().unwrap_or(0)).unwrap_or(0);
     let (qps, burst, cache_size) = (number("qps"), number("burst"), number("cacheSize"));
     let ty = LimitType::ALL.into_iter().find(|ty| ty.name() == limit.field("type").str());
+    if ty.is_none() {
+        errors.push(limit.field("type").not_supported(&LimitType::ALL.map(LimitType::name)));
+    }
     let mut refuse = |field, value: i32, why| {
         errors.push(Error::invalid(&limit.field(field).path(), value, why));
     };
@@ -106,9 +109,6 @@ fn read(limit: &Cursor<'_>, errors: &mut Vec<Error>) -> Option<Limit> {
     }
     if ty != Some(LimitType::Server) && cache_size < 0 {
         refuse("cacheSize", cache_size, "must not be negative");
-    }
-    if ty.is_none() {
-        errors.push(limit.field("type").not_supported(&LimitType::ALL.map(LimitType::name)));
     }
     Some(Limit { ty: ty?, qps, burst, cache_size })
 }

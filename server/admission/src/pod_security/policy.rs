@@ -67,7 +67,8 @@ impl Policy {
         let mut labels = Labels { namespace, errors: Vec::new() };
         let mut policy = default;
         let enforce = labels.level("enforce");
-        policy.enforce.level = enforce.map_or(default.enforce.level, |level| level.unwrap_or(Level::Restricted));
+        policy.enforce.level =
+            enforce.map_or(default.enforce.level, |level| level.unwrap_or(Level::Restricted));
         labels.version("enforce", &mut policy.enforce.version);
         let or_nothing = |level: Option<Level>| level.unwrap_or(Level::Privileged);
         policy.audit.level = labels.level("audit").map_or(default.audit.level, or_nothing);

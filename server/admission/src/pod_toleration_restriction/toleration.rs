@@ -120,7 +120,11 @@ mod tests {
         for (first, second, merged) in [
             (&["a Exists - - -"][..], &["a Exists - - -"][..], &["a Exists - - -"][..]),
             (&["a Equal b NoSchedule -"], &["a Exists - - -"], &["a Exists - - -"]),
-            (&["a Exists - - -"], &["a Equal b NoSchedule -", "c Exists - - -"], &["a Exists - - -", "c Exists - - -"]),
+            (
+                &["a Exists - - -"],
+                &["a Equal b NoSchedule -", "c Exists - - -"],
+                &["a Exists - - -", "c Exists - - -"],
+            ),
             (&[], &["a Exists - - -"], &["a Exists - - -"]),
         ] {
             assert_eq!(merge(list(first), &list(second)), list(merged), "{first:?} {second:?}");

@@ -3,8 +3,8 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use portico_validation::pod_spec::quality;
 use portico_validation::Errors;
+use portico_validation::pod_spec::quality;
 use portico_validation::pod_spec::{MIRROR, is_sidecar};
 
 /// Only resources and their policies are taken.
