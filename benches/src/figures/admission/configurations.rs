@@ -49,8 +49,9 @@ impl Subject {
             Self::Created => ("configmaps", "ConfigMap"),
             Self::Other => ("secrets", "Secret"),
         };
-        let body =
-            format!(r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"{name}"}},"data":{{"k":""}}}}"#);
+        let body = format!(
+            r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"{name}"}},"data":{{"k":""}}}}"#
+        );
         (format!("/api/v1/namespaces/default/{resource}?dryRun=All"), body)
     }
 

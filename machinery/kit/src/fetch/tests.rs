@@ -182,7 +182,8 @@ fn a_serving_thread_keeps_what_it_has_opened_and_all_is_forgotten_together() {
     let serving = ConnectionRuntimes::start("runtime", 2).unwrap();
     let reused = || {
         let (fetcher, to) = (fetcher.clone(), to.clone());
-        let sent = serving.next().spawn(async move { fetcher.send(&to, &request("/")).await.unwrap().reused });
+        let sent =
+            serving.next().spawn(async move { fetcher.send(&to, &request("/")).await.unwrap().reused });
         runtime.block_on(sent).unwrap()
     };
     assert_eq!([reused(), reused(), reused(), reused()], [false, false, true, true]);
