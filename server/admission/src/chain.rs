@@ -11,7 +11,7 @@ use crate::loaded::Loaded;
 use crate::metrics::Metrics;
 use crate::mutation::MutatingSteps;
 use crate::plugins::{NAMESPACE_AUTO_PROVISION, NAMESPACE_LIFECYCLE, RESOURCE_QUOTA};
-use crate::resource_quota::{Quotas, SharedTransactions};
+use crate::resource_quota::{LimitedResource, Quotas, SharedTransactions};
 use crate::settings::AdmissionSettings;
 use crate::validation::ValidatingSteps;
 
@@ -22,6 +22,8 @@ pub struct AdmissionChain {
     namespaces: NamespaceRules,
     /// Nothing where quotas are off.
     shared_transactions: Option<SharedTransactions>,
+    /// What may be used only where a quota covers it.
+    limited: Vec<LimitedResource>,
 }
 
 impl AdmissionChain {
@@ -38,6 +40,7 @@ impl AdmissionChain {
                 provision: loaded.has(NAMESPACE_AUTO_PROVISION),
             },
             shared_transactions: loaded.has(RESOURCE_QUOTA).then(SharedTransactions::default),
+            limited: settings.configuration.limited_resources().to_vec(),
         }
     }
 
@@ -49,7 +52,7 @@ impl AdmissionChain {
     ) -> Option<Quotas<'a>> {
         let shared = self.shared_transactions.as_ref()?;
         let counted = attributes.served.info.namespaced && !write.new.namespace().is_empty();
-        counted.then_some(Quotas { objects, attributes, write, shared })
+        counted.then_some(Quotas { objects, attributes, write, shared, limited: &self.limited })
     }
 }
 

@@ -1,5 +1,10 @@
 //! What may be used only where a quota covers it (`limitedResources` of a `ResourceQuotaConfiguration`).
 
+use std::collections::BTreeSet;
+
+use portico_machinery::{GroupResource, Object};
+use portico_quota::{Amounts, Evaluator, Requirement};
+
 /// A resource of quotas, or scopes of objects, that a quota has to cover (upstream's `LimitedResource`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitedResource {
@@ -22,4 +27,121 @@ pub struct MatchScope {
     pub operator: String,
     /// What `In` and `NotIn` compare with.
     pub values: Vec<String>,
+}
+
+impl MatchScope {
+    fn requirement(&self) -> Requirement<'_> {
+        let values = self.values.iter().map(String::as_str).collect();
+        Requirement { scope: &self.scope_name, operator: &self.operator, values }
+    }
+}
+
+/// What an object needs a covering quota for.
+pub(super) struct Uncovered<'a> {
+    names: BTreeSet<String>,
+    scopes: Vec<Requirement<'a>>,
+}
+
+impl<'a> Uncovered<'a> {
+    /// What is limited of a new object that uses this much.
+    pub(super) fn of(
+        limited: &'a [LimitedResource],
+        resource: &GroupResource,
+        evaluator: &dyn Evaluator,
+        object: &Object,
+        usage: &Amounts,
+    ) -> Self {
+        let scopes = limited.iter().flat_map(|limited| &limited.match_scopes).map(MatchScope::requirement);
+        let scopes = scopes.filter(|scope| evaluator.in_scope(scope, object)).collect();
+        let of_kind = |limited: &&LimitedResource| {
+            limited.api_group == resource.group && limited.resource == resource.resource
+        };
+        let parts: Vec<&String> =
+            limited.iter().filter(of_kind).flat_map(|limited| &limited.match_contains).collect();
+        let used = usage.iter().filter(|(_, amount)| amount.is_positive()).map(|(name, _)| name);
+        let names = used.filter(|name| parts.iter().any(|part| name.contains(part.as_str())));
+        Self { names: names.cloned().collect(), scopes }
+    }
+
+    /// Takes away what a quota that is about the object limits.
+    pub(super) fn cover(&mut self, names: &[&str]) {
+        self.names.retain(|name| !names.contains(&name.as_str()));
+    }
+
+    /// Takes away the scopes that the object is in and a quota names.
+    pub(super) fn cover_scopes(
+        &mut self,
+        quota: &[Requirement<'_>],
+        evaluator: &dyn Evaluator,
+        object: &Object,
+    ) {
+        let covers = |limited: &Requirement<'_>| {
+            quota.iter().any(|scope| scope.scope == limited.scope && evaluator.in_scope(scope, object))
+        };
+        self.scopes.retain(|limited| !covers(limited));
+    }
+
+    /// The names of what is not covered, for a refusal.
+    pub(super) fn names(&self) -> Option<String> {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        (!names.is_empty()).then(|| names.join(","))
+    }
+
+    /// The scopes that are not covered, for a refusal, as Go prints them.
+    pub(super) fn scopes(&self) -> Option<String> {
+        let scopes: Vec<String> = self.scopes.iter().map(ToString::to_string).collect();
+        (!scopes.is_empty()).then(|| format!("[{}]", scopes.join(" ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_quota::{Surroundings, evaluator};
+
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn limited(resource: &str, match_contains: &[&str], match_scopes: Vec<MatchScope>) -> LimitedResource {
+        let (resource, match_contains) = (resource.to_owned(), texts(match_contains));
+        LimitedResource { api_group: String::new(), resource, match_contains, match_scopes }
+    }
+
+    #[test]
+    fn what_an_object_uses_is_limited_by_parts_of_its_names_for_its_own_kind() {
+        let limited = [
+            limited("persistentvolumeclaims", &[".storageclass.storage.k8s.io/"], Vec::new()),
+            limited("pods", &["requests.storage"], Vec::new()),
+        ];
+        let claim =
+            br#"{"spec": {"storageClassName": "gold", "resources": {"requests": {"storage": "1Gi"}}}}"#;
+        let (claim, surroundings) = (Object::from_json(claim).unwrap(), Surroundings::default());
+        let resource = GroupResource::new("", "persistentvolumeclaims");
+        let evaluator = evaluator(&resource, &surroundings);
+        let usage = evaluator.usage(&claim, jiff::Timestamp::UNIX_EPOCH);
+        let mut uncovered = Uncovered::of(&limited, &resource, &*evaluator, &claim, &usage);
+        let storage = "gold.storageclass.storage.k8s.io/requests.storage";
+        uncovered.cover(&["gold.storageclass.storage.k8s.io/persistentvolumeclaims"]);
+        assert_eq!(uncovered.names().as_deref(), Some(storage));
+        uncovered.cover(&[storage]);
+        assert_eq!((uncovered.names(), uncovered.scopes()), (None, None));
+    }
+
+    #[test]
+    fn a_scope_is_covered_by_a_quota_that_names_it_for_the_same_object() {
+        let (scope_name, operator) = ("PriorityClass".to_owned(), "In".to_owned());
+        let scope = MatchScope { scope_name, operator, values: texts(&["high", "higher"]) };
+        let limited = [limited("pods", &[], vec![scope])];
+        let pod = Object::from_json(br#"{"spec": {"priorityClassName": "high"}}"#).unwrap();
+        let (surroundings, resource) = (Surroundings::default(), GroupResource::new("", "pods"));
+        let evaluator = evaluator(&resource, &surroundings);
+        let mut uncovered = Uncovered::of(&limited, &resource, &*evaluator, &pod, &Amounts::new());
+        let scope = |values| Requirement { scope: "PriorityClass", operator: "In", values };
+        uncovered.cover_scopes(&[scope(vec!["low"])], &*evaluator, &pod);
+        assert_eq!(uncovered.scopes().as_deref(), Some("[{PriorityClass In [high higher]}]"));
+        uncovered.cover_scopes(&[scope(vec!["high"])], &*evaluator, &pod);
+        assert_eq!(uncovered.scopes(), None);
+    }
 }

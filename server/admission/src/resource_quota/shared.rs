@@ -24,8 +24,8 @@ use content::{Content, State, Taken};
 pub(super) use counting::Counting;
 pub(super) use encoder::Encoder;
 pub(super) use outcome::Outcome;
+use portico_quota::Amounts;
 use portico_registry::preconditions::is_about;
-use portico_validation::pod_spec::totals::Amounts;
 
 /// The transactions of all namespaces in which a counted write is under way.
 #[derive(Default)]
@@ -110,6 +110,10 @@ impl Turn<'_> {
         let Some(queue) = &self.queue else { return Ok(Joined::Lost(TxnError::Closed)) };
         let mut queue = queue.lock();
         if let Some(error) = write.unexpected() {
+            // Upstream asks quotas before it looks for what is there.
+            if matches!(error, TxnError::Exists { .. }) {
+                write.fits_what_is_stored(self.namespace, &taken)?;
+            }
             return Ok(Joined::Lost(error));
         }
         let newest = queue.newest.clone().filter(|newest| newest.outcome.peek().is_none());

@@ -1,7 +1,7 @@
 //! How a quota counts what is used.
 
 use portico_machinery::Object;
-use portico_validation::pod_spec::totals::Amounts;
+use portico_quota::Amounts;
 
 /// Who counts, among the managers of a quota's fields.
 pub(super) const MANAGER: &str = "kube-apiserver";

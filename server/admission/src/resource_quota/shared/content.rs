@@ -10,8 +10,8 @@ use super::counting::Counting;
 use super::encoder::Encoder;
 use super::outcome::Outcome;
 use crate::resource_quota::usage::count;
+use portico_quota::Amounts;
 use portico_registry::stored;
-use portico_validation::pod_spec::totals::Amounts;
 
 /// How many writes one transaction has at most.
 const MAX_WRITES: usize = 64;

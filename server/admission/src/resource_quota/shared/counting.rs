@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use portico_machinery::Object;
+use portico_quota::Amounts;
 use portico_registry::stored;
 use portico_store::{Change, Expect, Operation, Record, Snapshot, Store, TxnError};
-use portico_validation::pod_spec::totals::Amounts;
 
 use super::encoder::Encoder;
 

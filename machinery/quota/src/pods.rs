@@ -4,46 +4,38 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use portico_machinery::{Cursor, Object};
-
-use super::counts::one_of;
-use super::evaluator::Evaluator;
-use super::requirement::Requirement;
-use portico_registry::Part;
-use portico_registry::Write;
 use portico_validation::pod_spec::is_extended;
 use portico_validation::pod_spec::totals::{Amounts, amounts, counted, counts_for_pods};
 
+use crate::counts::one_of;
+use crate::evaluator::Evaluator;
+use crate::requirement::Requirement;
+
 const COUNT: &str = "count/pods";
 const PODS: &str = "pods";
-const REQUESTS: &str = "requests.";
+/// Before the name of a resource, as quotas limit requests of it.
+pub(crate) const REQUESTS: &str = "requests.";
 const LIMITS: &str = "limits.";
 const HUGE: &str = "hugepages-";
-const DEVICES: &str = "deviceclass.resource.kubernetes.io/";
+/// Before the name of a device class in the extended resource that it stands for by itself.
+pub(crate) const DEVICES: &str = "deviceclass.resource.kubernetes.io/";
 /// What is limited under its own name (of requests), as a request and as a limit.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 /// What every container must say when it is limited: a mistake of upstream's that stays.
 const MUST_BE_SAID: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-pub(super) struct Pods;
+/// How pods are measured.
+pub(crate) struct Pods;
 
 impl Evaluator for Pods {
-    fn handles(&self, write: &Write<'_>) -> bool {
-        match (write.part, write.old) {
-            (Part::Main, None) => true,
-            // Its scope has changed.
-            (Part::Main, Some(old)) => is_terminating(old) != is_terminating(write.new),
-            (Part::Subresource(part), old) => part == "resize" && old.is_some(),
-        }
-    }
-
     fn counts(&self, resource: &str) -> bool {
         let requested = resource.strip_prefix(REQUESTS);
         let compute = requested.or_else(|| resource.strip_prefix(LIMITS)).unwrap_or(resource);
         matches!(resource, COUNT | PODS)
             || COMPUTE.contains(&compute)
             || resource.starts_with(HUGE)
-            || requested.is_some_and(|name| name.starts_with(HUGE) || is_foreign(name))
+            || requested.is_some_and(|name| name.starts_with(HUGE) || is_extended_name(name))
     }
 
     fn usage(&self, pod: &Object, now: Timestamp) -> Amounts {
@@ -53,6 +45,10 @@ impl Evaluator for Pods {
             usage.extend(compute(&requests, &limits));
         }
         usage
+    }
+
+    fn changes_at(&self, pod: &Object, now: Timestamp) -> Option<Timestamp> {
+        end_of_grace(pod).filter(|end| now <= *end)
     }
 
     fn constraints(&self, limited: &[&str], pod: &Object) -> Result<(), String> {
@@ -123,8 +119,8 @@ fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     usage
 }
 
-/// Whether a requested resource is somebody else's: with a domain, and not one of upstream's own.
-fn is_foreign(name: &str) -> bool {
+/// Whether a requested resource is an extended one: with a domain, and not one of upstream's own.
+pub(crate) fn is_extended_name(name: &str) -> bool {
     name.starts_with(DEVICES) || (name.contains('/') && !name.contains("kubernetes.io/"))
 }
 
@@ -137,12 +133,14 @@ fn is_alive(pod: &Object, now: Timestamp) -> bool {
     if matches!(pod.str_at("status.phase"), "Failed" | "Succeeded") {
         return false;
     }
-    let deleted = pod.deletion_timestamp().and_then(|at| at.parse::<Timestamp>().ok());
-    let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).i64();
-    match deleted.zip(grace) {
-        Some((at, grace)) => at.checked_add(SignedDuration::from_secs(grace)).is_ok_and(|end| now <= end),
-        None => true,
-    }
+    end_of_grace(pod).is_none_or(|end| now <= end)
+}
+
+/// When a pod that is being deleted has had the time that it was given to end.
+fn end_of_grace(pod: &Object) -> Option<Timestamp> {
+    let deleted = pod.deletion_timestamp()?.parse::<Timestamp>().ok()?;
+    let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).i64()?;
+    deleted.checked_add(SignedDuration::from_secs(grace)).ok()
 }
 
 /// Whether affinities look into other namespaces.

@@ -2,24 +2,20 @@
 
 use jiff::Timestamp;
 use portico_machinery::{Object, Quantity};
-
-use super::counts::{is_main, one_of};
-use super::evaluator::Evaluator;
-use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;
+
+use crate::counts::one_of;
+use crate::evaluator::Evaluator;
 
 const COUNT: &str = "count/services";
 const SERVICES: &str = "services";
 const NODE_PORTS: &str = "services.nodeports";
 const LOAD_BALANCERS: &str = "services.loadbalancers";
 
-pub(super) struct Services;
+/// How Services are measured.
+pub(crate) struct Services;
 
 impl Evaluator for Services {
-    fn handles(&self, write: &Write<'_>) -> bool {
-        is_main(write)
-    }
-
     fn counts(&self, resource: &str) -> bool {
         matches!(resource, COUNT | SERVICES | NODE_PORTS | LOAD_BALANCERS)
     }

@@ -2,13 +2,11 @@
 
 use jiff::Timestamp;
 use portico_machinery::{Object, Quantity};
-
-use super::counts::one_of;
-use super::evaluator::Evaluator;
-use super::requirement::Requirement;
-use portico_registry::Part;
-use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;
+
+use crate::counts::one_of;
+use crate::evaluator::Evaluator;
+use crate::requirement::Requirement;
 
 const COUNT: &str = "count/persistentvolumeclaims";
 const CLAIMS: &str = "persistentvolumeclaims";
@@ -18,17 +16,10 @@ const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 /// Where the class stood before there was a field.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
-pub(super) struct Claims;
+/// How PersistentVolumeClaims are measured.
+pub(crate) struct Claims;
 
 impl Evaluator for Claims {
-    fn handles(&self, write: &Write<'_>) -> bool {
-        match write.part {
-            Part::Main => true,
-            // Volumes that were allocated larger than wanted are counted as they are.
-            Part::Subresource(part) => part == "status",
-        }
-    }
-
     fn counts(&self, resource: &str) -> bool {
         matches!(resource, COUNT | CLAIMS | STORAGE)
             || resource.split_once(OF_CLASS).is_some_and(|(_, of)| matches!(of, CLAIMS | STORAGE))

@@ -1,0 +1,30 @@
+//! Which writes of a kind may change what is used (upstream's `Evaluator.Handles`).
+
+use portico_machinery::{GroupResource, Object};
+use portico_quota::{Evaluator, Requirement};
+use portico_registry::{Part, Write};
+
+/// Whether a write may change what is used.
+pub(super) fn handles(resource: &GroupResource, evaluator: &dyn Evaluator, write: &Write<'_>) -> bool {
+    let part = match write.part {
+        Part::Main => "",
+        Part::Subresource(part) => part,
+    };
+    match (resource.group.as_str(), resource.resource.as_str(), part) {
+        ("" | "events.k8s.io", "events", _) => false,
+        ("", "pods", "") => write.old.is_none_or(|old| {
+            let terminating = |pod: &Object| evaluator.in_scope(&terminating(), pod);
+            terminating(old) != terminating(write.new)
+        }),
+        ("", "pods", "resize") => write.old.is_some(),
+        // Volumes that were allocated larger than wanted are counted as they are.
+        ("", "persistentvolumeclaims", "" | "status") => true,
+        ("", "services", "") | ("resource.k8s.io", "resourceclaims", "") => true,
+        (_, _, "") => evaluator.is_plain_count() && write.old.is_none(),
+        _ => false,
+    }
+}
+
+fn terminating() -> Requirement<'static> {
+    Requirement { scope: "Terminating", operator: "Exists", values: Vec::new() }
+}
