@@ -152,6 +152,7 @@ topics! {
     rbac_authorization: "rbac-authorization";
     rbac_bootstrap: "rbac-bootstrap";
     rbac_objects: "rbac-objects";
+    resource_quota: "resource-quota";
     serviceaccount_tokens: "serviceaccount-tokens";
     watch: "watch";
     wrong_requests: "wrong-requests";

@@ -127,7 +127,7 @@ fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
         let path = value.path();
         let by_count = name.starts_with("count/");
         resource_name(name, &path, errors);
-        if !name.contains('/') && !STANDARD.contains(&name) {
+        if !name.contains('/') && !STANDARD.contains(&name) && !is_huge(name) {
             errors.push(Error::invalid(&path, name, "must be a standard resource for quota"));
         }
         let amount = value.quantity().unwrap_or_default();
@@ -138,6 +138,11 @@ fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
             errors.push(Error::invalid(&path, amount.to_string(), "must be an integer"));
         }
     }
+}
+
+/// Whether huge pages are limited, or requests of them.
+fn is_huge(name: &str) -> bool {
+    name.strip_prefix("requests.").unwrap_or(name).starts_with("hugepages-")
 }
 
 fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
