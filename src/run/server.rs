@@ -63,6 +63,8 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         runtime_config: s.core_api.served()?,
         features: s.core_api.features()?,
         controllers: controllers::wanted(&s.control.controllers),
+        resource_quota_sync_period: s.control.resource_quota_sync_period,
+        concurrent_resource_quota_syncs: usize::from(s.control.concurrent_resource_quota_syncs.get()),
         event_ttl: s.store.event_ttl,
         store: store(s),
         registry: RegistrySettings {

@@ -1,6 +1,7 @@
 //! The control service's address, and how a facade finds and outlives it.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +40,12 @@ pub(crate) struct Control {
     /// empty for none. What kube-apiserver itself runs is not governed by it.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
     pub(crate) controllers: Vec<String>,
+    /// How often resourcequota-controller counts all quotas though nothing has changed; 0s = never.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    pub(crate) resource_quota_sync_period: Duration,
+    /// How many quotas resourcequota-controller counts at a time.
+    #[arg(long, value_name = "N", default_value = "5")]
+    pub(crate) concurrent_resource_quota_syncs: NonZeroU16,
 }
 
 impl Control {

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -78,6 +79,8 @@ struct Shared {
     mood: watch::Sender<Mood>,
     seen: Mutex<Vec<Seen>>,
     pieces: broadcast::Sender<String>,
+    /// How many objects a list has.
+    listed: AtomicUsize,
 }
 
 /// A running backend. Dropping it stops it.
@@ -138,6 +141,7 @@ impl Backend {
             mood: watch::Sender::new(Mood::Well),
             seen: Mutex::default(),
             pieces: broadcast::channel(64).0,
+            listed: AtomicUsize::new(0),
         });
         let mut backend =
             Self { address: listener.local_addr().unwrap(), ca, shared, acceptor, tasks: TaskSet::new() };
@@ -174,6 +178,11 @@ impl Backend {
     /// From now on.
     pub fn behave(&self, mood: Mood) {
         self.shared.mood.send_replace(mood);
+    }
+
+    /// Lists have so many objects from now on.
+    pub fn list_objects(&self, objects: usize) {
+        self.shared.listed.store(objects, Ordering::Relaxed);
     }
 
     /// What has arrived, but for discovery, OpenAPI and probes.
@@ -322,16 +331,18 @@ async fn answer(
             reply(StatusCode::OK, "application/json", crate::admission::answer(&path, &seen.body))
         }
         None if path.starts_with("/convert") => json_reply(&crate::conversion::answer(&path, &seen.body)),
-        None => json_reply(&echo(&seen)),
+        None => json_reply(&echo(&seen, shared.listed.load(Ordering::Relaxed))),
     })
 }
 
-fn echo(seen: &Seen) -> Value {
+fn echo(seen: &Seen, listed: usize) -> Value {
     let headers: serde_json::Map<String, Value> =
         seen.headers.keys().map(|name| (name.to_string(), seen.all(name.as_str()).into())).collect();
     let body = String::from_utf8_lossy(&seen.body);
-    // A list without items, for those who ask what there is.
-    json!({"kind": "EchoList", "method": seen.method.as_str(), "target": seen.target, "headers": headers, "body": body})
+    // A list, for those who ask what there is.
+    let items: Vec<Value> =
+        (0..listed).map(|n| json!({"metadata": {"name": format!("flunder-{n}")}})).collect();
+    json!({"kind": "EchoList", "method": seen.method.as_str(), "target": seen.target, "headers": headers, "body": body, "items": items})
 }
 
 /// Pieces as the test pushes them, for ever.

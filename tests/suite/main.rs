@@ -28,6 +28,7 @@ mod plugins;
 mod policies;
 mod proxying;
 mod query_authorization;
+mod quotas;
 mod readme;
 mod real_definitions;
 mod service_accounts;

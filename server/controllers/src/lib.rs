@@ -21,6 +21,7 @@ pub mod per_namespace;
 pub mod priority_classes;
 pub mod rbac;
 mod recorder;
+pub mod resource_quota;
 mod rounds;
 pub mod service_account_tokens;
 pub mod service_repair;

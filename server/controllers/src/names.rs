@@ -73,7 +73,7 @@ pub const KNOWN: [KnownController; 52] = [
     absent("replicationcontroller-controller", "replicationcontroller"),
     absent("resourceclaim-controller", "resource-claim-controller"),
     absent("resourcepoolstatusrequest-controller", ""),
-    absent("resourcequota-controller", "resourcequota"),
+    runs("resourcequota-controller", "resourcequota"),
     runs("root-ca-certificate-publisher-controller", "root-ca-cert-publisher"),
     absent("selinux-warning-controller", ""),
     absent("service-cidr-controller", ""),

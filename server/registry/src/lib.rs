@@ -54,6 +54,7 @@ pub mod stored;
 pub mod strategy;
 pub mod system;
 pub mod table;
+mod together;
 mod token;
 mod typed;
 mod unreadable;
@@ -97,6 +98,7 @@ pub use strategy::{
     Strategies, Strategy, SubresourceStrategy, TableStrategy,
 };
 pub use table::{ResourceTable, Row};
+pub use together::Together;
 pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Written};
 pub use verbs::Verbs;
 pub use webhooks::{

@@ -75,6 +75,13 @@ impl Logged {
         self.event.event_type == EventType::Deleted
     }
 
+    /// Its state before; nothing of what is new, and of what could not be read.
+    #[must_use]
+    pub fn before(&self) -> Option<Stored> {
+        let previous = self.event.previous.as_ref().filter(|record| !record.value.is_unreadable());
+        previous.map(|record| Stored::new(Arc::clone(record)))
+    }
+
     /// Its uid.
     #[must_use]
     pub fn uid(&self) -> &str {
@@ -231,6 +238,14 @@ impl Registry {
     pub fn has_verbs(&self, resource: &GroupResource, verbs: &[&str]) -> Option<bool> {
         let served = self.objects().served(resource).ok()?;
         Some(verbs.iter().all(|verb| served.info.has_verb(verb)))
+    }
+
+    /// Whether objects of a resource live in namespaces and have all of these verbs; not when it is not served here.
+    #[must_use]
+    pub fn is_namespaced_with(&self, resource: &GroupResource, verbs: &[&str]) -> bool {
+        let served = self.objects().served(resource);
+        served
+            .is_ok_and(|served| served.info.namespaced && verbs.iter().all(|verb| served.info.has_verb(verb)))
     }
 
     /// What a kind is stored as; nothing when it is not served here. Custom resources are found in whatever version they

@@ -13,6 +13,7 @@ use portico_controllers::namespace::NamespaceDeletion;
 use portico_controllers::object_counts::ObjectCounts;
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
+use portico_controllers::resource_quota::{self, QuotaSettings, ResourceQuotas};
 use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
 use portico_controllers::service_repair::ServiceRepair;
 use portico_controllers::storage_migration::{self, StorageMigration};
@@ -162,6 +163,15 @@ fn governed(
         let namespaces = NamespaceDeletion::new(Arc::clone(&reported.elsewhere) as Arc<_>, queues);
         namespaces.run_workers(registry, tasks);
         listeners.push(Arc::new(namespaces));
+    }
+    if is_wanted(resource_quota::NAME) {
+        let settings = QuotaSettings {
+            sync_period: settings.resource_quota_sync_period,
+            concurrent_syncs: settings.concurrent_resource_quota_syncs,
+        };
+        let quotas = ResourceQuotas::new(settings, Arc::clone(&reported.elsewhere) as Arc<_>, queues);
+        quotas.run_workers(registry, tasks);
+        listeners.push(Arc::new(quotas));
     }
     if is_wanted(aggregation::NAME) {
         tasks.spawn(aggregation::NAME, aggregation::run(registry.clone(), tasks.clone()));

@@ -12,10 +12,8 @@ use portico_machinery::object::OwnerReference;
 use portico_machinery::route::{Backend, Route};
 use serde::{Deserialize, Serialize};
 
-use super::{Aggregated, Asked, Item, Resource, read, says_not_found};
+use super::{Aggregated, Asked, Item, PAGE, Resource, page, read, says_not_found};
 
-/// Objects on a page.
-const PAGE: usize = 500;
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
 /// `DeleteOptions`, as far as they are used here.
@@ -124,7 +122,7 @@ impl Aggregated {
     ) -> Result<(), String> {
         let (gv, mut go_on) = (route.group_version.to_string(), String::new());
         loop {
-            let page = format!("/apis/{gv}/{resource}?{}", page(&go_on));
+            let page = format!("/apis/{gv}/{resource}?{}", page(PAGE, &go_on));
             let page = self.objects(backend, USER, &page).await?;
             let concerned = |item: &Item| {
                 item.metadata.owner_references.iter().any(|owner| fates.contains_key(&owner.uid))
@@ -165,16 +163,6 @@ impl Aggregated {
             code => Err(format!("the backend answered {code}")),
         }
     }
-}
-
-/// The query of a page of a list.
-fn page(go_on: &str) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("limit", &PAGE.to_string());
-    if !go_on.is_empty() {
-        query.append_pair("continue", go_on);
-    }
-    query.finish()
 }
 
 /// Whether what was found is the owner.

@@ -1,0 +1,199 @@
+//! Counts what is used of a quota, of a state in which the quota and all that it counts are as of one moment.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use portico_machinery::{GroupResource, Object, Quantity, Status};
+use portico_quota::{Amounts, Evaluator, Surroundings, counted_resources, evaluator, requirements, total};
+use portico_registry::{Registry, Stored, Together};
+
+use super::decide::{self, Counted};
+use super::elsewhere::{Collection, ForeignCounts};
+use super::watched::QuotaKey;
+
+/// What kinds must offer to be counted (upstream's `GetQuotableResources`).
+const VERBS: [&str; 4] = ["create", "list", "watch", "delete"];
+
+/// Counts quotas. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Counter {
+    pub(super) registry: Registry,
+    pub(super) foreign: ForeignCounts,
+    /// Kinds that were served here once: of one that is served no more nothing is left, which is a number, too.
+    served: Arc<Mutex<BTreeSet<GroupResource>>>,
+}
+
+/// What was counted.
+pub(super) struct Recount {
+    /// The quota, as of the moment that was counted.
+    pub(super) quota: Stored,
+    pub(super) counted: Vec<Counted>,
+    /// When it is another amount though nothing is written.
+    pub(super) changes_at: Option<Timestamp>,
+}
+
+/// A kind that a quota counts.
+enum Kind {
+    Local(GroupResource),
+    Foreign(GroupResource),
+}
+
+impl Counter {
+    pub(super) fn new(registry: Registry, foreign: ForeignCounts) -> Self {
+        Self { registry, foreign, served: Arc::default() }
+    }
+
+    /// Counts what is used of a quota; nothing when there is none.
+    pub(super) async fn recount(&self, key: &QuotaKey) -> Result<Option<Recount>, Box<Status>> {
+        let quotas = super::quotas();
+        let Some(quota) = self.look(&[], key).await?.1 else { return Ok(None) };
+        let kinds = self.kinds(quota.object());
+        let local = kinds.iter().filter_map(|kind| match kind {
+            Kind::Local(resource) => Some(resource.clone()),
+            Kind::Foreign(_) => None,
+        });
+        let mut resources: Vec<GroupResource> = local.chain([quotas]).collect();
+        if resources.contains(&claims()) {
+            resources.extend([device_classes(), pods()]);
+        }
+        let (together, quota) = self.look(&resources, key).await?;
+        let Some(quota) = quota else { return Ok(None) };
+        let surroundings = match resources.contains(&claims()) {
+            true => surroundings(&together, &key.namespace)?,
+            false => Surroundings::default(),
+        };
+        let counting = Counting {
+            together: &together,
+            quota: quota.object(),
+            namespace: &key.namespace,
+            now: self.registry.objects().moment().now,
+        };
+        let (mut counted, mut changes_at) = (Vec::new(), None);
+        for kind in &kinds {
+            match kind {
+                Kind::Local(resource) => {
+                    let evaluator = evaluator(resource, &surroundings);
+                    let (kind, at) = counting.count(resource, &*evaluator);
+                    counted.push(kind);
+                    changes_at = [changes_at, at].into_iter().flatten().min();
+                }
+                Kind::Foreign(resource) => counted.extend(self.elsewhere(resource, quota.object(), key)),
+            }
+        }
+        Ok(Some(Recount { quota, counted, changes_at }))
+    }
+
+    /// These resources and the quota at one moment.
+    async fn look(
+        &self,
+        resources: &[GroupResource],
+        key: &QuotaKey,
+    ) -> Result<(Together, Option<Stored>), Box<Status>> {
+        let quotas = super::quotas();
+        let mut all = resources.to_vec();
+        if !all.contains(&quotas) {
+            all.push(quotas.clone());
+        }
+        let together = self.registry.together(&all).await?;
+        let quota = together.get(&quotas, &key.namespace, &key.name);
+        Ok((together, quota))
+    }
+
+    /// The kinds that a quota counts, as far as they are served.
+    fn kinds(&self, quota: &Object) -> Vec<Kind> {
+        let names = decide::limited(quota);
+        let mut served = self.served.lock();
+        let mut kinds = Vec::new();
+        for resource in counted_resources(names.iter().map(String::as_str)) {
+            if self.registry.is_namespaced_with(&resource, &VERBS) {
+                served.insert(resource.clone());
+                kinds.push(Kind::Local(resource));
+            } else if served.contains(&resource) {
+                kinds.push(Kind::Local(resource));
+            } else if self.foreign.may_have(&resource) {
+                kinds.push(Kind::Foreign(resource));
+            }
+        }
+        kinds
+    }
+
+    /// What another server's objects use; nothing while their number is not known.
+    fn elsewhere(&self, resource: &GroupResource, quota: &Object, key: &QuotaKey) -> Option<Counted> {
+        let collection = Collection { namespace: key.namespace.clone(), resource: resource.clone() };
+        let count = self.foreign.count(collection)?;
+        let surroundings = Surroundings::default();
+        let names = names_of(&*evaluator(resource, &surroundings), quota);
+        let count = if requirements(quota).is_empty() { count } else { 0 };
+        Some(plain(names, usize::try_from(count).unwrap_or(usize::MAX)))
+    }
+}
+
+/// Objects and a quota, as of one moment.
+struct Counting<'a> {
+    together: &'a Together,
+    quota: &'a Object,
+    namespace: &'a str,
+    now: Timestamp,
+}
+
+impl Counting<'_> {
+    /// What the objects of a kind use, and when that is another amount though nothing is written.
+    fn count(&self, resource: &GroupResource, evaluator: &dyn Evaluator) -> (Counted, Option<Timestamp>) {
+        let (names, scopes) = (names_of(evaluator, self.quota), requirements(self.quota));
+        if evaluator.is_plain_count() {
+            let count = self.together.count(resource, self.namespace);
+            return (plain(names, if scopes.is_empty() { count } else { 0 }), None);
+        }
+        let objects = match self.together.objects(resource, self.namespace) {
+            Ok(objects) => objects,
+            Err(status) => return (Counted { names, usage: Err(status.message) }, None),
+        };
+        let mut changes_at: Option<Timestamp> = None;
+        let objects = objects.inspect(|object| {
+            let at = evaluator.changes_at(object, self.now);
+            changes_at = [changes_at, at].into_iter().flatten().min();
+        });
+        let listed: Vec<&str> = names.iter().map(String::as_str).collect();
+        let usage = total(evaluator, &listed, &scopes, objects, self.now);
+        (Counted { names, usage: Ok(usage) }, changes_at)
+    }
+}
+
+/// So many of each.
+fn plain(names: Vec<String>, count: usize) -> Counted {
+    let count = Quantity::whole(i64::try_from(count).unwrap_or(i64::MAX));
+    let usage: Amounts = names.iter().map(|name| (name.clone(), count.clone())).collect();
+    Counted { names, usage: Ok(usage) }
+}
+
+/// What a quota limits of what objects of a kind use.
+fn names_of(evaluator: &dyn Evaluator, quota: &Object) -> Vec<String> {
+    let hard = quota.at(&["spec", "hard"]);
+    hard.entries().map(|(name, _)| name).filter(|name| evaluator.counts(name)).map(str::to_owned).collect()
+}
+
+fn surroundings(together: &Together, namespace: &str) -> Result<Surroundings, Box<Status>> {
+    let classes: Vec<Object> = together.objects(&device_classes(), "")?.collect();
+    let of_pods = |claim: &Object| portico_quota::extended_claim_owner(claim).is_some();
+    let marked: Vec<Object> = together.objects(&claims(), namespace)?.filter(of_pods).collect();
+    let surroundings = Surroundings::of_classes(&classes);
+    if marked.is_empty() {
+        return Ok(surroundings);
+    }
+    let pods = together.objects(&pods(), namespace)?.collect();
+    Ok(surroundings.with(pods, marked))
+}
+
+fn claims() -> GroupResource {
+    GroupResource::new("resource.k8s.io", "resourceclaims")
+}
+
+fn device_classes() -> GroupResource {
+    GroupResource::new("resource.k8s.io", "deviceclasses")
+}
+
+fn pods() -> GroupResource {
+    GroupResource::new("", "pods")
+}

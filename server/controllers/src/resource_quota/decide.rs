@@ -1,0 +1,224 @@
+//! What a quota's status becomes of what was counted (upstream's `CalculateUsage` and `syncResourceQuota`), and which
+//! changes of objects are worth counting again (`DefaultUpdateFilter`). Pure.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use portico_machinery::Object;
+use portico_quota::{Amounts, Evaluator, add, amounts, matches, requirements};
+
+/// What the objects of one kind use of a quota.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// The resources of the quota that objects of the kind use.
+    pub names: Vec<String>,
+    /// What they use of them together, or why they cannot be counted.
+    pub usage: Result<Amounts, String>,
+}
+
+/// What is used of a quota: as counted, and as before where nothing was counted or something could not be.
+#[must_use]
+pub fn used(quota: &Object, counted: &[Counted]) -> Amounts {
+    let hard = hard(quota);
+    let failed = |name: &String| counted.iter().any(|kind| kind.usage.is_err() && kind.names.contains(name));
+    let mut sums = Amounts::new();
+    for usage in counted.iter().filter_map(|kind| kind.usage.as_ref().ok()) {
+        add(&mut sums, usage);
+    }
+    let mut used = amounts(&quota.at(&["status", "used"]));
+    used.extend(sums.into_iter().filter(|(name, _)| !failed(name)));
+    used.retain(|name, _| hard.contains_key(name));
+    used
+}
+
+/// The quota with a status of this; nothing when it has that already.
+#[must_use]
+pub fn with_status(quota: &Object, used: &Amounts) -> Option<Object> {
+    let hard = hard(quota);
+    let status = quota.at(&["status"]);
+    let has = |list: &'static str, wanted: &Amounts| {
+        let list = status.field(list);
+        amounts(&list) == *wanted && (list.is_present() || wanted.is_empty())
+    };
+    if has("hard", &hard) && has("used", used) {
+        return None;
+    }
+    let mut written = quota.clone();
+    for (list, amounts) in [("hard", &hard), ("used", used)] {
+        written.remove(&["status", list]);
+        for (name, amount) in amounts {
+            written.set(&["status", list, name], amount.to_string());
+        }
+    }
+    Some(written)
+}
+
+/// What is used of a quota that has changed since it was counted: what was charged meanwhile comes on top of what was
+/// found. Nothing when more than charges has changed, and it has to be counted again.
+#[must_use]
+pub fn rebased(counted: &Object, used: &Amounts, current: &Object) -> Option<Amounts> {
+    let (before, now) = (limits(counted), limits(current));
+    if counted.uid() != current.uid() || before != now || before.0 != before.1 {
+        return None;
+    }
+    let [before, now] = [counted, current].map(|quota| amounts(&quota.at(&["status", "used"])));
+    let moved = |(name, amount): (&String, &_)| {
+        let charged = now.get(name)?.minus(before.get(name)?);
+        let used = charged.plus(amount);
+        (!charged.is_negative() && !used.is_negative()).then(|| (name.clone(), used))
+    };
+    used.iter().map(moved).collect()
+}
+
+/// Whether a quota's status lacks what its spec limits, or what is used of it: that comes first.
+#[must_use]
+pub fn is_incomplete(quota: &Object) -> bool {
+    let (status_hard, used) = (amounts(&quota.at(&["status", "hard"])), quota.at(&["status", "used"]));
+    let names = status_hard.keys().map(String::as_str);
+    let unknown = || names.filter(|name| !used.key(name).is_present());
+    hard(quota) != status_hard || !portico_quota::counted_resources(unknown()).is_empty()
+}
+
+/// Whether a change of an object changes what is used of a quota.
+#[must_use]
+pub fn changes_usage(
+    quota: &Object,
+    evaluator: &dyn Evaluator,
+    before: &Object,
+    after: &Object,
+    now: Timestamp,
+) -> bool {
+    if evaluator.is_plain_count() {
+        return false;
+    }
+    let scopes = requirements(quota);
+    let is_in = |object: &Object| matches(&scopes, object, evaluator);
+    let (was_in, is_in) = (is_in(before), is_in(after));
+    if !was_in || !is_in {
+        return was_in != is_in;
+    }
+    let names: BTreeSet<String> = limited(quota);
+    let usage = |object: &Object| {
+        let mut usage = evaluator.usage(object, now);
+        usage.retain(|name, _| names.contains(name));
+        usage
+    };
+    usage(before) != usage(after)
+}
+
+/// What a quota limits, and what it limits as far as its status says.
+#[must_use]
+pub fn limits(quota: &Object) -> (Amounts, Amounts) {
+    (hard(quota), amounts(&quota.at(&["status", "hard"])))
+}
+
+/// The resources that a quota limits, or has limited as far as its status says.
+#[must_use]
+pub fn limited(quota: &Object) -> BTreeSet<String> {
+    let names = quota.at(&["spec", "hard"]).entries().map(|(name, _)| name.to_owned());
+    names.chain(in_force(quota)).collect()
+}
+
+/// The resources that a quota limits as far as its status says: that is what admission goes by.
+#[must_use]
+pub fn in_force(quota: &Object) -> BTreeSet<String> {
+    quota.at(&["status", "hard"]).entries().map(|(name, _)| name.to_owned()).collect()
+}
+
+fn hard(quota: &Object) -> Amounts {
+    amounts(&quota.at(&["spec", "hard"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::{GroupResource, Quantity};
+    use portico_quota::{Surroundings, evaluator};
+
+    use super::*;
+
+    fn object(json: &str) -> Object {
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn of(pairs: &[(&str, &str)]) -> Amounts {
+        pairs.iter().map(|(name, amount)| ((*name).to_owned(), Quantity::lenient(amount))).collect()
+    }
+
+    fn counted(names: &[&str], usage: Result<Amounts, String>) -> Counted {
+        Counted { names: names.iter().map(|name| (*name).to_owned()).collect(), usage }
+    }
+
+    #[test]
+    fn what_was_counted_is_used_and_what_could_not_be_counted_stays_as_it_was() {
+        let quota = object(
+            r#"{"spec":{"hard":{"pods":"5","services":"3","requests.a.b/c":"1"}},
+                "status":{"hard":{"pods":"5"},"used":{"pods":"4","services":"2","gone":"1"}}}"#,
+        );
+        let counted = [
+            counted(&["pods", "requests.a.b/c"], Ok(of(&[("pods", "1"), ("requests.a.b/c", "1")]))),
+            counted(&["services"], Err("the store is away".to_owned())),
+            counted(&["requests.a.b/c"], Ok(of(&[("requests.a.b/c", "2")]))),
+        ];
+        let used = used(&quota, &counted);
+        assert_eq!(used, of(&[("pods", "1"), ("services", "2"), ("requests.a.b/c", "3")]));
+        let written = with_status(&quota, &used).unwrap();
+        let printed = |list| amounts(&written.at(&["status", list]));
+        assert_eq!(printed("used"), used);
+        assert_eq!(printed("hard"), of(&[("pods", "5"), ("services", "3"), ("requests.a.b/c", "1")]));
+        assert_eq!(with_status(&written, &used), None, "nothing is written twice");
+    }
+
+    #[test]
+    fn a_quota_that_limits_nothing_needs_no_status() {
+        assert_eq!(with_status(&object(r#"{"spec":{}}"#), &Amounts::new()), None);
+        assert!(!is_incomplete(&object(r#"{"spec":{}}"#)));
+    }
+
+    #[test]
+    fn charges_since_the_count_come_on_top_and_other_changes_ask_for_another_count() {
+        let quota = |hard: &str, used: &str| {
+            object(&format!(
+                r#"{{"metadata":{{"uid":"u"}},"spec":{{"hard":{{"pods":"{hard}"}}}},
+                    "status":{{"hard":{{"pods":"9"}},"used":{{"pods":"{used}"}}}}}}"#
+            ))
+        };
+        let (counted, found) = (quota("9", "5"), of(&[("pods", "3")]));
+        assert_eq!(rebased(&counted, &found, &quota("9", "7")), Some(of(&[("pods", "5")])));
+        assert_eq!(rebased(&counted, &found, &quota("9", "4")), None, "nobody charges less");
+        assert_eq!(rebased(&counted, &found, &quota("8", "7")), None, "another limit");
+        assert_eq!(rebased(&quota("8", "5"), &found, &quota("8", "7")), None, "a status that has to change");
+    }
+
+    #[test]
+    fn a_status_is_incomplete_without_the_limits_or_without_a_usage_that_can_be_counted() {
+        for (quota, incomplete) in [
+            (r#"{"spec":{"hard":{"pods":"1"}}}"#, true),
+            (r#"{"spec":{"hard":{"pods":"1"}},"status":{"hard":{"pods":"1"}}}"#, true),
+            (r#"{"spec":{"hard":{"pods":"1"}},"status":{"hard":{"pods":"1"},"used":{"pods":"0"}}}"#, false),
+            (r#"{"spec":{"hard":{"a.b/c":"1"}},"status":{"hard":{"a.b/c":"1"}}}"#, false),
+        ] {
+            assert_eq!(is_incomplete(&object(quota)), incomplete, "{quota}");
+        }
+    }
+
+    #[test]
+    fn changes_count_when_what_a_quota_limits_or_the_scope_of_an_object_changes() {
+        let (surroundings, pods) = (Surroundings::default(), GroupResource::new("", "pods"));
+        let evaluator = evaluator(&pods, &surroundings);
+        let changes = |quota: &str, before: &str, after: &str| {
+            let [quota, before, after] = [quota, before, after].map(object);
+            changes_usage(&quota, &*evaluator, &before, &after, Timestamp::UNIX_EPOCH)
+        };
+        let (running, ended) = (r#"{"status":{"phase":"Running"}}"#, r#"{"status":{"phase":"Failed"}}"#);
+        let terminating = r#"{"spec":{"activeDeadlineSeconds":1},"status":{"phase":"Running"}}"#;
+        for (quota, before, after, expected) in [
+            (r#"{"spec":{"hard":{"pods":"1"}}}"#, running, ended, true),
+            (r#"{"spec":{"hard":{"pods":"1"}}}"#, running, terminating, false),
+            (r#"{"spec":{"hard":{"count/pods":"1"}}}"#, running, ended, false),
+            (r#"{"spec":{"hard":{"pods":"1"},"scopes":["Terminating"]}}"#, running, terminating, true),
+            (r#"{"spec":{"hard":{"pods":"1"},"scopes":["Terminating"]}}"#, running, ended, false),
+        ] {
+            assert_eq!(changes(quota, before, after), expected, "{quota} {before} {after}");
+        }
+    }
+}

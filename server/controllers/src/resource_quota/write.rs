@@ -1,0 +1,86 @@
+//! Writes what was counted into a quota's status.
+
+use jiff::Timestamp;
+use portico_machinery::user::MASTERS;
+use portico_machinery::{Object, Reason, Status, UserInfo};
+use portico_registry::{Context, ObjectRef};
+
+use super::count::{Counter, Recount};
+use super::decide;
+use super::watched::QuotaKey;
+
+/// Who writes.
+const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
+/// What writes, for the managers of fields.
+const AGENT: &str = "kube-controller-manager";
+/// How often a status is written while charges come in between.
+const MAX_WRITES: usize = 16;
+/// How often a quota is counted while more than charges comes in between.
+const MAX_COUNTS: usize = 4;
+
+/// Counts one quota and writes what it has found.
+pub(super) struct Writer<'a> {
+    pub(super) counter: &'a Counter,
+    pub(super) key: &'a QuotaKey,
+}
+
+impl Writer<'_> {
+    /// Counts and writes; when it is another amount though nothing is written.
+    ///
+    /// # Errors
+    /// What could not be counted, after the rest was written; 409 when it is written by others all the time.
+    pub(super) async fn write(&self) -> Result<Option<Timestamp>, Box<Status>> {
+        for _ in 0..MAX_COUNTS {
+            let Some(recount) = self.counter.recount(self.key).await? else { return Ok(None) };
+            if self.write_counted(&recount).await? {
+                let failed = recount.counted.iter().filter_map(|kind| kind.usage.as_ref().err());
+                let failed: Vec<&str> = failed.map(String::as_str).collect();
+                return match failed.is_empty() {
+                    true => Ok(recount.changes_at),
+                    false => Err(Box::new(Status::internal(failed.join(", ")))),
+                };
+            }
+        }
+        Err(self.conflict())
+    }
+
+    /// Writes what was counted and was charged since; whether that still holds.
+    async fn write_counted(&self, recount: &Recount) -> Result<bool, Box<Status>> {
+        let counted = recount.quota.object();
+        let used = decide::used(counted, &recount.counted);
+        let Some(mut wanted) = decide::with_status(counted, &used) else { return Ok(true) };
+        for _ in 0..MAX_WRITES {
+            match self.update(wanted).await {
+                Ok(()) => return Ok(true),
+                Err(status) if status.reason() == Reason::NotFound => return Ok(true),
+                Err(status) if status.reason() != Reason::Conflict => return Err(status),
+                Err(_) => {}
+            }
+            let Some(current) = self.current().await? else { return Ok(true) };
+            let Some(used) = decide::rebased(counted, &used, &current) else { return Ok(false) };
+            match decide::with_status(&current, &used) {
+                Some(next) => wanted = next,
+                None => return Ok(true),
+            }
+        }
+        Err(self.conflict())
+    }
+
+    async fn update(&self, quota: Object) -> Result<(), Box<Status>> {
+        let user = UserInfo::new(USER, [MASTERS]).authenticated();
+        let context = Context::new(user, AGENT);
+        self.counter.registry.update_status(&context, &super::quotas(), quota).await.map(drop)
+    }
+
+    async fn current(&self) -> Result<Option<Object>, Box<Status>> {
+        let QuotaKey { namespace, name } = self.key.clone();
+        let at = ObjectRef { resource: super::quotas(), namespace, name };
+        let stored = self.counter.registry.get_stored(&at).await?;
+        Ok(stored.map(|stored| stored.object().clone()))
+    }
+
+    fn conflict(&self) -> Box<Status> {
+        let why = "the quota is written faster than it is counted";
+        Box::new(Status::conflict(&super::quotas(), &self.key.name, why))
+    }
+}

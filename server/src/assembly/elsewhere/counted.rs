@@ -1,0 +1,65 @@
+//! How many objects other API servers hold of what quotas count.
+
+use std::cmp::Reverse;
+
+use futures::future::BoxFuture;
+use portico_controllers::resource_quota::elsewhere::OtherServers;
+use portico_machinery::GroupResource;
+use portico_machinery::route::Backend;
+
+use super::{Aggregated, PAGE, Resource, page};
+
+const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
+
+/// Whether objects of it live in namespaces and can be counted (upstream's `GetQuotableResources`).
+fn is_countable(resource: &Resource) -> bool {
+    resource.namespaced && ["create", "list", "watch", "delete"].iter().all(|verb| resource.can(verb))
+}
+
+impl Aggregated {
+    /// How many objects a collection has. A backend that says how many are left is asked for one page of one object.
+    async fn count_in(&self, backend: &Backend, collection: &str) -> Result<u64, String> {
+        let (mut count, mut go_on, mut limit) = (0, String::new(), 1);
+        loop {
+            let list = self.objects(backend, USER, &format!("{collection}?{}", page(limit, &go_on))).await?;
+            count += list.items.len() as u64;
+            match (list.metadata.r#continue, list.metadata.remaining_item_count) {
+                (end, _) if end.is_empty() => return Ok(count),
+                (_, Some(remaining)) => return Ok(count + remaining),
+                (token, None) => (go_on, limit) = (token, PAGE),
+            }
+        }
+    }
+
+    /// How many objects of a resource are in a namespace, in the first version of the group that has it.
+    async fn count(&self, resource: &GroupResource, namespace: &str) -> Result<Option<u64>, String> {
+        let mut routes = self.routes.published();
+        routes.retain(|route| route.group_version.group == resource.group);
+        routes.sort_by_key(|route| Reverse(route.version_priority));
+        for route in &routes {
+            let Some(backend) = &route.backend else { continue };
+            let gv = &route.group_version;
+            let served = self.resources(backend, USER, gv).await?;
+            if served.iter().any(|one| one.name == resource.resource && is_countable(one)) {
+                let collection = format!("/apis/{gv}/namespaces/{namespace}/{}", resource.resource);
+                return self.count_in(backend, &collection).await.map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl OtherServers for Aggregated {
+    fn has_group(&self, group: &str) -> bool {
+        let routes = self.routes.published();
+        routes.iter().any(|route| route.backend.is_some() && route.group_version.group == group)
+    }
+
+    fn count<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Option<u64>, String>> {
+        Box::pin(Aggregated::count(self, resource, namespace))
+    }
+}
