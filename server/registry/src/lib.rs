@@ -45,6 +45,7 @@ mod recent;
 mod registry;
 mod replace;
 mod scale;
+mod scale_error;
 mod scheme;
 mod selection;
 mod serve;
@@ -90,6 +91,7 @@ pub use options::{
 };
 pub use registry::Registry;
 pub use scale::ScaleSelector;
+pub use scale_error::ScaleError;
 pub use served::ServedResource;
 pub use settings::{Clock, ConnectionSettings, Settings};
 pub use stored::Stored;

@@ -106,6 +106,13 @@ impl Logged {
         self.event.record.value.field(name)
     }
 
+    /// The state before; nothing of what is new, and of what could not be read.
+    #[must_use]
+    pub fn before(&self) -> Option<Stored> {
+        let previous = self.event.previous.as_ref().filter(|record| !record.value.is_unreadable())?;
+        Some(Stored::new(Arc::clone(previous)))
+    }
+
     /// Its state; the last one of what is gone.
     #[must_use]
     pub fn stored(&self) -> Stored {

@@ -9,7 +9,7 @@ use portico_auth::Authorizer;
 use portico_kinds::Kinds;
 use portico_kit::metrics;
 use portico_kit::offload::Offload;
-use portico_machinery::{GroupResource, GroupVersion, Object};
+use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object, Reason};
 use portico_store::Store;
 
 use crate::Result;
@@ -21,12 +21,14 @@ use crate::custom::{Conversions, Definitions, FailingWebhook};
 use crate::follow::Followed;
 use crate::objects::Objects;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
+use crate::scale_error::ScaleError;
 use crate::serve::CallHandler;
 use crate::settings::{Clock, Settings};
 use crate::stored::Stored;
 use crate::table::ResourceTable;
 use crate::typed::{Context, Deleted, Listed, Part, Patch, Place, Written};
 use crate::verbs::Verbs;
+use crate::views::ViewTarget;
 use crate::webhooks::Webhooks;
 
 /// The registry. Cheap to clone.
@@ -150,6 +152,26 @@ impl Registry {
         let served = self.objects().served(resource)?;
         let page = self.objects().list(&served, namespace, options).await?;
         Ok(page.into())
+    }
+
+    /// The `scale` subresource of an object of any kind that is served here; nothing when there is no such object.
+    ///
+    /// # Errors
+    /// [`ScaleError`].
+    pub async fn scale(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> std::result::Result<Option<Stored>, ScaleError> {
+        let served = self.objects().by_kind(kind).ok_or_else(|| ScaleError::unknown(kind))?;
+        let part = Part::Subresource("scale");
+        let viewed = served.view(part).ok_or_else(|| ScaleError::Unscalable(served.resource.clone()))?;
+        let target = ViewTarget { parent: &served, viewed, place: Place { part, namespace, name } };
+        match self.objects().get_view(target).await {
+            Err(status) if status.reason() == Reason::NotFound => Ok(None),
+            scale => Ok(Some(scale?)),
+        }
     }
 
     /// Replaces an object or one of its subresources. Name and namespace are the object's.
