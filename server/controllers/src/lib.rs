@@ -3,13 +3,16 @@
 //! Each controller is a pure decision (values in, values out) and a loop around it. Nothing here serves a request, and
 //! nothing here writes but through the registry. Assembly starts the loops under upstream's hook names.
 
+mod account;
 pub mod auto_register;
 pub mod availability;
 pub mod crd;
+pub mod disruption;
 pub mod expiry;
 pub mod flow_config;
 pub mod flow_status;
 pub mod garbage;
+pub mod governed;
 pub mod identity;
 pub mod legacy_token_cleaner;
 pub mod log;
@@ -23,9 +26,12 @@ pub mod rbac;
 mod recorder;
 pub mod resource_quota;
 mod rounds;
+mod selectors;
 pub mod service_account_tokens;
+pub mod service_endpoints;
 pub mod service_repair;
 pub mod storage_migration;
 pub mod storage_versions;
 pub mod system_namespaces;
 pub mod system_objects;
+pub mod ttl_after_finished;

@@ -1,0 +1,195 @@
+//! `disruption-controller`: says in the status of PodDisruptionBudgets how many pods they can spare, which is what evictions
+//! go by, and takes back what pods say of disruptions that did not come.
+
+mod decide;
+mod scale;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{GroupResource, Object, Reason, Status};
+use portico_registry::{ListOptions, Logged, Registry, Stored};
+
+use crate::account::{NamespacedName, account};
+use crate::log::Listener;
+use crate::outcome::unless;
+use crate::selectors::Selectors;
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "disruption-controller";
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct Disruption {
+    budgets: WorkQueue<NamespacedName>,
+    /// Pods that say that they will be disrupted.
+    claims: WorkQueue<NamespacedName>,
+    selectors: Arc<Mutex<Selectors>>,
+}
+
+impl Disruption {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(queues: &QueueMetrics) -> Self {
+        Self {
+            budgets: WorkQueue::with_metrics("disruption", Policy::CONTROLLER, queues),
+            claims: WorkQueue::with_metrics("stale_pod_disruption", Policy::CONTROLLER, queues),
+            selectors: Arc::default(),
+        }
+    }
+
+    /// Starts what works, until `tasks` is cancelled: as upstream one worker for budgets and one for pods.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let worker = registry.clone();
+        run_workers(tasks, NAME, 1, self.budgets.clone(), move |key| {
+            let registry = worker.clone();
+            async move { report(&registry, &key).await }
+        });
+        let registry = registry.clone();
+        run_workers(tasks, "stale-pod-disruption", 1, self.claims.clone(), move |key| {
+            let registry = registry.clone();
+            async move { take_back(&registry, &key).await }
+        });
+    }
+
+    fn on_budget(&self, change: &Logged) {
+        let selector = if change.is_gone() { None } else { selector_of(change.stored().object()) };
+        self.selectors.lock().put(change.namespace(), change.name(), selector);
+        if !change.is_gone() {
+            self.budgets.add(NamespacedName::new(change.namespace(), change.name()));
+        }
+    }
+
+    fn on_pod(&self, change: &Logged) {
+        let (pod, before) = (change.stored(), change.before());
+        let budgets: BTreeSet<String> = {
+            let selectors = self.selectors.lock();
+            let states = before.iter().chain([&pod]);
+            states
+                .flat_map(|pod| selectors.matching(pod.namespace(), &pod.record().value.indexed().labels))
+                .collect()
+        };
+        for budget in budgets {
+            self.budgets.add(NamespacedName::new(change.namespace(), &budget));
+        }
+        if !change.is_gone() {
+            self.follow_claim(&pod);
+        }
+    }
+
+    fn follow_claim(&self, pod: &Stored) {
+        if may_claim(pod)
+            && let Some(left) = decide::stale_after(pod.object(), Timestamp::now())
+        {
+            self.claims.add_after(NamespacedName::new(pod.namespace(), pod.name()), left);
+        }
+    }
+}
+
+impl Listener for Disruption {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let budgets = registry.list(&budgets(), "", &ListOptions::default()).await?.items;
+            let pods = registry.list(&pods(), "", &ListOptions::default()).await?.items;
+            let mut selectors = self.selectors.lock();
+            selectors.clear();
+            for budget in &budgets {
+                selectors.put(budget.namespace(), budget.name(), selector_of(budget.object()));
+                self.budgets.add(NamespacedName::new(budget.namespace(), budget.name()));
+            }
+            drop(selectors);
+            pods.iter().for_each(|pod| self.follow_claim(pod));
+            Ok(())
+        })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        let resource = change.resource();
+        match (resource.group.as_str(), resource.resource.as_str()) {
+            ("policy", "poddisruptionbudgets") => self.on_budget(change),
+            ("", "pods") => self.on_pod(change),
+            _ => {}
+        }
+    }
+}
+
+fn budgets() -> GroupResource {
+    GroupResource::new("policy", "poddisruptionbudgets")
+}
+
+fn pods() -> GroupResource {
+    GroupResource::new("", "pods")
+}
+
+/// Without a selector it selects nothing, and so it does with one that cannot be read.
+fn selector_of(budget: &Object) -> Option<LabelSelector> {
+    LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten()
+}
+
+/// Whether a pod may say that it will be disrupted: nearly all of them need not be decoded for it.
+fn may_claim(pod: &Stored) -> bool {
+    const CLAIM: &[u8] = b"\"DisruptionTarget\"";
+    pod.record().value.json().windows(CLAIM.len()).any(|bytes| bytes == CLAIM)
+}
+
+async fn report(registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+    let Some(stored) = registry.get_stored(&key.of("policy", "poddisruptionbudgets")).await? else {
+        return Ok(Reconciled::Done);
+    };
+    let (budget, now) = (stored.object(), Timestamp::now());
+    let selected = match selector_of(budget) {
+        Some(labels) => {
+            let options = ListOptions { labels, ..ListOptions::default() };
+            registry.list(&pods(), &key.namespace, &options).await?.items
+        }
+        None => Vec::new(),
+    };
+    let pods: Vec<&Object> = selected.iter().map(Stored::object).collect();
+    let disrupted = decide::disrupted(budget, &pods, now);
+    let reported = match expected(registry, budget, &pods).await {
+        Ok(expected) => {
+            let healthy = decide::healthy(&pods, &disrupted);
+            decide::reported(budget, expected, healthy, &disrupted.pods, now)
+        }
+        Err(why) => Some(decide::failed(budget, &why, now)).filter(|failed| failed != budget),
+    };
+    if let Some(reported) = reported {
+        registry.update_status(&account(NAME), &budgets(), reported).await?;
+    }
+    Ok(disrupted.recheck.map_or(Reconciled::Done, Reconciled::Again))
+}
+
+async fn expected(
+    registry: &Registry,
+    budget: &Object,
+    pods: &[&Object],
+) -> Result<decide::Expected, String> {
+    let count = i64::try_from(pods.len()).unwrap_or(i64::MAX);
+    let scale = match decide::counts_scale(budget) {
+        true => scale::wanted(registry, pods).await.map_err(|error| error.to_string())?,
+        false => 0,
+    };
+    decide::expected(budget, count, scale)
+}
+
+async fn take_back(registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+    let Some(pod) = registry.get_stored(&key.of("", "pods")).await? else { return Ok(Reconciled::Done) };
+    let now = Timestamp::now();
+    match decide::stale_after(pod.object(), now) {
+        None => {}
+        Some(left) if !left.is_zero() => return Ok(Reconciled::Again(left)),
+        Some(_) => {
+            let calmed = decide::calmed(pod.object(), now);
+            let written = registry.update_status(&account(NAME), &pods(), calmed).await;
+            unless(written, &[Reason::NotFound])?;
+        }
+    }
+    Ok(Reconciled::Done)
+}

@@ -1,0 +1,143 @@
+//! Which selectors take a set of labels, without trying them all: each one is filed under a label that it requires.
+//!
+//! The work of a lookup grows with the labels that are looked up and with the selectors that require one of them, and with
+//! no other namespace.
+
+use std::collections::{BTreeSet, HashMap};
+
+use portico_machinery::selector::{LabelSelector, Operator};
+
+/// Labels as the store keeps them.
+pub type Labels = [(Box<str>, Box<str>)];
+
+/// Selectors of named objects, by namespace.
+#[derive(Debug, Default)]
+pub struct Selectors {
+    namespaces: HashMap<String, Namespace>,
+}
+
+#[derive(Debug, Default)]
+struct Namespace {
+    selectors: HashMap<String, LabelSelector>,
+    /// By a label (key, then value) that a selector requires.
+    by_label: HashMap<String, HashMap<String, BTreeSet<String>>>,
+    /// Those that require no label of one value.
+    others: BTreeSet<String>,
+}
+
+/// A label that every object has which the selector takes.
+fn required(selector: &LabelSelector) -> Option<(&str, &str)> {
+    selector.requirements().iter().find_map(|requirement| {
+        match (requirement.operator, requirement.values.as_slice()) {
+            (Operator::Equals | Operator::In, [value]) => Some((requirement.key.as_str(), value.as_str())),
+            _ => None,
+        }
+    })
+}
+
+impl Selectors {
+    /// Files the selector of an object; without a selector the object is forgotten.
+    pub fn put(&mut self, namespace: &str, name: &str, selector: Option<LabelSelector>) {
+        self.remove(namespace, name);
+        let Some(selector) = selector else { return };
+        let filed = self.namespaces.entry(namespace.to_owned()).or_default();
+        let names = match required(&selector) {
+            Some((key, value)) => {
+                filed.by_label.entry(key.to_owned()).or_default().entry(value.to_owned()).or_default()
+            }
+            None => &mut filed.others,
+        };
+        names.insert(name.to_owned());
+        filed.selectors.insert(name.to_owned(), selector);
+    }
+
+    /// Forgets the selector of an object.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        let Some(filed) = self.namespaces.get_mut(namespace) else { return };
+        let Some(selector) = filed.selectors.remove(name) else { return };
+        match required(&selector) {
+            Some((key, value)) => filed.remove_label(key, value, name),
+            None => {
+                filed.others.remove(name);
+            }
+        }
+        if filed.selectors.is_empty() {
+            self.namespaces.remove(namespace);
+        }
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.namespaces.clear();
+    }
+
+    /// The names of the objects whose selectors take these labels.
+    #[must_use]
+    pub fn matching(&self, namespace: &str, labels: &Labels) -> BTreeSet<String> {
+        let Some(filed) = self.namespaces.get(namespace) else { return BTreeSet::new() };
+        let by_label = labels.iter().filter_map(|(key, value)| filed.by_label.get(&**key)?.get(&**value));
+        let candidates = by_label.flatten().chain(&filed.others);
+        let value_of =
+            |key: &str| labels.iter().find(|(label, _)| **label == *key).map(|(_, value)| &**value);
+        let takes = |name: &&String| filed.selectors.get(*name).is_some_and(|s| s.matches(value_of));
+        candidates.filter(takes).cloned().collect()
+    }
+}
+
+impl Namespace {
+    fn remove_label(&mut self, key: &str, value: &str, name: &str) {
+        let Some(values) = self.by_label.get_mut(key) else { return };
+        if let Some(names) = values.get_mut(value) {
+            names.remove(name);
+            if names.is_empty() {
+                values.remove(value);
+            }
+        }
+        if values.is_empty() {
+            self.by_label.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(text: &str) -> Vec<(Box<str>, Box<str>)> {
+        let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.map(|(key, value)| (key.into(), value.into())).collect()
+    }
+
+    fn matching(selectors: &Selectors, text: &str) -> Vec<String> {
+        selectors.matching("n", &labels(text)).into_iter().collect()
+    }
+
+    #[test]
+    fn selectors_are_found_by_labels_that_they_require_or_not() {
+        let mut selectors = Selectors::default();
+        for (name, text) in
+            [("one", "a=1"), ("two", "a=1,b=2"), ("set", "a in (1,2)"), ("all", ""), ("not", "!a")]
+        {
+            selectors.put("n", name, Some(LabelSelector::parse(text).unwrap()));
+        }
+        selectors.put("other", "one", Some(LabelSelector::default()));
+        assert_eq!(matching(&selectors, "a=1"), ["all", "one", "set"]);
+        assert_eq!(matching(&selectors, "a=1,b=2"), ["all", "one", "set", "two"]);
+        assert_eq!(matching(&selectors, "c=1"), ["all", "not"]);
+        selectors.put("n", "one", Some(LabelSelector::parse("a=3").unwrap()));
+        selectors.put("n", "all", None);
+        assert_eq!(matching(&selectors, "a=1"), ["set"]);
+        assert_eq!(matching(&selectors, "a=3"), ["one"]);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_is_gone() {
+        let mut selectors = Selectors::default();
+        for text in ["a=1", "x", "a=2"] {
+            selectors.put("n", "same", Some(LabelSelector::parse(text).unwrap()));
+        }
+        selectors.remove("n", "same");
+        selectors.remove("n", "never");
+        assert!(selectors.namespaces.is_empty());
+    }
+}

@@ -1,0 +1,125 @@
+//! Writing slices as they were decided on.
+
+use portico_kit::metrics;
+use portico_machinery::{GroupResource, Object, Reason, Status};
+use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry, UpdateOptions};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::slice::Slice;
+use super::trigger_times;
+
+/// What is to be done about slices, in this order.
+#[derive(Clone, Debug, Default)]
+pub struct SliceChanges {
+    /// Slices to make.
+    pub create: Vec<Slice>,
+    /// Slices to replace.
+    pub update: Vec<Slice>,
+    /// Slices that go.
+    pub delete: Vec<Slice>,
+}
+
+impl SliceChanges {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.create.len() + self.update.len() + self.delete.len()
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Replaces slices that would go by those that would be made, as long as they may: one write where there were two.
+    pub fn recycle(&mut self, mut may: impl FnMut(&Slice, &Slice) -> bool) {
+        let mut kept = Vec::new();
+        for old in std::mem::take(&mut self.delete) {
+            match self.create.iter().rposition(|new| may(&old, new)) {
+                Some(at) => {
+                    let mut new = self.create.remove(at);
+                    new.name = old.name;
+                    self.update.push(new);
+                }
+                None => kept.push(old),
+            }
+        }
+        self.delete = kept;
+    }
+
+    /// Sets what the slices that are written say of when their cause was.
+    pub fn set_trigger_time(&mut self, time: Option<&str>) {
+        const PATH: [&str; 3] = ["metadata", "annotations", trigger_times::ANNOTATION];
+        for slice in self.create.iter_mut().chain(&mut self.update) {
+            match time {
+                Some(time) => slice.object.set(&PATH, time),
+                None => {
+                    slice.object.remove(&PATH);
+                }
+            }
+        }
+    }
+}
+
+/// Counts of writes, under upstream's name of one controller.
+#[derive(Clone)]
+pub struct ChangeMetrics(Family<[(&'static str, &'static str); 1], Counter>);
+
+impl ChangeMetrics {
+    /// Registers `<subsystem>_changes`.
+    #[must_use]
+    pub fn new(registry: &metrics::Registry, subsystem: &str) -> Self {
+        let help = "Number of EndpointSlice changes";
+        Self(registry.counter_vec(&format!("{subsystem}_changes"), help))
+    }
+
+    fn count(&self, operation: &'static str) {
+        self.0.get_or_create(&[("operation", operation)]).inc();
+    }
+}
+
+/// The resource.
+pub(super) fn endpoint_slices() -> GroupResource {
+    GroupResource::new("discovery.k8s.io", "endpointslices")
+}
+
+/// Writes. Nothing more can be made in a namespace that is going: that ends it without an error.
+///
+/// # Errors
+/// The first refusal.
+pub(super) async fn carry_out(
+    registry: &Registry,
+    context: &Context,
+    changes: SliceChanges,
+    metrics: &ChangeMetrics,
+) -> Result<(), Box<Status>> {
+    let resource = endpoint_slices();
+    for slice in changes.create {
+        let options = CreateOptions::default();
+        match registry.create(context, &resource, slice.into_object(), &options).await {
+            Err(status) if is_namespace_going(&status) => return Ok(()),
+            made => made.map(|_| metrics.count("create"))?,
+        }
+    }
+    for slice in changes.update {
+        let object: Object = slice.into_object();
+        registry.update(context, &resource, Part::Main, object, &UpdateOptions::default()).await?;
+        metrics.count("update");
+    }
+    for slice in changes.delete {
+        let (namespace, options) = (slice.object.namespace().to_owned(), DeleteOptions::default());
+        match registry.delete(context, &resource, &namespace, &slice.name, &options).await {
+            Err(status) if status.reason() == Reason::NotFound => {}
+            gone => gone.map(|_| metrics.count("delete"))?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether a write was refused because its namespace is being deleted.
+pub(super) fn is_namespace_going(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}

@@ -1,0 +1,131 @@
+//! `endpoints-controller`: keeps the Endpoints of Services that select pods, and deletes those of Services that go.
+
+pub mod decide;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupResource, Reason, Status};
+use portico_registry::{CreateOptions, DeleteOptions, ListOptions, Logged, Part, Registry, UpdateOptions};
+
+use super::carry_out::is_namespace_going;
+use super::service::Service;
+use super::slices::selected_pods;
+use super::trigger_times::TriggerTimes;
+use super::triggers::Subscriber;
+use crate::account::{NamespacedName, account};
+use crate::log::Listener;
+use crate::outcome::unless;
+use decide::decide;
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "endpoints-controller";
+/// Its service account.
+const ACCOUNT: &str = "endpoint-controller";
+/// On Endpoints that leaders are elected with: they have no Service, and stay.
+pub(super) const LEADER_ANNOTATION: &str = "control-plane.alpha.kubernetes.io/leader";
+
+/// How it works.
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointsSettings {
+    /// `--concurrent-endpoint-syncs`
+    pub workers: usize,
+    /// `--endpoint-updates-batch-period`
+    pub batch_period: Duration,
+}
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct Endpoints {
+    settings: EndpointsSettings,
+    queue: WorkQueue<NamespacedName>,
+    times: Arc<TriggerTimes>,
+}
+
+impl Endpoints {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(settings: EndpointsSettings, queues: &QueueMetrics) -> Self {
+        let queue = WorkQueue::with_metrics("endpoint", Policy::CONTROLLER, queues);
+        Self { settings, queue, times: Arc::default() }
+    }
+
+    /// Where Services are queued.
+    #[must_use]
+    pub fn subscriber(&self) -> Subscriber {
+        Subscriber { queue: self.queue.clone(), batch_period: self.settings.batch_period }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, registry) = (self.clone(), registry.clone());
+        run_workers(tasks, NAME, self.settings.workers, self.queue.clone(), move |key| {
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, &key).await }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+        let Some(stored) = registry.get_stored(&key.of("", "services")).await? else {
+            self.times.forget(key);
+            let (context, options) = (account(ACCOUNT), DeleteOptions::default());
+            let gone = registry.delete(&context, &endpoints(), &key.namespace, &key.name, &options).await;
+            unless(gone, &[Reason::NotFound])?;
+            return Ok(Reconciled::Done);
+        };
+        let service: Service = stored.read().map_err(Status::internal)?;
+        if !service.selects_pods() {
+            return Ok(Reconciled::Done);
+        }
+        let pods = selected_pods(registry, key, stored.object()).await?;
+        let current = registry.get_stored(&key.of("", "endpoints")).await?;
+        // Asked for although nothing may come of it: the state that it keeps has to move on.
+        let time = self.times.next(key, &service, &pods);
+        let current = current.as_ref().map(portico_registry::Stored::object);
+        let Some(wanted) = decide(&service, &pods, current, time.as_deref()) else {
+            return Ok(Reconciled::Done);
+        };
+        let (context, options) = (account(ACCOUNT), UpdateOptions::default());
+        match current {
+            Some(_) => {
+                registry.update(&context, &endpoints(), Part::Main, wanted, &options).await?;
+            }
+            None => {
+                let made = registry.create(&context, &endpoints(), wanted, &CreateOptions::default()).await;
+                match made {
+                    Err(status) if is_namespace_going(&status) => {}
+                    made => drop(made?),
+                }
+            }
+        }
+        Ok(Reconciled::Done)
+    }
+}
+
+impl Listener for Endpoints {
+    /// Queues Endpoints whose Services may have gone while nobody looked (`checkLeftoverEndpoints`); Services are queued by
+    /// those who follow them.
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&endpoints(), "", &ListOptions::default()).await?.items;
+            let left = all.iter().filter(|one| one.object().annotation(LEADER_ANNOTATION).is_none());
+            left.for_each(|one| self.queue.add(NamespacedName::new(one.namespace(), one.name())));
+            Ok(())
+        })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        if change.is_gone() && *change.resource() == endpoints() {
+            self.queue.add(NamespacedName::new(change.namespace(), change.name()));
+        }
+    }
+}
+
+/// The resource.
+pub(super) fn endpoints() -> GroupResource {
+    GroupResource::new("", "endpoints")
+}

@@ -1,0 +1,145 @@
+//! `endpointslice-mirroring-controller`: mirrors Endpoints that people write for Services without selectors.
+
+pub mod decide;
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portico_kit::backoff::Policy;
+use portico_kit::metrics;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::Status;
+use portico_registry::{ListOptions, Logged, Registry, Stored};
+
+use super::carry_out::{ChangeMetrics, SliceChanges, carry_out, endpoint_slices};
+use super::endpoints::endpoints;
+use super::slice::{MANAGED_BY_LABEL, SERVICE_LABEL};
+use super::slices::slices_of;
+use super::triggers::services;
+use crate::account::{NamespacedName, account};
+use crate::log::Listener;
+use decide::{MANAGER, decide, may_mirror};
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "endpointslice-mirroring-controller";
+/// Its service account.
+const ACCOUNT: &str = "endpointslicemirroring-controller";
+/// Failures: 1 s, doubling, up to 100 s.
+const RETRIES: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(100), 2.0, 0.0);
+
+/// How it works.
+#[derive(Clone, Copy, Debug)]
+pub struct MirroringSettings {
+    /// `--mirroring-concurrent-service-endpoint-syncs`
+    pub workers: usize,
+    /// `--mirroring-max-endpoints-per-subset`
+    pub max_endpoints: usize,
+    /// `--mirroring-endpointslice-updates-batch-period`
+    pub batch_period: Duration,
+}
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct Mirroring {
+    settings: MirroringSettings,
+    queue: WorkQueue<NamespacedName>,
+    metrics: ChangeMetrics,
+}
+
+impl Mirroring {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(settings: MirroringSettings, queues: &QueueMetrics, metrics: &metrics::Registry) -> Self {
+        Self {
+            settings,
+            queue: WorkQueue::with_metrics("endpoint_slice_mirroring", RETRIES, queues),
+            metrics: ChangeMetrics::new(metrics, "endpoint_slice_mirroring_controller"),
+        }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, registry) = (self.clone(), registry.clone());
+        run_workers(tasks, NAME, self.settings.workers, self.queue.clone(), move |key| {
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, &key).await }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+        let mirrored = registry.get_stored(&key.of("", "endpoints")).await?;
+        let service = registry.get_stored(&key.of("", "services")).await?;
+        let is_wanted = service.is_some_and(|service| !has_selector(&service));
+        let existing = slices_of(registry, key, MANAGER).await?;
+        let changes = match mirrored.filter(|endpoints| is_wanted && may_mirror(endpoints.object())) {
+            Some(endpoints) => {
+                let decision = decide(endpoints.object(), existing, self.settings.max_endpoints);
+                if decision.skipped > 0 {
+                    let (invalid, skipped) = (decision.invalid, decision.skipped);
+                    tracing::warn!(endpoints = ?key, invalid, skipped, "addresses are not mirrored");
+                }
+                decision.changes
+            }
+            None => SliceChanges { delete: existing, ..SliceChanges::default() },
+        };
+        carry_out(registry, &account(ACCOUNT), changes, &self.metrics).await?;
+        Ok(Reconciled::Done)
+    }
+
+    fn on_slice(&self, change: &Logged) {
+        let (now, before) = (change.stored(), change.before());
+        for slice in before.iter().chain([&now]) {
+            let label = |key: &str| slice.record().value.label(key);
+            if let (Some(MANAGER), Some(service)) = (label(MANAGED_BY_LABEL), label(SERVICE_LABEL)) {
+                let key = NamespacedName::new(change.namespace(), service);
+                self.queue.add_after(key, self.settings.batch_period);
+            }
+        }
+    }
+
+    /// A Service counts when it has no selector, and when that changes.
+    fn on_service(&self, change: &Logged) {
+        let (selects, selected) = (has_selector(&change.stored()), change.before().map(|b| has_selector(&b)));
+        let is_for_us = match selected {
+            Some(selected) if !change.is_gone() => selected != selects,
+            _ => !selects,
+        };
+        if is_for_us {
+            self.queue.add(NamespacedName::new(change.namespace(), change.name()));
+        }
+    }
+}
+
+impl Listener for Mirroring {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&endpoints(), "", &ListOptions::default()).await?.items;
+            all.iter().for_each(|one| self.queue.add(NamespacedName::new(one.namespace(), one.name())));
+            // Slices whose Endpoints went while nobody looked.
+            let slices = registry.list(&endpoint_slices(), "", &ListOptions::default()).await?.items;
+            for slice in &slices {
+                let label = |key: &str| slice.record().value.label(key);
+                if let (Some(MANAGER), Some(service)) = (label(MANAGED_BY_LABEL), label(SERVICE_LABEL)) {
+                    self.queue.add(NamespacedName::new(slice.namespace(), service));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        let resource = change.resource();
+        if *resource == endpoints() {
+            self.queue.add(NamespacedName::new(change.namespace(), change.name()));
+        } else if *resource == endpoint_slices() {
+            self.on_slice(change);
+        } else if *resource == services() {
+            self.on_service(change);
+        }
+    }
+}
+
+fn has_selector(service: &Stored) -> bool {
+    service.object().at(&["spec", "selector"]).is_present()
+}

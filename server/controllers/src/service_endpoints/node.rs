@@ -1,0 +1,68 @@
+//! What endpoints say of nodes, and how much of the computing power each zone has (`topologycache.SetNodes`).
+
+use std::collections::BTreeMap;
+
+use portico_machinery::Object;
+
+/// The label that says in which zone a node is.
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+/// Nodes with one of these serve no pods of users.
+const EXCLUDED_LABELS: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// The zone of a node, where it says one.
+#[must_use]
+pub fn zone(node: &Object) -> Option<&str> {
+    node.label(ZONE_LABEL).filter(|zone| !zone.is_empty())
+}
+
+/// Whether a node is ready.
+#[must_use]
+pub fn is_ready(node: &Object) -> bool {
+    portico_registry::condition::is_true(node, "Ready")
+}
+
+/// The share of each zone in the processors of all ready nodes; nothing when a node does not say enough, or all are in one
+/// zone.
+#[must_use]
+pub fn shares<'a>(nodes: impl Iterator<Item = &'a Object>) -> Option<BTreeMap<String, f64>> {
+    let mut milli: BTreeMap<String, i64> = BTreeMap::new();
+    for node in nodes {
+        if EXCLUDED_LABELS.iter().any(|label| node.label(label).is_some()) || !is_ready(node) {
+            continue;
+        }
+        let cpu = node.at(&["status", "allocatable", "cpu"]).quantity().filter(|cpu| !cpu.is_zero())?;
+        *milli.entry(zone(node)?.to_owned()).or_default() += cpu.milli_value();
+    }
+    let total: i64 = milli.values().sum();
+    if total == 0 || milli.len() < 2 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "upstream divides floats, too")]
+    let share = |(zone, milli): (String, i64)| (zone, milli as f64 / total as f64);
+    Some(milli.into_iter().map(share).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(zone: &str, cpu: &str, more: &str) -> Object {
+        let json = format!(
+            r#"{{"metadata":{{"labels":{{"topology.kubernetes.io/zone":"{zone}"{more}}}}},
+            "status":{{"allocatable":{{"cpu":"{cpu}"}},"conditions":[{{"type":"Ready","status":"True"}}]}}}}"#
+        );
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn shares_are_of_ready_workers_in_two_zones_at_least() {
+        let (a, b) = (node("a", "3", ""), node("b", "1000m", ""));
+        let plane = node("c", "8", r#","node-role.kubernetes.io/control-plane":"""#);
+        let found = shares([&a, &b, &plane].into_iter()).unwrap();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("a".to_owned(), 0.75), ("b".to_owned(), 0.25)]);
+        assert_eq!(shares([&a].into_iter()), None);
+        let silent = node("", "1", "");
+        assert_eq!(shares([&a, &b, &silent].into_iter()), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! `endpointslice-controller`: keeps the EndpointSlices of Services that select pods.
+//!
+//! What it reads is as fresh as its last write, so that it needs no record of what it expects. A slice that somebody else
+//! changes is put right a second later.
+
+pub mod decide;
+mod hints;
+mod labels;
+mod pack;
+mod zones;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::metrics;
+use portico_kit::metrics::Histogram;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{GroupResource, Object, Status};
+use portico_registry::{ListOptions, Logged, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::carry_out::{ChangeMetrics, SliceChanges, carry_out, endpoint_slices};
+use super::node;
+use super::pod::Pod;
+use super::service::Service;
+use super::slice::{MANAGED_BY_LABEL, SERVICE_LABEL, Slice};
+use super::trigger_times::TriggerTimes;
+use super::triggers::Subscriber;
+use crate::account::{NamespacedName, account};
+use crate::log::Listener;
+use decide::{Decision, Situation, decide};
+use labels::MANAGER;
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "endpointslice-controller";
+
+/// How long a changed slice waits for changes of others of its Service, at least (`endpointSliceChangeMinSyncDelay`).
+const SLICE_DELAY: Duration = Duration::from_secs(1);
+/// Failures of a Service: 1 s, doubling, up to 1000 s.
+const RETRIES: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(1000), 2.0, 0.0);
+/// Bounds of histograms of endpoints: powers of two.
+const COUNTS: &[f64] =
+    &[2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
+
+/// How it works.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceSettings {
+    /// `--concurrent-service-endpoint-syncs`
+    pub workers: usize,
+    /// `--max-endpoints-per-slice`
+    pub max_endpoints: usize,
+    /// `--endpointslice-updates-batch-period`
+    pub batch_period: Duration,
+}
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct EndpointSlices {
+    settings: SliceSettings,
+    queue: WorkQueue<NamespacedName>,
+    times: Arc<TriggerTimes>,
+    by_node: Arc<Mutex<ByNode>>,
+    metrics: Metrics,
+}
+
+/// Which Services look again when nodes change. Bounded by the Services and the nodes that their pods name.
+#[derive(Default)]
+struct ByNode {
+    /// Services with pods on nodes that do not exist, by node.
+    missing: HashMap<String, BTreeSet<NamespacedName>>,
+    /// The same by Service.
+    nodes: HashMap<NamespacedName, BTreeSet<String>>,
+    /// Services whose hints are by zones.
+    hinted: HashSet<NamespacedName>,
+}
+
+#[derive(Clone)]
+struct Metrics {
+    changes: ChangeMetrics,
+    added: Histogram,
+    removed: Histogram,
+    syncs: Family<[(&'static str, &'static str); 1], Counter>,
+}
+
+impl Metrics {
+    fn new(registry: &metrics::Registry) -> Self {
+        const SUBSYSTEM: &str = "endpoint_slice_controller";
+        let of_counts =
+            |name: &str, help: &str| registry.histogram(&format!("{SUBSYSTEM}_{name}"), help, COUNTS);
+        Self {
+            changes: ChangeMetrics::new(registry, SUBSYSTEM),
+            added: of_counts("endpoints_added_per_sync", "Number of endpoints added on each Service sync"),
+            removed: of_counts(
+                "endpoints_removed_per_sync",
+                "Number of endpoints removed on each Service sync",
+            ),
+            syncs: registry
+                .counter_vec(&format!("{SUBSYSTEM}_syncs"), "Number of EndpointSlice syncs, by result"),
+        }
+    }
+
+    fn synced<T, E>(&self, result: &Result<T, E>) {
+        let label = if result.is_ok() { "success" } else { "error" };
+        self.syncs.get_or_create(&[("result", label)]).inc();
+    }
+}
+
+impl EndpointSlices {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(settings: SliceSettings, queues: &QueueMetrics, metrics: &metrics::Registry) -> Self {
+        Self {
+            settings,
+            queue: WorkQueue::with_metrics("endpoint_slice", RETRIES, queues),
+            times: Arc::default(),
+            by_node: Arc::default(),
+            metrics: Metrics::new(metrics),
+        }
+    }
+
+    /// Where Services are queued.
+    #[must_use]
+    pub fn subscriber(&self) -> Subscriber {
+        Subscriber { queue: self.queue.clone(), batch_period: self.settings.batch_period }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, registry) = (self.clone(), registry.clone());
+        run_workers(tasks, NAME, self.settings.workers, self.queue.clone(), move |key| {
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move {
+                let synced = worker.reconcile(&registry, &key).await;
+                worker.metrics.synced(&synced);
+                synced
+            }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+        let Some(stored) = registry.get_stored(&key.of("", "services")).await? else {
+            self.times.forget(key);
+            self.wait_for(key, &BTreeSet::new(), false);
+            return Ok(Reconciled::Done);
+        };
+        let service: Service = stored.read().map_err(Status::internal)?;
+        if !service.selects_pods() {
+            return Ok(Reconciled::Done);
+        }
+        let pods = selected_pods(registry, key, stored.object()).await?;
+        let existing = slices_of(registry, key, MANAGER).await?;
+        let nodes = nodes_of(registry, &pods).await?;
+        let shares = match service.wants_zone_hints() {
+            true => {
+                let all =
+                    registry.list(&GroupResource::new("", "nodes"), "", &ListOptions::default()).await?;
+                node::shares(all.items.iter().map(portico_registry::Stored::object))
+            }
+            false => None,
+        };
+        // Asked for although nothing may come of it: the state that it keeps has to move on.
+        let time = self.times.next(key, &service, &pods);
+        let situation = Situation {
+            service: &service,
+            pods: &pods,
+            existing,
+            nodes: &nodes,
+            shares: shares.as_ref(),
+            max: self.settings.max_endpoints,
+        };
+        let decision = decide(situation);
+        self.wait_for(key, &decision.missing_nodes, service.wants_zone_hints());
+        self.write(registry, decision, time.as_deref()).await?;
+        Ok(Reconciled::Done)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of endpoints are small")]
+    async fn write(
+        &self,
+        registry: &Registry,
+        decision: Decision,
+        time: Option<&str>,
+    ) -> Result<(), Box<Status>> {
+        self.metrics.added.observe(decision.added as f64);
+        self.metrics.removed.observe(decision.removed as f64);
+        let mut changes: SliceChanges = decision.changes;
+        changes.set_trigger_time(time);
+        carry_out(registry, &account(NAME), changes, &self.metrics.changes).await
+    }
+
+    /// Remembers which nodes a Service waits for.
+    fn wait_for(&self, key: &NamespacedName, missing: &BTreeSet<String>, is_hinted: bool) {
+        let mut by_node = self.by_node.lock();
+        let by_node = &mut *by_node;
+        for node in by_node.nodes.remove(key).unwrap_or_default() {
+            if let Some(services) = by_node.missing.get_mut(&node) {
+                services.remove(key);
+                if services.is_empty() {
+                    by_node.missing.remove(&node);
+                }
+            }
+        }
+        for node in missing {
+            by_node.missing.entry(node.clone()).or_default().insert(key.clone());
+        }
+        if !missing.is_empty() {
+            by_node.nodes.insert(key.clone(), missing.clone());
+        }
+        match is_hinted {
+            true => by_node.hinted.insert(key.clone()),
+            false => by_node.hinted.remove(key),
+        };
+    }
+
+    fn on_node(&self, change: &Logged) {
+        let by_node = self.by_node.lock();
+        if !change.is_gone() {
+            by_node
+                .missing
+                .get(change.name())
+                .into_iter()
+                .flatten()
+                .for_each(|key| self.queue.add(key.clone()));
+        }
+        if !by_node.hinted.is_empty() && changes_shares(change) {
+            by_node.hinted.iter().for_each(|key| self.queue.add(key.clone()));
+        }
+    }
+
+    fn on_slice(&self, change: &Logged) {
+        let (now, before) = (change.stored(), change.before());
+        let delay = SLICE_DELAY.max(self.settings.batch_period);
+        for slice in before.iter().chain([&now]) {
+            let label = |key: &str| slice.record().value.label(key);
+            if let (Some(MANAGER), Some(service)) = (label(MANAGED_BY_LABEL), label(SERVICE_LABEL)) {
+                self.queue.add_after(NamespacedName::new(change.namespace(), service), delay);
+            }
+        }
+    }
+}
+
+impl Listener for EndpointSlices {
+    fn begin<'a>(&'a self, _: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        // Services are queued by those who follow them.
+        Box::pin(async { Ok(()) })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        let resource = change.resource();
+        match (resource.group.as_str(), resource.resource.as_str()) {
+            ("discovery.k8s.io", "endpointslices") => self.on_slice(change),
+            ("", "nodes") => self.on_node(change),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a change of a node may change the shares of zones.
+fn changes_shares(change: &Logged) -> bool {
+    let Some(before) = change.before().filter(|_| !change.is_gone()) else { return true };
+    let said = |node: &Object| (node::is_ready(node), node::zone(node).map(str::to_owned));
+    said(change.stored().object()) != said(before.object())
+}
+
+/// The pods that a Service selects.
+pub(super) async fn selected_pods(
+    registry: &Registry,
+    key: &NamespacedName,
+    service: &Object,
+) -> Result<Vec<Pod>, Box<Status>> {
+    let labels = LabelSelector::of_labels(&service.at(&["spec", "selector"]));
+    let selected = ListOptions { labels, ..ListOptions::default() };
+    let pods = registry.list(&GroupResource::new("", "pods"), &key.namespace, &selected).await?;
+    pods.items.iter().map(|pod| pod.read().map_err(|error| Box::new(Status::internal(error)))).collect()
+}
+
+/// The slices of a Service that a controller keeps and that are not being deleted.
+pub(super) async fn slices_of(
+    registry: &Registry,
+    key: &NamespacedName,
+    manager: &str,
+) -> Result<Vec<Slice>, Box<Status>> {
+    let mut labels = Object::default();
+    labels.set(&["l", SERVICE_LABEL], &key.name);
+    labels.set(&["l", MANAGED_BY_LABEL], manager);
+    let labels = LabelSelector::of_labels(&labels.at(&["l"]));
+    let options = ListOptions { labels, ..ListOptions::default() };
+    let listed = registry.list(&endpoint_slices(), &key.namespace, &options).await?;
+    let there = listed.items.iter().filter(|slice| !slice.is_deleting());
+    Ok(there.map(Slice::of_stored).collect())
+}
+
+/// The nodes of pods that exist, each with its zone.
+async fn nodes_of(
+    registry: &Registry,
+    pods: &[Pod],
+) -> Result<BTreeMap<String, Option<String>>, Box<Status>> {
+    let mut nodes = BTreeMap::new();
+    let names: BTreeSet<&str> = pods.iter().map(|pod| pod.spec.node_name.as_str()).collect();
+    for name in names.into_iter().filter(|name| !name.is_empty()) {
+        let at = NamespacedName::new("", name).of("", "nodes");
+        if let Some(node) = registry.get_stored(&at).await? {
+            nodes.insert(name.to_owned(), node::zone(node.object()).map(str::to_owned));
+        }
+    }
+    Ok(nodes)
+}

@@ -1,0 +1,204 @@
+//! Which slices a Service is to have, pure (`Reconciler.Reconcile` of `k8s.io/endpointslice`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::hints::{self, Preferred};
+use super::labels::labels_of;
+use super::pack::pack;
+use super::zones;
+use crate::service_endpoints::carry_out::SliceChanges;
+use crate::service_endpoints::pod::Pod;
+use crate::service_endpoints::service::Service;
+use crate::service_endpoints::slice::{
+    Conditions, Endpoint, EndpointSet, Owner, Port, PortSet, Slice, TargetRef,
+};
+
+/// What there is.
+pub struct Situation<'a> {
+    /// The Service.
+    pub service: &'a Service,
+    /// The pods that its selector takes.
+    pub pods: &'a [Pod],
+    /// Its slices that are not being deleted.
+    pub existing: Vec<Slice>,
+    /// The zone of each node that pods are on, where it has one; nodes that are not here do not exist.
+    pub nodes: &'a BTreeMap<String, Option<String>>,
+    /// The shares of zones, where enough is known of nodes.
+    pub shares: Option<&'a BTreeMap<String, f64>>,
+    /// How many endpoints a slice holds.
+    pub max: usize,
+}
+
+/// What there is to do.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// The writes.
+    pub changes: SliceChanges,
+    /// Nodes that pods are bound to and that do not exist; those pods are left out until they do.
+    pub missing_nodes: BTreeSet<String>,
+    /// Endpoints that come.
+    pub added: usize,
+    /// Endpoints that go.
+    pub removed: usize,
+}
+
+/// Endpoints of one set of ports.
+#[derive(Debug, Default)]
+struct Wanted {
+    ports: Vec<Port>,
+    endpoints: EndpointSet,
+}
+
+/// Decides.
+#[must_use]
+pub fn decide(mut situation: Situation<'_>) -> Decision {
+    let mut decision = Decision::default();
+    let mut rest = std::mem::take(&mut situation.existing);
+    for address_type in situation.service.address_types() {
+        let (existing, others) = rest.into_iter().partition(|slice| slice.address_type == address_type);
+        rest = others;
+        of_address_type(&situation, address_type, existing, &mut decision);
+    }
+    decision.changes.delete.extend(rest);
+    decision
+}
+
+/// `Reconciler.reconcileByAddressType`.
+fn of_address_type(
+    situation: &Situation<'_>,
+    address_type: &str,
+    existing: Vec<Slice>,
+    decision: &mut Decision,
+) {
+    let service = situation.service;
+    let all = existing.clone();
+    let (owned, mut delete): (Vec<_>, Vec<_>) =
+        existing.into_iter().partition(|slice| slice.is_owned_by(service));
+    let mut by_ports: BTreeMap<PortSet, Vec<Slice>> = BTreeMap::new();
+    for slice in owned {
+        by_ports.entry(slice.port_set()).or_default().push(slice);
+    }
+    let (mut create, mut update) = (Vec::new(), Vec::new());
+    for (ports, wanted) in wanted(situation, address_type, &mut decision.missing_nodes) {
+        let empty = empty_slice(service, address_type, wanted.ports);
+        let existing = by_ports.remove(&ports).unwrap_or_default();
+        let packed = pack(service, existing, wanted.endpoints, &empty, situation.max);
+        create.extend(packed.create);
+        update.extend(packed.update);
+        delete.extend(packed.delete);
+        decision.added += packed.added;
+        decision.removed += packed.removed;
+    }
+    delete.extend(by_ports.into_values().flatten());
+    if all.len() == delete.len() && create.is_empty() {
+        keep_placeholder(empty_slice(service, address_type, Vec::new()), &mut create, &mut delete);
+    }
+    let written: BTreeSet<&str> = update.iter().chain(&delete).map(|slice| slice.name.as_str()).collect();
+    let unchanged: Vec<Slice> =
+        all.into_iter().filter(|slice| !written.contains(slice.name.as_str())).collect();
+    let preferred = Preferred::of(service.spec.traffic_distribution.as_deref());
+    match preferred {
+        _ if service.wants_zone_hints() => {
+            zones::distribute(situation.shares, &mut create, &mut update, unchanged);
+        }
+        Some(preferred) => hints::prefer(preferred, &mut create, &mut update, unchanged),
+        None => hints::remove(&mut create, &mut update, unchanged),
+    }
+    let mut changes = SliceChanges { create, update, delete };
+    changes.recycle(|old, new| old.address_type == new.address_type && old.is_owned_by(service));
+    if service.metadata.deletion_timestamp.is_some() {
+        // What is made now, the garbage collector may have looked for already.
+        changes.create.clear();
+    }
+    let all = &mut decision.changes;
+    all.create.append(&mut changes.create);
+    all.update.append(&mut changes.update);
+    all.delete.append(&mut changes.delete);
+}
+
+/// A Service without endpoints has one empty slice: that it has none is known, then.
+fn keep_placeholder(placeholder: Slice, create: &mut Vec<Slice>, delete: &mut Vec<Slice>) {
+    let is_placeholder = |slice: &Slice| {
+        slice.labels == placeholder.labels && slice.endpoints.is_empty() && slice.ports.is_empty()
+    };
+    match delete.as_slice() {
+        [one] if is_placeholder(one) => delete.clear(),
+        _ => create.push(placeholder),
+    }
+}
+
+fn empty_slice(service: &Service, address_type: &str, ports: Vec<Port>) -> Slice {
+    let metadata = &service.metadata;
+    let owner =
+        Owner { kind: "Service", namespace: &metadata.namespace, name: &metadata.name, uid: &metadata.uid };
+    let mut slice = Slice::new(&owner, address_type, ports);
+    slice.labels = labels_of(service, &BTreeMap::new()).0;
+    slice
+}
+
+fn wanted(
+    situation: &Situation<'_>,
+    address_type: &str,
+    missing_nodes: &mut BTreeSet<String>,
+) -> BTreeMap<PortSet, Wanted> {
+    let service = situation.service;
+    let mut by_ports: BTreeMap<PortSet, Wanted> = BTreeMap::new();
+    for pod in situation.pods.iter().filter(|pod| pod.belongs_in_endpoints(true)) {
+        let ports = ports_of(service, pod);
+        let wanted = by_ports.entry(ports.iter().cloned().collect()).or_default();
+        wanted.ports = ports;
+        let node = &pod.spec.node_name;
+        // Nothing binds pods to nodes here: one that is bound to none is taken for what it says of itself. Upstream never
+        // meets such a pod with an address.
+        let is_missing = !node.is_empty() && !situation.nodes.contains_key(node);
+        if is_missing && !service.spec.publish_not_ready_addresses {
+            missing_nodes.insert(node.clone());
+            continue;
+        }
+        let zone = situation.nodes.get(node).cloned().flatten();
+        let endpoint = endpoint_of(service, pod, zone, address_type);
+        if !endpoint.addresses.is_empty() {
+            wanted.endpoints.insert(endpoint.key(), endpoint);
+        }
+    }
+    by_ports
+}
+
+/// `getEndpointPorts`: ports that a pod does not have are left out.
+fn ports_of(service: &Service, pod: &Pod) -> Vec<Port> {
+    let found = service.spec.ports.iter().filter_map(|port| {
+        Some(Port {
+            name: Some(port.name.clone()),
+            port: Some(pod.find_port(port)?),
+            protocol: Some(port.protocol.clone()),
+            app_protocol: port.app_protocol.clone(),
+        })
+    });
+    found.collect()
+}
+
+/// `podToEndpoint`.
+fn endpoint_of(service: &Service, pod: &Pod, zone: Option<String>, address_type: &str) -> Endpoint {
+    let (serving, terminating) = (pod.is_ready(), pod.is_terminating());
+    let ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
+    let (metadata, node) = (&pod.metadata, &pod.spec.node_name);
+    Endpoint {
+        addresses: pod.addresses(address_type == "IPv6").map(|ip| ip.to_string()).collect(),
+        conditions: Conditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) },
+        hostname: pod.hostname_for(service).map(str::to_owned),
+        target_ref: Some(TargetRef {
+            kind: "Pod".to_owned(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            ..TargetRef::default()
+        }),
+        node_name: (!node.is_empty()).then(|| node.clone()),
+        zone,
+        ..Endpoint::default()
+    }
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -1,0 +1,62 @@
+//! Hints by `spec.trafficDistribution` (`trafficdist.ReconcileHints`).
+
+use crate::service_endpoints::slice::{Endpoint, Hints, Named, Slice};
+
+/// Which endpoints are preferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preferred {
+    /// Those of the same zone.
+    Zone,
+    /// Those of the same node, then of the same zone.
+    Node,
+}
+
+impl Preferred {
+    /// Reads the field; nothing where all endpoints are alike.
+    pub(super) fn of(distribution: Option<&str>) -> Option<Self> {
+        match distribution? {
+            "PreferClose" | "PreferSameZone" => Some(Self::Zone),
+            "PreferSameNode" => Some(Self::Node),
+            _ => None,
+        }
+    }
+
+    fn hints(self, endpoint: &Endpoint) -> Option<Hints> {
+        let named = |name: &Option<String>| name.iter().map(|name| Named { name: name.clone() }).collect();
+        let for_nodes = if self == Self::Node { named(&endpoint.node_name) } else { Vec::new() };
+        let hints = Hints { for_zones: named(&endpoint.zone), for_nodes };
+        (hints != Hints::default()).then_some(hints)
+    }
+
+    fn is_right(self, endpoint: &Endpoint) -> bool {
+        !endpoint.is_ready()
+            || endpoint.hints.clone().unwrap_or_default() == self.hints(endpoint).unwrap_or_default()
+    }
+
+    fn set(self, slice: &mut Slice) {
+        for endpoint in slice.endpoints.iter_mut().filter(|endpoint| endpoint.is_ready()) {
+            endpoint.hints = self.hints(endpoint);
+        }
+    }
+}
+
+/// Gives all ready endpoints their hints; unchanged slices that need others are written as well.
+pub(super) fn prefer(
+    preferred: Preferred,
+    create: &mut [Slice],
+    update: &mut Vec<Slice>,
+    unchanged: Vec<Slice>,
+) {
+    let is_wrong = |slice: &Slice| slice.endpoints.iter().any(|endpoint| !preferred.is_right(endpoint));
+    update.extend(unchanged.into_iter().filter(is_wrong));
+    create.iter_mut().chain(update).for_each(|slice| preferred.set(slice));
+}
+
+/// Takes all hints away; unchanged slices that have some are written as well (`RemoveHintsFromSlices`).
+pub(super) fn remove(create: &mut [Slice], update: &mut Vec<Slice>, unchanged: Vec<Slice>) {
+    let has_hints = |slice: &Slice| slice.endpoints.iter().any(|endpoint| endpoint.hints.is_some());
+    update.extend(unchanged.into_iter().filter(has_hints));
+    for slice in create.iter_mut().chain(update) {
+        slice.endpoints.iter_mut().for_each(|endpoint| endpoint.hints = None);
+    }
+}

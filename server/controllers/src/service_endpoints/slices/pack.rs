@@ -1,0 +1,134 @@
+//! Filling slices with the endpoints of one set of ports, with few writes (`Reconciler.reconcileByPortMapping`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::labels::labels_of;
+use crate::service_endpoints::service::Service;
+use crate::service_endpoints::slice::{EndpointSet, Slice};
+
+/// What there is to do, and how many endpoints come and go.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    pub(super) create: Vec<Slice>,
+    pub(super) update: Vec<Slice>,
+    pub(super) delete: Vec<Slice>,
+    pub(super) added: usize,
+    pub(super) removed: usize,
+}
+
+/// Slices by name, and what becomes of each.
+struct Packing {
+    by_name: BTreeMap<String, Slice>,
+    unchanged: BTreeSet<String>,
+    update: BTreeSet<String>,
+    delete: BTreeSet<String>,
+    removed: usize,
+}
+
+/// Brings `existing` slices to what is `desired`, and makes more from `empty` where these do not suffice.
+pub(super) fn pack(
+    service: &Service,
+    existing: Vec<Slice>,
+    mut desired: EndpointSet,
+    empty: &Slice,
+    max: usize,
+) -> Packed {
+    let mut packing = keep(service, existing, &mut desired);
+    let added = desired.len();
+    packing.fill_updated(&mut desired, max);
+    let mut create = Vec::new();
+    while !desired.is_empty() {
+        let name = packing.slice_to_fill(desired.len(), max);
+        let mut slice = match name.as_ref().and_then(|name| packing.by_name.get(name)) {
+            Some(slice) => slice.clone(),
+            None => empty.clone(),
+        };
+        fill(&mut slice, &mut desired, max);
+        match name {
+            Some(name) => {
+                packing.unchanged.remove(&name);
+                packing.update.insert(name.clone());
+                packing.by_name.insert(name, slice);
+            }
+            None => create.push(slice),
+        }
+    }
+    let mut take = |names: BTreeSet<String>| -> Vec<Slice> {
+        names.iter().filter_map(|name| packing.by_name.remove(name)).collect()
+    };
+    let (update, delete) = (take(packing.update), take(packing.delete));
+    Packed { create, update, delete, added, removed: packing.removed }
+}
+
+/// Keeps in each slice what is desired there; endpoints that have a place are desired no more.
+fn keep(service: &Service, existing: Vec<Slice>, desired: &mut EndpointSet) -> Packing {
+    let mut packing = Packing {
+        by_name: BTreeMap::new(),
+        unchanged: BTreeSet::new(),
+        update: BTreeSet::new(),
+        delete: BTreeSet::new(),
+        removed: 0,
+    };
+    for mut slice in existing {
+        let name = slice.name.clone();
+        let before = slice.endpoints.len();
+        let mut is_changed = false;
+        let mut kept = Vec::with_capacity(before);
+        for endpoint in &slice.endpoints {
+            if let Some(wanted) = desired.remove(&endpoint.key()) {
+                is_changed |= !wanted.equals_beyond_key(endpoint);
+                kept.push(wanted);
+            }
+        }
+        let labels = labels_of(service, &slice.labels);
+        packing.removed += before - kept.len();
+        let place = match (is_changed || kept.len() != before, labels) {
+            (true, _) if kept.is_empty() => &mut packing.delete,
+            (true, (labels, _)) => {
+                (slice.endpoints, slice.labels) = (kept, labels);
+                &mut packing.update
+            }
+            (false, (labels, true)) => {
+                slice.labels = labels;
+                &mut packing.update
+            }
+            (false, _) => &mut packing.unchanged,
+        };
+        place.insert(name.clone());
+        packing.by_name.insert(name, slice);
+    }
+    packing
+}
+
+fn fill(slice: &mut Slice, desired: &mut EndpointSet, max: usize) {
+    while slice.endpoints.len() < max
+        && let Some((_, endpoint)) = desired.pop_first()
+    {
+        slice.endpoints.push(endpoint);
+    }
+}
+
+impl Packing {
+    /// Fills slices that are written in any case, the fullest ones first.
+    fn fill_updated(&mut self, desired: &mut EndpointSet, max: usize) {
+        let length =
+            |packing: &Self, name: &String| packing.by_name.get(name).map_or(0, |s| s.endpoints.len());
+        let mut names: Vec<String> = self.update.iter().cloned().collect();
+        names.sort_by_key(|name| std::cmp::Reverse(length(self, name)));
+        for name in names {
+            if let Some(slice) = self.by_name.get_mut(&name) {
+                fill(slice, desired, max);
+            }
+        }
+    }
+
+    /// The unchanged slice that is closest to full with all that is left, when they fit into one (`getSliceToFill`).
+    fn slice_to_fill(&self, left: usize, max: usize) -> Option<String> {
+        if left >= max {
+            return None;
+        }
+        let room = |name: &&String| max.checked_sub(left + self.by_name.get(*name)?.endpoints.len());
+        let with_room = self.unchanged.iter().filter_map(|name| Some((room(&name)?, name)));
+        with_room.filter(|(room, _)| *room < max).min().map(|(_, name)| name.clone())
+    }
+}

@@ -1,0 +1,85 @@
+//! When what endpoints follow changed: the annotation `endpoints.kubernetes.io/last-change-trigger-time`
+//! (`TriggerTimeTracker`).
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use portico_machinery::time;
+
+use super::pod::Pod;
+use super::service::Service;
+use crate::account::NamespacedName;
+
+/// The annotation.
+pub const ANNOTATION: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+/// What was seen of each Service. Holds one time for each Service and each of its pods, and forgets both with the Service.
+#[derive(Debug, Default)]
+pub struct TriggerTimes {
+    seen: Mutex<HashMap<NamespacedName, Seen>>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    service: Option<Timestamp>,
+    pods: BTreeMap<String, Timestamp>,
+}
+
+impl TriggerTimes {
+    /// The annotation's value for the present state: the earliest of the changes since the last call, or nothing. Of a
+    /// Service that was not seen before it is the time of its creation.
+    pub fn next(&self, key: &NamespacedName, service: &Service, pods: &[Pod]) -> Option<String> {
+        let created = service.metadata.creation_timestamp.as_deref().and_then(time::parse);
+        let pods: BTreeMap<String, Timestamp> =
+            pods.iter().filter_map(|pod| Some((pod.metadata.name.clone(), pod.ready_since()?))).collect();
+        let now = Seen { service: created, pods };
+        let mut seen = self.seen.lock();
+        let time = match seen.get(key) {
+            None => created,
+            Some(before) => earliest_change(before, &now),
+        };
+        seen.insert(key.clone(), now);
+        time.map(time::rfc3339)
+    }
+
+    /// Forgets a Service.
+    pub fn forget(&self, key: &NamespacedName) {
+        self.seen.lock().remove(key);
+    }
+}
+
+fn earliest_change(before: &Seen, now: &Seen) -> Option<Timestamp> {
+    let pods = now.pods.iter().filter(|(name, at)| before.pods.get(*name).is_none_or(|then| *at > then));
+    let service = now.service.filter(|at| before.service.is_none_or(|then| *at > then));
+    pods.map(|(_, at)| *at).chain(service).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str, ready: &str) -> Pod {
+        let json = format!(
+            r#"{{"metadata":{{"name":"{name}"}},
+            "status":{{"conditions":[{{"type":"Ready","status":"True","lastTransitionTime":"{ready}"}}]}}}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn the_earliest_change_since_the_last_look_counts() {
+        let (times, key) = (TriggerTimes::default(), NamespacedName::new("n", "s"));
+        let mut service = Service::default();
+        service.metadata.creation_timestamp = Some("2026-01-01T00:00:00Z".to_owned());
+        let next = |pods: &[Pod]| times.next(&key, &service, pods);
+        let (one, two) = (pod("a", "2026-01-01T00:00:02Z"), pod("b", "2026-01-01T00:00:01Z"));
+        assert_eq!(next(&[]).as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert_eq!(next(&[one.clone(), two.clone()]).as_deref(), Some("2026-01-01T00:00:01Z"));
+        assert_eq!(next(&[one.clone(), two]), None);
+        assert_eq!(next(&[one]), None);
+        assert_eq!(next(&[pod("a", "2026-01-01T00:00:09Z")]).as_deref(), Some("2026-01-01T00:00:09Z"));
+        times.forget(&key);
+        assert_eq!(next(&[]).as_deref(), Some("2026-01-01T00:00:00Z"));
+    }
+}

@@ -1,0 +1,116 @@
+//! Which Services changes of Services and pods are about: queues their keys for the controllers that follow both.
+//!
+//! The selectors of Services are kept in memory, filed by namespace and label: a pod finds its Services without any other
+//! Service being looked at, and is decoded only when it has some.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use portico_kit::workqueue::WorkQueue;
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{GroupResource, Status};
+use portico_registry::{ListOptions, Logged, Registry, Stored};
+
+use super::pod::Pod;
+use crate::account::NamespacedName;
+use crate::log::Listener;
+use crate::selectors::Selectors;
+
+/// A queue of Services, and how long a change of a pod waits for others.
+#[derive(Clone)]
+pub struct Subscriber {
+    /// The queue.
+    pub queue: WorkQueue<NamespacedName>,
+    /// The wait.
+    pub batch_period: Duration,
+}
+
+/// Queues Services. Cheap to clone.
+#[derive(Clone)]
+pub struct ServiceTriggers {
+    selectors: Arc<Mutex<Selectors>>,
+    subscribers: Arc<[Subscriber]>,
+}
+
+impl ServiceTriggers {
+    /// Queues for these.
+    #[must_use]
+    pub fn new(subscribers: Vec<Subscriber>) -> Self {
+        Self { selectors: Arc::default(), subscribers: subscribers.into() }
+    }
+
+    fn on_service(&self, change: &Logged) {
+        let selector = if change.is_gone() { None } else { selector_of(&change.stored()) };
+        self.selectors.lock().put(change.namespace(), change.name(), selector);
+        let key = NamespacedName::new(change.namespace(), change.name());
+        self.subscribers.iter().for_each(|subscriber| subscriber.queue.add(key.clone()));
+    }
+
+    fn on_pod(&self, change: &Logged) {
+        for name in self.services_of(change) {
+            let key = NamespacedName::new(change.namespace(), &name);
+            for subscriber in self.subscribers.iter() {
+                subscriber.queue.add_after(key.clone(), subscriber.batch_period);
+            }
+        }
+    }
+
+    /// The Services whose endpoints may change with a pod (`GetPodUpdateProjectionKey`, `GetServicesToUpdate`).
+    fn services_of(&self, change: &Logged) -> BTreeSet<String> {
+        let (pod, before) = (change.stored(), change.before());
+        let matching = |pod: &Stored| {
+            let labels = &pod.record().value.indexed().labels;
+            self.selectors.lock().matching(change.namespace(), labels)
+        };
+        let now = matching(&pod);
+        let Some(before) = before.filter(|_| !change.is_gone()) else { return now };
+        let then = matching(&before);
+        if now.is_empty() && then.is_empty() {
+            return now;
+        }
+        let differs = match (pod.read::<Pod>(), before.read::<Pod>()) {
+            (Ok(pod), Ok(before)) => pod.differs_from(&before),
+            // What cannot be compared may have changed.
+            _ => true,
+        };
+        if differs { &now | &then } else { &now ^ &then }
+    }
+}
+
+impl Listener for ServiceTriggers {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let services = registry.list(&services(), "", &ListOptions::default()).await?.items;
+            let mut selectors = self.selectors.lock();
+            selectors.clear();
+            for service in &services {
+                selectors.put(service.namespace(), service.name(), selector_of(service));
+                let key = NamespacedName::new(service.namespace(), service.name());
+                self.subscribers.iter().for_each(|subscriber| subscriber.queue.add(key.clone()));
+            }
+            Ok(())
+        })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        let resource = change.resource();
+        match (resource.group.as_str(), resource.resource.as_str()) {
+            ("", "services") => self.on_service(change),
+            ("", "pods") => self.on_pod(change),
+            _ => {}
+        }
+    }
+}
+
+/// The resource.
+pub(super) fn services() -> GroupResource {
+    GroupResource::new("", "services")
+}
+
+fn selector_of(service: &Stored) -> Option<LabelSelector> {
+    let selector = service.object().at(&["spec", "selector"]);
+    selector.is_present().then(|| LabelSelector::of_labels(&selector))
+}

@@ -1,0 +1,177 @@
+//! `ttl-after-finished-controller`: deletes Jobs some time after they have finished, when they say so.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use portico_kit::backoff::Policy;
+use portico_kit::metrics;
+use portico_kit::metrics::Histogram;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupResource, Object, Reason, Status, time};
+use portico_registry::options::Preconditions;
+use portico_registry::{DeleteOptions, ListOptions, Logged, Propagation, Registry};
+
+use crate::account::{NamespacedName, account};
+use crate::log::Listener;
+use crate::outcome::unless;
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "ttl-after-finished-controller";
+/// Bounds of the histogram, in seconds: from 0.1, doubling.
+const SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2];
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct TtlAfterFinished {
+    workers: usize,
+    queue: WorkQueue<NamespacedName>,
+    late: Histogram,
+}
+
+/// What is to be done about a Job now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Nothing: it has not finished, or says nothing, or is going.
+    Leave,
+    /// Look again after this long.
+    Wait(Duration),
+    /// Its time was up so long ago.
+    Delete(Duration),
+}
+
+impl TtlAfterFinished {
+    /// Knows nothing yet; `workers` is `--concurrent-ttl-after-finished-syncs`.
+    #[must_use]
+    pub fn new(workers: usize, queues: &QueueMetrics, metrics: &metrics::Registry) -> Self {
+        Self {
+            workers,
+            queue: WorkQueue::with_metrics("ttl_jobs_to_delete", Policy::CONTROLLER, queues),
+            late: metrics.histogram(
+                "ttl_after_finished_controller_job_deletion_duration_seconds",
+                "The time it took to delete the job since it became eligible for deletion",
+                SECONDS,
+            ),
+        }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, registry) = (self.clone(), registry.clone());
+        run_workers(tasks, NAME, self.workers, self.queue.clone(), move |key| {
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, &key).await }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+        let Some(job) = registry.get_stored(&key.of("batch", "jobs")).await? else {
+            return Ok(Reconciled::Done);
+        };
+        let verdict = decide(job.object(), Timestamp::now()).map_err(Status::internal)?;
+        let late = match verdict {
+            Verdict::Leave => return Ok(Reconciled::Done),
+            Verdict::Wait(left) => return Ok(Reconciled::Again(left)),
+            Verdict::Delete(late) => late,
+        };
+        // Another Job of this name, or a time that was changed meanwhile, is looked at by itself.
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Foreground),
+            preconditions: Preconditions {
+                uid: Some(job.uid().to_owned()),
+                resource_version: Some(job.revision().to_string()),
+            },
+            ..DeleteOptions::default()
+        };
+        let context = account("ttl-after-finished-controller");
+        let gone = registry.delete(&context, &jobs(), &key.namespace, &key.name, &options).await;
+        unless(gone, &[Reason::NotFound])?;
+        self.late.observe(late.as_secs_f64());
+        Ok(Reconciled::Done)
+    }
+}
+
+impl Listener for TtlAfterFinished {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&jobs(), "", &ListOptions::default()).await?.items;
+            all.iter().for_each(|job| self.queue.add(NamespacedName::new(job.namespace(), job.name())));
+            Ok(())
+        })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        if !change.is_gone() && *change.resource() == jobs() {
+            self.queue.add(NamespacedName::new(change.namespace(), change.name()));
+        }
+    }
+}
+
+fn jobs() -> GroupResource {
+    GroupResource::new("batch", "jobs")
+}
+
+/// When a Job finished (`jobFinishTime`); nothing while it has not.
+fn finished(job: &Object) -> Result<Option<Timestamp>, String> {
+    let conditions = job.at(&["status", "conditions"]);
+    let is_end = |kind: &str, status: &str| matches!(kind, "Complete" | "Failed") && status == "True";
+    let mut ends = conditions.items().filter(|c| is_end(c.field("type").str(), c.field("status").str()));
+    let Some(end) = ends.next() else { return Ok(None) };
+    match end.field("lastTransitionTime").opt_str().and_then(time::parse) {
+        Some(at) => Ok(Some(at)),
+        None => {
+            Err(format!("unable to find the time when the Job {}/{} finished", job.namespace(), job.name()))
+        }
+    }
+}
+
+/// Pure (`processTTL`).
+fn decide(job: &Object, now: Timestamp) -> Result<Verdict, String> {
+    let ttl = job.at(&["spec", "ttlSecondsAfterFinished"]).i64();
+    let Some(ttl) = ttl.filter(|_| job.deletion_timestamp().is_none()) else { return Ok(Verdict::Leave) };
+    let Some(finished) = finished(job)? else { return Ok(Verdict::Leave) };
+    let left = SignedDuration::from_secs(ttl).saturating_sub(now.duration_since(finished));
+    Ok(match Duration::try_from(left) {
+        Ok(left) if !left.is_zero() => Verdict::Wait(left),
+        _ => Verdict::Delete(left.unsigned_abs()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_jobs_go_when_their_time_is_up() {
+        let now = time::parse("2026-01-01T00:01:00Z").unwrap();
+        let done =
+            |at: &str| format!(r#""status":{{"conditions":[{{"type":"Failed","status":"True"{at}}}]}}"#);
+        let (ttl, at) =
+            (r#""spec":{"ttlSecondsAfterFinished":70}"#, r#","lastTransitionTime":"2026-01-01T00:00:00Z""#);
+        let rows = [
+            (format!("{{{ttl}}}"), Ok(Verdict::Leave)),
+            (format!("{{{}}}", done(at)), Ok(Verdict::Leave)),
+            (format!("{{{ttl},{}}}", done(at)), Ok(Verdict::Wait(Duration::from_secs(10)))),
+            (
+                format!("{{{},{}}}", ttl.replace("70", "0"), done(at)),
+                Ok(Verdict::Delete(Duration::from_secs(60))),
+            ),
+            (
+                format!(
+                    r#"{{"metadata":{{"deletionTimestamp":"2026-01-01T00:00:00Z"}},{ttl},{}}}"#,
+                    done(at)
+                ),
+                Ok(Verdict::Leave),
+            ),
+            (
+                format!(r#"{{"metadata":{{"name":"j","namespace":"n"}},{ttl},{}}}"#, done("")),
+                Err("unable to find the time when the Job n/j finished".to_owned()),
+            ),
+        ];
+        for (json, want) in rows {
+            let job = Object::from_json(json.as_bytes()).unwrap();
+            assert_eq!(decide(&job, now), want, "{json}");
+        }
+    }
+}
