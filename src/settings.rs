@@ -6,6 +6,7 @@ mod admission;
 mod authentication;
 mod authorization;
 mod control;
+mod controllers;
 mod core_api;
 mod error;
 mod file;
@@ -22,6 +23,7 @@ pub(crate) use admission::Admission;
 pub(crate) use authentication::Authentication;
 pub(crate) use authorization::Authorization;
 pub(crate) use control::Control;
+pub(crate) use controllers::Controllers;
 pub(crate) use core_api::CoreApi;
 pub(crate) use error::SettingError;
 pub(crate) use kubelets::Kubelets;
@@ -82,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) serving: Serving,
     #[command(flatten)]
     pub(crate) control: Control,
+    #[command(flatten)]
+    pub(crate) controllers: Controllers,
     #[command(flatten)]
     pub(crate) authentication: Authentication,
     #[command(flatten)]
@@ -146,6 +150,7 @@ impl Settings {
     fn check(&self, role: Role) -> Result<(), SettingError> {
         self.serving.check()?;
         self.control.check(role)?;
+        self.controllers.check()?;
         self.authentication.check()?;
         self.proxying.check()?;
         self.kubelets.check()?;

@@ -17,7 +17,12 @@ pub use portico_admission::{
     AdmissionSettings, Configuration as AdmissionConfiguration, DefaultTolerations, EnabledPlugins,
     PluginNameError,
 };
+pub use portico_controllers::governed::ControllerSettings;
 pub use portico_controllers::names as controllers;
+pub use portico_controllers::resource_quota::QuotaSettings;
+pub use portico_controllers::service_endpoints::endpoints::EndpointsSettings;
+pub use portico_controllers::service_endpoints::mirroring::MirroringSettings;
+pub use portico_controllers::service_endpoints::slices::SliceSettings;
 pub use portico_kinds::RuntimeConfig;
 pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, WebhookLimits};
 pub use portico_store::Settings as StoreSettings;

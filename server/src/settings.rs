@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use portico_auth::authz::Mode;
+use portico_controllers::governed::ControllerSettings;
 use portico_kinds::RuntimeConfig;
 use portico_machinery::FrontProxy;
 use portico_machinery::expiration::Evaluator;
@@ -59,10 +60,8 @@ pub struct ServerSettings {
     pub features: FeatureGates,
     /// Controllers of kube-controller-manager to run, by its names.
     pub controllers: BTreeSet<&'static str>,
-    /// How often all quotas are counted though nothing has changed; zero is never.
-    pub resource_quota_sync_period: Duration,
-    /// How many quotas are counted at a time.
-    pub concurrent_resource_quota_syncs: usize,
+    /// How they work.
+    pub controller_settings: ControllerSettings,
     /// How long objects of kinds that expire (events) are kept after their last write.
     pub event_ttl: Duration,
     /// The store.

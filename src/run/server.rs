@@ -28,7 +28,7 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         runtimes: Arc::clone(&process.runtimes),
         offload: Arc::clone(&process.offload),
     };
-    for controller in controllers::absent_of(&settings.control.controllers) {
+    for controller in controllers::absent_of(&settings.controllers.controllers) {
         tracing::warn!(controller, "this server does not have the controller that is asked for by name");
     }
     Ok(Server::start(server_settings(settings)?, process).await?)
@@ -62,9 +62,8 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
         runtime_config: s.core_api.served()?,
         features: s.core_api.features()?,
-        controllers: controllers::wanted(&s.control.controllers),
-        resource_quota_sync_period: s.control.resource_quota_sync_period,
-        concurrent_resource_quota_syncs: usize::from(s.control.concurrent_resource_quota_syncs.get()),
+        controllers: controllers::wanted(&s.controllers.controllers),
+        controller_settings: s.controllers.settings(),
         event_ttl: s.store.event_ttl,
         store: store(s),
         registry: RegistrySettings {

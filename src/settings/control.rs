@@ -1,12 +1,10 @@
 //! The control service's address, and how a facade finds and outlives it.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use portico_server::controllers;
 
 use super::values::{duration, positive_duration};
 use super::{Role, SettingError};
@@ -36,29 +34,10 @@ pub(crate) struct Control {
     /// gRPC calls at a time in one connection.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub(crate) control_max_streams_per_connection: u32,
-    /// Controllers of kube-controller-manager to run: its names, * for all that are on by default, -NAME to leave one out,
-    /// empty for none. What kube-apiserver itself runs is not governed by it.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
-    pub(crate) controllers: Vec<String>,
-    /// How often resourcequota-controller counts all quotas though nothing has changed; 0s = never.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
-    pub(crate) resource_quota_sync_period: Duration,
-    /// How many quotas resourcequota-controller counts at a time.
-    #[arg(long, value_name = "N", default_value = "5")]
-    pub(crate) concurrent_resource_quota_syncs: NonZeroU16,
 }
 
 impl Control {
     pub(super) fn check(&self, role: Role) -> Result<(), SettingError> {
-        for name in self.controllers.iter().filter(|n| !n.is_empty() && *n != "*") {
-            let bare = name.strip_prefix('-').unwrap_or(name);
-            if controllers::known(bare).is_none() {
-                return Err(SettingError::new(
-                    "--controllers",
-                    format!("{bare:?} is not in the list of known controllers"),
-                ));
-            }
-        }
         if let Some(address) = &self.control_external_address
             && address.parse::<http::uri::Authority>().ok().and_then(|a| a.port_u16()).is_none()
         {

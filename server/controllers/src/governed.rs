@@ -1,5 +1,6 @@
 //! How controllers that `--controllers` governs work: plain values, checked before anything starts.
 
+use crate::resource_quota::QuotaSettings;
 use crate::service_endpoints::endpoints::EndpointsSettings;
 use crate::service_endpoints::mirroring::MirroringSettings;
 use crate::service_endpoints::slices::SliceSettings;
@@ -13,6 +14,8 @@ pub struct ControllerSettings {
     pub slices: SliceSettings,
     /// Of `endpointslice-mirroring-controller`.
     pub mirroring: MirroringSettings,
+    /// Of `resourcequota-controller`.
+    pub quotas: QuotaSettings,
     /// `--concurrent-ttl-after-finished-syncs`
     pub ttl_workers: usize,
 }

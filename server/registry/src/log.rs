@@ -75,13 +75,6 @@ impl Logged {
         self.event.event_type == EventType::Deleted
     }
 
-    /// Its state before; nothing of what is new, and of what could not be read.
-    #[must_use]
-    pub fn before(&self) -> Option<Stored> {
-        let previous = self.event.previous.as_ref().filter(|record| !record.value.is_unreadable());
-        previous.map(|record| Stored::new(Arc::clone(record)))
-    }
-
     /// Its uid.
     #[must_use]
     pub fn uid(&self) -> &str {

@@ -1,6 +1,8 @@
 //! Controllers that get every kind: what kube-apiserver itself keeps, and those that `--controllers` governs, which are
 //! kube-controller-manager's, as far as Portico has them.
 
+mod without_nodes;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use portico_controllers::namespace::NamespaceDeletion;
 use portico_controllers::object_counts::ObjectCounts;
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
-use portico_controllers::resource_quota::{self, QuotaSettings, ResourceQuotas};
+use portico_controllers::resource_quota::{self, ResourceQuotas};
 use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
 use portico_controllers::service_repair::ServiceRepair;
 use portico_controllers::storage_migration::{self, StorageMigration};
@@ -97,6 +99,7 @@ pub(super) fn start(
         vec![Arc::new(objects.clone()), Arc::new(repair), Arc::new(flows)];
     listeners.append(&mut reported.listeners);
     listeners.extend(governed(settings, registry, &reported, &queues, tasks));
+    listeners.extend(without_nodes::start(settings, registry, &queues, metrics, tasks));
     let listening = Listening::new(listeners);
     for name in HOOKS {
         let begun = listening.begun();
@@ -165,10 +168,7 @@ fn governed(
         listeners.push(Arc::new(namespaces));
     }
     if is_wanted(resource_quota::NAME) {
-        let settings = QuotaSettings {
-            sync_period: settings.resource_quota_sync_period,
-            concurrent_syncs: settings.concurrent_resource_quota_syncs,
-        };
+        let settings = settings.controller_settings.quotas;
         let quotas = ResourceQuotas::new(settings, Arc::clone(&reported.elsewhere) as Arc<_>, queues);
         quotas.run_workers(registry, tasks);
         listeners.push(Arc::new(quotas));

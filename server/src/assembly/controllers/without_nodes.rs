@@ -1,0 +1,76 @@
+//! Starts controllers of workloads that mean something although nothing runs pods: they follow what others say of pods, and
+//! Jobs that others finish.
+
+use std::sync::Arc;
+
+use portico_controllers::disruption::{self, Disruption};
+use portico_controllers::log::Listener;
+use portico_controllers::service_endpoints::endpoints::{self, Endpoints};
+use portico_controllers::service_endpoints::mirroring::{self, Mirroring};
+use portico_controllers::service_endpoints::slices::{self, EndpointSlices};
+use portico_controllers::service_endpoints::triggers::ServiceTriggers;
+use portico_controllers::ttl_after_finished::{self, TtlAfterFinished};
+use portico_kit::metrics;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::QueueMetrics;
+use portico_registry::Registry;
+
+use crate::settings::ServerSettings;
+
+/// Starts those that are wanted; they end with `tasks`.
+pub(super) fn start(
+    settings: &ServerSettings,
+    registry: &Registry,
+    queues: &QueueMetrics,
+    metrics: &metrics::Registry,
+    tasks: &TaskSet,
+) -> Vec<Arc<dyn Listener>> {
+    let mut listeners = of_services(settings, registry, queues, metrics, tasks);
+    let is_wanted = |name: &str| settings.controllers.contains(name);
+    if is_wanted(disruption::NAME) {
+        let budgets = Disruption::new(queues);
+        budgets.run_workers(registry, tasks);
+        listeners.push(Arc::new(budgets));
+    }
+    if is_wanted(ttl_after_finished::NAME) {
+        let workers = settings.controller_settings.ttl_workers;
+        let jobs = TtlAfterFinished::new(workers, queues, metrics);
+        jobs.run_workers(registry, tasks);
+        listeners.push(Arc::new(jobs));
+    }
+    listeners
+}
+
+/// Those that say where the pods of Services are; two of them are woken by the same changes of Services and pods.
+fn of_services(
+    settings: &ServerSettings,
+    registry: &Registry,
+    queues: &QueueMetrics,
+    metrics: &metrics::Registry,
+    tasks: &TaskSet,
+) -> Vec<Arc<dyn Listener>> {
+    let (how, mut listeners) = (&settings.controller_settings, Vec::<Arc<dyn Listener>>::new());
+    let is_wanted = |name: &str| settings.controllers.contains(name);
+    let mut subscribers = Vec::new();
+    if is_wanted(endpoints::NAME) {
+        let endpoints = Endpoints::new(how.endpoints, queues);
+        endpoints.run_workers(registry, tasks);
+        subscribers.push(endpoints.subscriber());
+        listeners.push(Arc::new(endpoints));
+    }
+    if is_wanted(slices::NAME) {
+        let slices = EndpointSlices::new(how.slices, queues, metrics);
+        slices.run_workers(registry, tasks);
+        subscribers.push(slices.subscriber());
+        listeners.push(Arc::new(slices));
+    }
+    if !subscribers.is_empty() {
+        listeners.push(Arc::new(ServiceTriggers::new(subscribers)));
+    }
+    if is_wanted(mirroring::NAME) {
+        let mirroring = Mirroring::new(how.mirroring, queues, metrics);
+        mirroring.run_workers(registry, tasks);
+        listeners.push(Arc::new(mirroring));
+    }
+    listeners
+}
