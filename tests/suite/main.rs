@@ -3,6 +3,7 @@
 
 mod availability;
 mod binder;
+mod budgets;
 mod certificates;
 mod command_line;
 mod connections;
@@ -13,6 +14,7 @@ mod conversions;
 mod definitions;
 mod durability;
 mod endpoints;
+mod finished_jobs;
 mod http_api;
 mod kube_client;
 mod kube_derived;
@@ -31,7 +33,9 @@ mod query_authorization;
 mod quotas;
 mod readme;
 mod real_definitions;
+mod recorded_controllers;
 mod service_accounts;
+mod service_endpoints;
 mod split;
 mod storage_versions;
 mod store_faults;

@@ -1,0 +1,68 @@
+//! Disruption budgets without kube-controller-manager: evictions go by the status that is kept here.
+
+use portico_tests::http::Http;
+use portico_tests::{Portico, until};
+use serde_json::{Value, json};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+
+async fn ready_pod(admin: &Http, name: &str) {
+    let pod = json!({
+        "metadata": {"name": name, "labels": {"app": "x"}},
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false},
+    });
+    until("a pod is made", 10, async || admin.post(PODS, &pod).await.status == 201).await;
+    let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    assert_eq!(admin.merge(&format!("{PODS}/{name}/status"), &ready).await.status, 200);
+}
+
+async fn status_of(admin: &Http, budget: &str) -> Value {
+    admin.get(&format!("{BUDGETS}/{budget}")).await.json()["status"].clone()
+}
+
+async fn evict(admin: &Http, pod: &str) -> (u16, String) {
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod},
+        "deleteOptions": {"gracePeriodSeconds": 0}});
+    let answer = admin.post(&format!("{PODS}/{pod}/eviction"), &eviction).await;
+    (answer.status.as_u16(), answer.text())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_eviction_is_granted_while_the_budget_can_spare_a_pod_and_then_refused() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    for pod in ["one", "two", "three"] {
+        ready_pod(&admin, pod).await;
+    }
+    let budget = json!({"metadata": {"name": "b"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "x"}}}});
+    assert_eq!(admin.post(BUDGETS, &budget).await.status, 201);
+    until("the budget can spare one", 10, async || status_of(&admin, "b").await["disruptionsAllowed"] == 1)
+        .await;
+    let (code, text) = evict(&admin, "one").await;
+    assert_eq!(code, 201, "{text}");
+    until("the budget has seen it go", 10, async || {
+        let status = status_of(&admin, "b").await;
+        status["expectedPods"] == 2 && status["disruptedPods"].is_null()
+    })
+    .await;
+    let (code, text) = evict(&admin, "two").await;
+    assert_eq!(code, 429, "{text}");
+    assert!(text.contains("The disruption budget b needs 2 healthy pods and has 2 currently"), "{text}");
+    ready_pod(&admin, "four").await;
+    until("the budget can spare one again", 10, async || evict(&admin, "two").await.0 == 201).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_that_stop_being_selected_are_counted_no_longer() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    ready_pod(&admin, "one").await;
+    let budget = json!({"metadata": {"name": "b"},
+        "spec": {"minAvailable": 0, "selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}});
+    admin.post(BUDGETS, &budget).await;
+    until("the pod counts", 10, async || status_of(&admin, "b").await["currentHealthy"] == 1).await;
+    admin.merge(&format!("{PODS}/one"), &json!({"metadata": {"labels": {"app": null}}})).await;
+    until("the pod counts no longer", 10, async || status_of(&admin, "b").await["expectedPods"] == 0).await;
+}

@@ -1,0 +1,132 @@
+//! Services whose pods are found by selector, without kube-controller-manager.
+
+use portico_tests::http::Http;
+use portico_tests::objects::{API_SERVICES, available, remote};
+use portico_tests::{Backend, Launch, Portico, until};
+use serde_json::{Value, json};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+
+async fn pod(admin: &Http, name: &str, ip: &str) {
+    let pod = json!({
+        "metadata": {"name": name, "labels": {"app": "backend"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false},
+    });
+    until("a pod is made", 10, async || admin.post(PODS, &pod).await.status == 201).await;
+    let status = json!({"status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    let written = admin.merge(&format!("{PODS}/{name}/status"), &status).await;
+    assert_eq!(written.status, 200, "{}", written.text());
+}
+
+async fn slices(admin: &Http, service: &str) -> Vec<Value> {
+    let listed = admin.get(&format!("{SLICES}?labelSelector=kubernetes.io/service-name={service}")).await;
+    listed.json()["items"].as_array().unwrap().clone()
+}
+
+fn sizes(slices: &[Value]) -> Vec<usize> {
+    let mut sizes: Vec<usize> =
+        slices.iter().map(|slice| slice["endpoints"].as_array().map_or(0, Vec::len)).collect();
+    sizes.sort_unstable();
+    sizes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_service_is_reached_through_a_service_with_a_selector_and_a_pod_with_an_address() {
+    let Some(backend) = Backend::beyond_loopback("selected.example.com").await else { return };
+    let portico = Launch::new().arg("--enable-aggregator-routing").start().await;
+    let admin = portico.admin();
+    admin.post(API_SERVICES, &remote("selected.example.com", &backend.ca, 443)).await;
+    let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
+        "ports": [{"port": 443, "name": "https", "targetPort": backend.address.port()}]}});
+    assert_eq!(admin.post(SERVICES, &service).await.status, 201);
+    let is_available = async |want: &str| {
+        let found = admin.get(&format!("{API_SERVICES}/{}", backend.name())).await.json();
+        available(&found).0 == want
+    };
+    until("nothing is behind it", 10, async || is_available("False").await).await;
+    pod(&admin, "p", &backend.address.ip().to_string()).await;
+    until("the backend is reached", 20, async || is_available("True").await).await;
+    assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200);
+    admin.delete(&format!("{PODS}/p?gracePeriodSeconds=0")).await;
+    until("nothing is behind it again", 20, async || is_available("False").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slices_hold_as_many_endpoints_as_they_may_and_are_put_right_when_spoilt() {
+    let portico = Launch::new().arg("--max-endpoints-per-slice=3").start().await;
+    let admin = portico.admin();
+    let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
+        "ports": [{"port": 80}]}});
+    assert_eq!(admin.post(SERVICES, &service).await.status, 201);
+    for at in 1..=7 {
+        pod(&admin, &format!("p{at}"), &format!("10.9.0.{at}")).await;
+    }
+    let all = async || sizes(&slices(&admin, "backend").await).iter().sum::<usize>();
+    until("all pods have a place", 20, async || all().await == 7).await;
+    let found = slices(&admin, "backend").await;
+    assert!(sizes(&found).iter().all(|size| (1..=3).contains(size)), "{found:?}");
+    let manager = &found[0]["metadata"]["managedFields"][0]["manager"];
+    assert_eq!(manager, "kube-controller-manager");
+    assert!(
+        found[0]["metadata"]["annotations"]["endpoints.kubernetes.io/last-change-trigger-time"].is_string()
+    );
+    let name = found[0]["metadata"]["name"].as_str().unwrap();
+    let spoilt = json!({"endpoints": [{"addresses": ["10.9.9.9"]}]});
+    assert_eq!(admin.merge(&format!("{SLICES}/{name}"), &spoilt).await.status, 200);
+    until("the slice is right again", 20, async || {
+        let listed = slices(&admin, "backend").await;
+        sizes(&listed).iter().sum::<usize>() == 7 && !Value::from(listed).to_string().contains("10.9.9.9")
+    })
+    .await;
+    assert_eq!(admin.delete(&format!("{SLICES}/{name}")).await.status, 200);
+    until("the slice is there again", 20, async || all().await == 7).await;
+    admin.delete(&format!("{SERVICES}/backend")).await;
+    until("nothing is left", 20, async || {
+        slices(&admin, "backend").await.is_empty()
+            && admin.get(&format!("{ENDPOINTS}/backend")).await.status == 404
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_that_were_left_behind_go_at_the_next_start_and_services_are_looked_at_again() {
+    let mut portico = Launch::new().arg("--controllers=serviceaccount").start().await;
+    let admin = portico.admin();
+    let left = json!({"metadata": {"name": "left"}, "subsets": [{"addresses": [{"ip": "10.9.0.1"}]}]});
+    assert_eq!(admin.post(ENDPOINTS, &left).await.status, 201);
+    let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
+        "ports": [{"port": 80}]}});
+    admin.post(SERVICES, &service).await;
+    pod(&admin, "p", "10.9.0.2").await;
+    assert!(slices(&admin, "backend").await.is_empty(), "nobody keeps slices");
+    portico.stop().await;
+    let portico = Launch::new().on_data_of(&portico).start().await;
+    let admin = portico.admin();
+    until("what was left is gone", 20, async || admin.get(&format!("{ENDPOINTS}/left")).await.status == 404)
+        .await;
+    until("the pod has a place", 20, async || sizes(&slices(&admin, "backend").await) == [1]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_controllers_do_is_counted_under_upstreams_names() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
+        "ports": [{"port": 80}]}});
+    admin.post(SERVICES, &service).await;
+    until("a slice is counted", 10, async || {
+        let metrics = admin.get("/metrics").await.text();
+        [
+            "endpoint_slice_controller_changes{operation=\"create\"} ",
+            "endpoint_slice_controller_syncs{result=\"success\"} ",
+        ]
+        .iter()
+        .all(|name| metrics.contains(name))
+            && metrics.contains("workqueue_depth{name=\"endpoint_slice\"}")
+    })
+    .await;
+}
