@@ -4,8 +4,6 @@
 //! or Status.
 
 mod answer_body;
-mod circuit;
-mod clock;
 mod exchange;
 mod http1;
 mod http2;

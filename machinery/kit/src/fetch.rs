@@ -18,6 +18,7 @@ use http_body_util::{BodyExt, Full};
 use tokio::time::{Instant, timeout_at};
 
 use crate::dial::{Connector, DialError, Target, http_reason};
+use crate::received::{ReceiveError, Received};
 use crate::tasks::TaskSet;
 use pool::{Key, Pool, Sender};
 
@@ -64,6 +65,10 @@ pub enum FetchError {
         target: Target,
         /// What happened.
         reason: String,
+        /// How the connection ended.
+        ending: Ending,
+        /// How far it was.
+        progress: Progress,
     },
     /// The time was over.
     #[error("no answer from {target} within {}", portico_gostd::time::format_duration(*after))]
@@ -72,6 +77,8 @@ pub enum FetchError {
         target: Target,
         /// The limit.
         after: Duration,
+        /// How far it was by then.
+        progress: Progress,
     },
     /// The body is too long.
     #[error("the answer of {target} is longer than {limit} bytes")]
@@ -91,6 +98,28 @@ pub enum FetchError {
     },
 }
 
+/// How far an exchange was when it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There was no connection.
+    Dialling,
+    /// There was a connection, and no answer.
+    Waiting,
+    /// The body of the answer was read.
+    Reading,
+}
+
+/// How a connection ended that brought no valid answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The other side closed it.
+    Closed,
+    /// The other side reset it.
+    Reset,
+    /// It speaks something else than HTTP, or this side gave up.
+    Other,
+}
+
 /// Fetches, and keeps idle connections. Cheap to clone.
 #[derive(Clone)]
 pub struct Fetcher {
@@ -105,7 +134,7 @@ pub type OnLost = Box<dyn Fn(&Target) + Send + Sync>;
 
 /// What one exchange ended in: some failures on a kept connection are worth a fresh one.
 enum Failed {
-    Stale,
+    Stale(FetchError),
     Final(FetchError),
 }
 
@@ -130,9 +159,8 @@ impl Fetcher {
     /// again after that. Any status is an answer.
     pub async fn send(&self, to: &FetchTarget, request: &FetchRequest) -> Result<Fetched, FetchError> {
         let deadline = Instant::now() + request.timeout;
-        let timed_out = || FetchError::Timeout { target: to.target.clone(), after: request.timeout };
         let message = build(to, request)?;
-        timeout_at(deadline, self.exchange(to, request, message)).await.map_err(|_| timed_out())?
+        self.exchange(to, request, message, deadline).await
     }
 
     /// Closes the kept connections to a target: after a failed probe, as upstream does.
@@ -156,19 +184,21 @@ impl Fetcher {
         to: &FetchTarget,
         request: &FetchRequest,
         message: Request<Full<Bytes>>,
+        deadline: Instant,
     ) -> Result<Fetched, FetchError> {
         let key = Key::of(to);
         if let Some(sender) = self.pool.take(&key) {
-            match self.try_send(to, &key, request, message.clone(), sender, true).await {
-                Err(Failed::Stale) => {}
+            match self.try_send(to, &key, request, message.clone(), (sender, true), deadline).await {
+                Err(Failed::Stale(_)) => {}
                 Err(Failed::Final(error)) => return Err(error),
                 Ok(fetched) => return Ok(fetched),
             }
         }
-        let sender = self.connect(to, &key).await?;
-        self.try_send(to, &key, request, message, sender, false).await.map_err(|failed| match failed {
-            Failed::Final(error) => error,
-            Failed::Stale => http_error(to, "the connection was closed"),
+        let connecting = timeout_at(deadline, self.connect(to, &key)).await;
+        let sender = connecting.map_err(|_| timed_out(to, request, Progress::Dialling))??;
+        let sent = self.try_send(to, &key, request, message, (sender, false), deadline).await;
+        sent.map_err(|failed| match failed {
+            Failed::Final(error) | Failed::Stale(error) => error,
         })
     }
 
@@ -186,7 +216,7 @@ impl Fetcher {
             }
         };
         let sender = Sender::handshake(connection, &self.tasks, ended).await;
-        sender.map_err(|error| http_error(to, &http_reason(&error)))
+        sender.map_err(|error| http_error(to, &error, Progress::Waiting))
     }
 
     async fn try_send(
@@ -195,32 +225,40 @@ impl Fetcher {
         key: &Key,
         request: &FetchRequest,
         message: Request<Full<Bytes>>,
-        mut sender: Sender,
-        reused: bool,
+        (mut sender, reused): (Sender, bool),
+        deadline: Instant,
     ) -> Result<Fetched, Failed> {
-        let response = sender.send(message).await.map_err(|error| {
+        let late = |progress| Failed::Final(timed_out(to, request, progress));
+        let sent = timeout_at(deadline, sender.send(message)).await.map_err(|_| late(Progress::Waiting))?;
+        let response = sent.map_err(|error| {
             // Closed before an answer began: a backend may close an idle connection at any time.
             let stale = reused
                 && (error.is_canceled()
                     || error.is_closed()
                     || error.is_incomplete_message()
                     || is_reset(&error));
-            if stale { Failed::Stale } else { Failed::Final(http_error(to, &http_reason(&error))) }
+            let failure = http_error(to, &error, Progress::Waiting);
+            if stale { Failed::Stale(failure) } else { Failed::Final(failure) }
         })?;
-        let (head, mut body) = response.into_parts();
-        let mut whole = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Failed::Final(http_error(to, &error.to_string())))?;
-            let Some(data) = frame.data_ref() else { continue };
-            if whole.len() + data.len() > request.max_body {
-                let (target, limit) = (to.target.clone(), request.max_body);
-                return Err(Failed::Final(FetchError::TooLong { target, limit }));
-            }
-            whole.extend_from_slice(data);
-        }
+        let (head, body) = response.into_parts();
+        let reading = timeout_at(deadline, read_whole(body, to, request.max_body)).await;
+        let body = reading.map_err(|_| late(Progress::Reading))?.map_err(Failed::Final)?;
         self.pool.put(key, sender);
-        Ok(Fetched { status: head.status, headers: head.headers, body: whole.freeze(), reused })
+        Ok(Fetched { status: head.status, headers: head.headers, body, reused })
     }
+}
+
+async fn read_whole(mut body: Received, to: &FetchTarget, limit: usize) -> Result<Bytes, FetchError> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| not_received(to, &error))?;
+        let Some(data) = frame.data_ref() else { continue };
+        if whole.len() + data.len() > limit {
+            return Err(FetchError::TooLong { target: to.target.clone(), limit });
+        }
+        whole.extend_from_slice(data);
+    }
+    Ok(whole.freeze())
 }
 
 fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>>, FetchError> {
@@ -237,18 +275,39 @@ fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>
     Ok(message)
 }
 
-fn http_error(to: &FetchTarget, reason: &str) -> FetchError {
-    FetchError::Http { target: to.target.clone(), reason: reason.to_owned() }
+fn http_error(to: &FetchTarget, error: &hyper::Error, progress: Progress) -> FetchError {
+    let closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+    let ending = match io_kind(error) {
+        Some(io::ErrorKind::ConnectionReset) => Ending::Reset,
+        Some(io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof) => Ending::Closed,
+        _ if closed => Ending::Closed,
+        _ => Ending::Other,
+    };
+    FetchError::Http { target: to.target.clone(), reason: http_reason(error), ending, progress }
+}
+
+fn not_received(to: &FetchTarget, error: &ReceiveError) -> FetchError {
+    match error {
+        ReceiveError::Http(error) => http_error(to, error, Progress::Reading),
+        ReceiveError::Reset => {
+            let (reason, ending) = (error.to_string(), Ending::Reset);
+            FetchError::Http { target: to.target.clone(), reason, ending, progress: Progress::Reading }
+        }
+    }
+}
+
+fn timed_out(to: &FetchTarget, request: &FetchRequest, progress: Progress) -> FetchError {
+    FetchError::Timeout { target: to.target.clone(), after: request.timeout, progress }
 }
 
 fn is_reset(error: &hyper::Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    cause.is_some_and(|cause| {
-        matches!(
-            cause.kind(),
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
-        )
-    })
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(io_kind(error), Some(ConnectionReset | BrokenPipe | UnexpectedEof))
+}
+
+fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
+    let cause = std::error::Error::source(error)?.downcast_ref::<io::Error>()?;
+    Some(cause.kind())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod atomic_file;
 pub mod backoff;
 pub mod certs;
 pub mod change_notifier;
+pub mod circuit;
 pub mod connection_runtimes;
 pub mod dial;
 pub mod drain;

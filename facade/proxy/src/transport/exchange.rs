@@ -273,7 +273,7 @@ impl DialReport<'_> {
         if self.target.circuit.failures() == 0 {
             tracing::warn!(target = %self.target.address, stage = stage.as_str(), %message, "a backend is not reached");
         }
-        self.target.circuit.failed(stage, message);
+        self.target.circuit.failed((stage, message));
     }
 }
 
@@ -282,7 +282,7 @@ impl Drop for DialReport<'_> {
         let waited = self.started.elapsed();
         if !self.reported && waited >= MIN_WAIT_OF_FAILURE {
             let message = format!("no connection to {} within {waited:.1?}", self.target.address);
-            self.target.circuit.failed(Stage::Dial, message);
+            self.target.circuit.failed((Stage::Dial, message));
         }
     }
 }

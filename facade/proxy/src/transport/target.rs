@@ -4,22 +4,24 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use parking_lot::Mutex;
+use portico_kit::circuit::{self, Circuit};
 use portico_kit::dial;
 use portico_machinery::route;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::circuit::Circuit;
 use super::http1::Http1;
 use super::http2::{Http2, Stream};
 use crate::settings::Limits;
+use crate::stage::Stage;
 
 pub(crate) struct Target {
     pub(super) address: dial::Target,
     /// `host:port`, as it stands in `Host` and `X-Forwarded-Host`.
     pub(crate) authority: HeaderValue,
-    pub(super) circuit: Circuit,
+    /// Which stage has failed, and why.
+    pub(super) circuit: Circuit<(Stage, String)>,
     idle: Mutex<Vec<Idle>>,
     shared: Mutex<Vec<Arc<Http2>>>,
     /// One HTTP/2 dial at a time: the others wait for its streams.
@@ -52,7 +54,11 @@ impl Target {
         Some(Self {
             address: dial::Target::new(target.host.clone(), target.port),
             authority: HeaderValue::try_from(target.to_string()).ok()?,
-            circuit: Circuit::new(limits.circuit_failures, limits.circuit_open, limits.circuit_open_max),
+            circuit: Circuit::new(circuit::Limits {
+                failures: limits.circuit_failures,
+                open: limits.circuit_open,
+                open_max: limits.circuit_open_max,
+            }),
             idle: Mutex::new(Vec::new()),
             shared: Mutex::new(Vec::new()),
             opening: Semaphore::new(1),
