@@ -39,6 +39,13 @@ pub const CONVERSIONS: &[&str] = &[
     r#"{"response":null}"#,
 ];
 
+pub const ADMISSION: &[&str] = &[
+    r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u","allowed":true,"patchType":"JSONPatch","patch":"W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6MX1d","warnings":["a"],"auditAnnotations":{"k":"v"}}}"#,
+    r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","response":{"allowed":false,"status":{"metadata":{},"code":418,"reason":"R","message":"m","details":{"name":"n","causes":[{"field":"f","message":"m","reason":"r"}],"retryAfterSeconds":3}}}}"#,
+    r#"{"response":{"uid":"u","patch":"W10=","patchType":null}}"#,
+    r#"{"response":null}"#,
+];
+
 pub const SELECTORS: &[&str] = &[
     "a=b",
     "a==b,c!=d",

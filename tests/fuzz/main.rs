@@ -70,6 +70,7 @@ macro_rules! targets {
 targets! {
     paths on PATHS,
     conversion_answers on CONVERSIONS,
+    admission_answers on ADMISSION,
     label_selectors on SELECTORS,
     field_selectors on SELECTORS,
     json_paths on JSON_PATHS,

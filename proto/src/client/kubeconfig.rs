@@ -46,15 +46,15 @@ pub enum KubeconfigError {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct File {
+pub(super) struct File {
     #[serde(deserialize_with = "empty_if_null")]
-    current_context: String,
+    pub(super) current_context: String,
     #[serde(deserialize_with = "empty_if_null")]
-    contexts: Vec<Named>,
+    pub(super) contexts: Vec<Named>,
     #[serde(deserialize_with = "empty_if_null")]
     clusters: Vec<Named>,
     #[serde(deserialize_with = "empty_if_null")]
-    users: Vec<Named>,
+    pub(super) users: Vec<Named>,
 }
 
 /// As Go programs read and write these files: `null` where there is nothing.
@@ -67,24 +67,24 @@ fn empty_if_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 /// One entry of any of the three lists.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Named {
+pub(super) struct Named {
     #[serde(deserialize_with = "empty_if_null")]
-    name: String,
+    pub(super) name: String,
     #[serde(deserialize_with = "empty_if_null")]
-    context: Context,
+    pub(super) context: Context,
     #[serde(deserialize_with = "empty_if_null")]
     cluster: Cluster,
     #[serde(deserialize_with = "empty_if_null")]
-    user: User,
+    pub(super) user: User,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Context {
+pub(super) struct Context {
     #[serde(deserialize_with = "empty_if_null")]
     cluster: String,
     #[serde(deserialize_with = "empty_if_null")]
-    user: String,
+    pub(super) user: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -114,18 +114,29 @@ struct StoreExtension {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "kebab-case")]
-struct User {
-    client_certificate: Option<PathBuf>,
-    client_certificate_data: Option<String>,
-    client_key: Option<PathBuf>,
-    client_key_data: Option<String>,
-    token: Option<String>,
+pub(super) struct User {
+    pub(super) client_certificate: Option<PathBuf>,
+    pub(super) client_certificate_data: Option<String>,
+    pub(super) client_key: Option<PathBuf>,
+    pub(super) client_key_data: Option<String>,
+    pub(super) token: Option<String>,
     #[serde(rename = "tokenFile")]
-    token_file: Option<PathBuf>,
-    exec: Option<BTreeMap<String, serde::de::IgnoredAny>>,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) username: Option<String>,
+    pub(super) password: Option<String>,
+    #[serde(rename = "as")]
+    pub(super) impersonate: Option<String>,
+    #[serde(rename = "as-uid")]
+    pub(super) impersonate_uid: Option<String>,
+    #[serde(rename = "as-groups")]
+    pub(super) impersonate_groups: Option<Vec<String>>,
+    #[serde(rename = "as-user-extra")]
+    pub(super) impersonate_extra: Option<BTreeMap<String, Vec<String>>>,
+    pub(super) exec: Option<BTreeMap<String, serde::de::IgnoredAny>>,
+    pub(super) auth_provider: Option<BTreeMap<String, serde::de::IgnoredAny>>,
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
     std::fs::read(path).map_err(|source| KubeconfigError::Read { path: path.to_owned(), source })
 }
 
@@ -161,9 +172,7 @@ pub(super) fn parse(
     folder: &Path,
     context: Option<&str>,
 ) -> Result<Connection, KubeconfigError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|e| KubeconfigError::Syntax(format!("byte {} is not UTF-8", e.valid_up_to())))?;
-    let file: File = serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(syntax(&e)))?;
+    let file = File::parse(bytes)?;
     let context = find(&file.contexts, "context", context.unwrap_or(&file.current_context))?;
     let cluster = &find(&file.clusters, "cluster", &context.context.cluster)?.cluster;
     let named_user = find(&file.users, "user", &context.context.user)?;
@@ -179,6 +188,15 @@ pub(super) fn parse(
     let ours = cluster.extensions.iter().find(|extension| extension.name == "portico");
     connection.store_id = ours.and_then(|extension| extension.extension.store_id.clone());
     Ok(connection)
+}
+
+impl File {
+    /// Reads the YAML.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, KubeconfigError> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|e| KubeconfigError::Syntax(format!("byte {} is not UTF-8", e.valid_up_to())))?;
+        serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(syntax(&e)))
+    }
 }
 
 fn credentials(named: &Named, folder: &Path) -> Result<Credentials, KubeconfigError> {
