@@ -18,6 +18,7 @@ mod served;
 mod storage_versions;
 mod to_backends;
 mod tokens;
+mod webhook_users;
 
 pub use error::StartError;
 pub use process::Process;
@@ -98,18 +99,19 @@ impl Server {
         let metrics = portico_store::Metrics::new(&process.metrics);
         let opened = SqliteStore::open(settings.store.clone(), indexer, metrics, &store_tasks).await?;
         let store: Arc<dyn Store> = Arc::new(opened);
+        let tasks = TaskSet::new();
+        let admission = Arc::new(admission_chain(&settings, &process, &tasks)?);
         let registry = Registry::new(
             Arc::clone(&store),
             &kinds,
             &table,
-            Arc::new(AdmissionChain::new(&settings.admission, &process.metrics)),
+            admission.clone(),
             Arc::clone(&identities.authorizer),
             settings.registry.clone(),
             Arc::new(jiff::Timestamp::now),
         );
         identities
             .review_with(&identity, Arc::new(TokenReviewer::new(registry.clone(), Arc::clone(&identity))));
-        let tasks = TaskSet::new();
         registry.offload_to(Arc::clone(&process.offload));
         let definitions =
             registry.serve_custom_resources().await.map_err(|e| StartError::Definitions(e.to_string()))?;
@@ -131,7 +133,8 @@ impl Server {
         components.board.post(service_address(&settings));
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_policy(&registry, &identities.rbac, &tasks);
-        let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };
+        let (of_store, of_pki) = (Arc::clone(&store), Arc::clone(&pki));
+        let services = rpc::Services { registry, admission, store: of_store, pki: of_pki, process };
         let (chain, routes) = services.join(&components, &identities, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
@@ -285,6 +288,19 @@ fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Op
     let address = SocketAddr::new(range.hosts().next()?, kubernetes_service::SERVICE_PORT);
     let text = format!("{range} {address}");
     Some((PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned(), Some(Payload::Setting(text))))
+}
+
+/// Who else is asked about writes.
+fn admission_chain(
+    settings: &ServerSettings,
+    process: &Process,
+    tasks: &TaskSet,
+) -> Result<AdmissionChain, StartError> {
+    let chain = AdmissionChain::new(&settings.admission, &process.metrics);
+    let configuration = &settings.admission.configuration;
+    let mutating = webhook_users::read(configuration.mutating_webhook_kubeconfig(), tasks)?;
+    let validating = webhook_users::read(configuration.validating_webhook_kubeconfig(), tasks)?;
+    Ok(chain.calling_webhooks_as(mutating, validating))
 }
 
 fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsListener, StartError> {

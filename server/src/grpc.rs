@@ -1,6 +1,7 @@
 //! The services: each a thin adapter between generated messages and a crate.
 
 pub(crate) mod admin;
+pub(crate) mod admission;
 pub(crate) mod api_services;
 pub(crate) mod catalog;
 pub(crate) mod config;

@@ -56,6 +56,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         webhooks: WebhookLimits {
             requests: s.proxying.webhook_max_requests,
             answer_bytes: s.proxying.webhook_max_answer_bytes,
+            review_bytes: s.proxying.admission_webhook_max_answer_bytes,
         },
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
         expiration: expiration(),

@@ -40,12 +40,15 @@ pub(crate) struct Proxying {
     /// Idle connections kept to one backend address.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) backend_max_idle_connections: usize,
-    /// Requests at a time to one webhook; further ones wait, which counts against their time.
+    /// Requests at a time to one webhook; sixteen times as many wait, which counts against their time, and more fail.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) webhook_max_requests: usize,
-    /// Longest answer of a webhook; a longer one is a failure.
+    /// Longest answer of a conversion webhook; a longer one is a failure.
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     pub(crate) webhook_max_answer_bytes: usize,
+    /// Longest answer of an admission webhook; a longer one is a failure.
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
+    pub(crate) admission_webhook_max_answer_bytes: usize,
 }
 
 impl Proxying {

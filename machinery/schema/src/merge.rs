@@ -34,6 +34,22 @@ pub fn json_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> 
     }
 }
 
+/// Whether a JSON patch has no operation: an empty list, or null. Of one that has some, nothing is read.
+///
+/// # Errors
+/// [`PatchError::Malformed`] when it is no list.
+pub fn is_empty_json_patch(patch: &[u8]) -> Result<bool, PatchError> {
+    let mut significant = patch.iter().filter(|byte| !byte.is_ascii_whitespace());
+    if significant.next() == Some(&b'[') && significant.next() != Some(&b']') {
+        return Ok(false);
+    }
+    match read(patch)? {
+        Value::Null => Ok(true),
+        Value::Array(operations) => Ok(operations.is_empty()),
+        other => Err(mistyped(&other, "jsonpatch.Patch")),
+    }
+}
+
 /// Applies a merge patch: null deletes, maps merge, everything else replaces.
 ///
 /// # Errors

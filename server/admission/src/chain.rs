@@ -1,10 +1,14 @@
 //! The chain: all plugins in upstream's order, policies, webhooks, then quotas with the transaction.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use portico_kit::metrics::Registry;
-use portico_machinery::Object;
-use portico_registry::{Admission, Attributes, Charged, NamespaceRules, Objects, Pending, Write};
+use portico_machinery::request_info::RequestInfo;
+use portico_machinery::{GroupVersionResource, Object};
+use portico_registry::{
+    Admission, Attributes, Charged, NamespaceRules, Objects, Pending, Result, WebhookUsers, Write,
+};
 use portico_store::{Operation, Txn};
 
 use crate::loaded::Loaded;
@@ -13,13 +17,16 @@ use crate::mutation::MutatingSteps;
 use crate::plugins::{NAMESPACE_AUTO_PROVISION, NAMESPACE_LIFECYCLE, RESOURCE_QUOTA};
 use crate::resource_quota::{LimitedResource, Quotas, SharedTransactions};
 use crate::settings::AdmissionSettings;
+use crate::steps::Step;
 use crate::validation::ValidatingSteps;
+use crate::webhooks::{Explained, Written};
 
 /// The plugins that are on, policies, webhooks, and quotas.
 pub struct AdmissionChain {
     mutating: MutatingSteps,
     validating: ValidatingSteps,
     namespaces: NamespaceRules,
+    metrics: Arc<Metrics>,
     /// Nothing where quotas are off.
     shared_transactions: Option<SharedTransactions>,
     /// What may be used only where a quota covers it.
@@ -34,14 +41,38 @@ impl AdmissionChain {
         loaded.log();
         Self {
             mutating: MutatingSteps::new(&loaded, Arc::clone(&metrics)),
-            validating: ValidatingSteps::new(&loaded, metrics),
             namespaces: NamespaceRules {
                 lifecycle: loaded.has(NAMESPACE_LIFECYCLE),
                 provision: loaded.has(NAMESPACE_AUTO_PROVISION),
             },
+            validating: ValidatingSteps::new(&loaded, Arc::clone(&metrics)),
+            metrics,
             shared_transactions: loaded.has(RESOURCE_QUOTA).then(SharedTransactions::default),
             limited: settings.configuration.limited_resources().to_vec(),
         }
+    }
+
+    /// The same chain, whose webhooks are called as these users.
+    #[must_use]
+    pub fn calling_webhooks_as(mut self, mutating: WebhookUsers, validating: WebhookUsers) -> Self {
+        self.mutating.call_webhooks_as(mutating);
+        self.validating.call_webhooks_as(validating);
+        self
+    }
+
+    /// The webhooks whose rules match a write of what a path names, in the order in which they would be asked; none when
+    /// the path names no resource that is served here.
+    ///
+    /// # Errors
+    /// The configurations cannot be read.
+    pub async fn explain(&self, objects: &Objects, path: &RequestInfo) -> Result<Vec<Explained>> {
+        let resource = GroupVersionResource::new(&path.api_group, &path.api_version, &path.resource);
+        let Some(served) = objects.by_resource(&resource) else { return Ok(Vec::new()) };
+        let (subresource, namespace, name) = (&*path.subresource, &*path.namespace, &*path.name);
+        let written = Written { served: &served, subresource, namespace, name };
+        let mut met = self.mutating.explain(objects, written).await?;
+        met.extend(self.validating.explain(objects, written).await?);
+        Ok(met)
     }
 
     fn quotas<'a>(
@@ -68,8 +99,17 @@ impl Admission for AdmissionChain {
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>> {
-        let mutation = self.mutating.concerned(objects, attributes, new.is_some(), old)?;
-        Some(Box::pin(async move { mutation.run(new).await }))
+        let (steps, operation) = (&self.metrics.steps, attributes.operation);
+        let Some(mutation) = self.mutating.concerned(objects, attributes, new.is_some(), old) else {
+            steps.step(Step::Admit, operation, false, Duration::ZERO);
+            return None;
+        };
+        Some(Box::pin(async move {
+            let begun = Instant::now();
+            let outcome = mutation.run(new).await;
+            steps.step(Step::Admit, operation, outcome.is_err(), begun.elapsed());
+            outcome
+        }))
     }
 
     fn validate<'a>(
@@ -79,8 +119,17 @@ impl Admission for AdmissionChain {
         new: Option<&'a Object>,
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>> {
-        let validation = self.validating.concerned(objects, attributes, new, old)?;
-        Some(Box::pin(async move { validation.run().await }))
+        let (steps, operation) = (&self.metrics.steps, attributes.operation);
+        let Some(validation) = self.validating.concerned(objects, attributes, new, old) else {
+            steps.step(Step::Validate, operation, false, Duration::ZERO);
+            return None;
+        };
+        Some(Box::pin(async move {
+            let begun = Instant::now();
+            let outcome = validation.run().await;
+            steps.step(Step::Validate, operation, outcome.is_err(), begun.elapsed());
+            outcome
+        }))
     }
 
     fn check_quota<'a>(

@@ -23,8 +23,13 @@ struct Interest {
     group: &'static str,
     subresource: &'static str,
     operations: &'static [Operation],
+    /// Upstream's name.
+    name: &'static str,
     plugin: Arc<dyn Plugin>,
 }
+
+/// A plugin and upstream's name of it.
+pub(crate) type Named = (&'static str, Arc<dyn Plugin>);
 
 impl Interest {
     fn is_in(&self, attributes: &Attributes<'_>) -> bool {
@@ -36,21 +41,22 @@ impl Interest {
 
 impl Index {
     /// An index of these plugins, which are asked in this order.
-    pub(crate) fn new(plugins: &[Arc<dyn Plugin>]) -> Self {
-        let targets = || plugins.iter().flat_map(|plugin| plugin.targets());
+    pub(crate) fn new(plugins: &[Named]) -> Self {
+        let targets = || plugins.iter().flat_map(|(_, plugin)| plugin.targets());
         let named = targets().map(|(_, resource, _)| *resource).filter(|resource| *resource != ANY);
         let by_resource = named.map(|resource| (resource, of(plugins, resource))).collect();
         Self { by_resource, others: of(plugins, ANY) }
     }
 
-    /// The plugins that look at a request.
+    /// The plugins that look at a request, with their names.
     pub(crate) fn concerned<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
-    ) -> impl Iterator<Item = &'a dyn Plugin> {
+    ) -> impl Iterator<Item = (&'static str, &'a dyn Plugin)> {
         let resource = attributes.served.resource.resource.as_str();
         let interests = self.by_resource.get(resource).unwrap_or(&self.others);
-        interests.iter().filter(|interest| interest.is_in(attributes)).map(|interest| &*interest.plugin)
+        let concerned = interests.iter().filter(|interest| interest.is_in(attributes));
+        concerned.map(|interest| (interest.name, &*interest.plugin))
     }
 
     /// Whether a plugin looks at a request.
@@ -60,14 +66,15 @@ impl Index {
 }
 
 /// What these plugins look at of a resource.
-fn of(plugins: &[Arc<dyn Plugin>], resource: &str) -> Vec<Interest> {
-    let interests = |plugin: &Arc<dyn Plugin>| {
-        let (operations, plugin) = (plugin.operations(), Arc::clone(plugin));
+fn of(plugins: &[Named], resource: &str) -> Vec<Interest> {
+    let interests = |(name, plugin): &Named| {
+        let (name, operations, plugin) = (*name, plugin.operations(), Arc::clone(plugin));
         let targets = plugin.targets().iter().filter(move |(_, of, _)| *of == resource || *of == ANY);
         targets.map(move |(group, _, subresource)| Interest {
             group,
             subresource,
             operations,
+            name,
             plugin: Arc::clone(&plugin),
         })
     };

@@ -43,6 +43,7 @@ mod runtime_class;
 mod service_account;
 mod settings;
 mod shown;
+mod steps;
 mod tolerations;
 mod topology_labels;
 mod validation;
@@ -57,3 +58,4 @@ pub use resource_quota::{LimitedResource, MatchScope};
 pub use settings::{AdmissionSettings, DefaultTolerations};
 #[doc(hidden)]
 pub use webhooks::read_any as read_any_answer;
+pub use webhooks::{Explained, Trouble};

@@ -28,7 +28,7 @@ impl Loaded {
     /// The plugins whose rows are like that, by what they look at.
     pub(crate) fn index(&self, is_in: impl Fn(&Row) -> bool) -> Index {
         let wanted = self.0.iter().filter(|(row, _)| is_in(row));
-        let plugins: Vec<_> = wanted.filter_map(|(_, plugin)| plugin.clone()).collect();
+        let plugins: Vec<_> = wanted.filter_map(|(row, plugin)| Some((row.name, plugin.clone()?))).collect();
         Index::new(&plugins)
     }
 

@@ -6,21 +6,28 @@ use portico_kit::metrics::{HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
+use crate::steps::Steps;
+
 type Labels<const N: usize> = [(&'static str, String); N];
 
 /// Upper bounds in seconds of calls.
 const CALLS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+/// Upper bounds in seconds of match conditions.
+const CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 /// Codes above this count as this, so that webhooks cannot make any number of series.
 const MOST_CODE: u16 = 600;
 
 /// See the module.
 pub(crate) struct Metrics {
+    /// Of the steps and plugins.
+    pub(crate) steps: Steps,
     durations: HistogramVec<Labels<4>>,
     requests: Family<Labels<5>, Counter>,
     rejections: Family<Labels<5>, Counter>,
     failed_open: Family<Labels<2>, Counter>,
     exclusions: Family<Labels<4>, Counter>,
     condition_errors: Family<Labels<4>, Counter>,
+    condition_durations: HistogramVec<Labels<4>>,
 }
 
 /// Which call or condition is counted.
@@ -47,6 +54,7 @@ pub(crate) enum ErrorType {
 impl Metrics {
     pub(crate) fn new(registry: &Registry) -> Self {
         Self {
+            steps: Steps::new(registry),
             durations: registry.histogram_vec(
                 "apiserver_admission_webhook_admission_duration_seconds",
                 "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
@@ -71,6 +79,11 @@ impl Metrics {
             condition_errors: registry.counter_vec(
                 "apiserver_admission_match_condition_evaluation_errors_total",
                 "Admission match condition evaluation errors count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions, operation and admission type (validate or admit).",
+            ),
+            condition_durations: registry.histogram_vec(
+                "apiserver_admission_match_condition_evaluation_seconds",
+                "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing matchConditions (webhook or policy), operation and type (validate or admit).",
+                &CONDITIONS,
             ),
         }
     }
@@ -106,6 +119,11 @@ impl Metrics {
     pub(crate) fn failed_open(&self, call: Counted<'_>) {
         let labels = [("name", call.name.to_owned()), ("type", call.step.to_owned())];
         self.failed_open.get_or_create(&labels).inc();
+    }
+
+    /// Conditions whose evaluation took this long, whatever it came to.
+    pub(crate) fn conditions_evaluated(&self, of: Counted<'_>, kind: &'static str, took: Duration) {
+        self.condition_durations.get_or_create(&condition(of, kind)).observe(took.as_secs_f64());
     }
 
     /// Conditions that leave a request out.

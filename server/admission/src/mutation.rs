@@ -2,9 +2,10 @@
 //! wants it (upstream's `reinvoker`).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use portico_machinery::Object;
-use portico_registry::{Attributes, Objects, Result};
+use portico_registry::{Attributes, Objects, Result, WebhookUsers};
 
 use crate::index::Index;
 use crate::loaded::Loaded;
@@ -14,7 +15,8 @@ use crate::plugin::{DeleteRequest, MutationRequest};
 use crate::plugins::{MUTATING_POLICY, MUTATING_WEBHOOK, is_last};
 use crate::policies::{MutatingPolicies, PolicyRound};
 use crate::rounds::{Reinvocation, Rounds};
-use crate::webhooks::{MutatingWebhooks, Round};
+use crate::steps::Step;
+use crate::webhooks::{Explained, MutatingWebhooks, Round, Written};
 
 /// What may change a request, in order.
 pub(crate) struct MutatingSteps {
@@ -31,9 +33,24 @@ impl MutatingSteps {
         Self {
             plugins: loaded.index(|row| row.phases.mutates && !is_last(row.name)),
             policies: loaded.has(MUTATING_POLICY).then(MutatingPolicies::new),
-            webhooks: loaded.has(MUTATING_WEBHOOK).then(MutatingWebhooks::new),
+            webhooks: loaded.has(MUTATING_WEBHOOK).then(MutatingWebhooks::default),
             last: loaded.index(|row| row.phases.mutates && is_last(row.name)),
             metrics,
+        }
+    }
+
+    /// Has webhooks called as these users.
+    pub(crate) fn call_webhooks_as(&mut self, users: WebhookUsers) {
+        if let Some(webhooks) = &mut self.webhooks {
+            webhooks.call_as(users);
+        }
+    }
+
+    /// The webhooks that a write would meet, in order.
+    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
+        match &self.webhooks {
+            Some(webhooks) => webhooks.explain(objects, written).await,
+            None => Ok(Vec::new()),
         }
     }
 
@@ -82,10 +99,9 @@ impl Mutation<'_> {
             if let Err(status) = round {
                 return Err(status.with_warnings(warnings));
             }
-            if rounds.again || !rounds.wanted {
+            if !rounds.go_on() {
                 return Ok(warnings);
             }
-            rounds.again = true;
         }
     }
 
@@ -102,29 +118,38 @@ impl Mutation<'_> {
             if let (Some(policies), Some(new)) = (self.policies, new.as_deref_mut()) {
                 let reinvocation = &mut again.policies;
                 let round = PolicyRound { objects, target, metrics, rounds: &mut *rounds, reinvocation };
-                policies.mutate(round, new, self.old).await?;
+                self.counted(MUTATING_POLICY, policies.mutate(round, new, self.old)).await?;
             }
             if let Some(webhooks) = self.webhooks {
                 let reinvocation = &mut again.webhooks;
                 let round = Round { objects, target, metrics, rounds, reinvocation, warnings };
-                webhooks.mutate(round, new.as_deref_mut(), self.old).await?;
+                self.counted(MUTATING_WEBHOOK, webhooks.mutate(round, new.as_deref_mut(), self.old)).await?;
             }
         }
         self.ask(&self.steps.last, new).await
     }
 
+    /// Measures what a plugin does.
+    async fn counted(&self, plugin: &'static str, work: impl Future<Output = Result<()>>) -> Result<()> {
+        let begun = Instant::now();
+        let outcome = work.await;
+        let step = (Step::Admit, self.attributes.operation);
+        self.steps.metrics.steps.plugin(plugin, step, outcome.is_err(), begun.elapsed());
+        outcome
+    }
+
     /// Asks those of these plugins that look at the request, in order.
     async fn ask(&self, plugins: &Index, mut new: Option<&mut Object>) -> Result<()> {
         let Self { objects, attributes, old, .. } = self;
-        for plugin in plugins.concerned(attributes) {
+        for (name, plugin) in plugins.concerned(attributes) {
             match new.as_deref_mut() {
                 Some(new) => {
                     let request = MutationRequest { attributes: *attributes, new, old: *old };
-                    plugin.mutate(objects, request).await?;
+                    self.counted(name, plugin.mutate(objects, request)).await?;
                 }
                 None => {
                     let request = DeleteRequest { attributes: *attributes, old: *old };
-                    plugin.admit_delete(objects, request).await?;
+                    self.counted(name, plugin.admit_delete(objects, request)).await?;
                 }
             }
         }

@@ -3,19 +3,14 @@
 use portico_machinery::{GroupVersion, Object};
 use portico_registry::{CreateOptions, DeleteOptions, FieldValidation, Options, Preconditions, Propagation};
 
-/// `CreateOptions`, `UpdateOptions`, `PatchOptions` or `DeleteOptions` of `meta.k8s.io/v1`; connections have none.
+/// `CreateOptions`, `UpdateOptions` or `DeleteOptions` of `meta.k8s.io/v1`; connections have none. A patch is an update to those
+/// who are asked about it (upstream's `patchToUpdateOptions`).
 pub(crate) fn object(options: Options<'_>) -> Option<Object> {
     let kind = |kind: &str| Object::new(&GroupVersion::new("meta.k8s.io", "v1").kind(kind));
     Some(match options {
         Options::Create(options) => write(kind("CreateOptions"), options),
         Options::Update(options) => write(kind("UpdateOptions"), options),
-        Options::Patch(options) => {
-            let mut object = write(kind("PatchOptions"), &options.write);
-            if let Some(force) = options.force {
-                object.set(&["force"], force);
-            }
-            object
-        }
+        Options::Patch(options) => write(kind("UpdateOptions"), &options.write),
         Options::Delete(options) => delete(kind("DeleteOptions"), options),
         Options::Connect => return None,
     })

@@ -26,6 +26,13 @@ pub(crate) struct Reinvocation {
 }
 
 impl Rounds {
+    /// Goes on to the second round where one is wanted. Whether there is one more.
+    pub(crate) fn go_on(&mut self) -> bool {
+        let next = self.wanted && !self.again;
+        self.again |= next;
+        next
+    }
+
     /// The number that annotations know the round by.
     pub(crate) fn number(&self) -> usize {
         usize::from(self.again)
@@ -64,21 +71,4 @@ impl Reinvocation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn those_behind_whom_something_changed_are_asked_again() {
-        let (mut rounds, mut reinvocation) = (Rounds::default(), Reinvocation::default());
-        assert!(reinvocation.is_due(&rounds, "a"));
-        reinvocation.asked("a");
-        reinvocation.changed();
-        reinvocation.asked("b");
-        reinvocation.end(&rounds, None);
-        rounds.again = true;
-        reinvocation.begin(&rounds, None);
-        assert!(reinvocation.is_due(&rounds, "a") && !reinvocation.is_due(&rounds, "b"));
-        reinvocation.begin(&rounds, Some(&Object::default()));
-        assert!(reinvocation.is_due(&rounds, "b"), "a plugin has changed it in between");
-    }
-}
+mod tests;

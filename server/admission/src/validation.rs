@@ -1,9 +1,10 @@
 //! The second half of admission: plugins, policies and webhooks that accept or refuse what is valid.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use portico_machinery::Object;
-use portico_registry::{Attributes, Objects, Result};
+use portico_registry::{Attributes, Objects, Result, WebhookUsers};
 
 use crate::index::Index;
 use crate::loaded::Loaded;
@@ -12,7 +13,8 @@ use crate::metrics::Metrics;
 use crate::plugin::{DeleteRequest, Plugin, ValidationRequest};
 use crate::plugins::{VALIDATING_POLICY, VALIDATING_WEBHOOK};
 use crate::policies::ValidatingPolicies;
-use crate::webhooks::ValidatingWebhooks;
+use crate::steps::Step;
+use crate::webhooks::{Explained, ValidatingWebhooks, Written};
 
 /// What may refuse a request, in order.
 pub(crate) struct ValidatingSteps {
@@ -27,8 +29,23 @@ impl ValidatingSteps {
         Self {
             plugins: loaded.index(|row| row.phases.validates),
             policies: loaded.has(VALIDATING_POLICY).then(ValidatingPolicies::new),
-            webhooks: loaded.has(VALIDATING_WEBHOOK).then(ValidatingWebhooks::new),
+            webhooks: loaded.has(VALIDATING_WEBHOOK).then(ValidatingWebhooks::default),
             metrics,
+        }
+    }
+
+    /// Has webhooks called as these users.
+    pub(crate) fn call_webhooks_as(&mut self, users: WebhookUsers) {
+        if let Some(webhooks) = &mut self.webhooks {
+            webhooks.call_as(users);
+        }
+    }
+
+    /// The webhooks that a write would meet, in order.
+    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
+        match &self.webhooks {
+            Some(webhooks) => webhooks.explain(objects, written).await,
+            None => Ok(Vec::new()),
         }
     }
 
@@ -80,18 +97,29 @@ impl Validation<'_> {
     pub(crate) async fn run(&self) -> Result<Vec<String>> {
         let (objects, pair, metrics) = (self.objects, self.pair, &*self.steps.metrics);
         let mut warnings = Vec::new();
-        for plugin in self.steps.plugins.concerned(&self.attributes) {
-            extend(&mut warnings, self.ask(plugin).await)?;
+        for (name, plugin) in self.steps.plugins.concerned(&self.attributes) {
+            extend(&mut warnings, self.counted(name, self.ask(plugin)).await)?;
         }
         if let Some(target) = &self.target {
             if let Some(policies) = self.policies {
-                extend(&mut warnings, policies.validate(objects, target, metrics, pair).await)?;
+                let validated = policies.validate(objects, target, metrics, pair);
+                extend(&mut warnings, self.counted(VALIDATING_POLICY, validated).await)?;
             }
             if let Some(webhooks) = self.webhooks {
-                extend(&mut warnings, webhooks.validate(objects, target, metrics, pair).await)?;
+                let validated = webhooks.validate(objects, target, metrics, pair);
+                extend(&mut warnings, self.counted(VALIDATING_WEBHOOK, validated).await)?;
             }
         }
         Ok(warnings)
+    }
+
+    /// Measures what a plugin does.
+    async fn counted<T>(&self, plugin: &'static str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let begun = Instant::now();
+        let outcome = work.await;
+        let step = (Step::Validate, self.attributes.operation);
+        self.steps.metrics.steps.plugin(plugin, step, outcome.is_err(), begun.elapsed());
+        outcome
     }
 
     async fn ask(&self, plugin: &dyn Plugin) -> Result<Vec<String>> {

@@ -7,11 +7,15 @@
 mod answer;
 mod call;
 mod configuration;
+mod explain;
+mod health;
 mod mutating;
 mod plugin_configuration;
 mod question;
 mod validating;
 
+pub(crate) use explain::Written;
+pub use explain::{Explained, Trouble};
 pub(crate) use mutating::{MutatingWebhooks, Round};
 pub(crate) use plugin_configuration::WebhookPluginConfiguration;
 pub(crate) use validating::ValidatingWebhooks;

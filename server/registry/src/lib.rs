@@ -104,7 +104,8 @@ pub use together::Together;
 pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Written};
 pub use verbs::Verbs;
 pub use webhooks::{
-    CallError, ClientConfig, Resolver, WebhookConnectors, WebhookLimits, WebhookService, Webhooks,
+    Backends, CallError, ClientConfig, Credential, OpenCircuit, Resolver, Standing as WebhookStanding,
+    WebhookCall, WebhookConnectors, WebhookLimits, WebhookService, WebhookUser, WebhookUsers, Webhooks,
 };
 pub use write::Write;
 

@@ -83,7 +83,8 @@ impl Objects {
     }
 
     /// The resource in a version that requests may use.
-    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<ServedResource>> {
+    #[must_use]
+    pub fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<ServedResource>> {
         if let Some(served) = self.builtin.by_resource(resource) {
             return Some(Arc::clone(served));
         }

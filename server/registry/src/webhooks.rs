@@ -1,11 +1,14 @@
 //! Asking webhooks: a POST over TLS to whom an object names, by URL or by Service, as upstream's webhook clients do it
-//! (6.2): HTTP/1.1, the Service's name as TLS server name, no client certificate, one deadline over everything.
+//! HTTP/1.1, the Service's name as TLS server name, the user that is given for the host, one deadline over everything.
 //!
-//! Transports are shared by content: webhooks that are at the same place behind the same CA share connections and a bound
-//! on calls at a time. It must not know what is asked.
+//! Transports are shared by content: webhooks that are at the same place behind the same CA share connections, a bound on calls
+//! at a time, and a circuit for each address: what cannot be dialled fails at once, but for a probe now and then. It must not
+//! know what is asked.
 
 mod address;
 mod config;
+mod credentials;
+mod reason;
 mod refusal;
 mod transport;
 
@@ -16,18 +19,23 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use parking_lot::Mutex;
 use portico_kit::dial;
-use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetched, Fetcher, Progress};
 use portico_machinery::route::{ResolveError, ServiceReference, Target};
 use rand::seq::SliceRandom;
 use tokio::time::{Instant, timeout_at};
 
-pub use config::{ClientConfig, WebhookService};
+pub use config::{Backends, ClientConfig, WebhookService};
+pub use credentials::{Credential, WebhookUser, WebhookUsers};
+pub use transport::{OpenCircuit, Standing};
 
 use address::{Address, Place};
-use transport::{Transport, Transports};
+use reason::Reason;
+use transport::{Key, Transport, Transports};
 
-/// How many addresses of a Service are tried when some cannot be dialled.
+/// How many addresses of a Service are dialled when some cannot be.
 const ADDRESSES: usize = 3;
+/// What upstream's clients of webhooks call themselves.
+const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// Somebody who knows where Services are.
 pub trait Resolver: Send + Sync {
@@ -52,15 +60,17 @@ pub struct WebhookConnectors {
 /// Bounds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookLimits {
-    /// Requests at a time to one place; more wait, which counts against their deadline.
+    /// Requests at a time to one place; sixteen times as many wait, which counts against their deadline, and more fail.
     pub requests: usize,
-    /// A longer answer, in bytes, is a failure.
+    /// A longer answer of a conversion webhook, in bytes, is a failure.
     pub answer_bytes: usize,
+    /// A longer answer of an admission webhook, in bytes, is a failure.
+    pub review_bytes: usize,
 }
 
 impl Default for WebhookLimits {
     fn default() -> Self {
-        Self { requests: 64, answer_bytes: 64 << 20 }
+        Self { requests: 64, answer_bytes: 64 << 20, review_bytes: 8 << 20 }
     }
 }
 
@@ -78,6 +88,9 @@ pub enum CallError {
         /// At which stage it ended, and how.
         reason: String,
     },
+    /// An answer began, and did not end well.
+    #[error("unexpected error when reading response body. Please retry. Original error: {0}")]
+    Broken(String),
     /// It answered, but not with success.
     #[error("{reason}")]
     Refused {
@@ -108,27 +121,35 @@ impl Webhooks {
         Self { inner: Arc::new(inner) }
     }
 
+    /// Bounds of calls.
+    #[must_use]
+    pub fn limits(&self) -> WebhookLimits {
+        self.inner.limits
+    }
+
+    /// How calls to a webhook stand; nothing when it was not called lately.
+    #[must_use]
+    pub fn standing(&self, config: &ClientConfig, users: &WebhookUsers) -> Option<Standing> {
+        let address = Address::of(config, Duration::ZERO).ok()?;
+        let user = users.of(&address.place.server_name(), address.place.port());
+        let known = self.inner.transports.lock().known(&key(config, &address.place, user));
+        known.map(|transport| transport.standing())
+    }
+
     /// Sends JSON and gives back the body of a successful answer.
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn post(
-        &self,
-        config: &ClientConfig,
-        body: Bytes,
-        timeout: Duration,
-    ) -> Result<Bytes, CallError> {
-        let address = Address::of(config, timeout).map_err(CallError::Configuration)?;
-        let deadline = Instant::now() + timeout;
+    pub async fn post(&self, call: WebhookCall<'_>) -> Result<Bytes, CallError> {
+        let address = Address::of(call.config, call.timeout).map_err(CallError::Configuration)?;
+        let user = call.users.of(&address.place.server_name(), address.place.port());
         let failed = |reason: String| CallError::Exchange { url: address.url.clone(), reason };
-        let late = || failed(format!("no answer within {}", portico_gostd::time::format_duration(timeout)));
-        let transport = self.transport(config, &address.place).map_err(&failed)?;
-        let permit = timeout_at(deadline, transport.calls.acquire()).await;
-        let busy = || failed(format!("{} calls to it are under way already", self.inner.limits.requests));
-        let permit = permit.map_err(|_| busy())?;
-        let answered = timeout_at(deadline, self.exchange(&address, &transport, body, timeout)).await;
-        drop(permit);
-        let answer = answered.map_err(|_| late())?.map_err(&failed)?;
+        let transport = self.transport(call.config, &address.place, user).map_err(&failed)?;
+        let exchange = Exchange { inner: &self.inner, address: &address, user, transport: &transport, call };
+        let answer = exchange.bounded().await.map_err(|reason| match reason {
+            Reason::Unanswered(reason) => failed(reason),
+            Reason::Broken(reason) => CallError::Broken(reason),
+        })?;
         let code = answer.status.as_u16();
         match code {
             200..=206 if answer.body.is_empty() => {
@@ -139,59 +160,167 @@ impl Webhooks {
         }
     }
 
-    fn transport(&self, config: &ClientConfig, place: &Place) -> Result<Arc<Transport>, String> {
+    fn transport(
+        &self,
+        config: &ClientConfig,
+        place: &Place,
+        user: Option<&Arc<WebhookUser>>,
+    ) -> Result<Arc<Transport>, String> {
         let calls = self.inner.limits.requests;
-        self.inner.transports.lock().get(place, &config.ca_bundle, calls)
+        let key = key(config, place, user);
+        self.inner.transports.lock().get(key, user.map(AsRef::as_ref), calls)
+    }
+}
+
+/// What is sent, to whom, as whom.
+pub struct WebhookCall<'a> {
+    /// Where the webhook is.
+    pub config: &'a ClientConfig,
+    /// As whom it is called.
+    pub users: &'a WebhookUsers,
+    /// JSON.
+    pub body: Bytes,
+    /// From the first wait to the last byte of the answer.
+    pub timeout: Duration,
+    /// A longer answer, in bytes, is a failure.
+    pub answer_bytes: usize,
+}
+
+/// One call on its way.
+struct Exchange<'a> {
+    inner: &'a Shared,
+    address: &'a Address,
+    user: Option<&'a Arc<WebhookUser>>,
+    transport: &'a Transport,
+    call: WebhookCall<'a>,
+}
+
+impl Exchange<'_> {
+    /// Waits for its turn and sends.
+    async fn bounded(&self) -> Result<Fetched, Reason> {
+        let deadline = Instant::now() + self.call.timeout;
+        let busy = || {
+            Reason::Unanswered(format!("{} calls to it are under way already", self.inner.limits.requests))
+        };
+        let _place = self.transport.places.try_acquire().map_err(|_| busy())?;
+        let turn = timeout_at(deadline, self.transport.calls.acquire()).await;
+        let _turn = turn.map_err(|_| busy())?;
+        self.to_any_address(deadline).await
     }
 
     /// Sends to one address after another, until one can be dialled.
-    async fn exchange(
-        &self,
-        address: &Address,
-        transport: &Transport,
-        body: Bytes,
-        timeout: Duration,
-    ) -> Result<Fetched, String> {
+    async fn to_any_address(&self, deadline: Instant) -> Result<Fetched, Reason> {
         let connectors = &self.inner.connectors;
-        let (fetcher, targets) = match &address.place {
-            Place::Url(target) => (&connectors.urls, vec![target.clone()]),
-            Place::Service(service) => (&connectors.services, connectors.targets(service)?),
+        let (fetcher, targets) = match (&self.address.place, &self.call.config.backends) {
+            (Place::Url(target), _) => (&connectors.urls, vec![target.clone()]),
+            (Place::Service(_), Some(backends)) => {
+                (&connectors.services, in_any_order(backends.targets.clone()))
+            }
+            (Place::Service(service), None) => {
+                (&connectors.services, connectors.targets(service).map_err(Reason::Unanswered)?)
+            }
         };
         let mut failure = "there is no address to dial".to_owned();
-        for target in targets {
-            let to =
-                FetchTarget { target, tls: Some(transport.tls.clone()), host: Some(address.host.clone()) };
-            let request = self.request(address, body.clone(), timeout);
-            match fetcher.send(&to, &request).await {
-                Ok(fetched) => return Ok(fetched),
-                Err(error @ FetchError::Dial(_)) => failure = error.to_string(),
-                Err(error) => return Err(error.to_string()),
+        let mut dialled = 0;
+        for (circuit, target) in self.transport.circuits(&targets).iter().zip(targets) {
+            if dialled == ADDRESSES {
+                break;
+            }
+            if !circuit.allows() {
+                failure = circuit.last().and_then(|last| last.failed).unwrap_or(failure);
+                continue;
+            }
+            dialled += 1;
+            match self.to(fetcher, target, deadline).await {
+                Ok(fetched) => {
+                    circuit.reached();
+                    return Ok(fetched);
+                }
+                Err(error) => match (reason::of(&error), outcome(&error)) {
+                    (reason, Outcome::Connected) => {
+                        circuit.reached();
+                        return Err(reason);
+                    }
+                    (Reason::Unanswered(reason) | Reason::Broken(reason), outcome) => {
+                        if outcome == Outcome::NotConnected {
+                            circuit.failed(reason.clone());
+                        }
+                        failure = reason;
+                    }
+                },
             }
         }
-        Err(failure)
+        Err(Reason::Unanswered(failure))
     }
 
-    fn request(&self, address: &Address, body: Bytes, timeout: Duration) -> FetchRequest {
+    async fn to(
+        &self,
+        fetcher: &Fetcher,
+        target: dial::Target,
+        deadline: Instant,
+    ) -> Result<Fetched, FetchError> {
+        let (tls, host) = (Some(self.transport.tls.clone()), Some(self.address.host.clone()));
+        fetcher.send(&FetchTarget { target, tls, host }, &self.request(deadline)).await
+    }
+
+    fn request(&self, deadline: Instant) -> FetchRequest {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        if let Some(user) = self.user {
+            user.add_to(&mut headers);
+        }
         FetchRequest {
             method: Method::POST,
-            path: address.path.clone(),
+            path: self.address.path.clone(),
             headers,
-            timeout,
-            body,
-            max_body: self.inner.limits.answer_bytes,
+            timeout: deadline.saturating_duration_since(Instant::now()),
+            body: self.call.body.clone(),
+            max_body: self.call.answer_bytes,
         }
     }
 }
 
+/// What a failed exchange says about its address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The webhook was reached: another address is no better.
+    Connected,
+    /// The address cannot be dialled.
+    NotConnected,
+    /// Nothing: there was nothing left to dial with here.
+    Local,
+}
+
+fn outcome(error: &FetchError) -> Outcome {
+    match error {
+        FetchError::Dial(error) if error.is_local() => Outcome::Local,
+        FetchError::Dial(_) | FetchError::Timeout { progress: Progress::Dialling, .. } => {
+            Outcome::NotConnected
+        }
+        _ => Outcome::Connected,
+    }
+}
+
+fn key(config: &ClientConfig, place: &Place, user: Option<&Arc<WebhookUser>>) -> Key {
+    let backends = config.backends.as_ref().filter(|_| config.service.is_some());
+    Key {
+        place: place.clone(),
+        ca_bundle: config.ca_bundle.clone(),
+        server_name: backends.and_then(|backends| backends.server_name.clone()),
+        user: user.map_or(0, |user| Arc::as_ptr(user) as usize),
+    }
+}
+
+fn in_any_order(mut targets: Vec<Target>) -> Vec<dial::Target> {
+    targets.shuffle(&mut rand::rng());
+    targets.into_iter().map(|target| dial::Target::new(target.host, target.port)).collect()
+}
+
 impl WebhookConnectors {
-    /// Some addresses of a Service, in any order, so that calls spread.
+    /// The addresses of a Service, in any order, so that calls spread.
     fn targets(&self, service: &ServiceReference) -> Result<Vec<dial::Target>, String> {
-        let mut found = self.resolver.resolve(service).map_err(|error| error.message)?;
-        found.shuffle(&mut rand::rng());
-        found.truncate(ADDRESSES);
-        Ok(found.into_iter().map(|target| dial::Target::new(target.host, target.port)).collect())
+        self.resolver.resolve(service).map(in_any_order).map_err(|error| error.message)
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod apiserverinternal;
 pub(crate) mod apiservice;
 pub(crate) mod apps;
 pub(crate) mod autoscaling;
+mod backends;
 pub(crate) mod batch;
 pub(crate) mod certificates;
 pub(crate) mod configmap;

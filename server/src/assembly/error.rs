@@ -45,6 +45,14 @@ pub enum StartError {
     /// The egress selector's file.
     #[error("--egress-selector-config-file: {0}")]
     Egress(#[from] portico_kit::egress::EgressError),
+    /// The kubeconfig of webhooks.
+    #[error("{}: {reason}", file.display())]
+    WebhookUsers {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The address is taken, or not ours.
     #[error("--control-address {address}: {}", error_text(source))]
     Bind {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_admission::AdmissionChain;
 use portico_kit::drain;
 use portico_kit::listener::TlsListener;
 use portico_kit::tasks::TaskSet;
@@ -28,6 +29,7 @@ use super::process::Process;
 use crate::chain::ChainLayer;
 use crate::grpc::Hold;
 use crate::grpc::admin::AdminService;
+use crate::grpc::admission::AdmissionExplainer;
 use crate::grpc::api_services::ApiServicesService;
 use crate::grpc::catalog::CatalogService;
 use crate::grpc::config::ConfigService;
@@ -46,6 +48,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the services stand on.
 pub(super) struct Services {
     pub(super) registry: Registry,
+    pub(super) admission: Arc<AdmissionChain>,
     pub(super) store: Arc<dyn Store>,
     pub(super) pki: Arc<Pki>,
     pub(super) process: Process,
@@ -68,6 +71,7 @@ impl Services {
         identities: &TrustedIdentities,
         tasks: &TaskSet,
     ) -> Result<(ChainLayer, Routes), StartError> {
+        let admission = AdmissionExplainer { chain: self.admission, registry: self.registry.clone() };
         let explainer = Explainer::new(components.routes.clone(), components.evidence(&self.registry));
         let config = ConfigService {
             sources: components.sources(&*self.store),
@@ -92,7 +96,7 @@ impl Services {
             .add_service(limited!(ApiServicesServer, api_services))
             .add_service(limited!(ConfigServer, config))
             .add_service(limited!(CatalogServer, CatalogService { documents: components.documents() }))
-            .add_service(limited!(RoutesServer, RoutesService { explainer }))
+            .add_service(limited!(RoutesServer, RoutesService { explainer, admission }))
             .add_service(limited!(AdminServer, admin))
             .add_service(limited!(DefinitionsServer, definitions))
             .add_service(health(components, tasks))

@@ -10,6 +10,7 @@ use portico_proto::routes::routes_server;
 use portico_routes::{Compiled, Evidence, Routes, Stage, group_version_of};
 use tonic::{Request, Response};
 
+use super::admission::AdmissionExplainer;
 use super::{RpcResult, refused};
 
 /// Explains routes with all evidence that there is.
@@ -59,6 +60,7 @@ fn words(stage: &Stage) -> &str {
 /// The service. The chain has authorized each method as a path.
 pub(crate) struct RoutesService {
     pub(crate) explainer: Explainer,
+    pub(crate) admission: AdmissionExplainer,
 }
 
 #[tonic::async_trait]
@@ -74,6 +76,7 @@ impl routes_server::Routes for RoutesService {
             return Err(refused(Status::bad_request(message)));
         };
         let stages = self.explainer.stages(&subject);
+        let met = self.admission.met_by(&subject).await?;
         let name = group_version.api_service_name();
         let known = self.explainer.routes.get(&name).is_some();
         let stage = |s: &Stage| pb::Stage {
@@ -88,6 +91,7 @@ impl routes_server::Routes for RoutesService {
             api_service: if known { name } else { String::new() },
             ok: stages.iter().all(|s| s.ok),
             stages: stages.iter().map(stage).collect(),
+            webhooks: met,
         }))
     }
 

@@ -64,6 +64,11 @@ impl Constraints {
         }
     }
 
+    /// Whether there is a selector that may leave out a request that the rules match.
+    pub(crate) fn selects(&self) -> bool {
+        self.selectors.are_selective()
+    }
+
     /// Whether the selectors select a request that the rules match.
     ///
     /// # Errors

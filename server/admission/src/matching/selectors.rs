@@ -52,6 +52,13 @@ impl Selectors {
         }
     }
 
+    /// Whether one of them does not select everything.
+    pub(super) fn are_selective(&self) -> bool {
+        [&self.namespaces, &self.objects]
+            .into_iter()
+            .any(|selector| !matches!(selector, Selector::Everything))
+    }
+
     /// Whether both select a request.
     ///
     /// # Errors

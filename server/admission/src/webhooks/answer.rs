@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine};
+use portico_gostd::json;
 use portico_machinery::Status;
 use portico_machinery::status::{Details, ListMeta};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
 
 use super::configuration::ReviewVersion;
 
@@ -14,13 +17,26 @@ use super::configuration::ReviewVersion;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) allowed: bool,
-    /// A JSON patch; nothing where it changes nothing.
-    pub(super) patch: Option<Vec<u8>>,
+    /// Nothing where it changes nothing.
+    pub(super) patch: Option<Patch>,
     /// Why it does not allow the request.
     pub(super) denial: Option<Denial>,
     pub(super) warnings: Vec<String>,
     pub(super) annotations: BTreeMap<String, String>,
 }
+
+/// What a webhook wants to change.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Patch {
+    pub(super) json: Vec<u8>,
+    /// [`JSON_PATCH`], or what nobody knows.
+    pub(super) patch_type: String,
+}
+
+/// The one type of patches.
+pub(super) const JSON_PATCH: &str = "JSONPatch";
+
+const KIND: &str = "AdmissionReview";
 
 /// What a webhook is asked, as far as its answer must fit.
 #[derive(Clone, Copy, Debug)]
@@ -45,10 +61,42 @@ struct Response {
     uid: Option<String>,
     allowed: Option<bool>,
     status: Option<Denial>,
-    patch: Option<String>,
+    patch: Option<Base64>,
     patch_type: Option<String>,
     audit_annotations: Option<BTreeMap<String, String>>,
     warnings: Option<Vec<String>>,
+}
+
+/// Bytes, encoded as a text.
+#[derive(Default)]
+struct Base64(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        // Go passes over the ends of lines.
+        let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+        let length = text.len();
+        STANDARD.decode(text).map(Self).map_err(|error| {
+            let at = match error {
+                DecodeError::InvalidByte(at, _) => at,
+                _ => length,
+            };
+            D::Error::custom(format!("{BASE64} at input byte {at}"))
+        })
+    }
+}
+
+const BASE64: &str = "illegal base64 data";
+
+/// What is wrong with a body that is no review.
+fn not_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let why = if text.starts_with(BASE64) { text } else { json::error_text(error) };
+    match error.classify() {
+        Category::Data => format!("failed to call webhook: {why}"),
+        _ => format!("failed to call webhook: couldn't get version/kind; json parse error: {why}"),
+    }
 }
 
 /// The Status in an answer, of which any part may be missing.
@@ -68,24 +116,47 @@ impl Expected<'_> {
     /// # Errors
     /// What is wrong with it, in upstream's words.
     pub(super) fn read(self, body: &[u8]) -> Result<Answer, String> {
-        let review: Review = serde_json::from_slice(body).map_err(|error| {
-            format!("failed to call webhook: couldn't get version/kind; json parse error: {error}")
-        })?;
+        let review: Review = json::from_slice(body).map_err(|error| not_json(&error))?;
+        self.check_known(&review).map_err(|why| format!("failed to call webhook: {why}"))?;
         self.verify(review).map_err(|why| format!("received invalid webhook response: {why}"))
+    }
+
+    /// Checks that upstream's scheme for reviews knows the kind, and takes it for the one that was sent. What says neither kind
+    /// nor version is taken for it, too.
+    fn check_known(self, review: &Review) -> Result<(), String> {
+        let expected = self.version.api_version();
+        let named = |name: &Option<String>, default: &'static str| {
+            name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| default.to_owned())
+        };
+        let (api_version, kind) = (named(&review.api_version, expected), named(&review.kind, KIND));
+        if kind != KIND || !ReviewVersion::ALL.iter().any(|known| known.api_version() == api_version) {
+            return Err(format!("no kind {kind:?} is registered for version {api_version:?}"));
+        }
+        if api_version != expected {
+            let go_type = |api_version: &str| api_version.replace("admission.k8s.io/", "") + "." + KIND;
+            let (from, to) = (go_type(&api_version), go_type(expected));
+            return Err(format!("converting ({from}) to ({to}): unknown conversion"));
+        }
+        Ok(())
     }
 
     fn verify(self, review: Review) -> Result<Answer, String> {
         let (api_version, kind) = (review.api_version.unwrap_or_default(), review.kind.unwrap_or_default());
         let response = review.response.ok_or("webhook response was absent")?;
-        let patch = response.patch.as_deref().unwrap_or_default();
-        let patch = STANDARD.decode(patch).map_err(|error| format!("response.patch: {error}"))?;
+        let patch = response.patch.unwrap_or_default().0;
         if self.version == ReviewVersion::V1 {
             self.check_identity(response.uid.as_deref().unwrap_or_default(), &api_version, &kind)?;
             self.check_patch(&patch, response.patch_type.as_deref())?;
         }
+        let patch_type = match self.version {
+            ReviewVersion::V1 => response.patch_type.unwrap_or_default(),
+            // It need not say a type, and there is one alone.
+            ReviewVersion::V1Beta1 => JSON_PATCH.to_owned(),
+        };
         Ok(Answer {
             allowed: response.allowed.unwrap_or_default(),
-            patch: Some(patch).filter(|patch| self.mutates && !patch.is_empty()),
+            patch: Some(Patch { json: patch, patch_type })
+                .filter(|patch| self.mutates && !patch.json.is_empty()),
             denial: response.status,
             warnings: response.warnings.unwrap_or_default(),
             annotations: response.audit_annotations.unwrap_or_default(),
@@ -97,7 +168,7 @@ impl Expected<'_> {
             return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
         }
         let expected = self.version.api_version();
-        if api_version != expected || kind != "AdmissionReview" {
+        if api_version != expected || kind != KIND {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             return Err(format!(
                 "expected webhook response of {expected}, Kind=AdmissionReview, got {group}/{version}, Kind={kind}"
@@ -111,9 +182,6 @@ impl Expected<'_> {
             (true, false, None) => "webhook returned response.patch but not response.patchType",
             (true, true, Some(_)) => "webhook returned response.patchType but not response.patch",
             (true, false, Some("")) => "webhook returned invalid response.patchType of \"\"",
-            (true, false, Some(other)) if other != "JSONPatch" => {
-                return Err(format!("unsupported patch type {other:?}"));
-            }
             (false, false, _) => "validating webhook may not return response.patch",
             (false, true, Some(_)) => "validating webhook may not return response.patchType",
             _ => return Ok(()),
@@ -181,7 +249,11 @@ mod tests {
                 r#"{"uid":"u","patchType":"JSONPatch"}"#,
                 "webhook returned response.patchType but not response.patch",
             ),
-            (true, r#"{"uid":"u","patch":"W10=","patchType":"Merge"}"#, r#"unsupported patch type "Merge""#),
+            (
+                true,
+                r#"{"uid":"u","patch":"W10=","patchType":""}"#,
+                "webhook returned invalid response.patchType of \"\"",
+            ),
             (false, r#"{"uid":"u","patch":"W10="}"#, "validating webhook may not return response.patch"),
             (false, r#"{"uid":"u","patchType":""}"#, "validating webhook may not return response.patchType"),
         ];
@@ -192,8 +264,29 @@ mod tests {
         assert!(read(ReviewVersion::V1Beta1, true, r#"{"patch":"W10="}"#).unwrap().patch.is_some());
         assert!(read(ReviewVersion::V1Beta1, false, r#"{"patch":"W10="}"#).unwrap().patch.is_none());
         let other = Expected { version: ReviewVersion::V1, uid: "u", mutates: false };
-        let wrong = other.read(br#"{"kind":"Pod","apiVersion":"v1","response":{"uid":"u"}}"#).unwrap_err();
-        assert!(wrong.ends_with("got /v1, Kind=Pod"), "{wrong}");
+        for (body, words) in [
+            (
+                r#"{"kind":"Pod","apiVersion":"v1","response":{"uid":"u"}}"#,
+                r#"failed to call webhook: no kind "Pod" is registered for version "v1""#,
+            ),
+            (
+                r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","response":{"uid":"u"}}"#,
+                "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion",
+            ),
+            (
+                r#"{"apiVersion":"admission.k8s.io/v1","response":{"uid":"u"}}"#,
+                "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1, Kind=",
+            ),
+            ("null", "received invalid webhook response: webhook response was absent"),
+            (r#"{"response":{"patch":"%"}}"#, "failed to call webhook: illegal base64 data at input byte 0"),
+        ] {
+            assert_eq!(other.read(body.as_bytes()).unwrap_err(), words, "{body}");
+        }
+        let twice = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"x","uid":"u","allowed":true,"status":null}}"#;
+        assert!(
+            other.read(twice.as_bytes()).unwrap().allowed,
+            "of a field that stands there twice the last one counts"
+        );
         assert!(other.read(b"<html>").unwrap_err().contains("json parse error"));
     }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use portico_machinery::Status;
 use portico_policy::Matched;
-use portico_registry::{CallError, Objects, Result};
+use portico_registry::{CallError, Objects, Result, WebhookCall, WebhookUsers};
 
 use super::answer::{Answer, Expected, denied};
 use super::configuration::Webhook;
@@ -21,6 +21,8 @@ pub(super) struct Caller<'a> {
     pub(super) objects: &'a Objects,
     pub(super) target: &'a MatchTarget<'a>,
     pub(super) metrics: &'a Metrics,
+    /// As whom webhooks are called.
+    pub(super) users: &'a WebhookUsers,
     /// Whether answers may change the object.
     pub(super) mutates: bool,
 }
@@ -59,7 +61,10 @@ impl<'a> Caller<'a> {
         if webhook.conditions.is_empty() {
             return Ok(true);
         }
-        match webhook.conditions.evaluate(&shown.subject(self.objects, self.target)) {
+        let begun = Instant::now();
+        let matched = webhook.conditions.evaluate(&shown.subject(self.objects, self.target));
+        self.metrics.conditions_evaluated(counted, KIND, begun.elapsed());
+        match matched {
             Matched::Yes => Ok(true),
             Matched::No => {
                 self.metrics.excluded(counted, KIND);
@@ -99,12 +104,7 @@ impl<'a> Caller<'a> {
             }
             Err(Failure::Calling(reason, code)) => {
                 let why = format!("failed calling webhook {:?}: {reason}", webhook.name);
-                tracing::warn!(
-                    webhook = webhook.name,
-                    fails = webhook.fails,
-                    why,
-                    "a webhook cannot be asked"
-                );
+                report(webhook, &reason);
                 if !webhook.fails {
                     self.metrics.called(counted, None, code, took);
                     self.metrics.failed_open(counted);
@@ -132,9 +132,17 @@ impl<'a> Caller<'a> {
             return Err(Failure::Calling("webhooks cannot be reached yet".to_owned(), 503));
         };
         let Question { uid, body } = Question::new(version, shown);
-        let body = webhooks.post(&webhook.client, body, webhook.timeout).await.map_err(not_called)?;
+        let call = WebhookCall {
+            config: &webhook.client,
+            users: self.users,
+            body,
+            timeout: webhook.timeout,
+            answer_bytes: webhooks.limits().review_bytes,
+        };
+        let body = webhooks.post(call).await.map_err(not_called)?;
         let answer = Expected { version, uid: &uid, mutates: self.mutates }.read(&body);
         let answer = answer.map_err(|why| Failure::Calling(why, 503))?;
+        webhook.health.answered();
         if answer.allowed {
             return Ok(answer);
         }
@@ -160,10 +168,20 @@ impl<'a> Caller<'a> {
     }
 }
 
+/// Logs the first of the failures in a row; with many requests there are many.
+fn report(webhook: &Webhook, reason: &str) {
+    let (name, fails) = (&webhook.name, webhook.fails);
+    if webhook.health.failed(reason) {
+        tracing::warn!(webhook = name, fails, reason, "an admission webhook cannot be asked");
+    } else {
+        tracing::debug!(webhook = name, fails, reason, "an admission webhook cannot be asked");
+    }
+}
+
 fn not_called(error: CallError) -> Failure {
     let (what, code) = match &error {
         CallError::Configuration(_) => ("could not get REST client", 500),
-        CallError::Exchange { .. } => ("failed to call webhook", 503),
+        CallError::Exchange { .. } | CallError::Broken(_) => ("failed to call webhook", 503),
         CallError::Refused { code, .. } => ("failed to call webhook", *code),
     };
     Failure::Calling(format!("{what}: {error}"), code)

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use portico_machinery::resolve::{BACKEND_SERVER_NAME, BACKEND_URLS, backend_urls};
 use portico_machinery::{Cursor, Object};
 use portico_policy::{Compiler, Conditions, Release};
-use portico_registry::{ClientConfig, WebhookService};
+use portico_registry::{Backends, ClientConfig, WebhookService};
 
+use super::health::Health;
 use crate::matching::Constraints;
 
 /// What upstream waits when a webhook does not say.
@@ -40,9 +42,14 @@ pub(crate) struct Webhook {
     pub(crate) version: Option<ReviewVersion>,
     /// Whether it is asked again when something has changed behind it.
     pub(crate) reinvoked: bool,
+    /// How its calls have ended since it was configured so.
+    pub(crate) health: Health,
 }
 
 impl ReviewVersion {
+    /// All that we speak.
+    pub(crate) const ALL: [Self; 2] = [Self::V1, Self::V1Beta1];
+
     /// The first of these that we speak.
     fn first_of(names: &Cursor<'_>) -> Option<Self> {
         names.items().find_map(|name| match name.str() {
@@ -62,12 +69,13 @@ impl ReviewVersion {
 
 /// The webhooks of a configuration, in their order.
 pub(crate) fn read(configuration: &Object) -> Vec<Webhook> {
+    let backends = backends(configuration);
     // Names need not differ in what was stored long ago.
     let mut of_name = HashMap::new();
     let mut webhooks = Vec::new();
     for at in configuration.at(&["webhooks"]).items() {
         let count: &mut usize = of_name.entry(at.field("name").str()).or_default();
-        webhooks.push(Webhook::read(configuration.name(), *count, &at));
+        webhooks.push(Webhook::read(configuration.name(), *count, &at, backends.as_ref()));
         *count += 1;
     }
     webhooks
@@ -75,7 +83,7 @@ pub(crate) fn read(configuration: &Object) -> Vec<Webhook> {
 
 impl Webhook {
     /// Reads one; `count` others of its name come before it.
-    fn read(configuration: &str, count: usize, at: &Cursor<'_>) -> Self {
+    fn read(configuration: &str, count: usize, at: &Cursor<'_>, backends: Option<&Backends>) -> Self {
         let name = at.field("name").str().to_owned();
         let conditions = at.field("matchConditions");
         let texts = conditions.items().map(|condition| condition.field("expression").str());
@@ -84,7 +92,7 @@ impl Webhook {
             configuration: configuration.to_owned(),
             id: format!("{configuration}/{name}/{count}"),
             name,
-            client: client(&at.field("clientConfig")),
+            client: client(&at.field("clientConfig"), backends),
             constraints: Constraints::of_webhook(at),
             conditions: Conditions::compile(&Compiler::new(Release::Stored, false), texts),
             fails: at.field("failurePolicy").str() != "Ignore",
@@ -92,11 +100,21 @@ impl Webhook {
             takes_dry_runs: matches!(at.field("sideEffects").str(), "None" | "NoneOnDryRun"),
             version: ReviewVersion::first_of(&at.field("admissionReviewVersions")),
             reinvoked: at.field("reinvocationPolicy").str() == "IfNeeded",
+            health: Health::default(),
         }
     }
 }
 
-fn client(config: &Cursor<'_>) -> ClientConfig {
+/// Where annotations say that the Services of all webhooks of a configuration are.
+fn backends(configuration: &Object) -> Option<Backends> {
+    let annotations = configuration.metadata().field("annotations");
+    // What is no list of URLs was refused when it was written.
+    let targets = backend_urls(annotations.field(BACKEND_URLS).opt_str()?).ok()?;
+    let server_name = annotations.field(BACKEND_SERVER_NAME).opt_str().map(str::to_owned);
+    Some(Backends { targets, server_name })
+}
+
+fn client(config: &Cursor<'_>, backends: Option<&Backends>) -> ClientConfig {
     let service = config.field("service");
     let of_service = || WebhookService {
         namespace: service.field("namespace").str().to_owned(),
@@ -108,5 +126,6 @@ fn client(config: &Cursor<'_>) -> ClientConfig {
         url: config.field("url").opt_str().map(str::to_owned),
         service: service.is_present().then(of_service),
         ca_bundle: config.field("caBundle").str().to_owned(),
+        backends: backends.filter(|_| service.is_present()).cloned(),
     }
 }

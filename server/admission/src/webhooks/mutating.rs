@@ -2,12 +2,13 @@
 //! `mutatingDispatcher`).
 
 use portico_machinery::{Object, Status};
-use portico_registry::{Objects, Result};
+use portico_registry::{Objects, Result, WebhookUsers};
 use portico_schema::merge::{self, PatchError};
 
-use super::answer::Answer;
+use super::answer::{Answer, JSON_PATCH, Patch};
 use super::call::{Caller, Failure};
 use super::configuration::{self, Webhook};
+use super::explain::{Explained, Written, explain};
 use crate::derived::Derived;
 use crate::matching::{MatchTarget, Pair};
 use crate::metrics::Metrics;
@@ -15,7 +16,10 @@ use crate::rounds::{Reinvocation, Rounds};
 use crate::shown::Shown;
 
 /// All of them.
-pub(crate) struct MutatingWebhooks(Derived<Vec<Webhook>>);
+pub(crate) struct MutatingWebhooks {
+    configured: Derived<Vec<Webhook>>,
+    users: WebhookUsers,
+}
 
 /// A request on its way through the webhooks of one round.
 pub(crate) struct Round<'a> {
@@ -34,23 +38,36 @@ struct Carried {
     warnings: Vec<String>,
 }
 
+impl Default for MutatingWebhooks {
+    /// All that are configured, called anonymously.
+    fn default() -> Self {
+        let resource = "mutatingwebhookconfigurations";
+        let configured = Derived::new("admissionregistration.k8s.io", resource, configuration::read);
+        Self { configured, users: WebhookUsers::default() }
+    }
+}
+
 impl MutatingWebhooks {
-    pub(crate) fn new() -> Self {
-        Self(Derived::new(
-            "admissionregistration.k8s.io",
-            "mutatingwebhookconfigurations",
-            configuration::read,
-        ))
+    /// Has them called as these users.
+    pub(crate) fn call_as(&mut self, users: WebhookUsers) {
+        self.users = users;
+    }
+
+    /// Those that a write would meet, in order.
+    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
+        let configured = self.configured.all(objects).await?;
+        let all = configured.iter().flat_map(|webhooks| webhooks.iter());
+        Ok(explain(objects, all, (true, &self.users), written))
     }
 
     /// Whether there may be any.
     pub(crate) fn any(&self, objects: &Objects) -> bool {
-        self.0.any(objects)
+        self.configured.any(objects)
     }
 
     /// Whether the rules of one of them match, as far as that is known without waiting: if not, it may be.
     pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
-        let Some(configured) = self.0.known(objects) else { return true };
+        let Some(configured) = self.configured.known(objects) else { return true };
         configured
             .iter()
             .flat_map(|webhooks| webhooks.iter())
@@ -68,19 +85,19 @@ impl MutatingWebhooks {
         old: Option<&Object>,
     ) -> Result<()> {
         round.reinvocation.begin(round.rounds, new.as_deref());
-        let configured = self.0.all(round.objects).await?;
+        let configured = self.configured.all(round.objects).await?;
         let all = configured.iter().flat_map(|webhooks| webhooks.iter()).enumerate();
         for (index, webhook) in all {
             let Some(version) = webhook.constraints.match_rules(round.objects, round.target) else {
                 continue;
             };
             let pair = Pair { new: new.as_deref(), old };
-            let caller = round.caller();
+            let caller = round.caller(&self.users);
             let Some(shown) = caller.shown(webhook, version, pair).await? else { continue };
             if !round.reinvocation.is_due(round.rounds, &webhook.id) {
                 continue;
             }
-            if let Some(changed) = round.ask(index, webhook, shown).await?
+            if let Some(changed) = round.ask(&caller, index, webhook, shown).await?
                 && let Some(new) = new.as_deref_mut()
             {
                 *new = changed;
@@ -92,15 +109,21 @@ impl MutatingWebhooks {
 }
 
 impl<'a> Round<'a> {
-    fn caller(&self) -> Caller<'a> {
-        Caller { objects: self.objects, target: self.target, metrics: self.metrics, mutates: true }
+    fn caller(&self, users: &'a WebhookUsers) -> Caller<'a> {
+        let Self { objects, target, metrics, .. } = *self;
+        Caller { objects, target, metrics, users, mutates: true }
     }
 
     /// Asks one; what it makes of the object, if it changes it.
-    async fn ask(&mut self, index: usize, webhook: &Webhook, shown: Shown<'_>) -> Result<Option<Object>> {
-        let caller = self.caller();
+    async fn ask(
+        &mut self,
+        caller: &Caller<'_>,
+        index: usize,
+        webhook: &Webhook,
+        shown: Shown<'_>,
+    ) -> Result<Option<Object>> {
         let carried =
-            caller.call(webhook, &shown, async |answer| carry_out(&caller, webhook, &shown, answer).await);
+            caller.call(webhook, &shown, async |answer| carry_out(caller, webhook, &shown, answer).await);
         let carried = carried.await?;
         let key = format!("round_{}_index_{index}", self.rounds.number());
         let annotations = &self.target.attributes.context.annotations;
@@ -142,7 +165,16 @@ async fn carry_out(
 ) -> Result<Carried, Failure> {
     caller.note(webhook, &answer);
     let warnings = answer.warnings;
-    let Some(patch) = answer.patch else { return Ok(Carried { changed: None, warnings }) };
+    let unchanged = |warnings| Ok(Carried { changed: None, warnings });
+    let Some(Patch { json, patch_type }) = answer.patch else { return unchanged(warnings) };
+    let undecodable = |error: &PatchError| {
+        let why = error.to_string();
+        let why = why.trim_start_matches("error decoding patch: ");
+        Failure::Calling(format!("received undecodable patch in webhook response: {why}"), 503)
+    };
+    if merge::is_empty_json_patch(&json).map_err(|error| undecodable(&error))? {
+        return unchanged(warnings);
+    }
     let Some(object) = shown.new.as_deref() else {
         let why = format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
@@ -150,14 +182,17 @@ async fn carry_out(
         );
         return Err(Failure::Refused(Box::new(Status::internal(why))));
     };
-    let patched = merge::json_patch(object, &patch).map_err(|error| match error {
+    if patch_type != JSON_PATCH {
+        return Err(Failure::Calling(format!("unsupported patch type {patch_type:?}"), 503));
+    }
+    let patched = merge::json_patch(object, &json).map_err(|error| match error {
         PatchError::Failed(why) | PatchError::TestFailed(why) => {
             Failure::Refused(Box::new(Status::internal(why)))
         }
-        other => Failure::Calling(format!("received undecodable patch in webhook response: {other}"), 503),
+        other => undecodable(&other),
     })?;
     if patched == *object {
-        return Ok(Carried { changed: None, warnings });
+        return unchanged(warnings);
     }
     let attributes = &caller.target.attributes;
     let served = shown.version.served(caller.target);

@@ -1,36 +1,53 @@
 //! Webhooks that may only refuse: all that are concerned are asked at once (upstream's `validatingDispatcher`).
 
 use futures::stream::{FuturesOrdered, StreamExt};
-use portico_registry::{Objects, Result};
+use portico_registry::{Objects, Result, WebhookUsers};
 
 use super::answer::Answer;
 use super::call::{Caller, Failure};
 use super::configuration::{self, Webhook};
+use super::explain::{Explained, Written, explain};
 use crate::derived::Derived;
 use crate::matching::{MatchTarget, Pair};
 use crate::metrics::Metrics;
 use crate::shown::Shown;
 
 /// All of them.
-pub(crate) struct ValidatingWebhooks(Derived<Vec<Webhook>>);
+pub(crate) struct ValidatingWebhooks {
+    configured: Derived<Vec<Webhook>>,
+    users: WebhookUsers,
+}
+
+impl Default for ValidatingWebhooks {
+    /// All that are configured, called anonymously.
+    fn default() -> Self {
+        let resource = "validatingwebhookconfigurations";
+        let configured = Derived::new("admissionregistration.k8s.io", resource, configuration::read);
+        Self { configured, users: WebhookUsers::default() }
+    }
+}
 
 impl ValidatingWebhooks {
-    pub(crate) fn new() -> Self {
-        Self(Derived::new(
-            "admissionregistration.k8s.io",
-            "validatingwebhookconfigurations",
-            configuration::read,
-        ))
+    /// Has them called as these users.
+    pub(crate) fn call_as(&mut self, users: WebhookUsers) {
+        self.users = users;
+    }
+
+    /// Those that a write would meet, in order.
+    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
+        let configured = self.configured.all(objects).await?;
+        let all = configured.iter().flat_map(|webhooks| webhooks.iter());
+        Ok(explain(objects, all, (false, &self.users), written))
     }
 
     /// Whether there may be any.
     pub(crate) fn any(&self, objects: &Objects) -> bool {
-        self.0.any(objects)
+        self.configured.any(objects)
     }
 
     /// Whether the rules of one of them match, as far as that is known without waiting: if not, it may be.
     pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
-        let Some(configured) = self.0.known(objects) else { return true };
+        let Some(configured) = self.configured.known(objects) else { return true };
         configured
             .iter()
             .flat_map(|webhooks| webhooks.iter())
@@ -48,8 +65,8 @@ impl ValidatingWebhooks {
         metrics: &Metrics,
         pair: Pair<'_>,
     ) -> Result<Vec<String>> {
-        let caller = Caller { objects, target, metrics, mutates: false };
-        let configured = self.0.all(objects).await?;
+        let caller = Caller { objects, target, metrics, users: &self.users, mutates: false };
+        let configured = self.configured.all(objects).await?;
         let mut versions: Vec<Shown<'_>> = Vec::new();
         let mut asked: Vec<(&Webhook, usize)> = Vec::new();
         for webhook in configured.iter().flat_map(|webhooks| webhooks.iter()) {

@@ -17,6 +17,19 @@ pub enum Operation {
     Connect,
 }
 
+impl Operation {
+    /// Its name, as rules of webhooks and policies say it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
 /// The options of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Options<'a> {
@@ -72,12 +85,7 @@ impl<'a> Attributes<'a> {
     /// The name of the operation, as rules of webhooks and policies say it.
     #[must_use]
     pub fn operation_name(&self) -> &'static str {
-        match self.operation {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-            Operation::Connect => "CONNECT",
-        }
+        self.operation.name()
     }
 
     /// Whether nothing is written in the end.

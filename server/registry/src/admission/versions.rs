@@ -7,7 +7,7 @@ use std::sync::Arc;
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object, Status};
 use portico_schema::Schema;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Operation};
 use crate::Result;
 use crate::objects::Objects;
 use crate::served::ServedResource;
@@ -105,6 +105,10 @@ impl Attributes<'_> {
     ) -> Result<(Object, Vec<String>)> {
         let of_resource = self.is_of_resource();
         let part = if of_resource { Part::Main } else { self.part };
+        if self.operation == Operation::Connect {
+            // Options in a query have no types here.
+            return Ok((changed.clone(), Vec::new()));
+        }
         let (gvk, schema) = served.kind_of(part)?;
         let decoded =
             schema.retype(changed, gvk).map_err(|error| Status::internal(error.status().message))?;

@@ -12,6 +12,7 @@ use super::review::{self, Failure, Fault, Review, ReviewVersion};
 use super::{Custom, Webhook};
 use crate::Result;
 use crate::objects::Objects;
+use crate::webhooks::{WebhookCall, WebhookUsers};
 
 /// A webhook that takes longer has failed (upstream's).
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -103,7 +104,14 @@ impl Asked<'_> {
         let uid = uuid::Uuid::new_v4().to_string();
         let question = review::question(version, &uid, self.wanted, encoded);
         let webhooks = &self.conversions.webhooks;
-        let answer = webhooks.post(&self.webhook.client_config, question.into(), TIMEOUT).await;
+        let call = WebhookCall {
+            config: &self.webhook.client_config,
+            users: &WebhookUsers::default(),
+            body: question.into(),
+            timeout: TIMEOUT,
+            answer_bytes: webhooks.limits().answer_bytes,
+        };
+        let answer = webhooks.post(call).await;
         let answer =
             answer.map_err(|error| Failure { fault: Fault::Call, message: format!("failed: {error}") })?;
         Review { version, uid: &uid, wanted: self.wanted, objects, single: self.single }.read(&answer)

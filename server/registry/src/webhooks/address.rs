@@ -40,6 +40,14 @@ impl Place {
             Self::Service(service) => format!("{}.{}.svc", service.name, service.namespace),
         }
     }
+
+    /// The port that is named.
+    pub(super) fn port(&self) -> u16 {
+        match self {
+            Self::Url(target) => target.port,
+            Self::Service(service) => service.port,
+        }
+    }
 }
 
 impl Address {

@@ -1,5 +1,6 @@
 //! The client configuration of a webhook, as objects say it. Who writes one is told what is wrong with it elsewhere.
 
+use portico_machinery::route::Target;
 use serde::Deserialize;
 
 /// Where a webhook is: exactly one of a URL and a Service.
@@ -12,6 +13,18 @@ pub struct ClientConfig {
     pub service: Option<WebhookService>,
     /// PEM in base64; the system's roots when empty.
     pub ca_bundle: String,
+    /// What is dialled instead of the Service's addresses; there need not be a Service then.
+    #[serde(skip)]
+    pub backends: Option<Backends>,
+}
+
+/// Addresses that annotations name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backends {
+    /// The addresses.
+    pub targets: Vec<Target>,
+    /// The name that their certificates must have, where that is not the Service's.
+    pub server_name: Option<String>,
 }
 
 /// A path on a Service.

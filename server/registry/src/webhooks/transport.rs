@@ -1,28 +1,80 @@
-//! TLS settings and a bound on calls, shared by all webhooks at one place behind one CA.
+//! What calls to one place have in common: TLS settings, bounds on calls, a circuit for each address. Shared by all webhooks at
+//! that place that are called with the same trust and as the same user.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use portico_kit::tls::{ClientTls, Roots};
+use parking_lot::Mutex;
+use portico_kit::circuit::{Circuit, Limits};
+use portico_kit::dial::Target;
+use portico_kit::tls::{CertPair, ClientTls, Roots};
 use tokio::sync::Semaphore;
 
 use super::address::Place;
+use super::credentials::WebhookUser;
 
 /// More are forgotten, the one that was not used for longest first (upstream's number).
 const KEPT: usize = 200;
 
-/// What calls of the same kind share.
+/// For each call that may be under way, so many more may wait for it.
+const WAITING: usize = 16;
+
+/// As for backends.
+const CIRCUIT: Limits =
+    Limits { failures: 3, open: Duration::from_millis(250), open_max: Duration::from_secs(2) };
+
+/// The circuit of one address: how dials of it end.
+pub(super) type DialCircuit = Circuit<String>;
+
+/// See the module.
 pub(super) struct Transport {
     /// Kept connections are found by its identity.
     pub(super) tls: ClientTls,
+    /// The client certificate in `tls`.
+    certificate: Option<Arc<CertPair>>,
+    /// One for each call under way and each that waits.
+    pub(super) places: Semaphore,
     /// One for each call under way.
     pub(super) calls: Semaphore,
+    /// How many calls may be under way.
+    limit: usize,
+    circuits: Mutex<HashMap<Target, Arc<DialCircuit>>>,
 }
 
-/// A place and a `caBundle`.
-type Key = (Place, String);
+/// How calls to a place stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Calls under way.
+    pub under_way: usize,
+    /// The addresses that are not dialled but by probes, with the last failure of each.
+    pub open: Vec<OpenCircuit>,
+}
+
+/// An address whose dials have failed too often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCircuit {
+    /// The address.
+    pub target: String,
+    /// The first of the failures in a row, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// How the last one ended.
+    pub reason: String,
+}
+
+/// What a transport is kept for.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) place: Place,
+    /// What certificates are verified against, in base64.
+    pub(super) ca_bundle: String,
+    /// The name that they must have, where that is not the place's own.
+    pub(super) server_name: Option<String>,
+    /// The address of the user: users live as long as the process.
+    pub(super) user: usize,
+}
 
 /// Those that were used last.
 #[derive(Default)]
@@ -32,21 +84,22 @@ pub(super) struct Transports {
 }
 
 impl Transports {
-    /// The transport to a place. `calls` are allowed at a time.
+    /// The transport for a key. `calls` are allowed at a time.
     pub(super) fn get(
         &mut self,
-        place: &Place,
-        ca_bundle: &str,
+        key: Key,
+        user: Option<&WebhookUser>,
         calls: usize,
     ) -> Result<Arc<Transport>, String> {
         self.used += 1;
-        let key = (place.clone(), ca_bundle.to_owned());
-        if let Some((transport, used)) = self.kept.get_mut(&key) {
+        let certificate = user.and_then(|user| user.certificate.as_ref()).map(|pair| pair.current());
+        if let Some((transport, used)) = self.kept.get_mut(&key)
+            && is_same(transport.certificate.as_ref(), certificate.as_ref())
+        {
             *used = self.used;
             return Ok(Arc::clone(transport));
         }
-        let tls = tls(place, ca_bundle)?;
-        let transport = Arc::new(Transport { tls, calls: Semaphore::new(calls) });
+        let transport = Arc::new(Transport::new(&key, certificate, calls)?);
         if self.kept.len() >= KEPT {
             let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|key| self.kept.remove(&key));
@@ -54,29 +107,78 @@ impl Transports {
         self.kept.insert(key, (Arc::clone(&transport), self.used));
         Ok(transport)
     }
+
+    /// The transport for a key, if there is one.
+    pub(super) fn known(&self, key: &Key) -> Option<Arc<Transport>> {
+        self.kept.get(key).map(|(transport, _)| Arc::clone(transport))
+    }
 }
 
-fn tls(place: &Place, ca_bundle: &str) -> Result<ClientTls, String> {
-    let pem = STANDARD.decode(ca_bundle).map_err(|_| "caBundle: it is not base64".to_owned())?;
-    let builder = ClientTls::builder()
-        .roots(Roots::bundle("caBundle", pem.trim_ascii()))
-        .server_name(place.server_name());
-    builder.build().map_err(|error| error.to_string())
+impl Transport {
+    fn new(key: &Key, certificate: Option<Arc<CertPair>>, limit: usize) -> Result<Self, String> {
+        let pem = STANDARD.decode(&key.ca_bundle).map_err(|_| "caBundle: it is not base64".to_owned())?;
+        let name = key.server_name.clone().unwrap_or_else(|| key.place.server_name());
+        let builder = ClientTls::builder()
+            .roots(Roots::bundle("caBundle", pem.trim_ascii()))
+            .client_cert(certificate.as_deref().cloned())
+            .server_name(name);
+        Ok(Self {
+            tls: builder.build().map_err(|error| error.to_string())?,
+            certificate,
+            places: Semaphore::new(limit.saturating_mul(1 + WAITING)),
+            calls: Semaphore::new(limit),
+            limit,
+            circuits: Mutex::default(),
+        })
+    }
+
+    /// The circuits of these addresses, in their order. Those of other addresses are forgotten.
+    pub(super) fn circuits(&self, targets: &[Target]) -> Vec<Arc<DialCircuit>> {
+        let mut circuits = self.circuits.lock();
+        let of = |target: &Target| {
+            let known = circuits.entry(target.clone());
+            Arc::clone(known.or_insert_with(|| Arc::new(Circuit::new(CIRCUIT))))
+        };
+        let found = targets.iter().map(of).collect();
+        if circuits.len() > targets.len() {
+            circuits.retain(|target, _| targets.contains(target));
+        }
+        found
+    }
+
+    /// How calls stand.
+    pub(super) fn standing(&self) -> Standing {
+        let open = |(target, circuit): (&Target, &Arc<DialCircuit>)| {
+            let last = circuit.last().filter(|_| circuit.is_open())?;
+            Some(OpenCircuit { target: target.to_string(), since_ms: last.since_ms, reason: last.failed? })
+        };
+        let mut open: Vec<_> = self.circuits.lock().iter().filter_map(open).collect();
+        open.sort_by(|a, b| a.target.cmp(&b.target));
+        Standing { under_way: self.limit.saturating_sub(self.calls.available_permits()), open }
+    }
+}
+
+fn is_same(one: Option<&Arc<CertPair>>, other: Option<&Arc<CertPair>>) -> bool {
+    one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
 }
 
 #[cfg(test)]
 mod tests {
-    use portico_kit::dial::Target;
-
     use super::*;
+
+    fn key(port: u16, bundle: &str) -> Key {
+        let place = Place::Url(Target::new("127.0.0.1", port));
+        Key { place, ca_bundle: bundle.to_owned(), server_name: None, user: 0 }
+    }
+
+    fn bundle() -> String {
+        STANDARD.encode(portico_kit::pki::Authority::create("hooks").unwrap().cert_pem())
+    }
 
     #[test]
     fn webhooks_at_one_place_share_a_transport_and_the_oldest_one_goes() {
-        let ca = portico_kit::pki::Authority::create("hooks").unwrap();
-        let bundle = STANDARD.encode(ca.cert_pem());
-        let mut transports = Transports::default();
-        let place = |port: u16| Place::Url(Target::new("127.0.0.1", port));
-        let mut get = |port: u16| transports.get(&place(port), &bundle, 1).unwrap();
+        let (bundle, mut transports) = (bundle(), Transports::default());
+        let mut get = |port: u16| transports.get(key(port, &bundle), None, 1).unwrap();
         let (first, second) = (get(1), get(2));
         assert!(Arc::ptr_eq(&first, &get(1)));
         for port in 3..=u16::try_from(KEPT).unwrap() + 1 {
@@ -89,12 +191,35 @@ mod tests {
     #[test]
     fn a_bundle_that_cannot_be_read_is_named() {
         let mut transports = Transports::default();
-        let place = Place::Url(Target::new("127.0.0.1", 1));
         for bundle in ["%", "QUJD"] {
-            let error = transports.get(&place, bundle, 1).err().unwrap();
+            let error = transports.get(key(1, bundle), None, 1).err().unwrap();
             assert!(error.contains("caBundle"), "{error}");
         }
         // Nothing but space: the system's roots.
         assert_eq!(STANDARD.decode("IAo=").unwrap().trim_ascii(), b"");
+    }
+
+    #[test]
+    fn a_circuit_is_kept_as_long_as_its_address_is_one_of_the_place() {
+        let transport = Transport::new(&key(1, &bundle()), None, 2).unwrap();
+        let (a, b) = (Target::new("10.0.0.1", 1), Target::new("10.0.0.2", 1));
+        let circuits = transport.circuits(&[a.clone(), b.clone()]);
+        (0..3).for_each(|_| circuits[1].failed("refused".to_owned()));
+        let standing = transport.standing();
+        assert_eq!(standing.open.len(), 1);
+        assert_eq!(
+            (standing.open[0].target.as_str(), standing.open[0].reason.as_str()),
+            ("10.0.0.2:1", "refused")
+        );
+        assert!(Arc::ptr_eq(&transport.circuits(&[b.clone()])[0], &circuits[1]));
+        assert!(!Arc::ptr_eq(&transport.circuits(&[a])[0], &circuits[0]), "it was forgotten in between");
+        assert!(transport.standing().open.is_empty());
+    }
+
+    #[test]
+    fn calls_under_way_are_counted() {
+        let transport = Transport::new(&key(1, &bundle()), None, 2).unwrap();
+        let _call = transport.calls.try_acquire().unwrap();
+        assert_eq!(transport.standing().under_way, 1);
     }
 }

@@ -1,23 +1,16 @@
 //! APIService: rules V1 to V17, its Local condition, its table cells, and the annotations that name backends.
 
-use portico_machinery::field::{Error, Path};
+use portico_machinery::field::Error;
+use portico_machinery::resolve::{BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS};
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
-use url::Url;
 
 use portico_registry::condition::{self, Condition};
 use portico_registry::{Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::values;
 
-/// Backends to dial, instead of those of the Service: a list of https URLs.
-pub(super) const BACKEND_URLS: &str = "portico.dev/backend-urls";
-/// The name that backends are verified against.
-const BACKEND_SERVER_NAME: &str = "portico.dev/backend-server-name";
-/// `h2` or `http/1.1`.
-const BACKEND_PROTOCOL: &str = "portico.dev/backend-protocol";
-/// Most backends that one APIService may name.
-const BACKENDS_MAX: usize = 16;
+use super::backends;
 
 pub(crate) struct ApiService;
 
@@ -133,51 +126,9 @@ fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
 
 /// The extension: where the proxy finds backends without a Service.
 fn validate_annotations(new: &Object, errors: &mut Errors) {
-    let annotations = new.metadata().field("annotations");
-    for key in [BACKEND_URLS, BACKEND_SERVER_NAME, BACKEND_PROTOCOL] {
-        let Some(value) = annotations.field(key).opt_str() else { continue };
-        let path = Path::from("metadata.annotations").key(key);
-        if !new.at(&["spec", "service"]).is_present() {
-            errors.push(Error::forbidden(&path, "may only be set when spec.service is set"));
-            continue;
-        }
-        let diagnostic = match key {
-            BACKEND_URLS => backend_urls(value).err(),
-            BACKEND_SERVER_NAME => names::dns1123_subdomain(value).into_iter().next(),
-            _ if matches!(value, "h2" | "http/1.1") => None,
-            _ => {
-                errors.push(Error::not_supported(&path, value, &["h2", "http/1.1"]));
-                None
-            }
-        };
-        errors.extend(diagnostic.map(|text| Error::invalid(&path, value, &text)));
-    }
-}
-
-fn backend_urls(list: &str) -> Result<(), String> {
-    let urls: Vec<&str> = list.split(',').map(str::trim).collect();
-    if urls.len() > BACKENDS_MAX {
-        return Err(format!("must name at most {BACKENDS_MAX} backends"));
-    }
-    urls.into_iter().try_for_each(backend_url)
-}
-
-fn backend_url(text: &str) -> Result<(), String> {
-    let url = Url::parse(text).map_err(|e| format!("{text:?} is no URL: {e}"))?;
-    let diagnostic = if url.scheme() != "https" {
-        "must be an https URL"
-    } else if url.host_str().is_none_or(str::is_empty) {
-        "must name a host"
-    } else if !url.username().is_empty() || url.password().is_some() {
-        "must not carry a user or password"
-    } else if !matches!(url.path(), "" | "/") {
-        "must not carry a path"
-    } else if url.query().is_some() || url.fragment().is_some() {
-        "must not carry a query or fragment"
-    } else {
-        return Ok(());
-    };
-    Err(format!("{text:?} {diagnostic}"))
+    let wanted = new.at(&["spec", "service"]).is_present();
+    let needs = (!wanted).then_some("may only be set when spec.service is set");
+    backends::validate(new, &[BACKEND_URLS, BACKEND_SERVER_NAME, BACKEND_PROTOCOL], needs, errors);
 }
 
 /// `True`, or what it is and why.
@@ -187,32 +138,5 @@ fn available(object: &Object) -> String {
         ("True", _) => condition.status,
         (_, "") => condition.status,
         (status, reason) => format!("{status} ({reason})"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn backends_are_https_origins_and_at_most_sixteen() {
-        for good in ["https://a:8443", "https://a:8443,https://b", "https://[::1]:1/", " https://a "] {
-            assert_eq!(backend_urls(good), Ok(()), "{good}");
-        }
-        for bad in [
-            "",
-            "http://a",
-            "https://",
-            "https://u@a",
-            "https://u:p@a",
-            "https://a/x",
-            "https://a?x",
-            "https://a#x",
-            "https://a,",
-            "a:8443",
-        ] {
-            assert!(backend_urls(bad).is_err(), "{bad}");
-        }
-        assert!(backend_urls(&["https://a"; 17].join(",")).is_err());
     }
 }

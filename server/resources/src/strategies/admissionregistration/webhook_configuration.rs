@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 
+use portico_machinery::resolve::{BACKEND_SERVER_NAME, BACKEND_URLS};
 use portico_machinery::{Cursor, Object};
 
+use super::super::backends;
 use super::expressions::Expressions;
 use super::webhook;
 use portico_registry::Strategy;
@@ -28,6 +30,11 @@ impl Strategy for WebhookConfiguration {
 }
 
 fn validate(new: &Object, expressions: &Expressions, errors: &mut Errors) {
+    // The extension: where webhooks behind Services are without a Service.
+    let mut services = new.at(&["webhooks"]).items().map(|at| at.field("clientConfig").field("service"));
+    let needs = (!services.any(|service| service.is_present()))
+        .then_some("may only be set when a webhook has clientConfig.service");
+    backends::validate(new, &[BACKEND_URLS, BACKEND_SERVER_NAME], needs, errors);
     let mut seen = HashSet::new();
     for at in new.at(&["webhooks"]).items() {
         webhook::webhook(&at, expressions, errors);

@@ -1,0 +1,126 @@
+//! Upstream's metrics of the two steps of admission, and of the plugins in them (`WithStepMetrics`, `WithControllerMetrics`).
+//!
+//! Every write is counted, so that nothing here takes a lock that is not shared or allocates once a plugin was counted.
+
+use std::time::Duration;
+
+use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_registry::Operation;
+
+/// Upper bounds in seconds.
+const BOUNDS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+
+/// What is done in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Objects may be changed.
+    Admit,
+    /// Requests may be refused.
+    Validate,
+}
+
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// See the module.
+pub(crate) struct Steps {
+    steps: Vec<Histogram>,
+    plugins: HistogramVec<Labels<4>>,
+}
+
+/// The operations, in the order of the histograms.
+const OPERATIONS: [Operation; 4] =
+    [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+
+impl Step {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Admit => "admit",
+            Self::Validate => "validate",
+        }
+    }
+}
+
+impl Steps {
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let steps: HistogramVec<Labels<3>> = registry.histogram_vec(
+            "apiserver_admission_step_admission_duration_seconds",
+            "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
+            &BOUNDS,
+        );
+        let mut known = Vec::new();
+        for step in [Step::Admit, Step::Validate] {
+            for operation in OPERATIONS {
+                for rejected in [false, true] {
+                    let labels = [
+                        ("type", step.label()),
+                        ("operation", operation.name()),
+                        ("rejected", text(rejected)),
+                    ];
+                    known.push(steps.get_or_create(&labels).clone());
+                }
+            }
+        }
+        let plugins = registry.histogram_vec(
+            "apiserver_admission_controller_admission_duration_seconds",
+            "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
+            &BOUNDS,
+        );
+        Self { steps: known, plugins }
+    }
+
+    /// A step that took this long.
+    pub(crate) fn step(&self, step: Step, operation: Operation, rejected: bool, took: Duration) {
+        let operation = OPERATIONS.iter().position(|known| *known == operation).unwrap_or_default();
+        let at = (usize::from(step == Step::Validate) * OPERATIONS.len() + operation) * 2;
+        if let Some(histogram) = self.steps.get(at + usize::from(rejected)) {
+            histogram.observe(took.as_secs_f64());
+        }
+    }
+
+    /// What a plugin did in a step.
+    pub(crate) fn plugin(
+        &self,
+        name: &'static str,
+        (step, operation): (Step, Operation),
+        rejected: bool,
+        took: Duration,
+    ) {
+        let labels = [
+            ("name", name),
+            ("type", step.label()),
+            ("operation", operation.name()),
+            ("rejected", text(rejected)),
+        ];
+        self.plugins.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+}
+
+fn text(rejected: bool) -> &'static str {
+    if rejected { "true" } else { "false" }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::metrics::Format;
+
+    use super::*;
+
+    #[test]
+    fn each_step_is_counted_under_its_own_labels() {
+        let registry = Registry::new();
+        let steps = Steps::new(&registry);
+        steps.step(Step::Admit, Operation::Create, false, Duration::ZERO);
+        steps.step(Step::Validate, Operation::Connect, true, Duration::from_secs(1));
+        steps.plugin("PodSecurity", (Step::Validate, Operation::Update), true, Duration::ZERO);
+        let text = registry.encode(Format::Text);
+        let step = "apiserver_admission_step_admission_duration_seconds_count";
+        for line in [
+            format!(r#"{step}{{type="admit",operation="CREATE",rejected="false"}} 1"#),
+            format!(r#"{step}{{type="validate",operation="CONNECT",rejected="true"}} 1"#),
+            format!(r#"{step}{{type="validate",operation="CREATE",rejected="false"}} 0"#),
+            r#"apiserver_admission_controller_admission_duration_seconds_count{name="PodSecurity",type="validate",operation="UPDATE",rejected="true"} 1"#.to_owned(),
+        ] {
+            assert!(text.contains(&line), "{line}\n{text}");
+        }
+    }
+}

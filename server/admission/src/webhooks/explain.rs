@@ -1,0 +1,145 @@
+//! Which webhooks a write would meet, and how they are: their rules are compared with it, they are not called.
+
+use portico_registry::{
+    Attributes, Context, CreateOptions, DeleteOptions, Objects, OpenCircuit, Operation, Options, Part,
+    ServedResource, UpdateOptions, WebhookUsers,
+};
+
+use super::configuration::Webhook;
+use super::health::Failing;
+use crate::matching::MatchTarget;
+
+/// One webhook that a write would meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// Whether it may change the object.
+    pub mutates: bool,
+    /// The object that configures it.
+    pub configuration: String,
+    /// Its name.
+    pub name: String,
+    /// For which operations its rules match.
+    pub operations: Vec<&'static str>,
+    /// Whether selectors or match conditions may leave a request out that its rules match.
+    pub selective: bool,
+    /// Whether a request fails when it cannot be asked.
+    pub fails: bool,
+    /// When it answered last since it was configured so, in milliseconds since 1970.
+    pub answered_ms: Option<u64>,
+    /// Its last failure since then.
+    pub trouble: Option<Trouble>,
+    /// Calls under way to where it is.
+    pub under_way: usize,
+    /// Its addresses that are not dialled but by probes.
+    pub open: Vec<OpenCircuit>,
+}
+
+/// A failure of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Why the last call that failed has failed.
+    pub reason: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// When the first one after its last answer failed.
+    pub since_ms: u64,
+}
+
+impl From<Failing> for Trouble {
+    fn from(Failing { reason, at_ms, since_ms }: Failing) -> Self {
+        Self { reason, at_ms, since_ms }
+    }
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) served: &'a ServedResource,
+    pub(crate) subresource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+impl Written<'_> {
+    /// The operations that there are on it.
+    fn operations(&self) -> Vec<Operation> {
+        let info = &self.served.info;
+        let known = info.subresource(self.subresource);
+        if known.is_some_and(|subresource| subresource.connect) {
+            return vec![Operation::Connect];
+        }
+        let verbs = known.map_or(&info.verbs, |subresource| &subresource.verbs);
+        let has = |any: &[&str]| verbs.iter().any(|verb| any.contains(&verb.as_str()));
+        let all = [
+            (Operation::Create, &["create"][..]),
+            (Operation::Update, &["update", "patch"]),
+            (Operation::Delete, &["delete", "deletecollection"]),
+        ];
+        all.into_iter().filter(|(_, any)| has(any)).map(|(operation, _)| operation).collect()
+    }
+}
+
+/// The webhooks of these whose rules match a write, in the order in which they are asked.
+pub(super) fn explain<'w>(
+    objects: &Objects,
+    configured: impl Iterator<Item = &'w Webhook>,
+    (mutates, users): (bool, &WebhookUsers),
+    written: Written<'_>,
+) -> Vec<Explained> {
+    let context = Context::system("explain");
+    let (create, update, delete) =
+        (CreateOptions::default(), UpdateOptions::default(), DeleteOptions::default());
+    let Written { served, subresource, namespace, name } = written;
+    let attributes = |operation: Operation| Attributes {
+        context: &context,
+        operation,
+        options: match operation {
+            Operation::Create => Options::Create(&create),
+            Operation::Update => Options::Update(&update),
+            Operation::Delete => Options::Delete(&delete),
+            Operation::Connect => Options::Connect,
+        },
+        served,
+        part: if subresource.is_empty() { Part::Main } else { Part::Subresource(subresource) },
+        namespace,
+        name,
+    };
+    let operations = written.operations();
+    let targets: Vec<_> =
+        operations.into_iter().filter_map(|operation| MatchTarget::new(attributes(operation))).collect();
+    let mut met = Vec::new();
+    for webhook in configured {
+        let matching =
+            targets.iter().filter(|target| webhook.constraints.match_rules(objects, target).is_some());
+        let operations: Vec<_> = matching.map(|target| target.attributes.operation_name()).collect();
+        if !operations.is_empty() {
+            met.push(webhook.explained(objects, mutates, users, operations));
+        }
+    }
+    met
+}
+
+impl Webhook {
+    fn explained(
+        &self,
+        objects: &Objects,
+        mutates: bool,
+        users: &WebhookUsers,
+        operations: Vec<&'static str>,
+    ) -> Explained {
+        let standing = objects.webhooks().and_then(|webhooks| webhooks.standing(&self.client, users));
+        let standing = standing.unwrap_or_default();
+        Explained {
+            mutates,
+            configuration: self.configuration.clone(),
+            name: self.name.clone(),
+            operations,
+            selective: self.constraints.selects() || !self.conditions.is_empty(),
+            fails: self.fails,
+            answered_ms: self.health.answered_ms(),
+            trouble: self.health.last_failure().map(Trouble::from),
+            under_way: standing.under_way,
+            open: standing.open,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Why a call has brought no answer, in the words of Go's HTTP client where it has some.
+
+use portico_kit::dial::DialError;
+use portico_kit::fetch::{Ending, FetchError, Progress};
+use portico_kit::tls::{CertFault, FaultKind};
+
+/// Why an exchange has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// No answer began.
+    Unanswered(String),
+    /// An answer began, and did not end well.
+    Broken(String),
+}
+
+/// The reason of a failed exchange.
+pub(super) fn of(error: &FetchError) -> Reason {
+    match error {
+        FetchError::Timeout { progress, .. } => at(*progress, "context deadline exceeded"),
+        FetchError::Dial(error) => Reason::Unanswered(of_dial(error)),
+        FetchError::Http { target, ending: Ending::Reset, progress, .. } => {
+            at(*progress, &format!("read tcp {target}: read: connection reset by peer"))
+        }
+        FetchError::Http { ending: Ending::Closed, progress: Progress::Reading, .. } => {
+            Reason::Broken("unexpected EOF".to_owned())
+        }
+        FetchError::Http { ending: Ending::Closed, .. } => Reason::Unanswered("EOF".to_owned()),
+        FetchError::Http { reason, progress, .. } => at(*progress, reason),
+        FetchError::TooLong { limit, .. } => Reason::Broken(format!("it is longer than {limit} bytes")),
+        FetchError::Request { .. } => Reason::Unanswered(error.to_string()),
+    }
+}
+
+fn at(progress: Progress, reason: &str) -> Reason {
+    match progress {
+        Progress::Dialling | Progress::Waiting => Reason::Unanswered(reason.to_owned()),
+        Progress::Reading => Reason::Broken(reason.to_owned()),
+    }
+}
+
+fn of_dial(error: &DialError) -> String {
+    match error {
+        DialError::Resolve { host, reason } => format!("dial tcp: lookup {host}: {reason}"),
+        DialError::Dial { addr, source } => {
+            format!("dial tcp {addr}: connect: {}", portico_gostd::os::error_text(source))
+        }
+        DialError::DialTimeout { target, .. } => format!("dial tcp {target}: i/o timeout"),
+        DialError::TlsTimeout { .. } => "net/http: TLS handshake timeout".to_owned(),
+        DialError::Certificate { fault, .. } => {
+            format!("tls: failed to verify certificate: x509: {}", of_certificate(fault))
+        }
+        DialError::Refused { .. } | DialError::Egress { .. } | DialError::Tls { .. } => error.to_string(),
+    }
+}
+
+fn of_certificate(fault: &CertFault) -> String {
+    let CertFault { expected, presented, subject, detail, .. } = fault;
+    let by_address = expected.parse::<std::net::IpAddr>().is_ok();
+    // Of the names in it Go says those of the kind that was asked for.
+    let alike = |name: &&String| name.parse::<std::net::IpAddr>().is_ok() == by_address;
+    let names: Vec<&str> = presented.iter().filter(alike).map(String::as_str).collect();
+    match fault.kind {
+        FaultKind::UnknownAuthority => "certificate signed by unknown authority".to_owned(),
+        FaultKind::NameMismatch | FaultKind::MissingSan if names.is_empty() && by_address => {
+            format!("cannot validate certificate for {expected} because it doesn't contain any IP SANs")
+        }
+        FaultKind::NameMismatch | FaultKind::MissingSan if names.is_empty() => {
+            format!("certificate is not valid for any names, but wanted to match {expected}")
+        }
+        FaultKind::NameMismatch | FaultKind::MissingSan => {
+            format!("certificate is valid for {}, not {expected}", names.join(", "))
+        }
+        FaultKind::Expired | FaultKind::NotYetValid => {
+            format!("certificate has expired or is not yet valid: {detail}")
+        }
+        FaultKind::Unusable => format!("certificate {subject:?} is not usable: {detail}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(kind: FaultKind, expected: &str, presented: &[&str]) -> CertFault {
+        let presented = presented.iter().map(|name| (*name).to_owned()).collect();
+        let (subject, issuer, detail) =
+            ("s".to_owned(), "i".to_owned(), "it was valid until then".to_owned());
+        CertFault { kind, expected: expected.to_owned(), presented, subject, issuer, detail }
+    }
+
+    #[test]
+    fn a_refused_certificate_is_named_as_go_names_it() {
+        let both = ["other.example.com", "10.1.2.3"];
+        for (fault, words) in [
+            (
+                fault(FaultKind::NameMismatch, "127.0.0.1", &both),
+                "certificate is valid for 10.1.2.3, not 127.0.0.1",
+            ),
+            (
+                fault(FaultKind::NameMismatch, "a.n.svc", &both),
+                "certificate is valid for other.example.com, not a.n.svc",
+            ),
+            (
+                fault(FaultKind::NameMismatch, "127.0.0.1", &both[..1]),
+                "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs",
+            ),
+            (
+                fault(FaultKind::MissingSan, "a.n.svc", &[]),
+                "certificate is not valid for any names, but wanted to match a.n.svc",
+            ),
+            (fault(FaultKind::UnknownAuthority, "a", &[]), "certificate signed by unknown authority"),
+            (
+                fault(FaultKind::Expired, "a", &["a"]),
+                "certificate has expired or is not yet valid: it was valid until then",
+            ),
+        ] {
+            assert_eq!(of_certificate(&fault), words);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The webhooks that a write of a path would meet, as `portico.routes.v1` names them.
+
+use std::sync::Arc;
+
+use portico_admission::{AdmissionChain, Explained};
+use portico_gostd::time::Time;
+use portico_machinery::request_info::RequestInfo;
+use portico_proto::routes as pb;
+use portico_registry::{OpenCircuit, Registry};
+
+use super::{RpcResult, refused};
+
+/// Explains what admission does to writes.
+#[derive(Clone)]
+pub(crate) struct AdmissionExplainer {
+    pub(crate) chain: Arc<AdmissionChain>,
+    pub(crate) registry: Registry,
+}
+
+impl AdmissionExplainer {
+    /// The webhooks that a write of this path would meet; none when it is no path of a resource that is served here.
+    pub(crate) async fn met_by(&self, subject: &str) -> RpcResult<Vec<pb::AdmissionWebhook>> {
+        let path = subject.split(['?', '#']).next().unwrap_or_default();
+        let Ok(info) = RequestInfo::parse("GET", path, "") else { return Ok(Vec::new()) };
+        if !info.is_resource_request {
+            return Ok(Vec::new());
+        }
+        let met = self.chain.explain(self.registry.objects(), &info).await;
+        Ok(met.map_err(|status| refused(*status))?.into_iter().map(webhook).collect())
+    }
+}
+
+fn webhook(met: Explained) -> pb::AdmissionWebhook {
+    let kind = if met.mutates { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
+    let failed_ms = met.trouble.as_ref().map(|trouble| trouble.at_ms);
+    let (health, since) = health(&met);
+    let reason = met.open.first().map(|circuit| circuit.reason.clone());
+    let reason = reason.or(met.trouble.map(|trouble| trouble.reason)).unwrap_or_default();
+    pb::AdmissionWebhook {
+        kind: kind.to_owned(),
+        configuration: met.configuration,
+        name: met.name,
+        operations: met.operations.into_iter().map(str::to_owned).collect(),
+        selective: met.selective,
+        failure_policy: if met.fails { "Fail" } else { "Ignore" }.to_owned(),
+        health: health.to_owned(),
+        since: time(since),
+        last_answer: time(met.answered_ms),
+        last_failure: time(failed_ms),
+        reason,
+        under_way: u32::try_from(met.under_way).unwrap_or(u32::MAX),
+        open_circuits: met.open.into_iter().map(open_circuit).collect(),
+    }
+}
+
+/// In a word how it is, and since when.
+fn health(met: &Explained) -> (&'static str, Option<u64>) {
+    if let Some(circuit) = met.open.first() {
+        return ("CircuitOpen", Some(circuit.since_ms));
+    }
+    let failing = met.trouble.as_ref().filter(|trouble| met.answered_ms.is_none_or(|at| at < trouble.at_ms));
+    match (failing, met.answered_ms) {
+        (Some(trouble), _) => ("Failing", Some(trouble.since_ms)),
+        (None, Some(at)) => ("Answering", Some(at)),
+        (None, None) => ("NeverAsked", None),
+    }
+}
+
+fn open_circuit(circuit: OpenCircuit) -> pb::OpenCircuit {
+    pb::OpenCircuit { target: circuit.target, since: time(Some(circuit.since_ms)), reason: circuit.reason }
+}
+
+fn time(ms: Option<u64>) -> String {
+    let seconds = ms.and_then(|ms| i64::try_from(ms / 1000).ok());
+    seconds.and_then(|seconds| Time::unix(seconds, 0).rfc3339()).unwrap_or_default()
+}
