@@ -2,7 +2,7 @@
 //!
 //! Below `/apis/GROUP/VERSION` a path that ends in one of these misbehaves, and any other answers what arrived:
 //! `answer/CODE`, `text/CODE`, `redirect`, `bytes/N`, `chunks/N`, `slow/SECONDS`, `drop`, `half`, `upgrade`.
-//! `PUT /control {"discovery": 403}` has discovery answer so from then on.
+//! `PUT /control {"discovery": 403}` has discovery answer so from then on. Admission webhooks are below `/admission`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use crate::admission::Webhooks;
 use crate::documents::{self, GROUP, VERSIONS};
 use crate::fixture::Fixture;
 
@@ -40,6 +41,7 @@ pub struct Backend {
 struct Connection {
     /// How discovery answers.
     discovery: Arc<AtomicU16>,
+    webhooks: Arc<Webhooks>,
     /// The CN of the client's certificate.
     peer: Option<String>,
     tasks: TaskSet,
@@ -67,9 +69,11 @@ impl Backend {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let (address, tasks) = (listener.local_addr().unwrap(), TaskSet::new());
         let (set, discovery) = (tasks.clone(), Arc::new(AtomicU16::new(200)));
+        let webhooks = Arc::new(Webhooks::default());
         tasks.spawn_until_cancelled("backend", async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let connection = serve(stream, acceptor.clone(), discovery.clone(), set.clone());
+                let connection =
+                    serve(stream, acceptor.clone(), discovery.clone(), webhooks.clone(), set.clone());
                 set.spawn_until_cancelled("backend-connection", connection);
             }
         });
@@ -83,7 +87,13 @@ impl Drop for Backend {
     }
 }
 
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, discovery: Arc<AtomicU16>, tasks: TaskSet) {
+async fn serve(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    discovery: Arc<AtomicU16>,
+    webhooks: Arc<Webhooks>,
+    tasks: TaskSet,
+) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let peer = certificate.and_then(|der| {
@@ -91,7 +101,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, discovery: Arc<AtomicU1
         let name = certificate.subject().iter_common_name().next()?.as_str().ok()?.to_owned();
         Some(name)
     });
-    let connection = Arc::new(Connection { discovery, peer, tasks });
+    let connection = Arc::new(Connection { discovery, webhooks, peer, tasks });
     let service = service_fn(move |request| {
         let connection = connection.clone();
         async move { connection.answer(request).await }
@@ -128,6 +138,11 @@ impl Connection {
                 self.discovery
                     .store(u16::try_from(wanted["discovery"].as_u64().unwrap()).unwrap(), Ordering::Relaxed);
                 Ok(json_reply(200, &json!({})))
+            }
+            ["admission", ref rest @ ..] => {
+                let name = rest.first().copied();
+                let (code, media_type, text) = self.webhooks.answer(&head.method, name, &body);
+                Ok(reply(code, &media_type, text))
             }
             ["webhook", name] => Ok(json_reply(200, &documents::converted(name, &body))),
             ["openapi", "v2"] => Ok(with_header(json_reply(200, &documents::openapi_v2()), "etag", "\"w2\"")),

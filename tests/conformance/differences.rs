@@ -2,6 +2,42 @@
 
 /// Topic, step, reason.
 pub const KNOWN: &[(&str, &str, &str)] = &[
+    ("admission-webhook-calls", "a warning with quotes and control characters", CONTROL),
+    ("admission-webhook-calls", "validating: no JSON", GO_TYPES),
+    ("admission-webhook-calls", "validating: JSON of a list", GO_TYPES),
+    ("admission-webhook-calls", "validating: JSON of a text", GO_TYPES),
+    ("admission-webhook-calls", "validating: something behind the object", GO_TYPES),
+    ("admission-webhook-calls", "validating: another kind", SCHEME),
+    ("admission-webhook-calls", "validating: another kind of the group", SCHEME),
+    ("admission-webhook-calls", "validating: a version that nobody knows", SCHEME),
+    ("admission-webhook-calls", "validating: allowed is a text", GO_TYPES),
+    ("admission-webhook-calls", "validating: warnings are a text", GO_TYPES),
+    ("admission-webhook-calls", "validating: the response is a list", GO_TYPES),
+    ("admission-webhook-calls", "validating: the patch is a number", GO_TYPES),
+    ("admission-webhook-calls", "mutating: no JSON", GO_TYPES),
+    ("admission-webhook-calls", "mutating: JSON of a list", GO_TYPES),
+    ("admission-webhook-calls", "mutating: JSON of a text", GO_TYPES),
+    ("admission-webhook-calls", "mutating: something behind the object", GO_TYPES),
+    ("admission-webhook-calls", "mutating: another kind", SCHEME),
+    ("admission-webhook-calls", "mutating: another kind of the group", SCHEME),
+    ("admission-webhook-calls", "mutating: a version that nobody knows", SCHEME),
+    ("admission-webhook-calls", "mutating: allowed is a text", GO_TYPES),
+    ("admission-webhook-calls", "mutating: warnings are a text", GO_TYPES),
+    ("admission-webhook-calls", "mutating: the response is a list", GO_TYPES),
+    ("admission-webhook-calls", "mutating: the patch is a number", GO_TYPES),
+    ("admission-webhook-calls", "patch: test that fails", PATCH),
+    ("admission-webhook-calls", "patch: remove what is not there", PATCH),
+    ("admission-webhook-calls", "patch: add below what is not there", PATCH),
+    ("admission-webhook-calls", "patch: a pointer without a slash", PATCH),
+    ("admission-webhook-calls", "patch: another operation", PATCH),
+    ("admission-webhook-calls", "patch: no operation", PATCH),
+    ("admission-webhook-calls", "patch: a number as data", PATCH),
+    ("admission-webhook-calls", "patch: data as a list", PATCH),
+    ("admission-webhook-calls", "patch: another kind", PATCH),
+    ("admission-webhook-calls", "patch: another version", SCHEME),
+    ("admission-webhook-calls", "patch: the whole by nothing", PATCH),
+    ("admission-webhook-calls", "patch: beyond a list", PATCH),
+    ("admission-webhook-calls", "patch: an update takes the name away", WORDS),
     ("aggregation-availability", "an unavailable version answers 503", STATUS),
     ("aggregation-availability", "a resource of an unavailable version answers 503", STATUS),
     ("aggregation-availability", "a write to an unavailable version answers 503", STATUS),
@@ -30,6 +66,10 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
 const STATUS: &str = "a Status that names the cause, instead of plain text (docs/adr/0002)";
 
 const SCHEME: &str = "the message does not name a line of upstream's source (docs/adr/0013)";
+const GO_TYPES: &str = "the message does not name types of Go (docs/adr/0013)";
+const PATCH: &str = "the words for an operation that cannot be carried out are those for patches of users";
+const WORDS: &str = "what is missing is null, as in every other message";
+const CONTROL: &str = "a warning with control characters is shown without them, not left out";
 const DOCUMENT: &str = "documents of backends are kept, and served in each form (docs/adr/0013)";
 const RAW: &str = "numbers in raw data are numbers, not texts (docs/adr/0013)";
 

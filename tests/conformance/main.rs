@@ -5,6 +5,7 @@
 //! says how to record more. Steps that differ for a reason stand in `differences.rs`, by name.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod admission;
 mod backend;
 mod differences;
 mod documents;
@@ -15,15 +16,21 @@ mod play;
 mod step;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fixture::Fixture;
 use play::Player;
 use portico_tests::Launch;
+use portico_tests::process::a_while;
 use step::Recording;
 use tokio::sync::Semaphore;
 
 /// How many servers run at the same time: most of a topic is waiting, but some of its steps have deadlines.
 static SERVERS: Semaphore = Semaphore::const_new(4);
+
+/// kube-apiserver's informers see what is written here a moment later.
+const CONFIGURED_LATER: &str = "/admissionregistration.k8s.io/";
+const UNTIL_CONFIGURED: Duration = Duration::from_millis(400);
 
 /// A server to record instead: its address, its CA, and the folder of the fixture that it was started with.
 struct Reference {
@@ -57,6 +64,9 @@ async fn record(name: &str, mut recording: Recording, reference: &Reference) {
     let mut player = Player::new(&fixture, reference.address, &reference.ca, recording.needs_backend()).await;
     for step in &mut recording.steps {
         let answer = player.play(step).await;
+        if step.method != "GET" && step.target.contains(CONFIGURED_LATER) {
+            a_while(UNTIL_CONFIGURED).await;
+        }
         step.answer = if normalise::counts(step) { answer } else { serde_json::Value::Null };
     }
     recording.write(name);
@@ -113,6 +123,7 @@ macro_rules! topics {
 topics! {
     access_reviews: "access-reviews";
     admission_builtin: "admission-builtin";
+    admission_webhook_calls: "admission-webhook-calls";
     aggregation_availability: "aggregation-availability";
     aggregation_discovery: "aggregation-discovery";
     aggregation_proxy: "aggregation-proxy";

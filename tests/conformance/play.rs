@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use portico_tests::http::{Broken, Http, collect};
@@ -44,6 +44,10 @@ struct Reply {
     body: Value,
 }
 
+fn header(value: Option<&HeaderValue>) -> Value {
+    normalise::header(value.and_then(|value| value.to_str().ok()))
+}
+
 impl<'a> Player<'a> {
     /// Against the server at this address with this CA (PEM).
     pub async fn new(fixture: &'a Fixture, address: SocketAddr, ca: &[u8], with_backend: bool) -> Self {
@@ -75,8 +79,10 @@ impl<'a> Player<'a> {
         }
         let mut answer = json!({"status": reply.status.as_u16()});
         for name in &step.show {
-            let value = reply.headers.get(name).and_then(|value| value.to_str().ok());
-            answer["headers"][name] = normalise::header(value);
+            answer["headers"][name] = match name.strip_suffix("[]") {
+                Some(each) => reply.headers.get_all(each).iter().map(|value| header(Some(value))).collect(),
+                None => header(reply.headers.get(name)),
+            };
         }
         if step.compare == Compare::Body {
             answer["body"] = normalise::body(reply.body, step, &self.names);

@@ -70,7 +70,7 @@ pub struct Step {
     /// Lists whose order does not count, each with the field that it is sorted by.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub sort: Map<String, Value>,
-    /// Headers that count.
+    /// Headers that count: their first value, or all values where the name ends in `[]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<String>,
     #[serde(skip_serializing_if = "Compare::is_body")]

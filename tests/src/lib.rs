@@ -9,6 +9,7 @@ pub mod backend;
 pub mod binary;
 pub mod clients;
 mod conversion;
+pub mod faults;
 pub mod http;
 pub mod objects;
 pub mod pki;

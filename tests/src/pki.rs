@@ -46,6 +46,16 @@ impl Authority {
         self.sign(params, "server")
     }
 
+    /// The same, no longer valid.
+    pub fn expired_server(&self, names: &[&str]) -> Pair {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        self.sign(params, "server")
+    }
+
     /// For a client: its user name and groups.
     pub fn client(&self, user: &str, groups: &[&str]) -> Pair {
         self.sign(client(groups), user)

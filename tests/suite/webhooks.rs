@@ -1,77 +1,19 @@
 //! Admission webhooks: who is asked about what, what becomes of their answers, and what a broken one costs.
 
+mod explained;
+mod faults;
+mod load;
+mod places;
+mod setup;
+
 use std::time::{Duration, Instant};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http_body_util::Full;
-use portico_tests::http::{Answer, Http};
-use portico_tests::{Backend, Mood, Portico, until};
+use portico_tests::{Mood, until};
 use serde_json::{Value, json};
 
-const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-/// The kinds of configurations.
-const MUTATING: (&str, &str) = ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
-const VALIDATING: (&str, &str) = ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
-
-/// A process and a webhook server.
-struct Setup {
-    portico: Portico,
-    admin: Http,
-    hooks: Backend,
-}
-
-impl Setup {
-    async fn start() -> Self {
-        let (portico, hooks) = (Portico::start().await, Backend::with_names("hooks", &["127.0.0.1"]).await);
-        let admin = portico.admin();
-        Self { portico, admin, hooks }
-    }
-
-    /// A webhook at a path of the server that is asked about ConfigMaps; `more` is laid over it.
-    fn webhook(&self, name: &str, path: &str, more: &Value) -> Value {
-        let url = format!("{}/admission/{path}", self.hooks.url());
-        let mut webhook = json!({
-            "name": format!("{name}.example.com"), "admissionReviewVersions": ["v1"], "sideEffects": "None",
-            "clientConfig": {"url": url, "caBundle": STANDARD.encode(&self.hooks.ca)},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}],
-        });
-        for (key, value) in more.as_object().into_iter().flatten() {
-            webhook[key] = value.clone();
-        }
-        webhook
-    }
-
-    async fn configure(&self, (kind, resource): (&str, &str), name: &str, webhooks: Vec<Value>) {
-        let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
-            "metadata": {"name": name}, "webhooks": webhooks});
-        let created = self.admin.post(&format!("{CONFIGURATIONS}/{resource}"), &configuration).await;
-        assert_eq!(created.status, 201, "{}", created.text());
-    }
-
-    /// Configures one webhook, with nothing said of it but its path.
-    async fn one(&self, kind: (&str, &str), path: &str, more: Value) {
-        let webhook = self.webhook("hook", path, &more);
-        self.configure(kind, "hooks", vec![webhook]).await;
-    }
-
-    async fn create(&self, name: &str) -> Answer {
-        self.admin.post(MAPS, &map(name)).await
-    }
-
-    /// The requests in the reviews that have come.
-    fn reviews(&self) -> Vec<Value> {
-        let review = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
-        self.hooks.seen().into_iter().map(|seen| review(seen)["request"].take()).collect()
-    }
-}
-
-fn map(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
-}
+use setup::{CONFIGURATIONS, MAPS, MUTATING, Setup, VALIDATING, map};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_changed_by_one_webhook_after_another() {
@@ -121,45 +63,13 @@ async fn warnings_and_metrics_tell_of_a_webhook() {
     let warnings: Vec<_> = created.headers.get_all("warning").iter().collect();
     assert_eq!(warnings.len(), 1, "the same text is said once: {warnings:?}");
     let metrics = setup.admin.get("/metrics").await.text();
-    let counted = r#"apiserver_admission_webhook_request_total{name="hook.example.com",type="validating",operation="CREATE",code="200",rejected="false"} 1"#;
-    assert!(metrics.contains(counted), "{counted}");
-}
-
-/// What a webhook may do wrong: its path, its mood, and the words for it.
-const FAULTS: [(&str, Mood, &str); 10] = [
-    ("garbage", Mood::Well, "json parse error"),
-    ("empty", Mood::Well, "0-length response with status code: 200"),
-    ("stranger", Mood::Well, "expected response.uid="),
-    ("endless", Mood::Well, "is longer than"),
-    ("allow", Mood::Code(500), r#"an error on the server ("the backend says 500"#),
-    ("allow", Mood::Redirect, "status code 302"),
-    ("allow", Mood::Hang, "within 1s"),
-    ("allow", Mood::HalfOpen, "within 1s"),
-    ("allow", Mood::Drop, "failed to call webhook: Post"),
-    ("allow", Mood::Reset, "failed to call webhook: Post"),
-];
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_webhook_does_wrong_comes_to_its_failure_policy() {
-    let setup = Setup::start().await;
-    for (kind, resource) in [MUTATING, VALIDATING] {
-        for (path, mood, words) in FAULTS {
-            setup.hooks.behave(mood);
-            for (policy, code) in [("Fail", 500), ("Ignore", 201)] {
-                setup
-                    .one((kind, resource), path, json!({"failurePolicy": policy, "timeoutSeconds": 1}))
-                    .await;
-                let dry = setup.admin.post(&format!("{MAPS}?dryRun=All"), &map("m")).await;
-                assert_eq!(dry.status, code, "{kind} {path} {mood:?} {policy}: {}", dry.text());
-                if code == 500 {
-                    let message = dry.json()["message"].as_str().unwrap_or_default().to_owned();
-                    let begins = r#"Internal error occurred: failed calling webhook "hook.example.com": "#;
-                    assert!(message.starts_with(begins) && message.contains(words), "{mood:?}: {message}");
-                }
-                let deleted = setup.admin.delete(&format!("{CONFIGURATIONS}/{resource}/hooks")).await;
-                assert_eq!(deleted.status, 200, "nobody is asked about configurations");
-            }
-        }
+    for counted in [
+        r#"apiserver_admission_webhook_request_total{name="hook.example.com",type="validating",operation="CREATE",code="200",rejected="false"} 1"#,
+        r#"apiserver_admission_webhook_admission_duration_seconds_count{name="mutates.example.com",type="admit",operation="CREATE",rejected="false"} 1"#,
+        r#"apiserver_admission_controller_admission_duration_seconds_count{name="ValidatingAdmissionWebhook",type="validate",operation="CREATE",rejected="false"} "#,
+        r#"apiserver_admission_step_admission_duration_seconds_count{type="admit",operation="CREATE",rejected="false"} "#,
+    ] {
+        assert!(metrics.contains(counted), "{counted}");
     }
 }
 

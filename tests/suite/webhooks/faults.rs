@@ -1,0 +1,209 @@
+//! What a webhook does wrong comes to its failure policy, in the words of kube-apiserver 1.36.3, bounded in time and memory.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::join_all;
+use portico_tests::faults::{Fault, Faulty};
+use portico_tests::{Mood, until};
+use serde_json::{Value, json};
+
+use super::setup::{CONFIGURATIONS, MAPS, MUTATING, Setup, VALIDATING, map};
+
+/// Faults of connections, and what kube-apiserver 1.36.3 says of each behind `failed calling webhook "NAME": failed to call
+/// webhook: `. URL stands for `Post "https://ADDRESS/x?timeout=1s"`; of what is different each time only the beginning counts.
+const RECORDED: &[(Fault, &str)] = &[
+    (Fault::HangBeforeTls, "URL: context deadline exceeded"),
+    (Fault::Reset, "URL: "),
+    (Fault::Close, "URL: "),
+    (Fault::Plain, "URL: "),
+    (
+        Fault::AnotherAuthority,
+        "URL: tls: failed to verify certificate: x509: certificate signed by unknown authority",
+    ),
+    (
+        Fault::OtherNames,
+        "URL: tls: failed to verify certificate: x509: certificate is valid for 10.1.2.3, not 127.0.0.1",
+    ),
+    (
+        Fault::Expired,
+        "URL: tls: failed to verify certificate: x509: certificate has expired or is not yet valid: ",
+    ),
+    (Fault::HangAfterRequest, "URL: context deadline exceeded"),
+    (Fault::CloseAfterRequest, "URL: EOF"),
+    (Fault::ResetAfterRequest, "URL: read tcp "),
+    (Fault::HangAfterHead, "BODY: context deadline exceeded"),
+    (Fault::HangInBody, "BODY: context deadline exceeded"),
+    (Fault::CloseInBody, "BODY: unexpected EOF"),
+    (Fault::CloseInChunks, "BODY: unexpected EOF"),
+    (Fault::NotHttp, "URL: "),
+    (Fault::NotModified, "the server responded with the status code 304 but did not return more information"),
+    // kube-apiserver reads for as long as there is time, whatever memory that takes.
+    (Fault::Endless, "BODY: it is longer than 8388608 bytes"),
+    (Fault::Huge, "BODY: it is longer than 8388608 bytes"),
+];
+
+const POLICIES: [(&str, u16); 2] = [("Fail", 500), ("Ignore", 201)];
+
+fn webhook(setup: &Setup, faulty: &Faulty, fault: Fault, policy: &str) -> Value {
+    let url = format!("https://{}/x", faulty.address);
+    let labels = json!({"fault": format!("{fault:?}"), "policy": policy});
+    let more = json!({
+        "clientConfig": {"url": url, "caBundle": STANDARD.encode(&faulty.ca)},
+        "objectSelector": {"matchLabels": labels}, "failurePolicy": policy, "timeoutSeconds": 1,
+    });
+    setup.webhook("faulty", "", &more)
+}
+
+/// What is expected of a fault of the webhook at this address.
+fn expected(faulty: &Faulty, words: &str) -> String {
+    let url = format!("Post \"https://{}/x?timeout=1s\"", faulty.address);
+    let body = "unexpected error when reading response body. Please retry. Original error";
+    let words = words.replacen("URL", &url, 1).replacen("BODY", body, 1);
+    format!(
+        "Internal error occurred: failed calling webhook \"faulty.example.com\": failed to call webhook: {words}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_exchange_is_named_as_kube_apiserver_names_it() {
+    let setup = Setup::start().await;
+    for kind in [MUTATING, VALIDATING] {
+        let servers = join_all(RECORDED.iter().map(|(fault, _)| Faulty::start(*fault))).await;
+        let faults: Vec<_> = servers.iter().zip(RECORDED).collect();
+        let webhooks = faults.iter().flat_map(|(faulty, (fault, _))| {
+            POLICIES.map(|(policy, _)| webhook(&setup, faulty, *fault, policy))
+        });
+        let named = webhooks.enumerate().map(|(at, webhook)| (format!("hook-{at}"), webhook));
+        for (name, webhook) in named.collect::<Vec<_>>() {
+            setup.configure(kind, &name, vec![webhook]).await;
+        }
+        let checks = faults.iter().flat_map(|(faulty, (fault, words))| {
+            POLICIES.map(|(policy, code)| check(&setup, faulty, (*fault, words), (policy, code)))
+        });
+        join_all(checks).await;
+        setup.admin.delete(&format!("{CONFIGURATIONS}/{}", kind.1)).await;
+    }
+}
+
+async fn check(setup: &Setup, faulty: &Faulty, (fault, words): (Fault, &str), (policy, code): (&str, u16)) {
+    let mut map = map("m");
+    map["metadata"]["labels"] = json!({"fault": format!("{fault:?}"), "policy": policy});
+    let begun = Instant::now();
+    let answer = setup.portico.admin().post(&format!("{MAPS}?dryRun=All"), &map).await;
+    assert_eq!(answer.status, code, "{fault:?} {policy}: {}", answer.text());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{fault:?} {policy}: {:?}", begun.elapsed());
+    if code == 500 {
+        let (message, expected) = (answer.json()["message"].clone(), expected(faulty, words));
+        let message = message.as_str().unwrap_or_default();
+        assert!(message.starts_with(&expected), "{fault:?}\n{message}\n{expected}");
+        assert!(message.len() > expected.len() || !expected.ends_with(": "), "{fault:?}: no reason");
+    }
+}
+
+/// More than the answers of the calls under way may take: each of eight at most 8 MiB, in buffers that double.
+const MOST_KIB: u64 = 192 << 10;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gibibyte_and_an_endless_answer_cost_no_more_memory_than_the_limit() {
+    let setup = Setup::start().await;
+    for fault in [Fault::Huge, Fault::Endless] {
+        let faulty = Faulty::start(fault).await;
+        let mut webhook = webhook(&setup, &faulty, fault, "Ignore");
+        webhook["timeoutSeconds"] = json!(30);
+        setup.configure(VALIDATING, "huge", vec![webhook]).await;
+        let before = resident_kib(setup.portico.pid());
+        let mut labelled = map("m");
+        labelled["metadata"]["labels"] = json!({"fault": format!("{fault:?}"), "policy": "Ignore"});
+        let path = format!("{MAPS}?dryRun=All");
+        let admin = setup.portico.admin();
+        let answers = join_all((0..8).map(|_| admin.post(&path, &labelled))).await;
+        assert!(answers.iter().all(|answer| answer.status == 201), "{}", answers[0].text());
+        let grown = peak_kib(setup.portico.pid()).saturating_sub(before);
+        assert!(grown < MOST_KIB, "{fault:?}: {grown} KiB");
+        setup.admin.delete(&format!("{CONFIGURATIONS}/{}/huge", VALIDATING.1)).await;
+    }
+}
+
+fn status_kib(pid: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    status_kib(pid, "VmRSS:")
+}
+
+/// The most that was resident at any time.
+fn peak_kib(pid: u32) -> u64 {
+    status_kib(pid, "VmHWM:")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_dialled_is_not_dialled_for_each_request() {
+    let setup = Setup::start().await;
+    let faulty = Faulty::start(Fault::Reset).await;
+    let webhook = webhook(&setup, &faulty, Fault::Reset, "Ignore");
+    setup.configure(VALIDATING, "reset", vec![webhook]).await;
+    let mut labelled = map("m");
+    labelled["metadata"]["labels"] = json!({"fault": "Reset", "policy": "Ignore"});
+    let (path, begun) = (format!("{MAPS}?dryRun=All"), Instant::now());
+    for _ in 0..60 {
+        assert_eq!(setup.admin.post(&path, &labelled).await.status, 201);
+    }
+    // Three open the circuit; then there is one in each window, of 250 ms at first.
+    let probes = usize::try_from(begun.elapsed().as_millis() / 250).unwrap();
+    assert!(faulty.connections() <= 4 + probes, "{} connections, {probes} windows", faulty.connections());
+    assert!(faulty.connections() >= 3, "{} connections", faulty.connections());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_comes_back_is_asked_again() {
+    let mut setup = Setup::start().await;
+    setup.one(VALIDATING, "deny", json!({"failurePolicy": "Ignore"})).await;
+    let path = format!("{MAPS}?dryRun=All");
+    setup.hooks.stop().await;
+    for _ in 0..5 {
+        assert_eq!(setup.admin.post(&path, &map("m")).await.status, 201, "it is ignored while it is gone");
+    }
+    setup.hooks.resume().await;
+    let denied = || async { setup.admin.post(&path, &map("m")).await.status == 418 };
+    until("a probe finds it", 10, denied).await;
+    assert_eq!(setup.admin.post(&path, &map("m")).await.status, 418, "and the circuit is closed");
+}
+
+/// What an answer may be wrong with: its path, the mood of the server, and the words for it.
+const ANSWERS: [(&str, Mood, &str); 6] = [
+    ("garbage", Mood::Well, "json parse error"),
+    ("empty", Mood::Well, "0-length response with status code: 200"),
+    ("stranger", Mood::Well, "expected response.uid="),
+    ("endless", Mood::Well, "it is longer than 8388608 bytes"),
+    ("allow", Mood::Code(500), r#"an error on the server ("the backend says 500"#),
+    ("allow", Mood::Redirect, "status code 302"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_answer_comes_to_the_failure_policy() {
+    let setup = Setup::start().await;
+    for (kind, resource) in [MUTATING, VALIDATING] {
+        for (path, mood, words) in ANSWERS {
+            setup.hooks.behave(mood);
+            for (policy, code) in POLICIES {
+                setup
+                    .one((kind, resource), path, json!({"failurePolicy": policy, "timeoutSeconds": 10}))
+                    .await;
+                let dry = setup.admin.post(&format!("{MAPS}?dryRun=All"), &map("m")).await;
+                assert_eq!(dry.status, code, "{kind} {path} {mood:?} {policy}: {}", dry.text());
+                if code == 500 {
+                    let message = dry.json()["message"].as_str().unwrap_or_default().to_owned();
+                    let begins = r#"Internal error occurred: failed calling webhook "hook.example.com": "#;
+                    assert!(message.starts_with(begins) && message.contains(words), "{mood:?}: {message}");
+                }
+                let deleted = setup.admin.delete(&format!("{CONFIGURATIONS}/{resource}/hooks")).await;
+                assert_eq!(deleted.status, 200, "nobody is asked about configurations");
+            }
+        }
+    }
+}

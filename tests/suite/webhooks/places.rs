@@ -1,0 +1,168 @@
+//! Where webhooks are: behind Services that need not be there, and as whom they are called.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_tests::pki::Authority;
+use portico_tests::{Backend, Launch};
+use serde_json::{Value, json};
+
+use super::setup::{CONFIGURATIONS, MAPS, MUTATING, Setup, VALIDATING};
+
+const URLS: &str = "portico.dev/backend-urls";
+const SERVER_NAME: &str = "portico.dev/backend-server-name";
+
+/// A configuration of one webhook behind the Service `default/backend`.
+fn behind_service(setup: &Setup, backend: &Backend, annotations: &Value) -> Value {
+    let service = json!({"namespace": "default", "name": "backend", "path": "/admission/deny"});
+    let client = json!({"service": service, "caBundle": STANDARD.encode(&backend.ca)});
+    let webhook = setup.webhook("hook", "", &json!({"clientConfig": client}));
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": VALIDATING.0,
+        "metadata": {"name": "hooks", "annotations": annotations}, "webhooks": [webhook]})
+}
+
+fn configurations() -> String {
+    format!("{CONFIGURATIONS}/{}", VALIDATING.1)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_may_say_where_its_services_are() {
+    let setup = Setup::start().await;
+    let backend = Backend::start("hooks.example.com").await;
+    let annotations = json!({URLS: backend.url()});
+    let created = setup.admin.post(&configurations(), &behind_service(&setup, &backend, &annotations)).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(setup.create("m").await.status, 418, "the webhook is asked, though there is no Service");
+    let seen = backend.last();
+    assert_eq!(seen.target, "/admission/deny?timeout=10s");
+    assert_eq!(seen.all("host"), ["backend.default.svc:443"]);
+    assert_eq!(seen.all("user-agent"), ["kube-apiserver-admission"]);
+    setup.admin.delete(&format!("{}/hooks", configurations())).await;
+
+    let named = Backend::with_names("hooks.example.com", &["hooks.example.com"]).await;
+    let mut annotations = json!({URLS: named.url()});
+    let path = format!("{}/hooks", configurations());
+    setup.admin.post(&configurations(), &behind_service(&setup, &named, &annotations)).await;
+    let refused = setup.create("m").await;
+    assert!(
+        refused.text().contains("is valid for hooks.example.com, not backend.default.svc"),
+        "{}",
+        refused.text()
+    );
+    setup.admin.delete(&path).await;
+    annotations[SERVER_NAME] = json!("hooks.example.com");
+    setup.admin.post(&configurations(), &behind_service(&setup, &named, &annotations)).await;
+    assert_eq!(setup.create("m").await.status, 418, "its certificate bears the name that is given");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_a_backend_is_refused_in_annotations() {
+    let setup = Setup::start().await;
+    let seventeen = ["https://a.example.com"; 17].join(",");
+    for (key, value) in [
+        (URLS, "http://a.example.com"),
+        (URLS, "https://user@a.example.com"),
+        (URLS, "https://a.example.com/path"),
+        (URLS, "https://169.254.169.254"),
+        (URLS, seventeen.as_str()),
+        (URLS, ""),
+        (SERVER_NAME, "not valid"),
+    ] {
+        let configuration = behind_service(&setup, &setup.hooks, &json!({key: value}));
+        let refused = setup.admin.post(&configurations(), &configuration).await;
+        let cause = refused.status_body(422, "Invalid")["details"]["causes"][0].clone();
+        assert_eq!(cause["field"], format!("metadata.annotations[{key}]"), "{value}");
+    }
+    let mut by_url = behind_service(&setup, &setup.hooks, &json!({URLS: "https://a.example.com"}));
+    by_url["webhooks"][0] = setup.webhook("hook", "allow", &json!({}));
+    let refused = setup.admin.post(&configurations(), &by_url).await;
+    assert_eq!(refused.status, 422, "no webhook is behind a Service: {}", refused.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_where_its_api_service_says() {
+    let setup = Setup::start().await;
+    let backend = Backend::start("backed.example.com").await;
+    let created =
+        setup.admin.post("/apis/apiregistration.k8s.io/v1/apiservices", &backend.api_service()).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let created = setup.admin.post(&configurations(), &behind_service(&setup, &backend, &json!({}))).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    portico_tests::until("the route is known", 10, || async { setup.create("m").await.status == 418 }).await;
+    setup.admin.delete(&format!("{}/hooks", configurations())).await;
+    assert_eq!(setup.admin.get(&format!("{MAPS}/m")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_aggregated_groups_are_not_shown_to_webhooks() {
+    let setup = Setup::start().await;
+    let backend = Backend::start("backed.example.com").await;
+    setup.admin.post("/apis/apiregistration.k8s.io/v1/apiservices", &backend.api_service()).await;
+    let path = backend.path("/namespaces/default/flunders");
+    portico_tests::until("the backend is reached", 10, || async {
+        setup.admin.get(&path).await.status == 200
+    })
+    .await;
+    let everything =
+        json!([{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}]);
+    setup.one(VALIDATING, "deny", json!({"rules": everything})).await;
+    assert_eq!(setup.create("m").await.status, 418, "objects that are kept here are");
+    let answer = setup.admin.post(&path, &json!({"kind": "Flunder"})).await;
+    assert_eq!(answer.status, 200, "the backend asks its own webhooks: {}", answer.text());
+    for resource in [
+        "validatingwebhookconfigurations",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    ] {
+        let deleted = setup.admin.delete(&format!("{CONFIGURATIONS}/{resource}")).await;
+        assert_eq!(deleted.status, 200, "{resource}: {}", deleted.text());
+    }
+    assert_eq!(setup.create("m").await.status, 201, "what decides is not decided about by itself");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_are_called_as_the_users_of_their_hosts() {
+    let (launch, folder) = Launch::new().prepared();
+    let clients = Authority::new("webhook-clients");
+    let certified = Backend::kubelet(IpAddr::V4(Ipv4Addr::LOCALHOST), &clients.pem).await;
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let pair = clients.client("kube-apiserver", &[]);
+    let (cert, key) = (file("hook.crt", &pair.cert), file("hook.key", &pair.key));
+    let token = file("token", "first");
+    let users = json!([
+        {"name": certified.address, "user": {"client-certificate": cert, "client-key": key}},
+        {"name": "*", "user": {"tokenFile": token}},
+    ]);
+    let kubeconfig = file("webhooks.kubeconfig", &json!({"kind": "Config", "users": users}).to_string());
+    let configuration = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": [{
+        "name": "ValidatingAdmissionWebhook",
+        "configuration": {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration",
+            "kubeConfigFile": kubeconfig},
+    }]});
+    let configuration = file("admission.yaml", &configuration.to_string());
+    let setup = Setup::launch(launch.args(&["--admission-control-config-file", &configuration])).await;
+    setup.one(VALIDATING, "deny", json!({})).await;
+    assert_eq!(setup.create("m").await.status, 418);
+    assert_eq!(setup.hooks.last().all("authorization"), ["Bearer first"]);
+    setup.admin.delete(&format!("{}/hooks", configurations())).await;
+
+    let client = json!({"url": format!("https://{}/admission/deny", certified.address), "caBundle": STANDARD.encode(&certified.ca)});
+    setup.one(VALIDATING, "", json!({"clientConfig": client})).await;
+    let denied = setup.create("m").await;
+    assert_eq!(denied.status, 418, "it speaks with clients that it knows alone: {}", denied.text());
+    assert!(certified.last().all("authorization").is_empty(), "another host, another user");
+    setup.admin.delete(&format!("{}/hooks", configurations())).await;
+
+    setup.one(MUTATING, "deny", json!({})).await;
+    assert_eq!(setup.create("m").await.status, 418);
+    let seen = setup.hooks.last();
+    assert!(seen.all("authorization").is_empty(), "the other plugin has a file of its own, or none");
+}
