@@ -160,6 +160,8 @@ topics! {
     list: "list";
     openapi: "openapi";
     patch: "patch";
+    policies_evaluated: "policies-evaluated";
+    policies_written: "policies-written";
     rbac_authorization: "rbac-authorization";
     rbac_bootstrap: "rbac-bootstrap";
     rbac_objects: "rbac-objects";

@@ -68,7 +68,8 @@ impl FieldTypes for OfPatch {
         match name {
             "op" | "path" | "from" => Some(Type::String),
             "value" => Some(Type::Dyn),
-            _ => None,
+            // Upstream finds a type for any field, of which nothing is.
+            _ => Some(Type::object("")),
         }
     }
 }

@@ -24,12 +24,12 @@ pub struct Request<'a> {
     pub user: &'a UserInfo,
     /// Whether nothing is kept.
     pub dry_run: bool,
-    /// The options, as an object of their kind.
+    /// The options, as an object of their kind; null for a connection, which has none.
     pub options: Option<&'a Object>,
 }
 
 impl Request<'_> {
-    /// As an AdmissionRequest of `admission.k8s.io/v1` without its uid and objects. What is empty and may be left out is.
+    /// As an AdmissionRequest of `admission.k8s.io/v1` without its uid and objects. What is empty and may be left out is, but for options.
     #[must_use]
     pub fn to_object(&self) -> Object {
         let mut request = Object::default();
@@ -57,9 +57,7 @@ impl Request<'_> {
         request.set(&["operation"], self.operation);
         self.set_user(&mut request);
         request.set(&["dryRun"], self.dry_run);
-        if let Some(options) = self.options {
-            request.put(&["options"], options.to_node());
-        }
+        request.put(&["options"], self.options.map(Object::to_node).unwrap_or_default());
         request
     }
 

@@ -81,9 +81,6 @@ impl<'a> Shown<'a> {
                     None => json.extend_from_slice(b"null"),
                 }
             }
-            if self.request.at(&["options"]).value().is_none() {
-                json.extend_from_slice(br#","options":null"#);
-            }
             json.drain(..1);
             json
         })

@@ -119,9 +119,10 @@ impl Verbs {
         terms: Terms<'_>,
     ) -> Result<Attempt> {
         let mut shown = shown_to_writer(target, current.object())?;
-        let mut advice = self.admit_mutate(terms.attributes, Some(&mut view), Some(&shown)).await?;
+        let before = target.viewed.show(current.object());
+        let mut advice = self.admit_mutate(terms.attributes, Some(&mut view), Some(&before)).await?;
         validate(target, &view)?;
-        match self.admit_validate(terms.attributes, Some(&view), Some(&shown)).await {
+        match self.admit_validate(terms.attributes, Some(&view), Some(&before)).await {
             Ok(warnings) => advice.extend(warnings),
             Err(status) => return Err(status.with_warnings(advice)),
         }

@@ -186,7 +186,7 @@ fn parent<'d>(document: &'d mut Value, path: &str) -> std::result::Result<(&'d m
         at = match at {
             Value::Object(map) => map.get_mut(&unescaped(part)).ok_or_else(missing)?,
             Value::Array(list) => {
-                let index = place(part, list.len(), list.len())?;
+                let index = place(part, list.len(), list.len()).map_err(|_| missing())?;
                 &mut list[index]
             }
             _ => return Err(missing()),

@@ -115,11 +115,11 @@ fn group_version(at: &Cursor<'_>, errors: &mut Errors) {
         }
     };
     let diagnostics = if group.is_empty() { Vec::new() } else { names::dns1123_subdomain(group) };
-    errors.extend(diagnostics.iter().map(|diagnostic| at.invalid(diagnostic)));
+    errors.extend(names::errors(&at.path(), group, diagnostics));
     if version.is_empty() {
         errors.push(at.invalid("version must be specified"));
     } else {
-        errors.extend(names::dns1035_label(version).iter().map(|diagnostic| at.invalid(diagnostic)));
+        errors.extend(names::errors(&at.path(), version, names::dns1035_label(version)));
     }
 }
 

@@ -8,7 +8,7 @@ use portico_machinery::{Cursor, Object, names};
 use super::expressions::{self, Expressions};
 use portico_policy::Purpose;
 use portico_validation::Errors;
-use portico_validation::checks;
+use portico_validation::{checks, validate_conditions};
 
 const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
 const NOT_BLANK: &str = "must be non-empty if specified";
@@ -38,9 +38,7 @@ pub(super) fn status(status: &Cursor<'_>, errors: &mut Errors) {
     for warning in warnings.items() {
         complete(warning, &["warning", "fieldRef"], errors);
     }
-    for condition in status.field("conditions").items() {
-        complete(condition, &["type", "status", "lastTransitionTime", "reason"], errors);
-    }
+    validate_conditions(&status.field("conditions"), errors);
 }
 
 fn validation(validation: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
@@ -61,10 +59,21 @@ fn validation(validation: &Cursor<'_>, expressions: &Expressions, errors: &mut E
     checks::one_of(&validation.field("reason"), &reasons, errors);
 }
 
+/// Annotations as upstream prints them: its internal type has no names for JSON.
+fn printed(annotations: &Cursor<'_>) -> String {
+    let item = |at: Cursor<'_>| {
+        let mut shown = Object::default();
+        shown.set(&["Key"], at.field("key").str());
+        shown.set(&["ValueExpression"], at.field("valueExpression").str());
+        String::from_utf8_lossy(&shown.to_json()).into_owned()
+    };
+    format!("[{}]", annotations.items().map(item).collect::<Vec<_>>().join(","))
+}
+
 fn audit_annotations(new: &Object, annotations: &Cursor<'_>, expressions: &Expressions, errors: &mut Errors) {
     if annotations.len() > ANNOTATIONS_MAX {
         let text = format!("must not have more than {ANNOTATIONS_MAX} auditAnnotations");
-        errors.push(annotations.invalid(&text));
+        errors.push(Error::invalid_printed(&annotations.path(), &printed(annotations), &text));
     }
     let mut seen = HashSet::new();
     for annotation in annotations.items() {
@@ -73,7 +82,7 @@ fn audit_annotations(new: &Object, annotations: &Cursor<'_>, expressions: &Expre
             errors.push(key.invalid("requires metadata.name be non-empty"));
         } else {
             let full = format!("{}/{}", new.name(), key.str());
-            errors.extend(names::errors(&key.path(), key.str(), names::qualified_name(&full)));
+            errors.extend(names::errors(&key.path(), &full, names::qualified_name(&full)));
         }
         let text = value.str().trim();
         if text.is_empty() {
