@@ -36,6 +36,10 @@ pub(crate) struct Admission {
     /// Seconds that pods stay on a node that cannot be reached, where they say nothing of it (DefaultTolerationSeconds).
     #[arg(long, value_name = "SECONDS", default_value_t = 300, allow_negative_numbers = true)]
     pub(crate) default_unreachable_toleration_seconds: i64,
+    /// What the expressions of all policies and webhooks may cost together while a request is changed, and once more while it is
+    /// validated, in the units of upstream's budgets; questions to the authorizer do not count. Upstream bounds each policy alone.
+    #[arg(long, value_name = "UNITS", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) admission_expression_cost_limit: u64,
 }
 
 impl Admission {
@@ -48,7 +52,8 @@ impl Admission {
             not_ready_seconds: self.default_not_ready_toleration_seconds,
             unreachable_seconds: self.default_unreachable_toleration_seconds,
         };
-        Ok(AdmissionSettings { plugins, configuration, features, tolerations })
+        let expression_cost_limit = self.admission_expression_cost_limit;
+        Ok(AdmissionSettings { plugins, configuration, features, tolerations, expression_cost_limit })
     }
 
     /// Which plugins are on.

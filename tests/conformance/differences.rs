@@ -65,7 +65,8 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("policies-evaluated", "an object of another version is patched", VERSION),
 ];
 
-const VERSION: &str = "an object is changed in the version that a policy names, which upstream cannot convert back";
+const VERSION: &str =
+    "an object is changed in the version that a policy names, which upstream cannot convert back";
 const STATUS: &str = "a Status that names the cause, instead of plain text (docs/adr/0002)";
 
 const SCHEME: &str = "the message does not name a line of upstream's source (docs/adr/0013)";

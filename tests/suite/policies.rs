@@ -250,16 +250,144 @@ async fn failure_policies_conditions_and_constraints_decide_who_is_concerned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bindings_parameters_and_labels_of_namespaces_are_followed_at_once() {
+    let setup = Setup::start().await;
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"most": {"type": "integer"}}}}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "limits.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "limits", "kind": "Limit"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(setup.admin.post(definitions, &definition).await.status, 201);
+    let limits = "/apis/example.com/v1/namespaces/default/limits";
+    portico_tests::until("limits are served", 20, || async { setup.admin.get(limits).await.status == 200 })
+        .await;
+    let limit = json!({"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "one"}, "spec": {"most": 5}});
+    assert_eq!(setup.admin.post(limits, &limit).await.status, 201);
+    let kind = json!({"paramKind": {"apiVersion": "example.com/v1", "kind": "Limit"}});
+    let gold = json!({"namespaceSelector": {"matchLabels": {"tier": "gold"}}});
+    let reference = json!({"name": "one", "parameterNotFoundAction": "Deny"});
+    let policy = laid_over(must("object.data.size() <= params.spec.most"), kind);
+    setup.enforce(policy, json!({"paramRef": reference, "matchResources": gold})).await;
+    let binding = format!("{GROUP}/{BINDINGS}/p");
+    let tier = |tier: &str| json!({"metadata": {"labels": {"tier": tier}}});
+    for _ in 0..5 {
+        setup.admin.merge("/api/v1/namespaces/default", &tier("gold")).await;
+        assert_eq!(setup.create().await.status, 201, "the parameter allows it");
+        setup.admin.merge(&format!("{limits}/one"), &json!({"spec": {"most": 0}})).await;
+        assert_eq!(setup.create().await.status, 422, "the parameter has changed");
+        setup.admin.merge("/api/v1/namespaces/default", &tier("iron")).await;
+        assert_eq!(setup.create().await.status, 201, "the namespace is no longer selected");
+        setup.admin.merge("/api/v1/namespaces/default", &tier("gold")).await;
+        assert_eq!(setup.create().await.status, 422, "it is again");
+        setup.admin.merge(&binding, &json!({"spec": {"validationActions": ["Warn"]}})).await;
+        assert_eq!(setup.create().await.status, 201, "the binding warns");
+        setup.admin.merge(&binding, &json!({"spec": {"validationActions": ["Deny"]}})).await;
+        setup.admin.delete(&format!("{limits}/one")).await;
+        let refused = message(&setup.create().await);
+        assert!(refused.contains("no params found for policy binding"), "{refused}");
+        assert_eq!(setup.admin.post(limits, &limit).await.status, 201);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hostile_expressions_cost_their_budget_and_no_more() {
     let setup = Setup::start().await;
     let numbers = format!("[{}]", (0..100).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
     let loops = format!("{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, a + b + c >= 0)))");
+    let doubling =
+        (0..40).fold("'xxxxxxxxxxxxxxxxxxxx'".to_owned(), |text, _| format!("{text}.replace('x', 'xxxx')"));
+    let hostile = [
+        loops.clone(),
+        format!("{numbers}.map(a, {numbers}.map(b, {numbers}.map(c, string(a + b + c)))).size() > 0"),
+        format!("{doubling}.size() > 0"),
+        format!(
+            "{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaa'.matches('(a*)*b') || true)))"
+        ),
+        format!(
+            "{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, url('https://example.com/a?b=c').getHost() != '')))"
+        ),
+    ];
+    let begun = Instant::now();
+    for expression in hostile {
+        setup.enforce(must(&expression), json!({})).await;
+        let refused = setup.create().await;
+        let words = "resulted in error: operation cancelled: actual cost limit exceeded";
+        assert!(message(&refused).ends_with(words), "{expression}: {}", refused.text());
+    }
     let validations: Vec<Value> = (0..50).map(|_| json!({"expression": loops})).collect();
     setup.enforce(json!({"validations": validations}), json!({})).await;
-    let begun = Instant::now();
-    let refused = setup.create().await;
-    assert!(message(&refused).contains("cost"), "{}", refused.text());
+    let refused = message(&setup.create().await);
+    assert!(
+        refused.ends_with("running out of cost budget, no further validation rules will be run"),
+        "{refused}"
+    );
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checks_are_counted_under_the_names_of_upstream() {
+    let setup = Setup::start().await;
+    setup.enforce(must("false"), json!({"validationActions": ["Deny", "Audit"]})).await;
+    assert_eq!(setup.create().await.status, 422);
+    setup
+        .enforce(laid_over(must("object.nothing == 1"), json!({"failurePolicy": "Ignore"})), json!({}))
+        .await;
+    assert_eq!(setup.create().await.status, 201);
+    let condition = |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
+    for expression in ["object.nothing == 1", "false"] {
+        setup.enforce(laid_over(must("true"), condition(expression)), json!({})).await;
+        setup.create().await;
+    }
+    setup.admin.delete(&format!("{GROUP}/{BINDINGS}/p")).await;
+    let wrong = applied("Object{data: {'a': object.nothing}}");
+    setup.change(json!([applied("Object{data: {'a': 'b'}}"), wrong]), json!({})).await;
+    assert_eq!(setup.create().await.status, 403);
+    let metrics = setup.admin.get("/metrics").await.text();
+    let check = |error: &str, action: &str| {
+        format!(
+            "apiserver_validating_admission_policy_check_total{{enforcement_action=\"{action}\",error_type=\"{error}\",policy=\"p\",policy_binding=\"p\"}}"
+        )
+    };
+    let change = |error: &str| {
+        format!(
+            "apiserver_mutating_admission_policy_check_total{{error_type=\"{error}\",policy=\"p\",policy_binding=\"p\"}}"
+        )
+    };
+    let conditions = |name: &str| {
+        format!(
+            "apiserver_admission_match_condition_{name}{{kind=\"policy\",name=\"p\",operation=\"CREATE\",type=\"validate\"}}"
+        )
+    };
+    let expected = [
+        (check("invalid_error", "deny"), 2),
+        (check("invalid_error", "audit"), 1),
+        (check("invalid_error", "allow"), 1),
+        (change("no_error"), 1),
+        (change("invalid_error"), 1),
+        (conditions("exclusions_total"), 1),
+        (conditions("evaluation_errors_total"), 1),
+    ];
+    for (series, count) in expected {
+        assert_eq!(sample(&metrics, &series), Some(count), "{series}\n{metrics}");
+    }
+    for name in ["compilation", "evaluation"] {
+        let count = sample(&metrics, &format!("apiserver_cel_{name}_duration_seconds_count"));
+        assert!(count.is_some_and(|count| count > 0), "{name}: {count:?}");
+    }
+}
+
+/// The value of a series, whatever the order of its labels.
+fn sample(metrics: &str, series: &str) -> Option<u64> {
+    let parts = |text: &str| {
+        let (name, labels) = text.split_once('{').unwrap_or((text, ""));
+        let mut labels: Vec<String> = labels.trim_end_matches('}').split(',').map(str::to_owned).collect();
+        labels.sort();
+        (name.to_owned(), labels)
+    };
+    let wanted = parts(series);
+    let found = metrics.lines().filter_map(|line| line.rsplit_once(' ')).find(|(of, _)| parts(of) == wanted);
+    found.and_then(|(_, value)| value.parse().ok())
 }
 
 fn applied(expression: &str) -> Value {
@@ -350,7 +478,10 @@ async fn expressions_that_change_objects_are_checked_when_they_are_written() {
         (applied("Object{"), "compilation failed: ERROR: <input>:1:8: Syntax error"),
         (patched("['a']"), "must evaluate to list(JSONPatch) but got list(string)"),
         (patched("[JSONPatch{op: 1}]"), "expected type of field 'op' is 'string' but provided type is 'int'"),
-        (patched("[JSONPatch{verb: 'add'}]"), "undefined field 'verb'"),
+        (
+            patched("[JSONPatch{verb: 'add'}]"),
+            "expected type of field 'verb' is '' but provided type is 'string'",
+        ),
         (patched("[Nobody{op: 'add'}]"), "undeclared reference to 'Nobody' (in container '')"),
     ];
     for (mutation, words) in refused {

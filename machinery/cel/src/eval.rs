@@ -7,6 +7,8 @@ mod attribute;
 mod call;
 mod fold;
 
+use std::cell::Cell;
+
 use crate::error::EvalError;
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, STRUCT_CREATE, scale};
@@ -40,6 +42,7 @@ pub(crate) struct Evaluator<'e, 'v> {
     locals: Vec<Local<'e, 'v>>,
     cost: u64,
     limit: u64,
+    meter: &'e Cell<u64>,
     interrupted: &'e dyn Fn() -> bool,
     iterations: u32,
 }
@@ -50,9 +53,20 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         names: &'e [std::sync::Arc<str>],
         fields: &'e Fields<'e, 'v>,
         limit: u64,
+        meter: &'e Cell<u64>,
         interrupted: &'e dyn Fn() -> bool,
     ) -> Self {
-        Self { variables, names, fields, locals: Vec::new(), cost: 0, limit, interrupted, iterations: 0 }
+        Self {
+            variables,
+            names,
+            fields,
+            locals: Vec::new(),
+            cost: 0,
+            limit,
+            meter,
+            interrupted,
+            iterations: 0,
+        }
     }
 
     /// What it cost so far.
@@ -61,8 +75,25 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     }
 
     fn charge(&mut self, cost: u64) -> Result<(), EvalError> {
+        let left = self.meter.get();
+        self.meter.set(left.saturating_sub(cost));
+        if cost > left {
+            self.cost = self.cost.saturating_add(cost);
+            return Err(EvalError::Budget);
+        }
+        self.charge_asked(cost)
+    }
+
+    /// Charges what is done elsewhere, which the meter does not count.
+    fn charge_asked(&mut self, cost: u64) -> Result<(), EvalError> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(EvalError::Budget) } else { Ok(()) }
+    }
+
+    /// Takes a charge back.
+    fn refund(&mut self, cost: u64) {
+        self.cost = self.cost.saturating_sub(cost);
+        self.meter.set(self.meter.get().saturating_add(cost));
     }
 
     pub(crate) fn run(&mut self, node: &'e Node) -> Evaluated<'v> {

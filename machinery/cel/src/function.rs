@@ -47,6 +47,8 @@ pub struct Overload {
     pub cost_by_name: bool,
     /// Whether it returns the same for the same arguments, so that a call with constant arguments is made only once.
     pub pure: bool,
+    /// Whether its cost stands for what is done elsewhere, so that it is no measure of the work of the evaluation.
+    pub asks: bool,
 }
 
 /// Calls a function: arguments as [`Call::arguments`], the receiver first. They have the run-time types of the
@@ -232,6 +234,7 @@ impl Overload {
             cost: None,
             cost_by_name: false,
             pure: false,
+            asks: false,
         }
     }
 
@@ -247,6 +250,12 @@ impl Overload {
         Self { pure: true, ..self }
     }
 
+    /// The same, whose cost is no measure of the work of the evaluation.
+    #[must_use]
+    pub fn asks(self) -> Self {
+        Self { asks: true, ..self }
+    }
+
     /// A global overload that is a function: `name(a, b)`.
     #[must_use]
     pub fn global(id: &'static str, parameters: Vec<Type>, result: Type, run: Implementation) -> Self {
@@ -260,6 +269,7 @@ impl Overload {
             cost: None,
             cost_by_name: false,
             pure: false,
+            asks: false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Compiled expressions: shared, immutable, run as often as needed.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::check::Checked;
@@ -86,7 +87,19 @@ impl Program {
         budget: u64,
         interrupted: &dyn Fn() -> bool,
     ) -> (Result<Value<'v>, EvalError>, u64) {
-        let mut evaluator = Evaluator::new(variables, &self.names, fields, budget, interrupted);
+        self.evaluate_metered(variables, fields, (budget, &Cell::new(u64::MAX)), interrupted)
+    }
+
+    /// The same at most for a budget and for what a meter has left, which several evaluations share. It counts all costs but those
+    /// of overloads that ask ([`crate::Overload::asks`]).
+    pub fn evaluate_metered<'v>(
+        &self,
+        variables: &Variables<'_, 'v>,
+        fields: &Fields<'_, 'v>,
+        (budget, meter): (u64, &Cell<u64>),
+        interrupted: &dyn Fn() -> bool,
+    ) -> (Result<Value<'v>, EvalError>, u64) {
+        let mut evaluator = Evaluator::new(variables, &self.names, fields, budget, meter, interrupted);
         let result = evaluator.run(&self.plan.root);
         let cost = evaluator.cost();
         (result, cost)
@@ -95,8 +108,6 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
     use crate::environment::Environment;
 

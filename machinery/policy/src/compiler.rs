@@ -12,7 +12,7 @@ use crate::declarations::{Declarations, Release};
 use crate::expression::{self, Expression, Returns};
 
 /// What upstream calls the type of `variables`.
-const VARIABLES: &str = "kubernetes.variables";
+pub(crate) const VARIABLES: &str = "kubernetes.variables";
 
 /// What an expression is for: that says what it may name and what it must evaluate to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,14 @@ pub struct Compiler {
 
 /// The types of the variables that there are so far.
 #[derive(Debug, Default)]
-struct Variables(RwLock<HashMap<Box<str>, Type>>);
+pub(crate) struct Variables(RwLock<HashMap<Box<str>, Type>>);
+
+impl Variables {
+    /// Makes a variable known.
+    pub(crate) fn declare(&self, name: &str, ty: Type) {
+        self.0.write().insert(name.into(), plain(ty));
+    }
+}
 
 impl FieldTypes for Variables {
     fn field(&self, name: &str) -> Option<Type> {
@@ -96,7 +103,7 @@ impl Compiler {
     /// Makes a variable known to what is compiled from now on. One that does not compile may be anything.
     pub fn declare(&self, name: &str, ty: Type) {
         if let Some(variables) = &self.variables {
-            variables.0.write().insert(name.into(), plain(ty));
+            variables.declare(name, ty);
         }
     }
 

@@ -37,11 +37,8 @@ impl Release {
 impl Declarations {
     /// The variables of expressions about a request, besides those of an environment.
     pub(crate) fn over(self, environment: Environment) -> Environment {
-        let mut environment = environment
-            .with("object", Type::Dyn)
-            .with("oldObject", Type::Dyn)
-            .with("namespaceObject", NAMESPACE.ty.clone())
-            .with("request", REQUEST.ty.clone());
+        let mut environment =
+            with_request(environment.with("object", Type::Dyn).with("oldObject", Type::Dyn));
         if self.params {
             environment = environment.with("params", Type::Dyn);
         }
@@ -52,6 +49,11 @@ impl Declarations {
         }
         environment
     }
+}
+
+/// The same environment with what is known of any request.
+pub(crate) fn with_request(environment: Environment) -> Environment {
+    environment.with("namespaceObject", NAMESPACE.ty.clone()).with("request", REQUEST.ty.clone())
 }
 
 static REQUEST: LazyLock<Arc<DeclType>> = LazyLock::new(|| {

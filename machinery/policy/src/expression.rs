@@ -1,6 +1,9 @@
 //! One expression: compiled when a policy or webhook is read, evaluated for each request.
 
+use std::cell::Cell;
+
 use crate::changing::{OBJECT, PATCH};
+use crate::work::Work;
 use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value, Variables};
 
 /// What an expression must evaluate to.
@@ -124,15 +127,42 @@ impl Expression {
         program: &Program,
         variables: &Variables<'_, 'v>,
         fields: &Fields<'_, 'v>,
-        budget: u64,
+        (budget, work): (u64, &Work),
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let limit = portico_cel::DEFAULT_COST_LIMIT;
-        let (result, cost) = program.evaluate_with(variables, fields, limit.min(budget), &|| false);
+        let (meter, is_first) = (Cell::new(work.left()), work.is_untouched());
+        let metered = Metered { meter: &meter, work };
+        let fields = |variable: &str, field: &str| metered.around(|| fields(variable, field));
+        let limits = (limit.min(budget), &meter);
+        let (result, cost) = program.evaluate_metered(variables, &fields, limits, &|| false);
+        metered.settle();
         match result {
-            // The budget of all ended it, not its own.
-            Err(EvalError::Budget) if budget < limit => (Err(EvalError::Budget), budget.saturating_add(1)),
+            // What others have used before ended it, not what it costs itself.
+            Err(EvalError::Budget) if budget < limit || (meter.get() == 0 && !is_first) => {
+                (Err(EvalError::Budget), budget.saturating_add(1))
+            }
             result => (result, cost.min(limit)),
         }
+    }
+}
+
+/// The meter of one evaluation. Variables that it waits for are evaluated meanwhile, and spend of the same.
+struct Metered<'m> {
+    meter: &'m Cell<u64>,
+    work: &'m Work,
+}
+
+impl Metered<'_> {
+    /// Runs what spends of the same.
+    fn around<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.settle();
+        let result = run();
+        self.meter.set(self.work.left());
+        result
+    }
+
+    fn settle(&self) {
+        self.work.set_left(self.meter.get());
     }
 }
 

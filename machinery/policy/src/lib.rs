@@ -14,6 +14,7 @@ mod mutating;
 mod request;
 mod subject;
 mod validating;
+mod work;
 
 pub use authorizer::UserAuthorizer;
 pub use compiler::{Compiler, Purpose};
@@ -24,7 +25,8 @@ pub use expression::{Expression, Problem};
 pub use mutating::{Change, MutatingPolicy, MutatingSource, MutationSource};
 pub use request::Request;
 pub use subject::{LazyObject, Subject};
-pub use validating::{Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
+pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
+pub use work::{DEFAULT_WORK_LIMIT, Work};
 
 /// What one condition or policy may cost in all, for one request (upstream's `RuntimeCELCostBudget`).
 pub const POLICY_BUDGET: u64 = 10_000_000;

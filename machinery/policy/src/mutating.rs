@@ -83,6 +83,16 @@ impl MutatingPolicy {
         self.mutations.len()
     }
 
+    /// Whether a change compiles.
+    #[must_use]
+    pub fn compiles(&self, index: usize) -> bool {
+        let compiles = |mutation: &Mutation| {
+            let (Mutation::Configuration(expression) | Mutation::Patch(expression)) = mutation;
+            expression.compiled().is_ok()
+        };
+        self.mutations.get(index).is_some_and(compiles)
+    }
+
     /// Whether its conditions hold of a request.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>) -> Matched {

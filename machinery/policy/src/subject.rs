@@ -9,6 +9,7 @@ use portico_machinery::{GroupVersionResource, Object};
 
 /// An object that is read when an expression names it.
 pub type LazyObject = LazyLock<Object, Box<dyn FnOnce() -> Object + Send>>;
+use crate::work::Work;
 
 /// A request and the objects that it is about, in the version in which a policy or webhook sees them.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ pub struct Subject<'a> {
     pub namespace: Option<&'a LazyObject>,
     /// Who knows what the user may do; nothing where expressions may not ask.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// What all expressions about the request may cost together.
+    pub work: &'a Work,
     /// The resource of the request, for questions about itself.
     pub resource: &'a GroupVersionResource,
 }

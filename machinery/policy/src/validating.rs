@@ -78,8 +78,22 @@ pub struct Verdict {
     pub annotations: Vec<(String, String)>,
     /// Annotations that failed and refuse the request whatever the actions say.
     pub failed_annotations: Vec<String>,
-    /// Whether conditions have left the request out.
-    pub excluded: bool,
+    /// Expressions that failed where a failure is ignored: why.
+    pub ignored: Vec<String>,
+    /// What its conditions say of the request.
+    pub conditions: Concerned,
+}
+
+/// Whether a policy is about a request, as far as its conditions say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Concerned {
+    /// It is.
+    #[default]
+    Yes,
+    /// It is not.
+    No,
+    /// They failed.
+    Failed,
 }
 
 impl ValidatingPolicy {
@@ -111,11 +125,10 @@ impl ValidatingPolicy {
     pub fn evaluate(&self, subject: &Subject<'_>) -> Verdict {
         match self.conditions.evaluate_with(&self.composition, subject) {
             Matched::Yes => {}
-            Matched::No => return Verdict { excluded: true, ..Verdict::default() },
-            Matched::Failed(why) => return self.failed(why),
+            Matched::No => return Verdict { conditions: Concerned::No, ..Verdict::default() },
+            Matched::Failed(why) => return Verdict { conditions: Concerned::Failed, ..self.failed(why) },
         }
         let mut evaluation = Evaluation::new(&self.composition, subject, POLICY_BUDGET);
-        let mut denials = Vec::new();
         let mut outcomes = Vec::with_capacity(self.validations.len());
         for validation in &self.validations {
             match evaluation.evaluate(&validation.expression) {
@@ -123,8 +136,26 @@ impl ValidatingPolicy {
                 outcome => outcomes.push(outcome),
             }
         }
-        let of_messages = subject.without_authorizer();
-        let mut messages = Evaluation::new(&self.composition, &of_messages, evaluation.budget());
+        let failures = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
+        let ignored = failures.filter(|_| !self.fails).map(|problem| problem.message().to_owned()).collect();
+        let denials = self.denials(subject, &outcomes, evaluation.budget());
+        self.annotate(subject, Verdict { denials, ignored, ..Verdict::default() })
+    }
+
+    /// What refuses a request, by what came of the validations. Messages share what these have left of the budget.
+    fn denials(
+        &self,
+        subject: &Subject<'_>,
+        outcomes: &[Result<Value<'_>, Problem>],
+        budget: u64,
+    ) -> Vec<Denial> {
+        let holds = |outcome: &Result<Value<'_>, Problem>| matches!(outcome, Ok(Value::Bool(true)));
+        if outcomes.iter().all(holds) {
+            return Vec::new();
+        }
+        let subject = subject.without_authorizer();
+        let mut messages = Evaluation::new(&self.composition, &subject, budget);
+        let mut denials = Vec::new();
         for (index, (validation, outcome)) in self.validations.iter().zip(outcomes).enumerate() {
             match outcome {
                 Ok(Value::Bool(true)) => {}
@@ -136,11 +167,16 @@ impl ValidatingPolicy {
                 Err(_) => {}
             }
         }
-        self.annotate(subject, Verdict { denials, ..Verdict::default() })
+        denials
     }
 
     fn annotate(&self, subject: &Subject<'_>, mut verdict: Verdict) -> Verdict {
-        let mut evaluation = Evaluation::new(&self.composition, subject, POLICY_BUDGET);
+        if self.annotations.is_empty() {
+            return verdict;
+        }
+        // Annotations compile with the authorizer, and upstream evaluates them without it.
+        let subject = subject.without_authorizer();
+        let mut evaluation = Evaluation::new(&self.composition, &subject, POLICY_BUDGET);
         for (key, expression) in &self.annotations {
             match evaluation.evaluate(expression) {
                 Ok(Value::String(text)) if !text.trim().is_empty() => {
@@ -159,8 +195,11 @@ impl ValidatingPolicy {
 
     /// The whole policy has failed.
     fn failed(&self, message: String) -> Verdict {
-        let denial = || Denial { index: 0, message, reason: String::new() };
-        Verdict { denials: self.fails.then(denial).into_iter().collect(), ..Verdict::default() }
+        if !self.fails {
+            return Verdict { ignored: vec![message], ..Verdict::default() };
+        }
+        let denial = Denial { index: 0, message, reason: String::new() };
+        Verdict { denials: vec![denial], ..Verdict::default() }
     }
 }
 

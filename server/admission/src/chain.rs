@@ -40,12 +40,12 @@ impl AdmissionChain {
         let (loaded, metrics) = (Loaded::new(settings), Arc::new(Metrics::new(metrics)));
         loaded.log();
         Self {
-            mutating: MutatingSteps::new(&loaded, Arc::clone(&metrics)),
+            mutating: MutatingSteps::new(&loaded, Arc::clone(&metrics), settings.expression_cost_limit),
             namespaces: NamespaceRules {
                 lifecycle: loaded.has(NAMESPACE_LIFECYCLE),
                 provision: loaded.has(NAMESPACE_AUTO_PROVISION),
             },
-            validating: ValidatingSteps::new(&loaded, Arc::clone(&metrics)),
+            validating: ValidatingSteps::new(&loaded, Arc::clone(&metrics), settings.expression_cost_limit),
             metrics,
             shared_transactions: loaded.has(RESOURCE_QUOTA).then(SharedTransactions::default),
             limited: settings.configuration.limited_resources().to_vec(),

@@ -15,7 +15,7 @@ use portico_store::Snapshot;
 /// What is made of each object of a resource, in order of their names.
 pub(crate) struct Derived<T> {
     resource: GroupResource,
-    make: fn(&Object) -> T,
+    make: Box<dyn Fn(&Object) -> T + Send + Sync>,
     made: ArcSwap<Made<T>>,
     /// Held by the one who makes.
     making: Mutex<()>,
@@ -31,10 +31,14 @@ struct Made<T> {
 
 impl<T> Derived<T> {
     /// Nothing made yet.
-    pub(crate) fn new(group: &str, resource: &str, make: fn(&Object) -> T) -> Self {
+    pub(crate) fn new(
+        group: &str,
+        resource: &str,
+        make: impl Fn(&Object) -> T + Send + Sync + 'static,
+    ) -> Self {
         let none = Made { changed: -1, by_name: HashMap::new(), all: Arc::from([]) };
         let resource = GroupResource::new(group, resource);
-        Self { resource, make, made: ArcSwap::from_pointee(none), making: Mutex::new(()) }
+        Self { resource, make: Box::new(make), made: ArcSwap::from_pointee(none), making: Mutex::new(()) }
     }
 
     /// Whether there may be objects now: there may where it is not known without waiting.

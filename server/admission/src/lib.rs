@@ -36,6 +36,7 @@ mod pod_resize;
 mod pod_security;
 mod pod_toleration_restriction;
 mod policies;
+mod policy_metrics;
 mod priority;
 mod resource_quota;
 mod rounds;

@@ -6,6 +6,7 @@ use portico_kit::metrics::{HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
+use crate::policy_metrics::PolicyMetrics;
 use crate::steps::Steps;
 
 type Labels<const N: usize> = [(&'static str, String); N];
@@ -28,6 +29,8 @@ pub(crate) struct Metrics {
     exclusions: Family<Labels<4>, Counter>,
     condition_errors: Family<Labels<4>, Counter>,
     condition_durations: HistogramVec<Labels<4>>,
+    /// Those of policies.
+    pub(crate) policies: PolicyMetrics,
 }
 
 /// Which call or condition is counted.
@@ -85,6 +88,7 @@ impl Metrics {
                 "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing matchConditions (webhook or policy), operation and type (validate or admit).",
                 &CONDITIONS,
             ),
+            policies: PolicyMetrics::new(registry),
         }
     }
 

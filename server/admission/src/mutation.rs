@@ -26,16 +26,19 @@ pub(crate) struct MutatingSteps {
     /// Plugins behind policies and webhooks.
     last: Index,
     metrics: Arc<Metrics>,
+    /// What expressions may cost together.
+    expression_cost_limit: u64,
 }
 
 impl MutatingSteps {
-    pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>, expression_cost_limit: u64) -> Self {
         Self {
             plugins: loaded.index(|row| row.phases.mutates && !is_last(row.name)),
-            policies: loaded.has(MUTATING_POLICY).then(MutatingPolicies::new),
+            policies: loaded.has(MUTATING_POLICY).then(|| MutatingPolicies::new(Arc::clone(&metrics))),
             webhooks: loaded.has(MUTATING_WEBHOOK).then(MutatingWebhooks::default),
             last: loaded.index(|row| row.phases.mutates && is_last(row.name)),
             metrics,
+            expression_cost_limit,
         }
     }
 
@@ -65,7 +68,11 @@ impl MutatingSteps {
         let (mut policies, mut webhooks) = (self.policies.as_ref(), self.webhooks.as_ref());
         policies = policies.filter(|all| writes && all.any(objects));
         webhooks = webhooks.filter(|all| all.any(objects));
-        let target = MatchTarget::if_any(policies.is_some() || webhooks.is_some(), attributes);
+        let target = MatchTarget::if_any(
+            policies.is_some() || webhooks.is_some(),
+            attributes,
+            self.expression_cost_limit,
+        );
         policies = policies.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
         webhooks = webhooks.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
         let configured = policies.is_some() || webhooks.is_some();

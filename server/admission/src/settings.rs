@@ -1,12 +1,13 @@
 //! What admission is configured with: plain values, checked before anything is served.
 
 use portico_machinery::features::FeatureGates;
+use portico_policy::DEFAULT_WORK_LIMIT;
 
 use crate::configuration::Configuration;
 use crate::enabled_plugins::EnabledPlugins;
 
 /// Settings of the chain. The default is upstream's.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct AdmissionSettings {
     /// Which plugins are on.
     pub plugins: EnabledPlugins,
@@ -16,6 +17,21 @@ pub struct AdmissionSettings {
     pub features: FeatureGates,
     /// How long pods stay on a node that is lost.
     pub tolerations: DefaultTolerations,
+    /// What the expressions of all policies and webhooks may cost together while a request is changed, and once more while it is
+    /// validated, in the units of upstream's budgets.
+    pub expression_cost_limit: u64,
+}
+
+impl Default for AdmissionSettings {
+    fn default() -> Self {
+        Self {
+            plugins: EnabledPlugins::default(),
+            configuration: Configuration::default(),
+            features: FeatureGates::default(),
+            tolerations: DefaultTolerations::default(),
+            expression_cost_limit: DEFAULT_WORK_LIMIT,
+        }
+    }
 }
 
 /// How long pods that say nothing of it stay on a node that is lost, in seconds.

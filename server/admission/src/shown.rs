@@ -95,6 +95,7 @@ impl<'a> Shown<'a> {
             params: None,
             namespace: None,
             authorizer: Some(Arc::<UserAuthorizer>::clone(target.authorizer(objects))),
+            work: &target.work,
             resource: &target.resource,
         }
     }

@@ -22,15 +22,18 @@ pub(crate) struct ValidatingSteps {
     policies: Option<ValidatingPolicies>,
     webhooks: Option<ValidatingWebhooks>,
     metrics: Arc<Metrics>,
+    /// What expressions may cost together.
+    expression_cost_limit: u64,
 }
 
 impl ValidatingSteps {
-    pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>, expression_cost_limit: u64) -> Self {
         Self {
             plugins: loaded.index(|row| row.phases.validates),
-            policies: loaded.has(VALIDATING_POLICY).then(ValidatingPolicies::new),
+            policies: loaded.has(VALIDATING_POLICY).then(|| ValidatingPolicies::new(Arc::clone(&metrics))),
             webhooks: loaded.has(VALIDATING_WEBHOOK).then(ValidatingWebhooks::default),
             metrics,
+            expression_cost_limit,
         }
     }
 
@@ -60,7 +63,11 @@ impl ValidatingSteps {
         let (mut policies, mut webhooks) = (self.policies.as_ref(), self.webhooks.as_ref());
         policies = policies.filter(|all| all.any(objects));
         webhooks = webhooks.filter(|all| all.any(objects));
-        let target = MatchTarget::if_any(policies.is_some() || webhooks.is_some(), attributes);
+        let target = MatchTarget::if_any(
+            policies.is_some() || webhooks.is_some(),
+            attributes,
+            self.expression_cost_limit,
+        );
         policies = policies.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
         webhooks = webhooks.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
         let configured = policies.is_some() || webhooks.is_some();

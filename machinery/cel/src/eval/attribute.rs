@@ -18,14 +18,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Err(stop) if !stop.is_absorbable() => return Err(stop),
             value => value,
         };
-        if !matches!(attribute.base, Base::Either(_)) {
-            self.cost = self.cost.saturating_add(SELECT_AND_IDENT);
-        }
         let test = attribute.steps.last().is_some_and(|step| step.test);
-        if test {
-            self.cost = self.cost.saturating_sub(SELECT_AND_IDENT);
+        match (matches!(attribute.base, Base::Either(_)), test) {
+            (false, false) => self.charge(SELECT_AND_IDENT)?,
+            (true, true) => self.refund(SELECT_AND_IDENT),
+            _ => self.charge(0)?,
         }
-        self.charge(0)?;
         match value? {
             Value::Optional(held) if test => Ok(Value::Bool(held.is_some())),
             value => Ok(value),

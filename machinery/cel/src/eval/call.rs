@@ -35,13 +35,17 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 return Err(error);
             }
         };
-        let budget = self.limit.saturating_sub(self.cost);
+        let budget = self.limit.saturating_sub(self.cost).min(self.meter.get());
         let call = Call::new(&arguments, budget);
         #[cfg(feature = "regex")]
         let call = call.with_pattern(node.regex.as_ref().map(Planned::regex));
         let result = overload.run.call(&call);
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
-        self.charge(cost)?;
+        if overload.asks {
+            self.charge_asked(cost)?
+        } else {
+            self.charge(cost)?
+        }
         result
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
-use portico_policy::UserAuthorizer;
+use portico_policy::{UserAuthorizer, Work};
 use portico_registry::{Attributes, Objects, Operation, ServedResource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -28,11 +28,13 @@ pub(crate) struct MatchTarget<'a> {
     pub(crate) namespace: &'a str,
     equivalents: OnceLock<Vec<Arc<ServedResource>>>,
     authorizer: OnceLock<Arc<UserAuthorizer>>,
+    /// What expressions about the request may cost together.
+    pub(crate) work: Work,
 }
 
 impl<'a> MatchTarget<'a> {
     /// Nothing for a request that no webhook and no policy is asked about.
-    pub(crate) fn new(attributes: Attributes<'a>) -> Option<Self> {
+    pub(crate) fn new(attributes: Attributes<'a>, cost_limit: u64) -> Option<Self> {
         let kind = attributes.kind();
         if kind.group == GROUP && EXEMPT.contains(&kind.kind.as_str()) {
             return None;
@@ -41,12 +43,14 @@ impl<'a> MatchTarget<'a> {
         let of_namespace = is_namespaces(&resource);
         let namespace = if of_namespace { attributes.name } else { attributes.namespace };
         let (equivalents, authorizer) = Default::default();
-        Some(Self { attributes, resource, kind, namespace, equivalents, authorizer })
+        let work = Work::new(cost_limit);
+        Some(Self { attributes, resource, kind, namespace, equivalents, authorizer, work })
     }
 
     /// The request where a webhook or policy is configured at all; describing it copies names, which is spared otherwise.
-    pub(crate) fn if_any(configured: bool, attributes: Attributes<'a>) -> Option<Self> {
-        configured.then(|| Self::new(attributes)).flatten()
+    /// Expressions about it may cost so much together.
+    pub(crate) fn if_any(configured: bool, attributes: Attributes<'a>, cost_limit: u64) -> Option<Self> {
+        configured.then(|| Self::new(attributes, cost_limit)).flatten()
     }
 
     /// Whether it is about namespaces themselves.

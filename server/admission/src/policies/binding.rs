@@ -34,6 +34,15 @@ impl Action {
         })
     }
 
+    /// What metrics call it.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Warn => "warn",
+            Self::Audit => "audit",
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Deny => "Deny",

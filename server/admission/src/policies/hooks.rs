@@ -36,7 +36,11 @@ struct Joined<E> {
 
 impl<E> Hooks<E> {
     /// Those of these resources; `compile` makes a policy of an object.
-    pub(super) fn new(policies: &str, bindings: &str, compile: fn(&Object) -> Policy<E>) -> Self {
+    pub(super) fn new(
+        policies: &str,
+        bindings: &str,
+        compile: impl Fn(&Object) -> Policy<E> + Send + Sync + 'static,
+    ) -> Self {
         let none = Joined { policies: Arc::from([]), bindings: Arc::from([]), hooks: Arc::from([]) };
         Self {
             policies: Derived::new(GROUP, policies, compile),

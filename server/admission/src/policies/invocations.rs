@@ -10,6 +10,9 @@ use super::hooks::Hook;
 use super::policy::Policy;
 use crate::matching::{MatchTarget, MatchedAs, Pair};
 
+/// What a policy may cost before others get their turn: about a millisecond.
+const MAX_UNINTERRUPTED_COST: u64 = 20_000;
+
 /// A policy that is evaluated, once for each of its parameters.
 pub(super) struct Invocation<'h, E> {
     pub(super) policy: &'h Policy<E>,
@@ -113,6 +116,13 @@ fn shown_namespace(record: &Record) -> Object {
         namespace.remove(&["metadata", field]);
     }
     namespace
+}
+
+/// Lets others whose connection is on the same thread have their turn where a policy has cost this much.
+pub(super) async fn give_way(cost: u64) {
+    if cost > MAX_UNINTERRUPTED_COST {
+        tokio::task::yield_now().await;
+    }
 }
 
 async fn is_bound(

@@ -1,5 +1,7 @@
 //! MutatingAdmissionPolicies: expressions that change what is written, one after another (upstream's `mutating.dispatcher`).
 
+use std::sync::Arc;
+
 use portico_machinery::{Cursor, Object, Status};
 use portico_policy::{Change, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject};
 use portico_registry::{Objects, Result};
@@ -12,6 +14,7 @@ use super::policy::{Common, Policy};
 use super::refusal;
 use crate::matching::{MatchTarget, Pair};
 use crate::metrics::{Counted, Metrics};
+use crate::policy_metrics::{Checked, ErrorType};
 use crate::rounds::{Reinvocation, Rounds};
 use crate::shown::Shown;
 
@@ -43,8 +46,9 @@ struct Denial {
 }
 
 impl MutatingPolicies {
-    pub(crate) fn new() -> Self {
-        let compile = |object: &Object| Policy::read(object, compile(object));
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        let compile =
+            move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
         Self(Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", compile))
     }
 
@@ -117,10 +121,20 @@ impl Round<'_> {
             if index == 0 && !self.is_meant(invocation, &id, &subject, &mut failed) {
                 return Ok(failed);
             }
-            let applied = match policy.change(index, &subject) {
+            let before = target.work.left();
+            let (change, took) = self.metrics.policies.evaluating(|| policy.change(index, &subject));
+            drop(subject);
+            invocations::give_way(before - target.work.left()).await;
+            let applied = match change {
                 Ok(change) => carry_out(objects, target, &shown, change).await?,
                 Err(why) => Err(why),
             };
+            let checked = Checked { policy: &invocation.policy.name, binding: &invocation.binding.name };
+            let error = applied.as_ref().err().map_or(ErrorType::None, |why| match policy.compiles(index) {
+                true => ErrorType::of(why),
+                false => ErrorType::Compile,
+            });
+            self.metrics.policies.mutated(checked, error, took);
             match applied {
                 Ok(next) => {
                     changed = true;

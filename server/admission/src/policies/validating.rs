@@ -1,9 +1,14 @@
 //! ValidatingAdmissionPolicies: what does not hold of a request refuses it, is warned of or noted (upstream's
 //! `validating.dispatcher`).
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use portico_machinery::object::cut_at;
 use portico_machinery::{Cursor, Object, Status};
-use portico_policy::{Denial, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
+use portico_policy::{
+    Concerned, Denial, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict,
+};
 use portico_registry::{Objects, Result};
 
 use super::binding::Action;
@@ -13,6 +18,7 @@ use super::policy::{Common, Policy, fails};
 use super::refusal;
 use crate::matching::{MatchTarget, Pair};
 use crate::metrics::{Counted, Metrics};
+use crate::policy_metrics::{Checked, ErrorType};
 use crate::shown::Shown;
 
 /// The longest value of an annotation, in bytes; more is left out.
@@ -26,8 +32,9 @@ const STEP: &str = "validate";
 pub(crate) struct ValidatingPolicies(Hooks<ValidatingPolicy>);
 
 impl ValidatingPolicies {
-    pub(crate) fn new() -> Self {
-        let compile = |object: &Object| Policy::read(object, compile(object));
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+        let compile =
+            move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
         Self(Hooks::new("validatingadmissionpolicies", "validatingadmissionpolicybindings", compile))
     }
 
@@ -129,8 +136,12 @@ impl<'a> Validation<'a> {
                 namespace: namespace.as_ref().and_then(Option::as_ref),
                 ..shown[at].subject(objects, target)
             };
-            let verdict = invocation.policy.evaluator.evaluate(&subject);
-            self.carry_out(&invocation, verdict);
+            let before = target.work.left();
+            let (verdict, took) =
+                self.metrics.policies.evaluating(|| invocation.policy.evaluator.evaluate(&subject));
+            drop(subject);
+            self.carry_out(&invocation, verdict, took);
+            invocations::give_way(before - target.work.left()).await;
         }
         for (key, values) in self.annotations {
             target.attributes.context.annotations.note(key, values.join(", "));
@@ -141,15 +152,18 @@ impl<'a> Validation<'a> {
         }
     }
 
-    fn carry_out(&mut self, invocation: &Invocation<'_, ValidatingPolicy>, verdict: Verdict) {
+    fn carry_out(&mut self, invocation: &Invocation<'_, ValidatingPolicy>, verdict: Verdict, took: Duration) {
         let Invocation { policy, binding, .. } = invocation;
-        let Verdict { denials, annotations, failed_annotations, excluded } = verdict;
-        if excluded {
-            let operation = self.target.attributes.operation_name();
-            self.metrics.excluded(Counted { name: &policy.name, step: STEP, operation }, KIND);
+        let Verdict { denials, ignored, annotations, failed_annotations, conditions } = verdict;
+        self.count_conditions(&policy.name, conditions);
+        let checked = Checked { policy: &policy.name, binding: &binding.name };
+        let metrics = &self.metrics.policies;
+        for why in &ignored {
+            metrics.validated(checked, ErrorType::of(why), "allow", took);
         }
         for denial in &denials {
             for action in &binding.actions {
+                metrics.validated(checked, ErrorType::of(&denial.message), action.label(), took);
                 match action {
                     Action::Deny => self.refuse(&invocation.names(), &denial.message, &denial.reason),
                     Action::Warn => self.warnings.push(format!(
@@ -161,10 +175,21 @@ impl<'a> Validation<'a> {
             }
         }
         for why in failed_annotations {
+            self.metrics.policies.validated(checked, ErrorType::of(&why), Action::Deny.label(), took);
             self.refuse(&invocation.names(), &why, "");
         }
         for (key, value) in annotations {
             self.annotate(&format!("{}/{key}", policy.name), cut_at(value, MAX_ANNOTATION_BYTES));
+        }
+    }
+
+    fn count_conditions(&self, name: &str, conditions: Concerned) {
+        let operation = self.target.attributes.operation_name();
+        let counted = Counted { name, step: STEP, operation };
+        match conditions {
+            Concerned::Yes => {}
+            Concerned::No => self.metrics.excluded(counted, KIND),
+            Concerned::Failed => self.metrics.condition_failed(counted, KIND),
         }
     }
 

@@ -106,7 +106,8 @@ pub(super) fn explain<'w>(
     };
     let operations = written.operations();
     let targets: Vec<_> =
-        operations.into_iter().filter_map(|operation| MatchTarget::new(attributes(operation))).collect();
+        // Rules alone are compared here: no expression is evaluated.
+        operations.into_iter().filter_map(|operation| MatchTarget::new(attributes(operation), 0)).collect();
     let mut met = Vec::new();
     for webhook in configured {
         let matching =

@@ -1,0 +1,160 @@
+//! What policies may cost: in work for each request, and in memory as long as they are stored.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use portico_cel::library::authorization::{Authorizer, Decision, Question};
+use portico_machinery::{GroupVersionResource, Object};
+use portico_policy::{
+    Concerned, DEFAULT_WORK_LIMIT, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict,
+    Work,
+};
+
+/// The memory of a policy of three expressions, in bytes.
+const MAX_POLICY_BYTES: u64 = 60 << 10;
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+const OVER_LIMIT: &str = "resulted in error: operation cancelled: actual cost limit exceeded";
+
+/// Allows everything.
+struct Anything;
+
+impl Authorizer for Anything {
+    fn decide(&self, _question: &Question, _verb: &str) -> Decision {
+        Decision { allowed: true, reason: String::new(), error: None }
+    }
+
+    fn of_service_account(&self, _namespace: &str, _name: &str) -> Arc<dyn Authorizer> {
+        Arc::new(Self)
+    }
+
+    fn check_service_account(&self, _namespace: &str, _name: &str) -> Result<(), &'static str> {
+        Ok(())
+    }
+}
+
+fn policy(variables: &[(&'static str, &'static str)], validations: &[&'static str]) -> ValidatingPolicy {
+    let validation = |expression: &&'static str| ValidationSource { expression, ..Default::default() };
+    ValidatingPolicy::compile(&ValidatingSource {
+        fails: true,
+        variables: variables.to_vec(),
+        validations: validations.iter().map(validation).collect(),
+        ..Default::default()
+    })
+}
+
+/// What policies say of an object with a hundred numbers, one after another.
+fn evaluate(work: &Work, policies: &[ValidatingPolicy]) -> Vec<Verdict> {
+    let numbers: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+    let object = format!(r#"{{"metadata": {{"name": "o"}}, "numbers": [{}]}}"#, numbers.join(","));
+    let object = Object::from_json(object.as_bytes()).unwrap();
+    let request = Object::from_json(br#"{"operation": "CREATE", "name": "o"}"#).unwrap();
+    let resource = GroupVersionResource::new("", "v1", "things");
+    let subject = Subject {
+        object: Some(&object),
+        old: None,
+        request: &request,
+        params: None,
+        namespace: None,
+        authorizer: Some(Arc::new(Anything)),
+        work,
+        resource: &resource,
+    };
+    policies.iter().map(|policy| policy.evaluate(&subject)).collect()
+}
+
+fn refusals(verdicts: &[Verdict]) -> Vec<&str> {
+    verdicts.iter().flat_map(|verdict| &verdict.denials).map(|denial| &*denial.message).collect()
+}
+
+/// A loop of ten thousand turns.
+const LOOP: &str = "object.numbers.all(a, object.numbers.all(b, a + b >= 0))";
+/// One of a million.
+const LONG_LOOP: &str = "object.numbers.all(a, object.numbers.all(b, object.numbers.all(c, a + b + c >= 0)))";
+
+#[test]
+fn what_all_policies_of_a_request_cost_together_is_bounded() {
+    let work = Work::new(DEFAULT_WORK_LIMIT);
+    let policies: Vec<_> = (0..20).map(|_| policy(&[], &[LOOP])).collect();
+    let verdicts = evaluate(&work, &policies);
+    assert_eq!(verdicts[0], Verdict::default(), "what fits is evaluated");
+    assert_eq!(work.left(), 0);
+    let said = refusals(&verdicts);
+    assert!(said.len() >= 18 && said.iter().all(|text| *text == OUT_OF_BUDGET), "{said:?}");
+}
+
+#[test]
+fn an_expression_that_costs_too_much_by_itself_is_refused_as_upstream_refuses_it() {
+    for variables in [&[][..], &[("long", LONG_LOOP)][..]] {
+        let work = Work::new(DEFAULT_WORK_LIMIT);
+        let expression = if variables.is_empty() { LONG_LOOP } else { "variables.long" };
+        let verdicts = evaluate(&work, &[policy(variables, &[expression])]);
+        let said = refusals(&verdicts);
+        assert!(
+            matches!(said[..], [text] if text.contains(OVER_LIMIT.trim_start_matches("resulted in error: "))),
+            "{said:?}"
+        );
+        assert_eq!(work.left(), 0, "nothing is left for others");
+    }
+}
+
+#[test]
+fn variables_that_wait_for_each_other_spend_of_the_same() {
+    let chain = [
+        ("a", LOOP),
+        ("b", "object.numbers.all(a, a >= 0) && variables.a"),
+        ("c", "object.numbers.all(a, a >= 0) && variables.b"),
+    ];
+    let work = Work::new(1_000_000);
+    assert_eq!(refusals(&evaluate(&work, &[policy(&chain, &["variables.c"])])), [""; 0]);
+    let spent = 1_000_000 - work.left();
+    let work = Work::new(spent);
+    assert_eq!(refusals(&evaluate(&work, &[policy(&chain, &["variables.c"])])), [""; 0]);
+    assert_eq!(work.left(), 0, "just enough is enough");
+    let work = Work::new(spent - 1);
+    assert_eq!(refusals(&evaluate(&work, &[policy(&chain, &["variables.c"])])).len(), 1);
+}
+
+#[test]
+fn questions_to_the_authorizer_are_no_work_and_still_count_for_the_budget_of_a_policy() {
+    let ask = "authorizer.path('/a').check('get').allowed()";
+    let work = Work::new(1_000);
+    let verdicts = evaluate(&work, &[policy(&[], &[ask]), policy(&[], &[ask, ask])]);
+    assert_eq!(refusals(&verdicts), [""; 0]);
+    assert!(work.left() > 900, "{}", work.left());
+    let many = policy(&[], &[ask; 40]);
+    assert_eq!(refusals(&evaluate(&Work::new(DEFAULT_WORK_LIMIT), &[many])), [OUT_OF_BUDGET]);
+}
+
+#[test]
+fn a_policy_whose_failures_are_ignored_says_what_was_ignored() {
+    let source = ValidatingSource {
+        conditions: vec!["object.nothing == 1"],
+        validations: vec![ValidationSource { expression: "true", ..Default::default() }],
+        ..Default::default()
+    };
+    let verdicts = evaluate(&Work::new(DEFAULT_WORK_LIMIT), &[ValidatingPolicy::compile(&source)]);
+    let [Verdict { denials, ignored, conditions, .. }] = &verdicts[..] else { panic!("{verdicts:?}") };
+    assert_eq!((denials.len(), ignored.len(), *conditions), (0, 1, Concerned::Failed));
+}
+
+#[test]
+fn a_policy_of_three_expressions_takes_little_memory() {
+    let compile = || {
+        policy(
+            &[("containers", "object.spec.template.spec.containers")],
+            &[
+                "variables.containers.all(c, c.image.startsWith('registry.example.com/') && !c.image.endsWith(':latest'))",
+                "has(object.metadata.labels) && object.metadata.labels.exists(l, l == 'team') && object.spec.replicas <= 5",
+                "request.operation != 'DELETE' || authorizer.requestResource.check('approve').allowed() || object.metadata.name.matches('^[a-z]+-[0-9]{1,5}$')",
+            ],
+        )
+    };
+    // What all policies share is made with the first one.
+    drop(compile());
+    let mut kept = None;
+    let info = allocation_counter::measure(|| kept = Some(compile()));
+    let bytes = u64::try_from(info.bytes_current).unwrap();
+    assert!(bytes <= MAX_POLICY_BYTES, "{bytes} bytes");
+    assert!(kept.is_some());
+}

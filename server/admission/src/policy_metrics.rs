@@ -1,0 +1,147 @@
+//! Upstream's metrics of admission policies and of their expressions.
+
+use std::time::{Duration, Instant};
+
+use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// Upper bounds in seconds of checks (upstream's).
+const CHECKS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
+/// Upper bounds in seconds of compilations and evaluations (Prometheus' defaults, which upstream uses).
+const EXPRESSIONS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// See the module.
+pub(crate) struct PolicyMetrics {
+    validations: Family<Labels<4>, Counter>,
+    validation_durations: HistogramVec<Labels<4>>,
+    mutations: Family<Labels<3>, Counter>,
+    mutation_durations: HistogramVec<Labels<3>>,
+    compilations: Histogram,
+    evaluations: Histogram,
+}
+
+/// A policy and its binding.
+#[derive(Clone, Copy)]
+pub(crate) struct Checked<'n> {
+    pub(crate) policy: &'n str,
+    pub(crate) binding: &'n str,
+}
+
+/// Why a check failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorType {
+    /// It did not.
+    None,
+    /// The expression does not compile.
+    Compile,
+    /// It costs too much.
+    OutOfBudget,
+    /// Anything else; also what a validation refuses, as upstream counts it.
+    Invalid,
+}
+
+impl ErrorType {
+    /// By what is said of it (upstream's `ErrorType`).
+    pub(crate) fn of(message: &str) -> Self {
+        if message.starts_with("compilation") {
+            Self::Compile
+        } else if message.starts_with("validation failed due to running out of cost budget") {
+            Self::OutOfBudget
+        } else {
+            Self::Invalid
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::None => "no_error",
+            Self::Compile => "compile_error",
+            Self::OutOfBudget => "out_of_budget",
+            Self::Invalid => "invalid_error",
+        }
+    }
+}
+
+impl PolicyMetrics {
+    pub(crate) fn new(registry: &Registry) -> Self {
+        Self {
+            validations: registry.counter_vec(
+                "apiserver_validating_admission_policy_check_total",
+                "Validation admission policy check total, labeled by policy and further identified by binding and enforcement action taken.",
+            ),
+            validation_durations: registry.histogram_vec(
+                "apiserver_validating_admission_policy_check_duration_seconds",
+                "Validation admission latency for individual validation expressions in seconds, labeled by policy and further including binding and enforcement action taken.",
+                &CHECKS,
+            ),
+            mutations: registry.counter_vec(
+                "apiserver_mutating_admission_policy_check_total",
+                "Mutation admission policy check total, labeled by policy and further identified by binding.",
+            ),
+            mutation_durations: registry.histogram_vec(
+                "apiserver_mutating_admission_policy_check_duration_seconds",
+                "Mutation admission latency for individual mutation expressions in seconds, labeled by policy and binding.",
+                &CHECKS,
+            ),
+            compilations: registry.histogram(
+                "apiserver_cel_compilation_duration_seconds",
+                "CEL compilation time in seconds.",
+                &EXPRESSIONS,
+            ),
+            evaluations: registry.histogram(
+                "apiserver_cel_evaluation_duration_seconds",
+                "CEL evaluation time in seconds.",
+                &EXPRESSIONS,
+            ),
+        }
+    }
+
+    /// Compiles a policy, and counts how long that takes.
+    pub(crate) fn compiling<T>(&self, compile: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let compiled = compile();
+        self.compilations.observe(begun.elapsed().as_secs_f64());
+        compiled
+    }
+
+    /// Evaluates expressions; what comes of them, and how long that took.
+    pub(crate) fn evaluating<T>(&self, evaluate: impl FnOnce() -> T) -> (T, Duration) {
+        let begun = Instant::now();
+        let result = evaluate();
+        let took = begun.elapsed();
+        self.evaluations.observe(took.as_secs_f64());
+        (result, took)
+    }
+
+    /// A validation that does not hold or fails, and what follows: `deny`, `warn`, `audit`, or `allow` where a failure is ignored.
+    pub(crate) fn validated(
+        &self,
+        checked: Checked<'_>,
+        error: ErrorType,
+        action: &'static str,
+        took: Duration,
+    ) {
+        let [policy, binding, error] = labels(checked, error);
+        let of = [policy, binding, error, ("enforcement_action", action.to_owned())];
+        self.validations.get_or_create(&of).inc();
+        self.validation_durations.get_or_create(&of).observe(took.as_secs_f64());
+    }
+
+    /// A mutation that was carried out or failed.
+    pub(crate) fn mutated(&self, checked: Checked<'_>, error: ErrorType, took: Duration) {
+        let of = labels(checked, error);
+        self.mutations.get_or_create(&of).inc();
+        self.mutation_durations.get_or_create(&of).observe(took.as_secs_f64());
+    }
+}
+
+fn labels(checked: Checked<'_>, error: ErrorType) -> Labels<3> {
+    [
+        ("policy", checked.policy.to_owned()),
+        ("policy_binding", checked.binding.to_owned()),
+        ("error_type", error.label().to_owned()),
+    ]
+}
