@@ -59,6 +59,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-registry",
             "portico-validation",
             "portico-quota",
+            "portico-policy",
             "portico-gostd",
             "portico-machinery",
             "portico-kit",

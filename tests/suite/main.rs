@@ -40,5 +40,6 @@ mod split;
 mod storage_versions;
 mod store_faults;
 mod texts;
+mod type_checking;
 mod webhooks;
 mod websocket_watches;

@@ -13,6 +13,7 @@ mod expression;
 mod mutating;
 mod request;
 mod subject;
+mod type_check;
 mod validating;
 mod work;
 
@@ -25,6 +26,7 @@ pub use expression::{Expression, Problem};
 pub use mutating::{Change, MutatingPolicy, MutatingSource, MutationSource};
 pub use request::Request;
 pub use subject::{LazyObject, Subject};
+pub use type_check::TypeCheck;
 pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
 pub use work::{DEFAULT_WORK_LIMIT, Work};
 

@@ -11,6 +11,7 @@ pub mod decode;
 mod default;
 pub mod description;
 mod equality;
+mod expression_type;
 pub mod fields;
 pub mod managed;
 pub mod merge;

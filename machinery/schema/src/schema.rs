@@ -15,7 +15,7 @@ use crate::merge::{self, PatchError};
 use crate::model::{TypeId, TypeSet};
 use crate::structural::{CompileError, CustomResource, Source, Structural};
 use crate::typed::Typed;
-use crate::{default, normalise, protobuf, validate};
+use crate::{default, expression_type, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
 #[derive(Clone)]
@@ -96,6 +96,18 @@ impl Schema {
             Dialect::Structural(custom) => (name == "metadata").then(|| custom.object_meta().clone()),
         };
         typed.map(|typed| Self(Dialect::Typed(typed)))
+    }
+
+    /// The type of a whole object for the checker of expressions, called `name`; nothing where expressions do not see it.
+    #[must_use]
+    pub fn expression_type(&self, name: &str) -> Option<portico_cel::Type> {
+        match &self.0 {
+            Dialect::Typed(typed) => Some(expression_type::of_struct(typed, name)),
+            Dialect::Structural(custom) => {
+                let declared = custom.declared_type()?;
+                Some(expression_type::of_custom(declared, custom.object_meta(), name))
+            }
+        }
     }
 
     /// Decodes a request body that should hold an `expected` object: an absent `kind` or `apiVersion` is filled in, a

@@ -21,6 +21,7 @@ pub mod namespace;
 pub mod object_counts;
 mod outcome;
 pub mod per_namespace;
+pub mod policy_status;
 pub mod priority_classes;
 pub mod rbac;
 mod recorder;

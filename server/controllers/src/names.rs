@@ -87,7 +87,7 @@ pub const KNOWN: [KnownController; 52] = [
     absent("token-cleaner-controller", "tokencleaner"),
     runs("ttl-after-finished-controller", "ttl-after-finished"),
     absent("ttl-controller", "ttl"),
-    absent("validatingadmissionpolicy-status-controller", ""),
+    runs("validatingadmissionpolicy-status-controller", ""),
     absent("volumeattributesclass-protection-controller", ""),
 ];
 

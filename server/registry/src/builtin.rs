@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use portico_kinds::Kinds;
+use portico_kinds::{KindInfo, Kinds};
 use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object};
 use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 
@@ -75,6 +75,17 @@ impl ResourceIndex {
     #[must_use]
     pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<ServedResource>> {
         self.by_kind.get(kind)
+    }
+
+    /// The kinds of a resource, by its plural or singular name, in this version and group; an empty group is any.
+    pub(crate) fn kinds_for(&self, group: &str, version: &str, resource: &str) -> Vec<GroupVersionKind> {
+        let is_meant = |info: &KindInfo| {
+            (info.resource == resource || info.singular == resource)
+                && info.gvk.version == version
+                && (group.is_empty() || info.gvk.group == group)
+        };
+        let all = self.by_resource.values().map(|served| &served.info);
+        all.filter(|info| is_meant(info)).map(|info| info.gvk.clone()).collect()
     }
 
     /// The resources that show the objects of a storage resource.

@@ -105,6 +105,16 @@ impl Objects {
         definition.serving.version(&kind.version).filter(|_| definition.facts.is_reachable()).cloned()
     }
 
+    /// The kinds of a resource, by its plural or singular name, in this version; without a group those of all groups (upstream's
+    /// `RESTMapper.KindsFor`).
+    #[must_use]
+    pub fn kinds_for(&self, group: &str, version: &str, resource: &str) -> Vec<GroupVersionKind> {
+        let resource = resource.to_lowercase();
+        let mut kinds = self.builtin.kinds_for(group, version, &resource);
+        kinds.extend(self.definitions.kinds_for(&*self.store, group, version, &resource));
+        kinds
+    }
+
     /// All versions in which a resource is served, this one among them: those of other groups, too, that show the same objects.
     pub(crate) fn versions_of(&self, served: &ServedResource) -> Vec<Arc<ServedResource>> {
         if served.custom.is_none() {

@@ -14,6 +14,7 @@ use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::NamespaceDeletion;
 use portico_controllers::object_counts::ObjectCounts;
 use portico_controllers::per_namespace::PerNamespace;
+use portico_controllers::policy_status::{self, PolicyStatus};
 use portico_controllers::rbac::aggregation;
 use portico_controllers::resource_quota::{self, ResourceQuotas};
 use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
@@ -190,6 +191,11 @@ fn governed(
         let migration = StorageMigration::new(queues);
         migration.run_workers(registry, tasks);
         listeners.push(Arc::new(migration));
+    }
+    if is_wanted(policy_status::NAME) {
+        let statuses = PolicyStatus::new(queues);
+        statuses.run_workers(registry, tasks);
+        listeners.push(Arc::new(statuses));
     }
     let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(reported.ca.to_owned(), queues)];
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use portico_cel::DeclType;
 use portico_machinery::Object;
 use portico_machinery::field::{Error, ErrorType, Path};
 use serde_json::Value;
@@ -70,6 +71,11 @@ impl CustomResource {
     /// Why it cannot be used.
     pub fn check(&self) -> Result<(), &CompileError> {
         self.schema.as_ref().map(drop)
+    }
+
+    /// The type of an object as the schema alone declares it; nothing where expressions do not see it.
+    pub(crate) fn declared_type(&self) -> Option<Arc<DeclType>> {
+        rules::declare(self.schema().root(), true)
     }
 
     /// The types of `metadata`.

@@ -23,6 +23,7 @@ use serde_json::Value;
 pub use findings::Findings;
 pub use limits::MAX_PER_OBJECT;
 pub(super) use tree::Tree;
+pub(super) use types::declare;
 pub(super) use walk::object as validate;
 
 /// Validates a default by the rules of its place and below, as upstream does when a definition is written: as if it had been

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use portico_machinery::{GroupKind, GroupResource, GroupVersion};
+use portico_machinery::{GroupKind, GroupResource, GroupVersion, GroupVersionKind};
 use portico_store::{Record, Resource, Store};
 
 use super::facts::{Facts, Version};
@@ -60,11 +60,42 @@ impl Definitions {
 
     /// All definitions of a group, as the store has them now.
     pub(crate) fn of_group(&self, store: &dyn Store, group: &str) -> Vec<Definition> {
+        self.called(store, |_, of| of == group)
+    }
+
+    /// The kinds of a resource, by its plural or singular name, in this version and group; an empty group is any, and then only
+    /// the plural counts.
+    pub(crate) fn kinds_for(
+        &self,
+        store: &dyn Store,
+        group: &str,
+        version: &str,
+        resource: &str,
+    ) -> Vec<GroupVersionKind> {
+        let found = match group {
+            "" => self.called(store, |plural, _| plural == resource),
+            group => self.of_group(store, group),
+        };
+        let is_meant = |definition: &Definition| {
+            let names = definition.facts.names();
+            definition.facts.is_reachable()
+                && (names.plural == resource || names.singular == resource)
+                && definition.serving.version(version).is_some()
+        };
+        let kind = |definition: Definition| {
+            let GroupKind { group, kind } = definition.facts.kind();
+            GroupVersionKind { group, version: version.to_owned(), kind }
+        };
+        found.into_iter().filter(is_meant).map(kind).collect()
+    }
+
+    /// Those that are called so: by plural and group.
+    fn called(&self, store: &dyn Store, is_meant: impl Fn(&str, &str) -> bool) -> Vec<Definition> {
         let Some(snapshot) = store.cached(&self.resource) else { return Vec::new() };
-        let of_it = |name: &str| name.split_once('.').is_some_and(|(_, of)| of == group);
+        let is_meant = |name: &str| name.split_once('.').is_some_and(|(plural, of)| is_meant(plural, of));
         snapshot
             .iter()
-            .filter(|record| of_it(record.key.name()))
+            .filter(|record| is_meant(record.key.name()))
             .filter_map(|record| self.take(record))
             .collect()
     }

@@ -43,7 +43,7 @@ impl Names {
 }
 
 /// The type of a place; None for what expressions do not see: places without a type, and what is made of such.
-pub(super) fn declare(node: &Node, resource: bool) -> Option<Arc<DeclType>> {
+pub(in crate::structural) fn declare(node: &Node, resource: bool) -> Option<Arc<DeclType>> {
     of(node, resource || node.embedded, SELF, &Names::default())
 }
 

@@ -1,0 +1,95 @@
+//! The type of a whole object for expressions that are checked against any kind (upstream's `SchemaDeclType` over published
+//! schemas). Fields are found when the checker asks for them: a kind with all that is below it is large, and an expression names
+//! little of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use portico_cel::decl::{FieldTypes, escape};
+use portico_cel::{DeclType, RESERVED, Type};
+
+use crate::model::{FieldType, TypeId};
+use crate::typed::Typed;
+
+/// The type of a struct of a set, called `name`.
+pub(crate) fn of_struct(typed: &Typed, name: &str) -> Type {
+    part(typed, name, Vec::new())
+}
+
+/// The type of a custom resource as its schema declares it, with the fields of metadata that all objects have.
+pub(crate) fn of_custom(declared: Arc<DeclType>, object_meta: &Typed, name: &str) -> Type {
+    let metadata = of_struct(object_meta, &format!("{name}.metadata"));
+    Type::open_object(name, Arc::new(Custom { declared, metadata }))
+}
+
+/// `above` are the types that it is a part of: one of these again has no fields, as upstream cuts circles.
+fn part(typed: &Typed, name: &str, above: Vec<TypeId>) -> Type {
+    if above.contains(&typed.root_id()) {
+        return Type::object(name);
+    }
+    Type::open_object(name, Arc::new(Struct { typed: typed.clone(), name: name.into(), above }))
+}
+
+/// The fields of a struct.
+struct Struct {
+    typed: Typed,
+    name: Box<str>,
+    above: Vec<TypeId>,
+}
+
+/// The fields of a custom resource.
+#[derive(Debug)]
+struct Custom {
+    declared: Arc<DeclType>,
+    metadata: Type,
+}
+
+impl fmt::Debug for Struct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Struct").field(&self.name).finish()
+    }
+}
+
+impl FieldTypes for Struct {
+    fn field(&self, escaped: &str) -> Option<Type> {
+        let field = self.typed.root().fields.iter().find(|field| is_spelled(&field.name, escaped))?;
+        self.type_of(&field.ty, &format!("{}.{}", self.name, field.name))
+    }
+}
+
+impl FieldTypes for Custom {
+    fn field(&self, escaped: &str) -> Option<Type> {
+        match escaped {
+            "metadata" => Some(self.metadata.clone()),
+            other => self.declared.field(other).map(|field| field.of.ty.clone()),
+        }
+    }
+}
+
+impl Struct {
+    /// Nothing for what expressions do not see: values whose type the published schema does not say, and what is made of them.
+    fn type_of(&self, ty: &FieldType, name: &str) -> Option<Type> {
+        Some(match self.typed.types().resolve(ty) {
+            FieldType::String => Type::String,
+            FieldType::Int32 | FieldType::Int64 => Type::Int,
+            FieldType::Bool => Type::Bool,
+            FieldType::Number => Type::Double,
+            FieldType::Bytes => Type::Bytes,
+            FieldType::Time | FieldType::MicroTime => Type::Timestamp,
+            FieldType::IntOrString => Type::Dyn,
+            FieldType::Quantity | FieldType::Any => return None,
+            FieldType::AnyObject => Type::object(name),
+            FieldType::List(of) => Type::list(self.type_of(of, &format!("{name}.@idx"))?),
+            FieldType::Map(of) => Type::map(Type::String, self.type_of(of, &format!("{name}.@elem"))?),
+            FieldType::Ref(id) => {
+                let above = self.above.iter().copied().chain([self.typed.root_id()]).collect();
+                part(&Typed::new(Arc::clone(self.typed.types()), *id), name, above)
+            }
+        })
+    }
+}
+
+/// Whether expressions spell a field so. Words of the language that parse as names need no escape.
+fn is_spelled(name: &str, escaped: &str) -> bool {
+    (name == escaped && RESERVED.contains(&escaped)) || escape(name).is_some_and(|spelled| spelled == escaped)
+}

@@ -1,0 +1,108 @@
+//! Which kinds a policy's expressions are checked against (upstream's `typesToCheck`). Pure.
+
+use std::collections::BTreeSet;
+
+use portico_machinery::{Cursor, GroupVersionKind, Object};
+
+/// How many kinds the rules of a policy are checked against (upstream's `maxTypesToCheck`); a rule that comes to it is the last.
+const MAX_KINDS: usize = 10;
+
+/// The kinds that the rules of a policy name, in order of group, version and kind. Rules with wildcards name none.
+/// `kinds_for` finds those of a group, version and resource.
+pub(super) fn of_policy(
+    policy: &Object,
+    kinds_for: impl Fn(&str, &str, &str) -> Vec<GroupVersionKind>,
+) -> Vec<GroupVersionKind> {
+    let rules = policy.at(&["spec", "matchConstraints", "resourceRules"]);
+    let mut found = BTreeSet::new();
+    for rule in rules.items() {
+        let mut of_rule = of_rule(&rule, &kinds_for);
+        let full = of_rule.len() >= MAX_KINDS;
+        of_rule.truncate(MAX_KINDS);
+        found.extend(of_rule);
+        if full {
+            break;
+        }
+    }
+    found.into_iter().collect()
+}
+
+fn of_rule(
+    rule: &Cursor<'_>,
+    kinds_for: impl Fn(&str, &str, &str) -> Vec<GroupVersionKind>,
+) -> Vec<GroupVersionKind> {
+    let (groups, versions) = (texts(rule, "apiGroups"), texts(rule, "apiVersions"));
+    let mut resources = texts(rule, "resources");
+    if groups.iter().chain(&versions).any(|text| text.contains('*')) {
+        return Vec::new();
+    }
+    resources.retain(|resource| !resource.contains(['*', '/']));
+    let mut found = Vec::new();
+    for group in &groups {
+        for version in &versions {
+            for resource in &resources {
+                found.extend(kinds_for(group, version, resource));
+                if found.len() >= MAX_KINDS {
+                    return found;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Sorted, as upstream looks at them.
+fn texts<'r>(rule: &Cursor<'r>, field: &'static str) -> Vec<&'r str> {
+    let mut texts: Vec<&str> = rule.field(field).items().map(|at| at.str()).collect();
+    texts.sort_unstable();
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::GroupVersion;
+
+    use super::*;
+
+    /// Of each resource a kind of its own name, except for `none`.
+    fn kinds(rules: &str) -> Vec<String> {
+        let json = format!(r#"{{"spec": {{"matchConstraints": {{"resourceRules": {rules}}}}}}}"#);
+        let policy = Object::from_json(json.as_bytes()).unwrap();
+        let named = |group: &str, version: &str, resource: &str| {
+            let kind = GroupVersion::new(group, version).kind(resource);
+            if resource == "none" { Vec::new() } else { vec![kind] }
+        };
+        of_policy(&policy, named)
+            .iter()
+            .map(|kind| format!("{}/{}/{}", kind.group, kind.version, kind.kind))
+            .collect()
+    }
+
+    fn rule(groups: &str, versions: &str, resources: &str) -> String {
+        format!(r#"{{"apiGroups": {groups}, "apiVersions": {versions}, "resources": {resources}}}"#)
+    }
+
+    #[test]
+    fn kinds_are_those_of_rules_without_wildcards_in_order() {
+        let of = |one: &str, two: &str, three: &str| kinds(&format!("[{}]", rule(one, two, three)));
+        assert_eq!(
+            of(r#"["b", "a"]"#, r#"["v1"]"#, r#"["y", "x", "none"]"#),
+            ["a/v1/x", "a/v1/y", "b/v1/x", "b/v1/y"]
+        );
+        assert_eq!(of(r#"["a"]"#, r#"["v1"]"#, r#"["x/status", "*", "y"]"#), ["a/v1/y"]);
+        for (groups, versions) in
+            [(r#"["*"]"#, r#"["v1"]"#), (r#"["a"]"#, r#"["v1", "*"]"#), ("[]", r#"["v1"]"#)]
+        {
+            assert_eq!(of(groups, versions, r#"["x"]"#), [""; 0], "{groups} {versions}");
+        }
+    }
+
+    #[test]
+    fn a_rule_of_many_kinds_is_the_last() {
+        let many: Vec<String> = (10..30).map(|n| format!("\"r{n}\"")).collect();
+        let many = rule(r#"["a"]"#, r#"["v1"]"#, &format!("[{}]", many.join(",")));
+        let few = rule(r#"["b"]"#, r#"["v1"]"#, r#"["x"]"#);
+        assert_eq!(kinds(&format!("[{few},{many}]")).len(), 11, "what was found before stays");
+        assert_eq!(kinds(&format!("[{many},{few}]")).len(), 10);
+    }
+}
