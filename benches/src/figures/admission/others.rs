@@ -1,5 +1,5 @@
-//! What a webhook that never answers, or is not there, does to requests that it does not match: beside clients that always wait
-//! for it, their p99 stays.
+//! What a webhook that never answers, or is not there, does to requests that it does not match: their p99 stays as it is when the
+//! clients beside them, whose requests it matches, pass without it.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const PACE: Duration = Duration::from_millis(50);
 const TIMEOUT_SECONDS: u32 = 1;
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// Loads without the webhook and beside it.
+/// Loads without the webhook and with it.
 type Rounds = Vec<[Load; 2]>;
 
 pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
@@ -60,12 +60,25 @@ async fn one(
     url: String,
     prefix: &str,
 ) -> Result<[Load; 2], Failure> {
-    let alone = contender.create(setting, format!("alone-{prefix}"), CLIENTS).await?.load;
+    let without = beside_others(setting, contender, format!("without-{prefix}")).await?;
     let mut client = contender.endpoint.client().await?;
     let webhook = [("dead.bench.example.com".to_owned(), url)];
     let body = of_webhooks(setting, webhook.into_iter(), Subject::Other, TIMEOUT_SECONDS);
     client.must(Method::POST, CONFIGURATIONS, body).await?;
     until("the webhook is asked", async || Ok((!passes(&mut client).await?).then_some(()))).await?;
+    let with = beside_others(setting, contender, format!("with-{prefix}")).await?;
+    client.must(Method::DELETE, CONFIGURATIONS, String::new()).await?;
+    until("the webhook is gone", async || Ok(passes(&mut client).await?.then_some(()))).await?;
+    note(&format!("{:<15} p99 {:>6.0} us, with it {:>6.0} us", contender.name, without.p99(), with.p99()));
+    Ok([without, with])
+}
+
+/// Creations that no webhook matches, beside clients whose requests one may match.
+async fn beside_others(
+    setting: &Setting,
+    contender: &Contender<'_>,
+    prefix: String,
+) -> Result<Load, Failure> {
     let tasks = TaskSet::new();
     for _ in 0..WAITING {
         let endpoint = contender.endpoint.clone();
@@ -74,12 +87,9 @@ async fn one(
             let _ = ask(&endpoint).await;
         });
     }
-    let beside = contender.create(setting, format!("beside-{prefix}"), CLIENTS).await?.load;
+    let measured = contender.create(setting, prefix, CLIENTS).await;
     tasks.cancel();
-    client.must(Method::DELETE, CONFIGURATIONS, String::new()).await?;
-    until("the webhook is gone", async || Ok(passes(&mut client).await?.then_some(()))).await?;
-    note(&format!("{:<15} p99 {:>6.0} us, beside {:>6.0} us", contender.name, alone.p99(), beside.p99()));
-    Ok([alone, beside])
+    Ok(measured?.load)
 }
 
 /// Whether a creation passes that the webhook matches.
@@ -100,11 +110,11 @@ async fn ask(endpoint: &Endpoint) -> Result<(), Failure> {
 
 fn say(report: &mut Report, contender: &Contender<'_>, what: &str, rounds: &Rounds) {
     let (name, goal) = (contender.name, contender.goal(Goal::AtMost(P99_RATIO)));
-    let alone = median_of(rounds, |[alone, _]| alone.p99());
-    report.add(NAME, format!("{name}: p99 of what no webhook matches, alone"), alone, "us", Goal::None);
-    let beside = median_of(rounds, |[_, beside]| beside.p99());
-    report.add(NAME, format!("{name}: - beside one {what}"), beside, "us", Goal::None);
-    let (alone, beside): (Vec<_>, Vec<_>) = rounds.iter().map(|[alone, beside]| (alone, beside)).unzip();
-    let ratio = median_ratio(&beside, &alone, |load| load.p99());
-    report.add(NAME, format!("{name}: - of alone"), ratio, "x", goal);
+    let p99 = median_of(rounds, |[without, _]| without.p99());
+    report.add(NAME, format!("{name}: p99 of what no webhook matches, without one"), p99, "us", Goal::None);
+    let p99 = median_of(rounds, |[_, with]| with.p99());
+    report.add(NAME, format!("{name}: - with one {what}"), p99, "us", Goal::None);
+    let (without, with): (Vec<_>, Vec<_>) = rounds.iter().map(|[without, with]| (without, with)).unzip();
+    let ratio = median_ratio(&with, &without, |load| load.p99());
+    report.add(NAME, format!("{name}: - of that without"), ratio, "x", goal);
 }
