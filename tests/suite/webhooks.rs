@@ -39,7 +39,9 @@ async fn a_webhook_that_wants_it_is_asked_again_when_something_changes_behind_it
     setup.configure(MUTATING, "a", hooks).await;
     let created = setup.create("m").await.json();
     assert_eq!(created["metadata"]["labels"]["count"], "2", "{created}");
-    assert_eq!(setup.reviews().len(), 3, "the second one never wants to be asked again");
+    // Controllers write ConfigMaps, too.
+    let of_map = setup.reviews().into_iter().filter(|request| request["name"] == "m").count();
+    assert_eq!(of_map, 3, "the second one never wants to be asked again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
