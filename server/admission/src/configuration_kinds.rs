@@ -41,7 +41,7 @@ impl Scheme {
     /// # Errors
     /// [`PluginConfigurationError`], in upstream's words.
     pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Object, PluginConfigurationError> {
-        let meta = untagged(TYPE_META, "TypeMeta", bytes)?;
+        let meta = untagged(TYPE_META, "TypeMeta", bytes, Format::Yaml)?;
         let missing = |field| PluginConfigurationError::Missing {
             field,
             body: String::from_utf8_lossy(bytes).into_owned(),
@@ -70,15 +70,20 @@ impl Scheme {
     }
 }
 
-/// Reads an object that does not say of what kind it is; unknown fields are dropped.
+/// Reads an object of this format that does not say of what kind it is; unknown fields are dropped.
 ///
 /// # Errors
 /// [`PluginConfigurationError`], in upstream's words.
-pub(crate) fn untagged(types: &str, ty: &str, bytes: &[u8]) -> Result<Object, PluginConfigurationError> {
+pub(crate) fn untagged(
+    types: &str,
+    ty: &str,
+    bytes: &[u8],
+    format: Format,
+) -> Result<Object, PluginConfigurationError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Object::default());
     }
-    let decoded = schema(types, "v1", ty)?.decode_untagged(bytes, Format::Yaml).map_err(of_decode)?;
+    let decoded = schema(types, "v1", ty)?.decode_untagged(bytes, format).map_err(of_decode)?;
     Ok(decoded.object)
 }
 

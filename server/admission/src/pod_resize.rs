@@ -45,7 +45,8 @@ impl Plugin for PodResizeValidator {
 
 /// The node of a pod whose spec has changed and that runs on one.
 pub(crate) fn node_of_changed<'a>(request: &ValidationRequest<'a>) -> Option<&'a str> {
-    let changed = request.old.is_some_and(|old| old.generation() != request.new.generation());
+    let spec = |pod: &'a Object| pod.at(&["spec"]);
+    let changed = request.old.is_some_and(|old| !spec(old).same_as(&spec(request.new)));
     Some(request.new.str_at("spec.nodeName")).filter(|node| changed && !node.is_empty())
 }
 

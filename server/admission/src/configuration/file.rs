@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
 use portico_machinery::Object;
+use portico_schema::Format;
 
 use super::error::ConfigurationError;
 use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, untagged};
@@ -113,5 +114,5 @@ fn is_legacy(error: &PluginConfigurationError, bytes: &[u8]) -> bool {
         PluginConfigurationError::Missing { .. } | PluginConfigurationError::NotRegistered { .. }
     );
     let has = |object: Object| LEGACY.iter().any(|(_, field)| object.at(&[field]).is_present());
-    of_no_kind && untagged(LEGACY_TYPES, "Legacy", bytes).is_ok_and(has)
+    of_no_kind && untagged(LEGACY_TYPES, "Legacy", bytes, Format::Yaml).is_ok_and(has)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use portico_schema::Format;
+
 use crate::configuration_kinds::{PluginConfigurationError, untagged};
 
 const TYPES: &str = r#"{"Configuration": {"fields": {"podNodeSelectorPluginConfig": {"type": "{}string"}}}}"#;
@@ -17,7 +19,7 @@ impl PodNodeSelectorConfiguration {
     /// Reads a configuration; whether its selectors can be read is found out when they are used, as upstream does.
     pub(crate) fn read(bytes: Option<&[u8]>) -> Result<Self, PluginConfigurationError> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
-        let object = untagged(TYPES, "Configuration", bytes)?;
+        let object = untagged(TYPES, "Configuration", bytes, Format::Yaml)?;
         let selectors = object.at(&["podNodeSelectorPluginConfig"]);
         let selectors = selectors.entries().map(|(name, text)| (name.to_owned(), text.str().to_owned()));
         Ok(Self { selectors: selectors.collect() })

@@ -1,6 +1,7 @@
 //! What PodTolerationRestriction is configured with (upstream's `podtolerationrestriction.admission.k8s.io/v1alpha1`).
 
 use portico_machinery::Object;
+use portico_schema::Format;
 use portico_validation::tolerations::tolerations;
 
 use super::toleration::Toleration;
@@ -34,9 +35,12 @@ const SCHEME: Scheme = Scheme {
 /// # Errors
 /// Why it is none, in Go's words.
 pub(super) fn list(json: &[u8]) -> Result<Vec<Toleration>, String> {
-    let object = untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat());
+    let object = untagged(TYPES, "Annotation", &[br#"{"list":"#, json, b"}"].concat(), Format::Json);
     // Upstream reads the list alone.
-    let alone = |text: String| text.replace("struct field Annotation.list", "value").replace(".list.", ".");
+    let alone = |text: String| {
+        let text = text.replace("struct field Annotation.list", "value").replace(".list.", ".");
+        text.trim_start_matches("json parse error: ").to_owned()
+    };
     let object = object.map_err(|error| alone(error.to_string()))?;
     Ok(object.at(&["list"]).items().map(|item| Toleration::read(&item)).collect())
 }
@@ -74,5 +78,25 @@ impl PodTolerationRestrictionConfiguration {
         let [default, whitelist] =
             [default, whitelist].map(|list| list.items().map(|item| Toleration::read(&item)).collect());
         Ok(Self { default, whitelist })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_list_of_tolerations_is_refused_in_gos_words() {
+        for (text, error) in [
+            ("{", "unexpected end of JSON input"),
+            (r#"{"key":1}"#, "json: cannot unmarshal object into Go value of type []v1.Toleration"),
+            (
+                r#"[{"key":1}]"#,
+                "json: cannot unmarshal number into Go struct field Toleration.key of type string",
+            ),
+        ] {
+            assert_eq!(list(text.as_bytes()), Err(error.to_owned()), "{text}");
+        }
+        assert_eq!(list(b"[]"), Ok(Vec::new()));
     }
 }
