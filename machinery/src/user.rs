@@ -10,6 +10,8 @@ pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub const MASTERS: &str = "system:masters";
 /// The group of kubelets.
 pub const NODES: &str = "system:nodes";
+/// What the names of kubelets begin with.
+const NODE_PREFIX: &str = "system:node:";
 /// The name of a caller without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
 /// The identity under which backends are probed and their discovery is fetched.
@@ -44,6 +46,13 @@ impl UserInfo {
     #[must_use]
     pub fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
+    }
+
+    /// The node that a kubelet's user is (upstream's `NodeIdentity`); empty when the name says none, nothing for everybody
+    /// else.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        self.name.strip_prefix(NODE_PREFIX).filter(|_| self.in_group(NODES))
     }
 
     /// Whether the user is in neither of the groups that say whether it proved who it is.

@@ -124,7 +124,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-proxy", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-facade-catalog", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-auth", &["portico-gostd", "portico-machinery", "portico-cel", "portico-kit"]),
-    ("portico-validation", &["portico-kinds", "portico-gostd", "portico-machinery"]),
+    ("portico-validation", &["portico-kinds", "portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-policy", &["portico-auth", "portico-cel", "portico-machinery"]),
     ("portico-quota", &["portico-validation", "portico-machinery"]),
     ("portico-kinds", &["portico-gostd", "portico-schema", "portico-machinery"]),

@@ -4,24 +4,32 @@
 //! elsewhere.
 
 mod authority;
+mod certificate_request;
 mod chain;
 mod files;
 mod info;
 mod profile;
 mod request;
+mod request_signer;
 mod signature;
+mod tbs;
 
 pub use authority::{Authority, Signed};
+pub use certificate_request::CertificateRequest;
 pub use files::PairFiles;
 pub use info::CertInfo;
 pub use profile::{PemPair, Profile, Usage};
 pub use request::SigningRequest;
+pub use request_signer::RequestSigner;
 pub use signature::has_signed;
+pub use tbs::Terms;
 
 use std::io;
 use std::path::PathBuf;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::{self, PemObject};
@@ -76,6 +84,9 @@ pub enum PkiError {
         path: PathBuf,
     },
 }
+
+/// How many characters a line of PEM has.
+const PEM_LINE: usize = 64;
 
 /// The common name of the CA that a control service makes for itself.
 pub const INTERNAL_CA: &str = "portico-internal-ca";
@@ -135,6 +146,17 @@ fn store_of(
         })?;
     }
     Ok(store)
+}
+
+/// One section of PEM.
+fn pem_text(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut pem = format!("-----BEGIN {label}-----\n");
+    for line in text.as_bytes().chunks(PEM_LINE) {
+        pem.extend(line.iter().copied().map(char::from));
+        pem.push('\n');
+    }
+    pem + &format!("-----END {label}-----\n")
 }
 
 /// SHA-256 over the DER of a certificate.

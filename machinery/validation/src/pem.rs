@@ -5,7 +5,8 @@
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use x509_parser::prelude::{FromDer, X509Certificate, X509CertificationRequest};
+use portico_kit::pki::CertificateRequest;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -20,27 +21,15 @@ struct Block {
     der: Vec<u8>,
 }
 
-/// What a request for a certificate says of its subject.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// Each O.
-    pub organizations: Vec<String>,
-}
-
 /// Reads a certificate request and checks that it is signed with its own key.
 ///
 /// # Errors
 /// Why not, for people.
-pub fn request(pem: &[u8]) -> Result<Asked, String> {
+pub fn request(pem: &[u8]) -> Result<CertificateRequest, String> {
     let text = String::from_utf8_lossy(pem);
     let block = next(&text).map(|(block, _)| block).filter(|b| b.label == "CERTIFICATE REQUEST");
     let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
-    let (_, request) = X509CertificationRequest::from_der(&block.der).map_err(|e| format!("x509: {e}"))?;
-    request.verify_signature().map_err(|_| "x509: the request is not signed with its own key".to_owned())?;
-    let subject = &request.certification_request_info.subject;
-    let organizations =
-        subject.iter_organization().filter_map(|o| o.as_str().ok().map(str::to_owned)).collect();
-    Ok(Asked { organizations })
+    CertificateRequest::from_der(&block.der)
 }
 
 /// At least one certificate, and nothing but certificates.

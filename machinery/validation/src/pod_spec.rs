@@ -16,6 +16,7 @@ mod parts;
 mod ports;
 mod privileges;
 pub mod quality;
+mod references;
 mod resources;
 mod scene;
 mod scheduling;
@@ -34,6 +35,7 @@ pub use annotations::{APPARMOR, MIRROR, validate_pod_annotations, validate_profi
 pub use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations, round_to_milli};
 pub use parts::{Of, all_containers, is_sidecar};
 pub use privileges::allow as allow_privileges;
+pub use references::{config_maps_of, secrets_of};
 pub use resources::{COUNTED, container_resource_name, is_counted, is_extended, resource_name, total};
 pub use volumes::claims::{access_modes, validate_claim_spec};
 pub use volumes::host_path;

@@ -16,6 +16,8 @@ use portico_registry::{
 };
 use portico_validation::pod_spec::secrets::secrets_of;
 
+use portico_validation::pod_spec::secrets_of;
+
 use crate::outcome::unless;
 use crate::rounds::at_intervals;
 use crate::service_account_tokens::{ACCOUNT, is_of, secrets, tokens};

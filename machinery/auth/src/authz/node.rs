@@ -15,25 +15,16 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use portico_machinery::selector::FieldSelector;
-use portico_machinery::user::NODES;
 use portico_machinery::{Attributes, RequestInfo, UserInfo};
 
 use super::{Authorizer, Decision, Rules};
 pub use graph::{Fact, Graph, Kind, Vertex};
 pub use source::Source;
 
-/// What the names of nodes' users begin with.
-const USER_PREFIX: &str = "system:node:";
 /// Where nodes' leases are.
 const LEASES: &str = "kube-node-lease";
 /// The field that a selector must pin to the node.
 const NODE_NAME: &str = "spec.nodeName";
-
-/// The node that a user is; empty when the name says none, nothing for everybody else.
-#[must_use]
-pub fn identity(user: &UserInfo) -> Option<&str> {
-    user.name.strip_prefix(USER_PREFIX).filter(|_| user.in_group(NODES))
-}
 
 /// Where it is known what objects have to do with nodes.
 #[derive(Clone, Debug)]
@@ -224,7 +215,7 @@ impl Node {
 
 impl Authorizer for Node {
     fn authorize(&self, attributes: &Attributes) -> Decision {
-        match identity(&attributes.user) {
+        match attributes.user.node() {
             None => Decision::no_opinion(""),
             Some("") => Decision::no_opinion(format!("unknown node for user {:?}", attributes.user.name)),
             Some(node) => self.decide(node, &attributes.request),
@@ -232,7 +223,7 @@ impl Authorizer for Node {
     }
 
     fn rules_for(&self, user: &UserInfo, _: &str) -> Rules {
-        match identity(user) {
+        match user.node() {
             None => Rules::default(),
             Some(_) => Rules {
                 errors: vec!["node authorizer does not support user rule resolution".to_owned()],

@@ -5,8 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
@@ -17,16 +15,14 @@ use super::chain::is_client_of;
 use super::files::{PairFiles, read_text};
 use super::profile::{PemPair, Profile, Usage};
 use super::request::{VerifiedRequest, set_names};
-use super::{CertInfo, PkiError};
+use super::request_signer::RequestSigner;
+use super::{CertInfo, PkiError, pem_text};
 use crate::tls::CertPair;
 
 /// Ten years: an authority is not renewed by itself, since that would break everybody at once.
 const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * 86_400);
 /// How far before now validity begins, for clocks that differ.
 const BACKDATE: Duration = Duration::from_secs(300);
-
-/// How many characters a line of PEM has.
-const PEM_LINE: usize = 64;
 
 /// A certificate for a key that stays with who asked.
 #[derive(Clone, Debug)]
@@ -83,6 +79,11 @@ impl Authority {
     /// The authority's own certificate, for trust bundles and kubeconfigs.
     pub fn cert_pem(&self) -> &str {
         &self.pair.cert_pem
+    }
+
+    /// This authority as a signer of requests as they are.
+    pub fn signer(&self) -> Result<RequestSigner, PkiError> {
+        RequestSigner::new("authority", &self.pair.cert_pair("authority")?)
     }
 
     /// Signs a new pair with a new ECDSA P-256 key, valid from a little before now.
@@ -184,13 +185,7 @@ fn sec1_pem(key: &KeyPair) -> Result<String, rcgen::Error> {
     let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.serialized_der())
         .map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
     let der: EcPrivateKeyRfc5915Der<'_> = pair.private_key().as_der().map_err(unreadable)?;
-    let text = STANDARD.encode(der.as_ref());
-    let mut pem = String::from("-----BEGIN EC PRIVATE KEY-----\n");
-    for line in text.as_bytes().chunks(PEM_LINE) {
-        pem.extend(line.iter().copied().map(char::from));
-        pem.push('\n');
-    }
-    Ok(pem + "-----END EC PRIVATE KEY-----\n")
+    Ok(pem_text("EC PRIVATE KEY", der.as_ref()))
 }
 
 fn leaf_params(profile: &Profile, start: SystemTime) -> Result<CertificateParams, PkiError> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_machinery::user::NODES;
 use portico_machinery::{GroupResource, Object, UserInfo};
 
 use super::super::{Decision, Verdict};

@@ -1,0 +1,132 @@
+//! What somebody else's certificate signing request (PKCS#10) asks for, read as Go's `x509.ParseCertificateRequest` reads it.
+//!
+//! It must not know what is granted: whoever signs looks at the parts and decides.
+
+use std::net::IpAddr;
+
+use x509_parser::asn1_rs::Tag;
+use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509CertificationRequest};
+use x509_parser::x509::{AttributeTypeAndValue, X509Name};
+
+/// The attributes of a subject that are passed on to a certificate, as parts of the OID 2.5.4, in the order in which
+/// `pkix.Name.ToRDNSequence` writes them.
+const ATTRIBUTES: [u64; 9] = [6, 8, 7, 9, 17, ORGANIZATION, 11, COMMON_NAME, SERIAL_NUMBER];
+const ORGANIZATION: u64 = 10;
+const COMMON_NAME: u64 = 3;
+const SERIAL_NUMBER: u64 = 5;
+
+/// Values of a subject's attributes: the last part of each OID below 2.5.4, and its values.
+pub(super) type Subject = Vec<(u64, Vec<String>)>;
+
+/// A request for a certificate that is signed with its own key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateRequest {
+    /// Subject attributes in the order of a certificate; none without values.
+    pub(super) subject: Subject,
+    /// DNS names asked for.
+    pub dns_names: Vec<String>,
+    /// Mail addresses asked for.
+    pub email_addresses: Vec<String>,
+    /// IP addresses asked for.
+    pub ip_addresses: Vec<IpAddr>,
+    /// URIs asked for.
+    pub uris: Vec<String>,
+    /// The public key (SubjectPublicKeyInfo, DER).
+    pub(super) public_key: Vec<u8>,
+}
+
+impl CertificateRequest {
+    /// Reads DER and checks the request's own signature.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn from_der(der: &[u8]) -> Result<Self, String> {
+        let (rest, request) = X509CertificationRequest::from_der(der).map_err(|e| format!("x509: {e}"))?;
+        if !rest.is_empty() {
+            return Err("x509: trailing data after the certificate request".to_owned());
+        }
+        request
+            .verify_signature()
+            .map_err(|_| "x509: the request is not signed with its own key".to_owned())?;
+        let info = &request.certification_request_info;
+        let mut read = Self {
+            subject: subject(&info.subject),
+            dns_names: Vec::new(),
+            email_addresses: Vec::new(),
+            ip_addresses: Vec::new(),
+            uris: Vec::new(),
+            public_key: info.subject_pki.raw.to_vec(),
+        };
+        for extension in request.requested_extensions().into_iter().flatten() {
+            if let ParsedExtension::SubjectAlternativeName(names) = extension {
+                names.general_names.iter().try_for_each(|name| read.add(name))?;
+            }
+        }
+        Ok(read)
+    }
+
+    /// The subject's common name: the last one where there are several; empty where there is none.
+    #[must_use]
+    pub fn common_name(&self) -> &str {
+        self.values(COMMON_NAME).first().map_or("", String::as_str)
+    }
+
+    /// The subject's organizations.
+    #[must_use]
+    pub fn organizations(&self) -> &[String] {
+        self.values(ORGANIZATION)
+    }
+
+    fn values(&self, attribute: u64) -> &[String] {
+        self.subject.iter().find(|(part, _)| *part == attribute).map_or(&[], |(_, values)| values)
+    }
+
+    fn add(&mut self, name: &GeneralName<'_>) -> Result<(), String> {
+        match name {
+            GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
+            GeneralName::RFC822Name(address) => self.email_addresses.push((*address).to_owned()),
+            GeneralName::URI(uri) => self.uris.push((*uri).to_owned()),
+            GeneralName::IPAddress(bytes) => self.ip_addresses.push(address(bytes)?),
+            GeneralName::Invalid(..) => return Err("x509: invalid subject alternative name".to_owned()),
+            // Names of other kinds are not passed on.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn address(bytes: &[u8]) -> Result<IpAddr, String> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .map_err(|_| format!("x509: cannot parse IP address of length {}", bytes.len()))
+}
+
+fn subject(name: &X509Name<'_>) -> Subject {
+    let values = |attribute: u64| -> Vec<String> {
+        let of_type = |value: &&AttributeTypeAndValue<'_>| {
+            value.attr_type().iter().is_some_and(|parts| parts.eq([2, 5, 4, attribute]))
+        };
+        let mut values: Vec<String> = name.iter_attributes().filter(of_type).filter_map(text).collect();
+        if matches!(attribute, COMMON_NAME | SERIAL_NUMBER) && values.len() > 1 {
+            values.drain(..values.len() - 1);
+        }
+        values
+    };
+    let all = ATTRIBUTES.into_iter().map(|attribute| (attribute, values(attribute)));
+    // An empty common name is none.
+    all.filter(|(_, values)| values.iter().any(|value| !value.is_empty())).collect()
+}
+
+/// A value that is text, in any of the encodings that Go reads.
+fn text(value: &AttributeTypeAndValue<'_>) -> Option<String> {
+    let bytes = value.as_slice();
+    match value.attr_value().tag() {
+        Tag::T61String => Some(bytes.iter().copied().map(char::from).collect()),
+        Tag::BmpString => {
+            let units: Vec<u16> =
+                bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+            String::from_utf16(&units).ok()
+        }
+        _ => value.as_str().ok().map(str::to_owned),
+    }
+}

@@ -1,0 +1,203 @@
+//! Signs requests of others as they are: subject, names and key are the request's, uses and dates those of whoever signs.
+//!
+//! The certificate is written as Go's `x509.CreateCertificate` writes it, so that a subject with several organizations and an
+//! issuer whose name other tools wrote come out byte for byte. It must not know signers' names or policies.
+
+use std::sync::Arc;
+
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use rustls::SignatureScheme;
+use rustls::sign::SigningKey;
+use rustls_pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::certificate_request::CertificateRequest;
+use super::tbs::{self, Issued, Terms};
+use super::{PkiError, pem_text};
+use crate::tls::CertPair;
+
+/// Algorithms that a certificate can be signed with, best first for each kind of key, with their OIDs.
+const ALGORITHMS: [(SignatureScheme, &[u64]); 5] = [
+    (SignatureScheme::RSA_PKCS1_SHA256, &[1, 2, 840, 113_549, 1, 1, 11]),
+    (SignatureScheme::ECDSA_NISTP256_SHA256, &[1, 2, 840, 10_045, 4, 3, 2]),
+    (SignatureScheme::ECDSA_NISTP384_SHA384, &[1, 2, 840, 10_045, 4, 3, 3]),
+    (SignatureScheme::ECDSA_NISTP521_SHA512, &[1, 2, 840, 10_045, 4, 3, 4]),
+    (SignatureScheme::ED25519, &[1, 3, 101, 112]),
+];
+/// Bytes of a serial number.
+const SERIAL_BYTES: usize = 16;
+
+/// A CA that signs requests.
+#[derive(Clone)]
+pub struct RequestSigner {
+    key: Arc<dyn SigningKey>,
+    certificate: CertificateDer<'static>,
+    not_after: i64,
+}
+
+impl RequestSigner {
+    /// A signer with a CA's certificate and its key: RSA, ECDSA or Ed25519. `what` names it in errors.
+    ///
+    /// # Errors
+    /// When there is not exactly one certificate, or no algorithm for the key.
+    pub fn new(what: &str, pair: &CertPair) -> Result<Self, PkiError> {
+        let [certificate] = pair.chain() else {
+            let reason = format!("{what}: expected 1 certificate, found {}", pair.chain().len());
+            return Err(PkiError::Parse(reason));
+        };
+        let key = Arc::clone(&pair.certified_key().key);
+        if algorithm(&*key).is_none() {
+            return Err(PkiError::Parse(format!("{what}: certificates cannot be signed with such a key")));
+        }
+        Ok(Self { key, certificate: certificate.clone(), not_after: pair.info().not_after })
+    }
+
+    /// When the CA's own certificate ends (Unix seconds).
+    #[must_use]
+    pub fn not_after(&self) -> i64 {
+        self.not_after
+    }
+
+    /// A certificate, PEM, with a random serial number.
+    ///
+    /// # Errors
+    /// When the key cannot sign.
+    pub fn sign(&self, request: &CertificateRequest, terms: &Terms) -> Result<String, PkiError> {
+        let failed = |reason: &str| PkiError::Parse(format!("failed to sign certificate: {reason}"));
+        let mut serial = [0; SERIAL_BYTES];
+        SystemRandom::new().fill(&mut serial).map_err(|_| failed("no random numbers"))?;
+        let (scheme, oid) = algorithm(&*self.key).ok_or_else(|| failed("no algorithm for the key"))?;
+        let (_, issuer) = X509Certificate::from_der(&self.certificate)
+            .map_err(|_| failed("the CA's certificate cannot be read"))?;
+        let issued = Issued { request, terms, serial: &serial, issuer: &issuer, algorithm: oid };
+        let tbs = tbs::encode(&issued);
+        let signer = self.key.choose_scheme(&[scheme]).ok_or_else(|| failed("no algorithm for the key"))?;
+        let signature = signer.sign(&tbs).map_err(|error| failed(&error.to_string()))?;
+        Ok(pem_text("CERTIFICATE", &tbs::signed(&tbs, oid, &signature)))
+    }
+}
+
+fn algorithm(key: &dyn SigningKey) -> Option<(SignatureScheme, &'static [u64])> {
+    ALGORITHMS.into_iter().find(|(scheme, _)| key.choose_scheme(&[*scheme]).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{
+        BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256,
+        PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, SanType, SignatureAlgorithm,
+    };
+
+    use super::*;
+    use crate::pki::CertInfo;
+
+    const CLIENT_AUTH: &[u64] = &[1, 3, 6, 1, 5, 5, 7, 3, 2];
+    /// 2026-01-01.
+    const START: i64 = 1_767_225_600;
+
+    fn ca(algorithm: &'static SignatureAlgorithm) -> CertPair {
+        let key = KeyPair::generate_for(algorithm).unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, "o");
+        params.distinguished_name.push(DnType::CommonName, "ca");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let cert = params.self_signed(&key).unwrap().pem();
+        CertPair::from_pem("ca", cert.as_bytes(), key.serialize_pem().as_bytes()).unwrap()
+    }
+
+    fn request() -> CertificateRequest {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "zoë");
+        params.distinguished_name.push(DnType::OrganizationName, "b");
+        params.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, 10]), "aa");
+        params.distinguished_name.push(DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]), "uid");
+        params.subject_alt_names = vec![
+            SanType::URI("spiffe://a/b".try_into().unwrap()),
+            SanType::DnsName("a.example".try_into().unwrap()),
+            SanType::IpAddress("10.0.0.1".parse().unwrap()),
+            SanType::Rfc822Name("a@example.com".try_into().unwrap()),
+        ];
+        CertificateRequest::from_der(params.serialize_request(&key).unwrap().der()).unwrap()
+    }
+
+    fn terms() -> Terms {
+        Terms {
+            key_usage: 0b101,
+            extended_key_usage: vec![CLIENT_AUTH],
+            not_before: START,
+            not_after: START + 3600,
+        }
+    }
+
+    #[test]
+    fn what_a_request_asks_for_is_read() {
+        let request = request();
+        assert_eq!(request.common_name(), "zoë");
+        assert_eq!(request.organizations(), ["b", "aa"]);
+        assert_eq!(request.dns_names, ["a.example"]);
+        assert_eq!(request.email_addresses, ["a@example.com"]);
+        assert_eq!(request.ip_addresses, ["10.0.0.1".parse::<std::net::IpAddr>().unwrap()]);
+        assert_eq!(request.uris, ["spiffe://a/b"]);
+        assert!(CertificateRequest::from_der(b"0").is_err());
+        assert!(super::super::certificate_request::address(&[1; 5]).unwrap_err().ends_with("length 5"));
+    }
+
+    #[test]
+    fn keys_of_all_kinds_sign_and_the_signature_is_theirs() {
+        for algorithm in [&PKCS_RSA_SHA256, &PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519] {
+            let pair = ca(algorithm);
+            let pem = RequestSigner::new("ca", &pair).unwrap().sign(&request(), &terms()).unwrap();
+            let der = crate::pki::parse_certs("leaf", pem.as_bytes()).unwrap().remove(0);
+            let (_, leaf) = X509Certificate::from_der(&der).unwrap();
+            let (_, issuer) = X509Certificate::from_der(&pair.chain()[0]).unwrap();
+            leaf.verify_signature(Some(issuer.public_key())).unwrap();
+            assert_eq!(leaf.issuer().as_raw(), issuer.subject().as_raw());
+        }
+    }
+
+    #[test]
+    fn a_certificate_says_what_the_request_and_the_terms_say() {
+        let pair = ca(&PKCS_ECDSA_P256_SHA256);
+        let signer = RequestSigner::new("ca", &pair).unwrap();
+        let pem = signer.sign(&request(), &terms()).unwrap();
+        let info = CertInfo::of_pem("leaf", &pem).unwrap();
+        assert_eq!((info.common_name.as_str(), info.issuer.as_str()), ("zoë", "ca"));
+        // One set, in the order of DER; the attribute that is not passed on is gone.
+        assert_eq!(info.subject, "O=b + O=aa, CN=zoë");
+        assert_eq!((info.not_before, info.not_after), (START, START + 3600));
+        assert!(info.client_auth && !info.server_auth && !info.is_ca);
+        assert_eq!((info.dns_names.len(), info.ip_addresses.len()), (1, 1));
+        let der = crate::pki::parse_certs("leaf", pem.as_bytes()).unwrap().remove(0);
+        let (_, leaf) = X509Certificate::from_der(&der).unwrap();
+        let usage = leaf.key_usage().unwrap().unwrap();
+        assert!(usage.critical && usage.value.digital_signature() && usage.value.key_encipherment());
+        assert!(!usage.value.non_repudiation());
+        assert!(leaf.basic_constraints().unwrap().unwrap().critical);
+        let again = signer.sign(&request(), &terms()).unwrap();
+        let der = crate::pki::parse_certs("leaf", again.as_bytes()).unwrap().remove(0);
+        assert_ne!(X509Certificate::from_der(&der).unwrap().1.raw_serial(), leaf.raw_serial());
+    }
+
+    #[test]
+    fn dates_of_every_century_are_written() {
+        let signer = RequestSigner::new("ca", &ca(&PKCS_ECDSA_P256_SHA256)).unwrap();
+        let pem = signer.sign(&request(), &Terms { not_after: 4_102_444_800, ..terms() }).unwrap();
+        assert_eq!(CertInfo::of_pem("leaf", &pem).unwrap().not_after_text(), "2100-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_bundle_is_no_signer() {
+        let pair = ca(&PKCS_ECDSA_P256_SHA256);
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+        let cert = CertificateParams::default().self_signed(&key).unwrap().pem();
+        let other = RequestSigner::new("ca", &pair).unwrap();
+        assert!(other.not_after() > START);
+        let two =
+            CertPair::from_pem("two", format!("{cert}{cert}").as_bytes(), key.serialize_pem().as_bytes());
+        let error = RequestSigner::new("two", &two.unwrap()).err().unwrap().to_string();
+        assert!(error.contains("expected 1 certificate, found 2"), "{error}");
+    }
+}
