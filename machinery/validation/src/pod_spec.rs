@@ -20,7 +20,6 @@ mod references;
 mod resources;
 mod scene;
 mod scheduling;
-pub mod secrets;
 mod security;
 pub mod totals;
 mod volumes;

@@ -5,6 +5,7 @@
 mod always;
 mod always_pull_images;
 mod anti_affinity;
+mod certificates;
 mod chain;
 mod claim_resize;
 mod configuration;
@@ -26,6 +27,7 @@ mod metrics;
 mod mutation;
 mod namespace_exists;
 mod namespace_lifecycle;
+mod node_restriction;
 mod node_taints;
 mod options;
 mod owner_references;

@@ -9,10 +9,11 @@ use self::Made::{Absent, By, InChain, InRegistry, Inert};
 use crate::plugin::Plugin;
 use crate::settings::AdmissionSettings;
 use crate::{
-    always, always_pull_images, anti_affinity, claim_resize, declared_features, default_class,
+    always, always_pull_images, anti_affinity, certificates, claim_resize, declared_features, default_class,
     event_rate_limit, extended_resources, external_ips, in_use_protection, limit_ranger, namespace_exists,
-    namespace_lifecycle, node_taints, owner_references, pod_node_selector, pod_resize, pod_security,
-    pod_toleration_restriction, priority, runtime_class, service_account, tolerations, topology_labels,
+    namespace_lifecycle, node_restriction, node_taints, owner_references, pod_node_selector, pod_resize,
+    pod_security, pod_toleration_restriction, priority, runtime_class, service_account, tolerations,
+    topology_labels,
 };
 
 /// One plugin of upstream's list.
@@ -88,7 +89,11 @@ pub(crate) const PLUGINS: [Row; 41] = [
     ),
     on("LimitRanger", BOTH, By(|_| Arc::new(limit_ranger::LimitRanger))),
     on("ServiceAccount", BOTH, By(|_| Arc::new(service_account::ServiceAccount))),
-    off("NodeRestriction", MUTATES, Absent),
+    off(
+        "NodeRestriction",
+        MUTATES,
+        By(|settings| Arc::new(node_restriction::NodeRestriction::new(settings))),
+    ),
     on("TaintNodesByCondition", MUTATES, By(|_| Arc::new(node_taints::TaintNodesByCondition))),
     off("AlwaysPullImages", BOTH, By(|_| Arc::new(always_pull_images::AlwaysPullImages))),
     off("ImagePolicyWebhook", VALIDATES, Absent),
@@ -146,10 +151,14 @@ pub(crate) const PLUGINS: [Row; 41] = [
     ),
     on("PersistentVolumeClaimResize", VALIDATES, By(|_| Arc::new(claim_resize::PersistentVolumeClaimResize))),
     on("RuntimeClass", BOTH, By(|_| Arc::new(runtime_class::RuntimeClass))),
-    on("CertificateApproval", VALIDATES, Absent),
-    on("CertificateSigning", VALIDATES, Absent),
-    on("ClusterTrustBundleAttest", VALIDATES, Absent),
-    on("CertificateSubjectRestriction", VALIDATES, Absent),
+    on("CertificateApproval", VALIDATES, By(|_| Arc::new(certificates::CertificateApproval))),
+    on("CertificateSigning", VALIDATES, By(|_| Arc::new(certificates::CertificateSigning))),
+    on("ClusterTrustBundleAttest", VALIDATES, By(|_| Arc::new(certificates::ClusterTrustBundleAttest))),
+    on(
+        "CertificateSubjectRestriction",
+        VALIDATES,
+        By(|_| Arc::new(certificates::CertificateSubjectRestriction)),
+    ),
     on("DefaultIngressClass", MUTATES, By(|_| Arc::new(default_class::INGRESS))),
     off("DenyServiceExternalIPs", VALIDATES, By(|_| Arc::new(external_ips::DenyServiceExternalIps))),
     on(

@@ -12,8 +12,7 @@ use portico_machinery::{Object, Status};
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest};
 use portico_registry::Result;
 use portico_registry::{Objects, Operation};
-use portico_validation::pod_spec::MIRROR;
-use portico_validation::pod_spec::secrets::secrets_of;
+use portico_validation::pod_spec::{MIRROR, secrets_of};
 
 const DEFAULT: &str = "default";
 const NAME: &str = "spec.serviceAccountName";

@@ -14,7 +14,6 @@ use portico_registry::{
     Context, DeleteOptions, ListOptions, ObjectRef, Part, Patch, PatchOptions, Place, Preconditions,
     Registry, Stored,
 };
-use portico_validation::pod_spec::secrets::secrets_of;
 
 use portico_validation::pod_spec::secrets_of;
 

@@ -170,7 +170,7 @@ fn batch_group(table: &mut ResourceTable) {
 
 fn certificates_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("certificates.k8s.io", resource, row);
-    add("certificatesigningrequests", row!(certificates::SigningRequest, subresources, permits, shows));
+    add("certificatesigningrequests", row!(certificates::SigningRequest, subresources, shows));
 }
 
 fn coordination_group(table: &mut ResourceTable) {

@@ -1,61 +1,11 @@
-//! Signers: their names, and the admission plugins that ask who may approve and sign for them.
-//!
-//! CertificateApproval, CertificateSigning and CertificateSubjectRestriction of upstream.
+//! Signers: what their names must look like.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use portico_auth::Authorizer;
-use portico_machinery::user::MASTERS;
-use portico_machinery::{Attributes, Cursor, GroupResource, Object, UserInfo, field, names};
-
-use portico_registry::Part;
-use portico_registry::Write;
+use portico_machinery::{Cursor, Object, field, names};
 use portico_validation::Errors;
-use portico_validation::pem;
 
-/// The signer of client certificates of the API server, which never signs for administrators.
-const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const LEGACY: &str = "kubernetes.io/legacy-unknown";
 const DOMAIN_MAX: usize = 253;
 const NAME_MAX: usize = 571;
-
-/// What the plugins say of a valid write.
-pub(super) fn admit(write: &Write<'_>) -> Result<(), String> {
-    match (write.part, write.old) {
-        (Part::Subresource("approval"), _) => permitted(write, "approve", write.new),
-        (Part::Subresource("status"), Some(old)) if signs(write.new, old) => permitted(write, "sign", old),
-        (Part::Main, None) if claims_masters(write.new) => {
-            Err(format!("use of {API_CLIENT} signer with {MASTERS} group is not allowed"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn signs(new: &Object, old: &Object) -> bool {
-    ["certificate", "conditions"].iter().any(|f| !new.at(&["status", f]).same_as(&old.at(&["status", f])))
-}
-
-fn claims_masters(request: &Object) -> bool {
-    request.str_at("spec.signerName") == API_CLIENT
-        && pem::request(&STANDARD.decode(request.str_at("spec.request")).unwrap_or_default())
-            .is_ok_and(|asked| asked.organizations.iter().any(|o| o == MASTERS))
-}
-
-/// Asked by the signer's name, then by all signers of its domain.
-fn permitted(write: &Write<'_>, verb: &str, request: &Object) -> Result<(), String> {
-    let signer = request.str_at("spec.signerName");
-    let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
-    if [signer, &domain].iter().any(|name| may(write.authorizer, write.user, verb, name)) {
-        return Ok(());
-    }
-    Err(format!("user not permitted to {verb} requests with signerName \"{signer}\""))
-}
-
-fn may(authorizer: &dyn Authorizer, user: &UserInfo, verb: &str, name: &str) -> bool {
-    let signers = GroupResource::new("certificates.k8s.io", "signers");
-    let question = Attributes::resource(user.clone(), verb, &signers, "", name).with_version("*");
-    authorizer.authorize(&question).allowed()
-}
 
 /// `domain.with.dots/path`; the legacy signer belongs to another version.
 pub(super) fn validate_name(signer: &Cursor<'_>, legacy_allowed: bool, errors: &mut Errors) {

@@ -4,10 +4,10 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, UserInfo, time};
 
+use super::validate;
 use super::validate::VERDICTS;
-use super::{signer, validate};
 use portico_registry::Part;
-use portico_registry::{Moment, PermitStrategy, Strategy, SubresourceStrategy, TableStrategy, Write};
+use portico_registry::{Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 
 const CONDITIONS: [&str; 2] = ["status", "conditions"];
@@ -75,12 +75,6 @@ impl SubresourceStrategy for SigningRequest {
 
     fn validate_subresource(&self, _approval: &str, new: &Object, old: &Object, errors: &mut Errors) {
         validate::update(new, old, errors);
-    }
-}
-
-impl PermitStrategy for SigningRequest {
-    fn admit(&self, write: &Write<'_>) -> Result<(), String> {
-        signer::admit(write)
     }
 }
 

@@ -1,0 +1,32 @@
+//! CertificateApproval: who approves a request may do so for its signer.
+
+use portico_registry::{Objects, Operation};
+
+use super::signer;
+use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+
+/// See the module.
+pub(crate) struct CertificateApproval;
+
+impl Plugin for CertificateApproval {
+    fn targets(&self) -> &'static [Target] {
+        &[("certificates.k8s.io", "certificatesigningrequests", "approval")]
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Update]
+    }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move {
+            // The stored signer counts, whatever is written over it.
+            let signer = request.old.unwrap_or(request.new).str_at("spec.signerName");
+            match signer::may(objects, &request.attributes.context.user, "approve", signer) {
+                true => Ok(Vec::new()),
+                false => Err(request.forbidden(&format!(
+                    "user not permitted to approve requests with signerName {signer:?}"
+                ))),
+            }
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! CertificateSigning: who writes a certificate or conditions into a status may sign for the signer.
+
+use portico_registry::{Objects, Operation};
+
+use super::signer;
+use crate::plugin::{Plugin, Target, Validating, ValidationRequest};
+
+/// See the module.
+pub(crate) struct CertificateSigning;
+
+impl Plugin for CertificateSigning {
+    fn targets(&self) -> &'static [Target] {
+        &[("certificates.k8s.io", "certificatesigningrequests", "status")]
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Update]
+    }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move {
+            let Some(old) = request.old else { return Ok(Vec::new()) };
+            let same = |field| request.new.at(&["status", field]).same_as(&old.at(&["status", field]));
+            let signer = old.str_at("spec.signerName");
+            if same("certificate") && same("conditions")
+                || signer::may(objects, &request.attributes.context.user, "sign", signer)
+            {
+                return Ok(Vec::new());
+            }
+            Err(request.forbidden(&format!("user not permitted to sign requests with signerName {signer:?}")))
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! NodeRestriction: a kubelet writes what belongs to its own node, and nothing that would give it more.
+//!
+//! What a kubelet may read, and which of the objects of others it may write at all, the Node authorizer decides.
+
+mod audiences;
+mod claims;
+mod evictions;
+mod nodes;
+mod owned;
+mod pods;
+mod question;
+mod requests;
+mod tokens;
+
+use portico_registry::{Objects, Operation, Result};
+
+use self::question::Question;
+use crate::plugin::{ANY, DeleteRequest, Mutating, MutationRequest, Plugin, Target};
+use crate::settings::AdmissionSettings;
+
+/// See the module.
+pub(super) struct NodeRestriction {
+    /// The gate `AllowInsecureKubeletCertificateSigningRequests`.
+    insecure_requests: bool,
+    /// The gate `ServiceAccountNodeAudienceRestriction`.
+    restricts_audiences: bool,
+}
+
+impl NodeRestriction {
+    /// As feature gates say.
+    pub(super) fn new(settings: &AdmissionSettings) -> Self {
+        let gate = |name| settings.features.enabled(name);
+        Self {
+            insecure_requests: gate("AllowInsecureKubeletCertificateSigningRequests"),
+            restricts_audiences: gate("ServiceAccountNodeAudienceRestriction"),
+        }
+    }
+
+    async fn check(&self, question: Question<'_>) -> Result<()> {
+        let Some(node) = question.attributes.context.user.node() else { return Ok(()) };
+        if node.is_empty() {
+            let user = &question.attributes.context.user.name;
+            return Err(question.forbidden(&format!("could not determine node from user {user:?}")));
+        }
+        let resource = &question.attributes.served.resource;
+        match (resource.group.as_str(), resource.resource.as_str(), question.attributes.subresource()) {
+            ("", "pods", "") => pods::check(&question, node).await,
+            ("", "pods", "status") => pods::check_status(&question, node),
+            ("", "pods", "eviction") => evictions::check(&question, node).await,
+            ("", "pods", other) => Err(question.forbidden(&format!(
+                "unexpected pod subresource {other:?}, only 'status' and 'eviction' are allowed"
+            ))),
+            ("", "nodes", _) => nodes::check(&question, node),
+            ("", "persistentvolumeclaims", "status") => claims::check_status(&question, node),
+            ("", "persistentvolumeclaims", _) => Err(question.forbidden("may only update PVC status")),
+            ("", "serviceaccounts", "token") => {
+                tokens::check(&question, node, self.restricts_audiences).await
+            }
+            ("coordination.k8s.io", "leases", _) => owned::check_lease(&question, node),
+            ("storage.k8s.io", "csinodes", _) => owned::check_csi_node(&question, node),
+            ("resource.k8s.io", "resourceslices", _) => owned::check_slice(&question, node),
+            ("certificates.k8s.io", "certificatesigningrequests", _) if !self.insecure_requests => {
+                requests::check(&question, node)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Plugin for NodeRestriction {
+    fn targets(&self) -> &'static [Target] {
+        &[
+            ("", "pods", ANY),
+            ("", "nodes", ANY),
+            ("", "persistentvolumeclaims", ANY),
+            ("", "serviceaccounts", "token"),
+            ("coordination.k8s.io", "leases", ANY),
+            ("storage.k8s.io", "csinodes", ANY),
+            ("resource.k8s.io", "resourceslices", ANY),
+            ("certificates.k8s.io", "certificatesigningrequests", ANY),
+        ]
+    }
+
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Create, Operation::Update, Operation::Delete]
+    }
+
+    fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
+        let MutationRequest { attributes, new, old } = request;
+        Box::pin(self.check(Question { objects, attributes, new: Some(new), old }))
+    }
+
+    fn admit_delete<'a>(&'a self, objects: &'a Objects, request: DeleteRequest<'a>) -> Mutating<'a> {
+        let DeleteRequest { attributes, old } = request;
+        Box::pin(self.check(Question { objects, attributes, new: None, old }))
+    }
+}

@@ -1,0 +1,140 @@
+//! Audiences of tokens: those that the pod's volumes need, or that the kubelet's user is permitted to ask for.
+
+use portico_machinery::{Attributes, Cursor, GroupResource, Object};
+use portico_registry::Objects;
+
+use super::question::Question;
+
+/// Volumes of the tree that CSI drivers serve today (upstream's `csi-translation-lib`).
+const MIGRATED: [(&str, &str); 7] = [
+    ("awsElasticBlockStore", "ebs.csi.aws.com"),
+    ("azureDisk", "disk.csi.azure.com"),
+    ("azureFile", "file.csi.azure.com"),
+    ("cinder", "cinder.csi.openstack.org"),
+    ("gcePersistentDisk", "pd.csi.storage.gke.io"),
+    ("portworxVolume", "pxd.portworx.com"),
+    ("vsphereVolume", "csi.vsphere.vmware.com"),
+];
+
+/// Checks the audience that a token is asked for (upstream's `validateNodeServiceAccountAudience`).
+///
+/// # Errors
+/// Why it is refused.
+pub(super) async fn check(question: &Question<'_>, pod: &Object, request: &Object) -> Result<(), String> {
+    let audiences: Vec<&str> = request.at(&["spec", "audiences"]).items().map(|item| item.str()).collect();
+    let audience = match audiences.as_slice() {
+        [] => "",
+        [one] => one,
+        _ => return Err("node may only request 0 or 1 audiences".to_owned()),
+    };
+    let needed = needs(question.objects, pod, audience).await;
+    if needed.map_err(|why| format!("error validating audience {audience:?}: {why}"))? {
+        return Ok(());
+    }
+    let user = &question.attributes.context.user;
+    let (namespace, account) = (question.attributes.namespace, question.name());
+    let resource = GroupResource::new("", audience);
+    let asked = "request-serviceaccounts-token-audience";
+    let attributes =
+        Attributes::resource(user.clone(), asked, &resource, namespace, account).with_version("v1");
+    if question.objects.authorizer.authorize(&attributes).allowed() {
+        return Ok(());
+    }
+    Err(format!(
+        "audience {audience:?} not found in pod spec volume, {} is not authorized to request tokens for this audience",
+        user.name
+    ))
+}
+
+/// Whether a volume of the pod needs a token for this audience; errors of volumes count when none does.
+async fn needs(objects: &Objects, pod: &Object, audience: &str) -> Result<bool, String> {
+    let mut errors: Vec<String> = Vec::new();
+    for volume in pod.at(&["spec", "volumes"]).items() {
+        if volume.field("projected").field("sources").items().any(|source| {
+            let token = source.field("serviceAccountToken");
+            token.is_present() && token.field("audience").str() == audience
+        }) {
+            return Ok(true);
+        }
+        let found = match driver(objects, pod, &volume).await {
+            Ok(Some(driver)) => driver_needs(objects, &driver, audience).await,
+            Ok(None) => Ok(false),
+            Err(why) => Err(why),
+        };
+        match found {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(why) if errors.contains(&why) => {}
+            Err(why) => errors.push(why),
+        }
+    }
+    match errors.as_slice() {
+        [] => Ok(false),
+        [one] => Err(one.clone()),
+        all => Err(format!("[{}]", all.join(", "))),
+    }
+}
+
+/// The CSI driver that serves a volume.
+async fn driver(objects: &Objects, pod: &Object, volume: &Cursor<'_>) -> Result<Option<String>, String> {
+    let claim = volume.field("persistentVolumeClaim");
+    if volume.field("ephemeral").field("volumeClaimTemplate").is_present() {
+        let name = format!("{}-{}", pod.name(), volume.field("name").str());
+        return claimed_driver(objects, pod.namespace(), &name).await;
+    }
+    if claim.is_present() {
+        return claimed_driver(objects, pod.namespace(), claim.field("claimName").str()).await;
+    }
+    Ok(source_driver(volume))
+}
+
+/// The driver of a volume that says itself where it is.
+fn source_driver(source: &Cursor<'_>) -> Option<String> {
+    let migrated = || MIGRATED.iter().find(|(kind, _)| source.field(kind).is_present());
+    match source.field("csi").field("driver").str() {
+        "" => migrated().map(|(_, driver)| (*driver).to_owned()),
+        driver => Some(driver.to_owned()),
+    }
+}
+
+/// The driver of the volume that a claim is bound to.
+async fn claimed_driver(objects: &Objects, namespace: &str, name: &str) -> Result<Option<String>, String> {
+    let claim = find(objects, "", "persistentvolumeclaim", namespace, name).await?;
+    let volume = find(objects, "", "persistentvolume", "", claim.str_at("spec.volumeName")).await?;
+    Ok(source_driver(&volume.at(&["spec"])))
+}
+
+async fn driver_needs(objects: &Objects, driver: &str, audience: &str) -> Result<bool, String> {
+    let driver = find(objects, "storage.k8s.io", "csidriver", "", driver).await?;
+    let mut requests = driver.at(&["spec", "tokenRequests"]).items();
+    Ok(requests.any(|request| request.field("audience").str() == audience))
+}
+
+async fn find(
+    objects: &Objects,
+    group: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Object, String> {
+    let found = objects.object_of(group, &format!("{kind}s"), namespace, name).await;
+    let suffix = if group.is_empty() { String::new() } else { format!(".{group}") };
+    found.map_err(|status| status.to_string())?.ok_or_else(|| format!("{kind}{suffix} {name:?} not found"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_of_a_volume_is_its_own_or_the_one_that_replaced_the_tree() {
+        for (json, wanted) in [
+            (r#"{"csi":{"driver":"d"}}"#, Some("d")),
+            (r#"{"gcePersistentDisk":{"pdName":"x"}}"#, Some("pd.csi.storage.gke.io")),
+            (r#"{"emptyDir":{}}"#, None),
+        ] {
+            let volume = Object::from_json(json.as_bytes()).unwrap();
+            assert_eq!(source_driver(&volume.cursor()).as_deref(), wanted);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Claims: a kubelet writes the capacity and the conditions of a volume that it resizes, and nothing else.
+
+use portico_machinery::Object;
+use portico_registry::{Operation, Result};
+
+use super::question::Question;
+
+/// What may differ.
+const FREE: [&[&str]; 6] = [
+    &["metadata", "resourceVersion"],
+    &["metadata", "managedFields"],
+    &["status", "capacity"],
+    &["status", "conditions"],
+    &["status", "allocatedResourceStatuses"],
+    &["status", "allocatedResources"],
+];
+
+/// Checks a write of a claim's status (upstream's `admitPVCStatus`). Upstream ends its message with a diff of its internal
+/// structures; this names the fields.
+pub(super) fn check_status(question: &Question<'_>, node: &str) -> Result<()> {
+    let (Operation::Update, Some(new), Some(old)) =
+        (question.attributes.operation, question.new, question.old)
+    else {
+        return Err(question.unexpected());
+    };
+    let changed = changed(new, old);
+    if changed.is_empty() {
+        return Ok(());
+    }
+    Err(question.forbidden(&format!(
+        "node {node:?} is not allowed to update fields other than status.quantity and status.conditions: {}",
+        changed.join(", ")
+    )))
+}
+
+/// The fields that differ although they may not.
+fn changed(new: &Object, old: &Object) -> Vec<String> {
+    let (new, old) = (without_free(new), without_free(old));
+    let mut fields = Vec::new();
+    for part in ["metadata", "spec", "status"] {
+        let (new, old) = (new.at(&[part]), old.at(&[part]));
+        let mut names: Vec<&str> = new.entries().chain(old.entries()).map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let differs = |name: &&str| {
+            let (new, old) = (new.field(name), old.field(name));
+            !(new.is_empty() && old.is_empty() && new.str() == old.str()) && !new.same_as(&old)
+        };
+        fields.extend(names.into_iter().filter(differs).map(|name| format!("{part}.{name}")));
+    }
+    fields
+}
+
+fn without_free(object: &Object) -> Object {
+    let mut object = object.clone();
+    for path in FREE {
+        object.remove(path);
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_besides_capacity_and_conditions_is_named() {
+        let old = br#"{"metadata":{"resourceVersion":"1","labels":{}},"spec":{"volumeName":"v"},"status":{"phase":"Bound"}}"#;
+        let old = Object::from_json(old).unwrap();
+        let mut new = old.clone();
+        new.remove(&["metadata", "resourceVersion"]);
+        new.remove(&["metadata", "labels"]);
+        new.set(&["status", "capacity", "storage"], "2Gi");
+        new.set(&["status", "conditions"], [""]);
+        assert!(changed(&new, &old).is_empty());
+        new.set(&["metadata", "labels", "a"], "b");
+        new.set(&["status", "phase"], "Lost");
+        new.remove(&["spec", "volumeName"]);
+        assert_eq!(changed(&new, &old), ["metadata.labels", "spec.volumeName", "status.phase"]);
+    }
+}

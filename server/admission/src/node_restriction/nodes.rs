@@ -1,0 +1,139 @@
+//! Nodes: a kubelet registers its own and keeps its status, without taints, owners and labels that steer workloads.
+
+use std::collections::BTreeMap;
+
+use portico_machinery::{Cursor, Object};
+use portico_registry::{Operation, Result};
+
+use super::question::Question;
+
+/// Labels of Kubernetes that a kubelet may set (upstream's `kubeletLabels`).
+const KUBELET_LABELS: [&str; 11] = [
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "beta.kubernetes.io/instance-type",
+    "node.kubernetes.io/instance-type",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+];
+/// Domains of labels that a kubelet may set.
+const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
+/// The domain of labels that no kubelet may set.
+const RESTRICTED: &str = "node-restriction.kubernetes.io";
+
+/// Checks a write of a node or of its subresources (upstream's `admitNode`).
+pub(super) fn check(question: &Question<'_>, node: &str) -> Result<()> {
+    let refused = |why: String| Err(question.forbidden(&why));
+    if question.name() != node {
+        return refused(format!("node {node:?} is not allowed to modify node {:?}", question.name()));
+    }
+    match (question.attributes.operation, question.new, question.old) {
+        (Operation::Create, Some(new), _) => {
+            if source(new).is_present() {
+                return refused(format!(
+                    "node {node:?} is not allowed to create pods with a non-nil configSource"
+                ));
+            }
+            match forbidden_labels(&new.labels(), &BTreeMap::new()).as_str() {
+                "" => Ok(()),
+                labels => {
+                    refused(format!("node {node:?} is not allowed to set the following labels: {labels}"))
+                }
+            }
+        }
+        (Operation::Update, Some(new), Some(old)) => check_update(question, node, new, old),
+        _ => Ok(()),
+    }
+}
+
+fn check_update(question: &Question<'_>, node: &str, new: &Object, old: &Object) -> Result<()> {
+    let refused = |why: String| Err(question.forbidden(&why));
+    if source(new).is_present() && !source(new).same_as(&source(old)) {
+        return refused(format!(
+            "node {node:?} is not allowed to update configSource to a new non-nil configSource"
+        ));
+    }
+    for (path, what) in [(["spec", "taints"], "taints"), (["metadata", "ownerReferences"], "ownerReferences")]
+    {
+        if !is_same_list(&new.at(&path), &old.at(&path)) {
+            return refused(format!("node {node:?} is not allowed to modify {what}"));
+        }
+    }
+    match forbidden_labels(&new.labels(), &old.labels()).as_str() {
+        "" => Ok(()),
+        labels => refused(format!("is not allowed to modify labels: {labels}")),
+    }
+}
+
+fn source(node: &Object) -> Cursor<'_> {
+    node.at(&["spec", "configSource"])
+}
+
+/// No list and an empty one are the same.
+fn is_same_list(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
+    new.is_empty() && old.is_empty() || new.same_as(old)
+}
+
+/// The labels that differ and that a kubelet may not change, in order.
+fn forbidden_labels(new: &BTreeMap<String, String>, old: &BTreeMap<String, String>) -> String {
+    let differs = |label: &&String| new.get(*label) != old.get(*label);
+    let mut labels: Vec<&str> = new
+        .keys()
+        .chain(old.keys())
+        .filter(differs)
+        .map(String::as_str)
+        .filter(|label| is_forbidden(label))
+        .collect();
+    labels.sort_unstable();
+    labels.dedup();
+    labels.join(", ")
+}
+
+fn is_forbidden(label: &str) -> bool {
+    let domain = label.split_once('/').map_or("", |(domain, _)| domain);
+    let of_kubernetes = is_in(domain, "kubernetes.io") || is_in(domain, "k8s.io");
+    let of_kubelets =
+        KUBELET_LABELS.contains(&label) || KUBELET_DOMAINS.iter().any(|allowed| is_in(domain, allowed));
+    is_in(domain, RESTRICTED) || of_kubernetes && !of_kubelets
+}
+
+/// Whether a domain is this one or lies below it.
+fn is_in(domain: &str, parent: &str) -> bool {
+    domain.strip_suffix(parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_steer_workloads_are_not_a_kubelets() {
+        for (label, forbidden) in [
+            ("kubernetes.io/hostname", false),
+            ("topology.kubernetes.io/zone", false),
+            ("node.kubernetes.io/anything", false),
+            ("x.kubelet.kubernetes.io/anything", false),
+            ("example.com/role", false),
+            ("plain", false),
+            ("notkubernetes.io/x", false),
+            ("kubernetes.io/role", true),
+            ("node-role.kubernetes.io/control-plane", true),
+            ("x.k8s.io/y", true),
+            ("node-restriction.kubernetes.io/x", true),
+            ("a.node-restriction.kubernetes.io/x", true),
+        ] {
+            assert_eq!(is_forbidden(label), forbidden, "{label}");
+        }
+        let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let old = labels(&[("k8s.io/a", "1"), ("k8s.io/b", "1"), ("k8s.io/c", "1")]);
+        let new = labels(&[("k8s.io/d", "1"), ("k8s.io/b", "1"), ("k8s.io/a", "2"), ("x", "y")]);
+        assert_eq!(forbidden_labels(&new, &old), "k8s.io/a, k8s.io/c, k8s.io/d");
+    }
+}

@@ -1,0 +1,219 @@
+//! Pods: a kubelet creates mirrors of its static pods, deletes what runs on its node, and writes the status of that.
+
+use portico_machinery::Object;
+use portico_registry::{Operation, Result};
+use portico_validation::pod_spec::{MIRROR, config_maps_of, secrets_of};
+
+use super::question::Question;
+
+/// Volumes that need no other object.
+const PLAIN_VOLUMES: [&str; 22] = [
+    "awsElasticBlockStore",
+    "azureDisk",
+    "cephfs",
+    "cinder",
+    "downwardAPI",
+    "emptyDir",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gcePersistentDisk",
+    "gitRepo",
+    "hostPath",
+    "image",
+    "iscsi",
+    "nfs",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "quobyte",
+    "rbd",
+    "scaleIO",
+    "storageos",
+    "vsphereVolume",
+];
+
+/// Volumes that need another object, and what upstream calls it. Secrets and ConfigMaps were found before.
+const VOLUMES: [(&str, &str); 5] = [
+    ("csi", "csidrivers (via CSI volumes)"),
+    ("glusterfs", "endpoints (via glusterFS volumes)"),
+    ("persistentVolumeClaim", "persistentvolumeclaims"),
+    ("ephemeral", "persistentvolumeclaims (via ephemeral volumes)"),
+    ("azureFile", "secrets (via azureFile volumes)"),
+];
+
+/// The same of projected volumes.
+const SOURCES: [(&str, &str); 3] = [
+    ("serviceAccountToken", "serviceaccounts (via projected volumes)"),
+    ("clusterTrustBundle", "clustertrustbundles"),
+    ("podCertificate", "podcertificates"),
+];
+
+/// Checks a write of a pod itself (upstream's `admitPod`).
+pub(super) async fn check(question: &Question<'_>, node: &str) -> Result<()> {
+    match (question.attributes.operation, question.new, question.old) {
+        (Operation::Create, Some(pod), _) => check_create(question, node, pod).await,
+        (Operation::Delete, _, Some(pod)) if pod.str_at("spec.nodeName") == node => Ok(()),
+        (Operation::Delete, ..) => Err(question
+            .forbidden(&format!("node {node:?} can only delete pods with spec.nodeName set to itself"))),
+        _ => {
+            let operation = question.attributes.operation_name();
+            Err(question.forbidden(&format!(
+                "unexpected operation {operation:?}, node {node:?} can only create and delete mirror pods"
+            )))
+        }
+    }
+}
+
+async fn check_create(question: &Question<'_>, node: &str, pod: &Object) -> Result<()> {
+    let refused = |why: String| Err(question.forbidden(&why));
+    if pod.annotation(MIRROR).is_none() {
+        return refused(format!(
+            "pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"
+        ));
+    }
+    if pod.str_at("spec.nodeName") != node {
+        return refused(format!("node {node:?} can only create pods with spec.nodeName set to itself"));
+    }
+    check_owner(question, node, pod).await?;
+    match reference(pod) {
+        Ok(None) => Ok(()),
+        Ok(Some(what)) => refused(format!("node {node:?} can not create pods that reference {what}")),
+        Err(why) => refused(format!("error checking mirror pod for API references: {why}")),
+    }
+}
+
+/// The one owner of a mirror pod is its node.
+async fn check_owner(question: &Question<'_>, node: &str, pod: &Object) -> Result<()> {
+    let refused = |why: String| Err(question.forbidden(&why));
+    let owners: Vec<_> = pod.at(&["metadata", "ownerReferences"]).items().collect();
+    let owner = match owners.as_slice() {
+        [owner] => owner,
+        [] => {
+            return refused(format!(
+                "node {node:?} can only create pods with an owner reference set to itself"
+            ));
+        }
+        _ => {
+            return refused(format!(
+                "node {node:?} can only create pods with a single owner reference set to itself"
+            ));
+        }
+    };
+    let says = [("apiVersion", "v1"), ("kind", "Node"), ("name", node)];
+    if says.iter().any(|(field, text)| owner.field(field).str() != *text) {
+        return refused(format!("node {node:?} can only create pods with an owner reference set to itself"));
+    }
+    if !owner.field("controller").bool() {
+        return refused(format!(
+            "node {node:?} can only create pods with a controller owner reference set to itself"
+        ));
+    }
+    if owner.field("blockOwnerDeletion").bool() {
+        return refused(format!("node {node:?} must not set blockOwnerDeletion on an owner reference"));
+    }
+    let (claimed, there) = (owner.field("uid").str(), question.core_object("node", "", node).await?);
+    if claimed != there.uid() {
+        return refused(format!("node {node} UID mismatch: expected {claimed} got {}", there.uid()));
+    }
+    Ok(())
+}
+
+/// What other objects a pod refers to, first of all (upstream's `HasAPIObjectReference`); an error for what is not known.
+fn reference(pod: &Object) -> std::result::Result<Option<&'static str>, String> {
+    let spec = pod.at(&["spec"]);
+    if !spec.field("serviceAccountName").str().is_empty() {
+        return Ok(Some("serviceaccounts"));
+    }
+    if !secrets_of(pod).is_empty() {
+        return Ok(Some("secrets"));
+    }
+    if !config_maps_of(pod).is_empty() {
+        return Ok(Some("configmaps"));
+    }
+    if !spec.field("resourceClaims").is_empty() {
+        return Ok(Some("resourceclaims"));
+    }
+    for volume in spec.field("volumes").items() {
+        if let Some((_, what)) = VOLUMES.iter().find(|(kind, _)| volume.field(kind).is_present()) {
+            return Ok(Some(what));
+        }
+        let projected = volume.field("projected");
+        for source in projected.field("sources").items() {
+            if let Some((_, what)) = SOURCES.iter().find(|(kind, _)| source.field(kind).is_present()) {
+                return Ok(Some(what));
+            }
+            if !source.field("downwardAPI").is_present() {
+                return Err(format!("unknown source for projected volume {:?}", volume.field("name").str()));
+            }
+        }
+        let plain = PLAIN_VOLUMES.iter().any(|kind| volume.field(kind).is_present());
+        if !plain && !projected.is_present() {
+            return Err(format!("unknown volume type for volume  {:?}", volume.field("name").str()));
+        }
+    }
+    Ok(None)
+}
+
+/// Checks a write of a pod's status (upstream's `admitPodStatus`).
+pub(super) fn check_status(question: &Question<'_>, node: &str) -> Result<()> {
+    let (Operation::Update, Some(new), Some(old)) =
+        (question.attributes.operation, question.new, question.old)
+    else {
+        return Err(question.unexpected());
+    };
+    let why = if old.str_at("spec.nodeName") != node {
+        "can only update pod status for pods with spec.nodeName set to itself"
+    } else if old.labels() != new.labels() {
+        "cannot update labels through pod status"
+    } else if claims(old) != claims(new) {
+        "cannot update resource claim statues"
+    } else if !extended(old).same_as(&extended(new)) {
+        "cannot update extended resource claim status"
+    } else {
+        return Ok(());
+    };
+    Err(question.forbidden(&format!("node {node:?} {why}")))
+}
+
+fn claims(pod: &Object) -> Vec<(&str, Option<&str>)> {
+    let statuses = pod.at(&["status", "resourceClaimStatuses"]).items();
+    statuses.map(|status| (status.field("name").str(), status.field("resourceClaimName").opt_str())).collect()
+}
+
+fn extended(pod: &Object) -> portico_machinery::Cursor<'_> {
+    pod.at(&["status", "extendedResourceClaimStatus"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pod_refers_to_is_found() {
+        let volume = |json: &str| format!(r#"{{"volumes":[{{"name":"v",{json}}}]}}"#);
+        for (spec, wanted) in [
+            ("{}".to_owned(), Ok(None)),
+            (r#"{"serviceAccountName":"a"}"#.to_owned(), Ok(Some("serviceaccounts"))),
+            (r#"{"imagePullSecrets":[{"name":"a"}]}"#.to_owned(), Ok(Some("secrets"))),
+            (volume(r#""configMap":{"name":"a"}"#), Ok(Some("configmaps"))),
+            (r#"{"resourceClaims":[{"name":"a"}]}"#.to_owned(), Ok(Some("resourceclaims"))),
+            (volume(r#""emptyDir":{}"#), Ok(None)),
+            (volume(r#""hostPath":{"path":"/"}"#), Ok(None)),
+            (volume(r#""csi":{"driver":"d"}"#), Ok(Some("csidrivers (via CSI volumes)"))),
+            (volume(r#""persistentVolumeClaim":{"claimName":"c"}"#), Ok(Some("persistentvolumeclaims"))),
+            (volume(r#""projected":{"sources":[{"downwardAPI":{}}]}"#), Ok(None)),
+            (
+                volume(r#""projected":{"sources":[{"serviceAccountToken":{"path":"p"}}]}"#),
+                Ok(Some("serviceaccounts (via projected volumes)")),
+            ),
+            (
+                volume(r#""projected":{"sources":[{"new":{}}]}"#),
+                Err("unknown source for projected volume \"v\"".to_owned()),
+            ),
+            (volume(r#""new":{}"#), Err("unknown volume type for volume  \"v\"".to_owned())),
+        ] {
+            let pod = Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap();
+            assert_eq!(reference(&pod), wanted, "{spec}");
+        }
+    }
+}
