@@ -16,6 +16,7 @@ mod process;
 mod proxying;
 mod service_accounts;
 mod serving;
+mod signing;
 mod store;
 mod values;
 
@@ -31,6 +32,7 @@ pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
 pub(crate) use service_accounts::ServiceAccounts;
 pub(crate) use serving::Serving;
+pub(crate) use signing::Signing;
 pub(crate) use store::StoreSettings;
 
 use std::ffi::OsString;
@@ -102,6 +104,8 @@ pub(crate) struct Settings {
     pub(crate) core_api: CoreApi,
     #[command(flatten)]
     pub(crate) admission: Admission,
+    #[command(flatten)]
+    pub(crate) signing: Signing,
 }
 
 /// What reading the command line comes to.
@@ -158,6 +162,7 @@ impl Settings {
         self.core_api.check()?;
         self.admission.check(self.core_api.features()?)?;
         self.service_accounts.check()?;
+        self.signing.check()?;
         self.check_files()
     }
 }

@@ -63,6 +63,16 @@ struct Held {
     stale: Option<String>,
 }
 
+impl Held {
+    /// The text of a setting.
+    fn setting(&self, name: &str) -> Option<&str> {
+        match &self.entries.get(&(PayloadKind::Setting, name.to_owned()))?.payload {
+            Some(Payload::Setting(text)) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 impl Configuration {
     /// Nothing but the built-in endpoints of `base`, and callers whom nobody knows.
     #[must_use]
@@ -266,14 +276,11 @@ impl Configuration {
     }
 }
 
-/// What all facades share besides routes: the issuer's keys, and where clients inside reach the API.
+/// What all facades share besides routes: the issuer's keys, the CA of signers, and where clients inside reach the API.
 fn follow_settings(next: &mut InForce, held: &Held) {
     next.set_issuer(Issuer::of(held.entries.values()));
-    let key = (PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned());
-    let rule = held.entries.get(&key).and_then(|entry| match &entry.payload {
-        Some(Payload::Setting(text)) => text.parse().ok(),
-        _ => None,
-    });
+    next.set_signing_ca(held.setting(setting::SIGNING_CA));
+    let rule = held.setting(setting::SERVICE_ADDRESS).and_then(|text| text.parse().ok());
     next.apis = next.apis.with_address_rule(rule);
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use portico_auth::authn::Authority;
 use portico_auth::authz::{AuthorizerUnion, Mode, Relations, of_modes};
 use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_facade_catalog::ServedApis;
@@ -25,6 +26,8 @@ pub struct InForce {
     pub issuer: Arc<Issuer>,
     /// Who knows callers: by files, and by the issuer's keys.
     pub authenticators: Arc<AuthenticatorChain>,
+    /// The CA that signs certificate requests, as PEM and to check client certificates with.
+    pub signing_ca: Option<(String, Authority)>,
     /// What roles and bindings say.
     pub policy: Arc<Policy>,
     /// Who decides what callers may do: the modes that are on, with this policy.
@@ -42,6 +45,7 @@ impl Default for InForce {
             apis: Arc::default(),
             issuer: Arc::default(),
             authenticators: Arc::default(),
+            signing_ca: None,
             policy: Arc::default(),
             authorizer: Arc::new(AuthorizerUnion::default()),
         }
@@ -62,8 +66,24 @@ impl InForce {
         self.set_authenticators(AuthenticatorChain::clone(&self.authenticators));
     }
 
+    /// Trusts client certificates of the CA that signs certificate requests (PEM), or of none.
+    pub fn set_signing_ca(&mut self, pem: Option<&str>) {
+        if self.signing_ca.as_ref().map(|(known, _)| known.as_str()) == pem {
+            return;
+        }
+        self.signing_ca = pem.and_then(|pem| {
+            let parsed = Authority::from_pem(pem.as_bytes());
+            let parsed =
+                parsed.inspect_err(|error| tracing::warn!(%error, "the CA of signers is not trusted"));
+            Some((pem.to_owned(), parsed.ok()?))
+        });
+        self.set_authenticators(AuthenticatorChain::clone(&self.authenticators));
+    }
+
     /// Knows callers by these.
     pub fn set_authenticators(&mut self, authenticators: AuthenticatorChain) {
-        self.authenticators = Arc::new(authenticators.with_trust(Arc::clone(self.issuer.trust())));
+        let signing = self.signing_ca.as_ref().map(|(_, authority)| authority.clone());
+        let authenticators = authenticators.with_trust(Arc::clone(self.issuer.trust()));
+        self.authenticators = Arc::new(authenticators.with_signing_authority(signing));
     }
 }

@@ -15,6 +15,7 @@ mod reached;
 mod renewal;
 mod rpc;
 mod served;
+mod signing;
 mod storage_versions;
 mod to_backends;
 mod tokens;
@@ -53,6 +54,7 @@ use crate::pki::Pki;
 use crate::settings::ServerSettings;
 use identities::TrustedIdentities;
 use renewal::{Renewed, names};
+use signing::Signing;
 
 /// How long calls may take to end when the control service stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -86,8 +88,10 @@ impl Server {
         portico_kit::atomic_file::private_dir(&settings.data_dir)
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
+        let signing = Signing::load(&settings)?;
         let (trust, verifier) = LocalTrust::issue();
-        let identities = TrustedIdentities::new(&settings, pki.authority.cert_pem(), verifier)?;
+        let identities =
+            TrustedIdentities::new(&settings, pki.authority.cert_pem(), signing.own_ca.as_deref(), verifier)?;
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
         let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
         process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
@@ -123,6 +127,7 @@ impl Server {
             .local_addr()
             .map_err(|source| StartError::Bind { address: settings.control_address, source })?;
         identities.watch(&tasks);
+        signing.watch(&tasks);
         let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
         renewed.keep(&tasks);
         let hooks = Hooks::new(health.clone());
@@ -130,6 +135,7 @@ impl Server {
             hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         components.add_checks(&health, &store)?;
         tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &components.board);
+        signing.publish(&components.board);
         components.board.post(service_address(&settings));
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_policy(&registry, &identities.rbac, &tasks);
@@ -144,6 +150,7 @@ impl Server {
             elsewhere: components.elsewhere(),
             listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),
             identity: Arc::clone(&identity),
+            signing: &signing,
         };
         let advertised =
             controllers::start(&settings, &controlled, reported, &queue_metrics, &hooks, &tasks)?;

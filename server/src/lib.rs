@@ -26,4 +26,4 @@ pub use portico_controllers::service_endpoints::slices::SliceSettings;
 pub use portico_kinds::RuntimeConfig;
 pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, WebhookLimits};
 pub use portico_store::Settings as StoreSettings;
-pub use settings::{ServerSettings, ServiceAccountSettings};
+pub use settings::{ServerSettings, ServiceAccountSettings, SigningSettings};

@@ -62,6 +62,8 @@ pub struct ServerSettings {
     pub controllers: BTreeSet<&'static str>,
     /// How they work.
     pub controller_settings: ControllerSettings,
+    /// Signing certificate requests.
+    pub signing: SigningSettings,
     /// How long objects of kinds that expire (events) are kept after their last write.
     pub event_ttl: Duration,
     /// The store.
@@ -103,4 +105,24 @@ pub struct ServiceAccountSettings {
     pub bootstrap_tokens: bool,
     /// `--legacy-service-account-token-clean-up-period`
     pub legacy_clean_up_period: Duration,
+}
+
+/// A CA's certificate and its key, PEM files.
+pub type CaFiles = (PathBuf, PathBuf);
+
+/// With what certificate requests are signed; field names follow the flags.
+#[derive(Clone, Debug)]
+pub struct SigningSettings {
+    /// `--cluster-signing-cert-file` and `-key-file`: for all signers.
+    pub all: Option<CaFiles>,
+    /// `--cluster-signing-kube-apiserver-client-cert-file` and `-key-file`
+    pub api_client: Option<CaFiles>,
+    /// `--cluster-signing-kubelet-client-cert-file` and `-key-file`
+    pub kubelet_client: Option<CaFiles>,
+    /// `--cluster-signing-kubelet-serving-cert-file` and `-key-file`
+    pub kubelet_serving: Option<CaFiles>,
+    /// `--cluster-signing-legacy-unknown-cert-file` and `-key-file`
+    pub legacy_unknown: Option<CaFiles>,
+    /// `--cluster-signing-duration`
+    pub duration: Duration,
 }

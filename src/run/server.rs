@@ -65,6 +65,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         features: s.core_api.features()?,
         controllers: controllers::wanted(&s.controllers.controllers),
         controller_settings: s.controllers.settings(),
+        signing: s.signing.server(),
         event_ttl: s.store.event_ttl,
         store: store(s),
         registry: RegistrySettings {

@@ -45,6 +45,9 @@ impl Settings {
                 check(setting, path, holds)?;
             }
         }
+        for (setting, path) in self.signing.files() {
+            check(setting, path, if setting.ends_with("-key-file") { Key } else { Certificates })?;
+        }
         for (cert, key) in s.sni_pairs()? {
             check("--tls-sni-cert-key", &cert, Certificates)?;
             check("--tls-sni-cert-key", &key, Key)?;

@@ -36,6 +36,7 @@ mod real_definitions;
 mod recorded_controllers;
 mod service_accounts;
 mod service_endpoints;
+mod signing;
 mod split;
 mod storage_versions;
 mod store_faults;

@@ -130,6 +130,7 @@ pub struct AuthenticatorChain {
     request_header: Option<RequestHeader>,
     internal: Option<Authority>,
     client: Option<Authority>,
+    signing: Option<Authority>,
     tokens: Vec<Arc<dyn TokenAuthenticator>>,
     reviews: Option<Arc<Reviews>>,
     trust: Arc<TokenTrust>,
@@ -155,6 +156,14 @@ impl AuthenticatorChain {
     #[must_use]
     pub fn with_client_authority(mut self, authority: Authority) -> Self {
         self.client = Some(authority);
+        self
+    }
+
+    /// Trusts client certificates of the CA that signs certificate requests, or of none: they name users as those of
+    /// `--client-ca-file` do.
+    #[must_use]
+    pub fn with_signing_authority(mut self, authority: Option<Authority>) -> Self {
+        self.signing = authority;
         self
     }
 
@@ -236,7 +245,8 @@ impl AuthenticatorChain {
         }
         let authorities = || {
             let internal = self.internal.iter().map(|a| (a, Method::InternalCertificate));
-            internal.chain(self.client.iter().map(|a| (a, Method::ClientCertificate)))
+            let clients = self.client.iter().chain(&self.signing);
+            internal.chain(clients.map(|a| (a, Method::ClientCertificate)))
         };
         let user = |(authority, method): (&Authority, Method)| {
             authority.verify(peer, now).and_then(|()| peer.user(method)).map(|user| (user, method))

@@ -6,6 +6,8 @@
 mod account;
 pub mod auto_register;
 pub mod availability;
+pub mod bootstrap;
+pub mod certificates;
 pub mod crd;
 pub mod disruption;
 pub mod expiry;

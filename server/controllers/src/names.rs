@@ -31,16 +31,20 @@ const fn runs(name: &'static str, alias: &'static str) -> KnownController {
     KnownController { name, alias, standing: Standing::Runs }
 }
 
+const fn by_name(name: &'static str, alias: &'static str) -> KnownController {
+    KnownController { name, alias, standing: Standing::RunsByName }
+}
+
 const fn absent(name: &'static str, alias: &'static str) -> KnownController {
     KnownController { name, alias, standing: Standing::Absent }
 }
 
 /// All of them, sorted by name; an empty alias is none.
 pub const KNOWN: [KnownController; 52] = [
-    absent("bootstrap-signer-controller", "bootstrapsigner"),
-    absent("certificatesigningrequest-approving-controller", "csrapproving"),
-    absent("certificatesigningrequest-cleaner-controller", "csrcleaner"),
-    absent("certificatesigningrequest-signing-controller", "csrsigning"),
+    by_name("bootstrap-signer-controller", "bootstrapsigner"),
+    runs("certificatesigningrequest-approving-controller", "csrapproving"),
+    runs("certificatesigningrequest-cleaner-controller", "csrcleaner"),
+    runs("certificatesigningrequest-signing-controller", "csrsigning"),
     absent("cloud-node-lifecycle-controller", "cloud-node-lifecycle"),
     runs("clusterrole-aggregation-controller", "clusterrole-aggregation"),
     absent("cronjob-controller", "cronjob"),
@@ -55,7 +59,7 @@ pub const KNOWN: [KnownController; 52] = [
     runs("garbage-collector-controller", "garbagecollector"),
     absent("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling"),
     absent("job-controller", "job"),
-    absent("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
+    runs("kube-apiserver-serving-clustertrustbundle-publisher-controller", ""),
     runs("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner"),
     runs("namespace-controller", "namespace"),
     absent("node-ipam-controller", "nodeipam"),
@@ -84,7 +88,7 @@ pub const KNOWN: [KnownController; 52] = [
     runs("storage-version-migrator-controller", "svm"),
     absent("storageversion-garbage-collector-controller", "storage-version-gc"),
     absent("taint-eviction-controller", ""),
-    absent("token-cleaner-controller", "tokencleaner"),
+    by_name("token-cleaner-controller", "tokencleaner"),
     runs("ttl-after-finished-controller", "ttl-after-finished"),
     absent("ttl-controller", "ttl"),
     runs("validatingadmissionpolicy-status-controller", ""),

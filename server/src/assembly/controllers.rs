@@ -7,6 +7,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portico_controllers::bootstrap;
+use portico_controllers::bootstrap::signer::BootstrapSigner;
+use portico_controllers::bootstrap::token_cleaner::TokenCleaner;
+use portico_controllers::certificates::trust_bundle::{self, TrustBundle};
+use portico_controllers::certificates::{approving, cleaner, signing};
 use portico_controllers::flow_status::FlowStatus;
 use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::legacy_token_cleaner;
@@ -35,6 +40,7 @@ use super::elsewhere::Aggregated;
 use super::error::StartError;
 use super::hostname::hostname;
 use super::reached::reached;
+use super::signing::Signing;
 use crate::settings::ServerSettings;
 
 /// Upstream's hooks of what is kept here: they pass once everything is being kept.
@@ -65,6 +71,8 @@ pub(super) struct Told<'a> {
     pub(super) ca: &'a str,
     /// What signs service accounts' tokens.
     pub(super) identity: Arc<Identity>,
+    /// The CAs that sign certificate requests.
+    pub(super) signing: &'a Signing,
     /// What other API servers hold in namespaces.
     pub(super) elsewhere: Arc<Aggregated>,
     /// Who else gets every change.
@@ -86,7 +94,7 @@ pub(super) fn start(
     let range = &settings.registry.service_ranges;
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    let mut kept = vec![authentication(settings)?.object(), token_tracking::object(today)];
+    let mut kept = vec![authentication(settings, reported.signing)?.object(), token_tracking::object(today)];
     if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
         kept.extend(kubernetes_service::objects(&ranges, first, advertised));
     }
@@ -133,7 +141,7 @@ fn repair(
 }
 
 /// What backends are told of whom to trust.
-fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileError> {
+fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<AuthenticationInfo, FileError> {
     let pem = |path: &PathBuf| {
         let read = std::fs::read_to_string(path);
         read.map_err(|error| FileError::Read {
@@ -143,8 +151,10 @@ fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileE
     };
     let front_proxy = settings.request_header.clone();
     let front_proxy = front_proxy.map(|proxy| Ok((pem(&proxy.client_ca_file)?, proxy)));
+    let client_ca = settings.client_ca_file.as_ref().map(pem).transpose()?;
+    let client_cas: Vec<String> = client_ca.into_iter().chain(signing.own_ca.clone()).collect();
     Ok(AuthenticationInfo {
-        client_ca: settings.client_ca_file.as_ref().map(pem).transpose()?,
+        client_ca: (!client_cas.is_empty()).then(|| client_cas.concat()),
         front_proxy: front_proxy.transpose()?,
     })
 }
@@ -201,6 +211,48 @@ fn governed(
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {
         kept.run_workers(registry, tasks);
         listeners.push(Arc::new(kept));
+    }
+    listeners.extend(certificates(settings, registry, reported, queues, tasks));
+    listeners
+}
+
+/// The controllers of certificates and bootstrap tokens.
+fn certificates(
+    settings: &ServerSettings,
+    registry: &Registry,
+    reported: &Told<'_>,
+    queues: &QueueMetrics,
+    tasks: &TaskSet,
+) -> Vec<Arc<dyn Listener>> {
+    let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
+    let is_wanted = |name: &str| settings.controllers.contains(name);
+    if is_wanted(signing::NAME) {
+        let signer = signing::controller(reported.signing.signers.clone(), settings.signing.duration, queues);
+        signer.run_workers(registry, tasks);
+        listeners.push(Arc::new(signer));
+    }
+    if is_wanted(approving::NAME) {
+        let approver = approving::controller(queues);
+        approver.run_workers(registry, tasks);
+        listeners.push(Arc::new(approver));
+    }
+    if is_wanted(cleaner::NAME) {
+        tasks.spawn(cleaner::NAME, cleaner::run(registry.clone(), tasks.clone()));
+    }
+    if is_wanted(trust_bundle::NAME) && trust_bundle::is_served(registry) {
+        let bundle = TrustBundle::new(reported.ca, queues);
+        bundle.run_workers(registry, tasks);
+        listeners.push(Arc::new(bundle));
+    }
+    if is_wanted(bootstrap::signer::NAME) {
+        let signer = BootstrapSigner::new(queues);
+        signer.run_workers(registry, tasks);
+        listeners.push(Arc::new(signer));
+    }
+    if is_wanted(bootstrap::token_cleaner::NAME) {
+        let cleaner = TokenCleaner::new(queues);
+        cleaner.run_workers(registry, tasks);
+        listeners.push(Arc::new(cleaner));
     }
     listeners
 }

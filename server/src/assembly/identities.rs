@@ -32,6 +32,8 @@ pub(super) struct TrustedIdentities {
     /// What objects have to do with which nodes, when somebody decides by it.
     nodes: Option<Arc<RwLock<Graph>>>,
     internal: Authority,
+    /// The CA that signs certificate requests, where it is ours.
+    signing: Option<Authority>,
     files: Vec<FileWatch<Part>>,
     reviews: Arc<Reviews>,
     /// Whose tokens are reviewed; nobody's until there is somebody who knows the objects.
@@ -64,12 +66,14 @@ fn watched(
 /// Authenticators of what the files hold now; gRPC knows no anonymous caller and no front proxy.
 fn authenticators(
     internal: &Authority,
+    signing: Option<&Authority>,
     files: &[FileWatch<Part>],
     reviews: &Arc<Reviews>,
     trust: &OnceLock<Arc<TokenTrust>>,
 ) -> AuthenticatorChain {
     let chain = AuthenticatorChain::default()
         .with_internal_authority(internal.clone())
+        .with_signing_authority(signing.cloned())
         .with_reviews(Arc::clone(reviews))
         .with_trust(trust.get().cloned().unwrap_or_default());
     files.iter().fold(chain, |chain, file| match &*file.current() {
@@ -98,9 +102,11 @@ impl TrustedIdentities {
     pub(super) fn new(
         settings: &ServerSettings,
         internal_ca: &str,
+        signing_ca: Option<&str>,
         local: LocalTrustVerifier,
     ) -> Result<Self, StartError> {
         let internal = Authority::from_pem(internal_ca.as_bytes())?;
+        let signing = signing_ca.map(|pem| Authority::from_pem(pem.as_bytes())).transpose()?;
         let clients = watched(settings.client_ca_file.as_ref(), client_ca)?;
         let tokens = watched(settings.token_auth_file.as_ref(), tokens)?;
         let files: Vec<_> = clients.into_iter().chain(tokens).collect();
@@ -118,9 +124,9 @@ impl TrustedIdentities {
         let nodes = settings.authorization.contains(&Mode::Node).then_some(graph);
         let reviews = Arc::new(Reviews::default());
         let trust = Arc::default();
-        let chain = authenticators(&internal, &files, &reviews, &trust);
+        let chain = authenticators(&internal, signing.as_ref(), &files, &reviews, &trust);
         let identities = Arc::new(Identities::new(chain, Arc::clone(&authorizer), local));
-        Ok(Self { identities, authorizer, rbac, nodes, internal, files, reviews, trust })
+        Ok(Self { identities, authorizer, rbac, nodes, internal, signing, files, reviews, trust })
     }
 
     /// Who has to be notified of every change, so that nodes may what they should.
@@ -144,7 +150,8 @@ impl TrustedIdentities {
 
     /// Authenticates by what files and keys say now.
     fn renew(&self) {
-        let chain = authenticators(&self.internal, &self.files, &self.reviews, &self.trust);
+        let chain =
+            authenticators(&self.internal, self.signing.as_ref(), &self.files, &self.reviews, &self.trust);
         self.identities.replace(chain);
     }
 

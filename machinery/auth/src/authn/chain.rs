@@ -31,8 +31,8 @@ use super::x509;
 const REFUSAL_KEPT: Duration = Duration::from_secs(5);
 /// An acceptance is kept at most this long, whatever the certificates say.
 const ACCEPTANCE_KEPT: Duration = Duration::from_secs(300);
-/// Verdicts kept per connection: three authorities, and one reload of each.
-const VERDICTS: usize = 6;
+/// Verdicts kept per connection: four authorities, and one reload of each.
+const VERDICTS: usize = 8;
 
 /// A set of roots that nobody can verify with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum AuthorityError {
     Unusable,
 }
 
-/// One trusted set of roots: the client CA, the front-proxy CA or the internal CA.
+/// One trusted set of roots: the client CA, the CA that signs requests, the front-proxy CA or the internal CA.
 #[derive(Clone)]
 pub struct Authority {
     /// Never used twice in a process, so that verdicts of a replaced bundle are not mistaken for this one's.

@@ -12,7 +12,7 @@ pub const RESERVED_GROUP_PREFIX: &str = "system:portico:";
 pub enum Method {
     /// A front proxy's headers.
     RequestHeader,
-    /// A certificate of `--client-ca-file`.
+    /// A certificate of `--client-ca-file`, or of the CA that signs certificate requests.
     ClientCertificate,
     /// A certificate of Portico's internal CA: administrators and facades.
     InternalCertificate,

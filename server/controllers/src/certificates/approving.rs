@@ -1,0 +1,117 @@
+//! Approves the client certificates of kubelets whose users may have them
+//! (`certificatesigningrequest-approving-controller`, upstream's `sarApprover`).
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+use portico_kit::pki::CertificateRequest;
+use portico_kit::workqueue::QueueMetrics;
+use portico_machinery::{Attributes, Object, Status, UserInfo};
+use portico_registry::{Context, Part, Registry, UpdateOptions};
+
+use super::queue::{Handler, Requests};
+use super::request::{self, KUBELET_CLIENT, add_condition, asked, has_condition, usages};
+use super::{USER, kubelet};
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "certificatesigningrequest-approving-controller";
+
+/// What a requester may be permitted: to create this subresource; and what an approval says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Permission {
+    subresource: &'static str,
+    message: &'static str,
+}
+
+const SELF: Permission = Permission {
+    subresource: "selfnodeclient",
+    message: "Auto approving self kubelet client certificate after SubjectAccessReview.",
+};
+const ANY: Permission = Permission {
+    subresource: "nodeclient",
+    message: "Auto approving kubelet client certificate after SubjectAccessReview.",
+};
+
+/// A controller that approves.
+#[must_use]
+pub fn controller(metrics: &QueueMetrics) -> Requests {
+    Requests::new(Approver, metrics)
+}
+
+struct Approver;
+
+/// The permissions of which one is enough; none for what is not a kubelet's, or was decided about.
+fn permissions(request: &Object, asked: &CertificateRequest) -> &'static [Permission] {
+    let is_kubelet = request.str_at("spec.signerName") == KUBELET_CLIENT
+        && kubelet::check_client(asked, &usages(request)).is_ok();
+    match is_kubelet {
+        true if request.str_at("spec.username") == asked.common_name() => &[SELF, ANY],
+        true => &[ANY],
+        false => &[],
+    }
+}
+
+/// The subresources of which a requester must be permitted to create one.
+#[cfg(test)]
+pub(super) fn subresources(request: &Object, asked: &CertificateRequest) -> Vec<&'static str> {
+    permissions(request, asked).iter().map(|permission| permission.subresource).collect()
+}
+
+/// Who has made the request.
+fn requester(request: &Object) -> UserInfo {
+    let spec = request.at(&["spec"]);
+    let texts =
+        |list: portico_machinery::Cursor<'_>| list.items().map(|item| item.str().to_owned()).collect();
+    let extra = spec.field("extra");
+    let extra: BTreeMap<String, Vec<String>> =
+        extra.entries().map(|(key, values)| (key.to_owned(), texts(values))).collect();
+    UserInfo {
+        name: spec.field("username").str().to_owned(),
+        uid: spec.field("uid").str().to_owned(),
+        groups: texts(spec.field("groups")),
+        extra,
+    }
+}
+
+impl Handler for Approver {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn handle<'a>(
+        &'a self,
+        registry: &'a Registry,
+        mut request: Object,
+    ) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            if has_condition(&request, "Approved") || has_condition(&request, "Denied") {
+                return Ok(());
+            }
+            let permissions = permissions(&request, &asked(&request)?);
+            let (user, authorizer) = (requester(&request), &registry.objects().authorizer);
+            let may = |permission: &&Permission| {
+                let question = Attributes::resource(user.clone(), "create", &request::resource(), "", "")
+                    .with_subresource(permission.subresource)
+                    .with_version("*");
+                authorizer.authorize(&question).allowed()
+            };
+            if let Some(permission) = permissions.iter().find(may) {
+                add_condition(&mut request, "Approved", "AutoApproved", permission.message);
+                let (context, options) = (Context::system(USER), UpdateOptions::default());
+                let part = Part::Subresource("approval");
+                registry.update(&context, &request::resource(), part, request, &options).await?;
+                return Ok(());
+            }
+            // Upstream asks again, ever less often: a binding may come.
+            match permissions {
+                [] => Ok(()),
+                tried => Err(Box::new(Status::internal(not_approved(request.name(), tried)))),
+            }
+        })
+    }
+}
+
+fn not_approved(name: &str, tried: &[Permission]) -> String {
+    let tried: Vec<&str> = tried.iter().map(|permission| permission.subresource).collect();
+    format!("recognized csr {name:?} as [{}] but subject access review was not approved", tried.join(" "))
+}

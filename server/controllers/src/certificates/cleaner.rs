@@ -1,0 +1,147 @@
+//! Deletes CertificateSigningRequests that have served (`certificatesigningrequest-cleaner-controller`).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use portico_kit::backoff::Policy;
+use portico_kit::pki::CertInfo;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{Object, Reason, Status, time};
+use portico_registry::{Context, DeleteOptions, ListOptions, Preconditions, Registry};
+
+use super::USER;
+use super::request::{certificate, conditions, has_condition, is_issued, resource};
+use crate::outcome::unless;
+use crate::rounds::at_intervals;
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "certificatesigningrequest-cleaner-controller";
+
+/// Upstream's interval.
+const PERIOD: Duration = Duration::from_secs(3600);
+/// How long what was decided is kept, in seconds: an issued, denied or failed request.
+const DECIDED: i64 = 3600;
+/// How long what waits is kept, in seconds: for a decision, or for a certificate.
+const PENDING: i64 = 24 * 3600;
+
+/// Why a request is no longer of use; nothing while it is.
+#[must_use]
+pub fn reason(request: &Object, now: Timestamp) -> Option<&'static str> {
+    let older = |text: Option<&str>, seconds: i64| {
+        text.and_then(time::parse).is_some_and(|at| now.as_second() - at.as_second() > seconds)
+    };
+    let decided = |kind: &str, seconds: i64| {
+        conditions(request).any(|condition| {
+            condition.field("type").str() == kind
+                && older(condition.field("lastUpdateTime").opt_str(), seconds)
+        })
+    };
+    let issued = is_issued(request);
+    let rows = [
+        (issued && decided("Approved", DECIDED), "it is issued"),
+        (decided("Denied", DECIDED), "it is denied"),
+        (decided("Failed", DECIDED), "it has failed"),
+        (
+            conditions(request).next().is_none() && older(request.creation_timestamp(), PENDING),
+            "nobody has decided about it",
+        ),
+        (
+            issued && has_condition(request, "Approved") && has_expired(request, now),
+            "its certificate has expired",
+        ),
+        (!issued && decided("Approved", PENDING), "nobody has signed it"),
+    ];
+    rows.into_iter().find_map(|(applies, why)| applies.then_some(why))
+}
+
+fn has_expired(request: &Object, now: Timestamp) -> bool {
+    let pem = certificate(request);
+    let info = std::str::from_utf8(&pem).ok().and_then(|pem| CertInfo::of_pem("certificate", pem).ok());
+    info.is_some_and(|info| info.not_after < now.as_second())
+}
+
+/// Looks at intervals until `tasks` is cancelled.
+pub async fn run(registry: Registry, tasks: TaskSet) {
+    let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
+        let done = sweep(&registry, Timestamp::now()).await;
+        done.inspect_err(
+            |status| tracing::warn!(%status, "certificate signing requests could not be cleaned up"),
+        )
+        .is_ok()
+    });
+    tasks.token().run_until_cancelled(look).await;
+}
+
+/// Looks at all requests once.
+///
+/// # Errors
+/// The first refusal.
+pub async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status>> {
+    for request in registry.list(&resource(), "", &ListOptions::default()).await?.items {
+        let Some(why) = reason(request.object(), now) else { continue };
+        tracing::info!(name = request.name(), why, "a certificate signing request is deleted");
+        let preconditions = Preconditions { uid: Some(request.uid().to_owned()), ..Preconditions::default() };
+        let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+        let deleted =
+            registry.delete(&Context::system(USER), &resource(), "", request.name(), &options).await;
+        unless(deleted, &[Reason::NotFound, Reason::Conflict])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificates::request::set_certificate;
+
+    const HOURS: i64 = 3600;
+
+    fn request(conditions: &[(&str, &str)], issued: bool) -> Object {
+        let mut request = Object::default();
+        request.set(&["metadata", "creationTimestamp"], "2026-01-01T00:00:00Z");
+        for (kind, at) in conditions {
+            let mut condition = Object::default();
+            condition.set(&["type"], kind);
+            if !at.is_empty() {
+                condition.set(&["lastUpdateTime"], at);
+            }
+            request.push_node(&["status", "conditions"], condition.into_node());
+        }
+        if issued {
+            set_certificate(&mut request, "not PEM");
+        }
+        request
+    }
+
+    #[test]
+    fn each_state_of_a_request_has_its_time() {
+        let start = time::parse("2026-01-01T00:00:00Z").unwrap();
+        let at = "2026-01-01T00:00:00Z";
+        for (conditions, issued, kept, why) in [
+            (&[][..], false, 24 * HOURS, "nobody has decided about it"),
+            (&[("Approved", at)], true, HOURS, "it is issued"),
+            (&[("Denied", at)], false, HOURS, "it is denied"),
+            (&[("Approved", at), ("Failed", at)], false, HOURS, "it has failed"),
+            (&[("Approved", at)], false, 24 * HOURS, "nobody has signed it"),
+        ] {
+            let request = request(conditions, issued);
+            let after = |seconds| Timestamp::from_second(start.as_second() + seconds).unwrap();
+            assert_eq!(reason(&request, after(kept)), None, "{why}");
+            assert_eq!(reason(&request, after(kept + 1)), Some(why));
+        }
+        let undated = request(&[("Denied", "")], false);
+        assert_eq!(reason(&undated, time::parse("2027-01-01T00:00:00Z").unwrap()), None);
+    }
+
+    #[test]
+    fn a_certificate_that_has_expired_is_cleaned_up_at_once() {
+        let authority = portico_kit::pki::Authority::create("ca").unwrap();
+        let profile = portico_kit::pki::Profile::client("a", &[], Duration::from_secs(60));
+        let mut issued = request(&[("Approved", "")], false);
+        set_certificate(&mut issued, &authority.issue(&profile).unwrap().cert_pem);
+        let now = Timestamp::now();
+        assert_eq!(reason(&issued, now), None);
+        let later = Timestamp::from_second(now.as_second() + 120).unwrap();
+        assert_eq!(reason(&issued, later), Some("its certificate has expired"));
+    }
+}

@@ -1,0 +1,79 @@
+//! The loop around controllers of CertificateSigningRequests (upstream's `CertificateController`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{Object, Status};
+use portico_registry::{ListOptions, Logged, ObjectRef, Registry};
+
+use super::request::{is_issued, resource};
+use crate::log::Listener;
+
+/// Upstream's workers of each of these controllers.
+const WORKERS: usize = 5;
+/// Upstream's waits after failures.
+const RETRIES: Policy = Policy::new(Duration::from_millis(200), Duration::from_secs(1000), 2.0, 0.0);
+
+/// What a controller does with a request that has no certificate.
+pub(super) trait Handler: Send + Sync {
+    /// Kube-controller-manager's name for it.
+    fn name(&self) -> &'static str;
+
+    /// Looks at a request and writes what follows.
+    fn handle<'a>(
+        &'a self,
+        registry: &'a Registry,
+        request: Object,
+    ) -> BoxFuture<'a, Result<(), Box<Status>>>;
+}
+
+/// Gives every request that changes to a handler. Cheap to clone.
+#[derive(Clone)]
+pub struct Requests {
+    handler: Arc<dyn Handler>,
+    queue: WorkQueue<String>,
+}
+
+impl Requests {
+    pub(super) fn new(handler: impl Handler + 'static, metrics: &QueueMetrics) -> Self {
+        Self { handler: Arc::new(handler), queue: WorkQueue::with_metrics("certificate", RETRIES, metrics) }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, registry) = (self.clone(), registry.clone());
+        run_workers(tasks, self.handler.name(), WORKERS, self.queue.clone(), move |name| {
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, name).await.map(|()| Reconciled::Done) }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, name: String) -> Result<(), Box<Status>> {
+        let at = ObjectRef { resource: resource(), namespace: String::new(), name };
+        let stored = registry.get_stored(&at).await?;
+        match stored.filter(|stored| !is_issued(stored.object())) {
+            Some(stored) => self.handler.handle(registry, stored.object().clone()).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Listener for Requests {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&resource(), "", &ListOptions::default()).await?;
+            all.items.iter().for_each(|request| self.queue.add(request.name().to_owned()));
+            Ok(())
+        })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        if *change.resource() == resource() && !change.is_gone() {
+            self.queue.add(change.name().to_owned());
+        }
+    }
+}

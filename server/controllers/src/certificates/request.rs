@@ -1,0 +1,79 @@
+//! What a CertificateSigningRequest says, as upstream's controllers read it (`pkg/controller/certificates`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portico_kit::pki::CertificateRequest;
+use portico_machinery::{Cursor, GroupResource, Object, Status};
+use portico_validation::pem;
+
+/// The signer of client certificates.
+pub const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+/// The signer of kubelets' client certificates.
+pub const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+/// The signer of kubelets' serving certificates.
+pub const KUBELET_SERVING: &str = "kubernetes.io/kubelet-serving";
+/// The signer of requests from before there were signers.
+pub const LEGACY_UNKNOWN: &str = "kubernetes.io/legacy-unknown";
+
+pub(super) const CONDITIONS: [&str; 2] = ["status", "conditions"];
+const CERTIFICATE: [&str; 2] = ["status", "certificate"];
+
+/// The resource.
+pub(super) fn resource() -> GroupResource {
+    GroupResource::new("certificates.k8s.io", "certificatesigningrequests")
+}
+
+/// Whether there is a certificate already.
+pub(super) fn is_issued(request: &Object) -> bool {
+    !request.at(&CERTIFICATE).str().is_empty()
+}
+
+/// Whether there is a condition of this type, whatever its status.
+pub(super) fn has_condition(request: &Object, kind: &str) -> bool {
+    conditions(request).any(|condition| condition.field("type").str() == kind)
+}
+
+/// Whether there is a condition of this type that is true, or has no status.
+pub(super) fn has_true_condition(request: &Object, kind: &str) -> bool {
+    conditions(request).any(|condition| {
+        condition.field("type").str() == kind && matches!(condition.field("status").str(), "" | "True")
+    })
+}
+
+pub(super) fn conditions(request: &Object) -> impl Iterator<Item = Cursor<'_>> {
+    request.at(&CONDITIONS).items()
+}
+
+/// Adds a condition that is true; its times are set when it is written.
+pub(super) fn add_condition(request: &mut Object, kind: &str, reason: &str, message: &str) {
+    let mut condition = Object::default();
+    for (field, text) in [("type", kind), ("status", "True"), ("reason", reason), ("message", message)] {
+        condition.set(&[field], text);
+    }
+    request.push_node(&CONDITIONS, condition.into_node());
+}
+
+/// Sets the certificate (PEM).
+pub(super) fn set_certificate(request: &mut Object, pem: &str) {
+    request.set(&CERTIFICATE, STANDARD.encode(pem));
+}
+
+/// The certificate (PEM); empty where there is none.
+pub(super) fn certificate(request: &Object) -> Vec<u8> {
+    STANDARD.decode(request.at(&CERTIFICATE).str()).unwrap_or_default()
+}
+
+/// What is asked for. The API has checked it when the object was created.
+///
+/// # Errors
+/// 500: upstream tries such an object again, too.
+pub(super) fn asked(request: &Object) -> Result<CertificateRequest, Box<Status>> {
+    let pem = STANDARD.decode(request.str_at("spec.request")).unwrap_or_default();
+    let read = pem::request(&pem);
+    read.map_err(|why| Box::new(Status::internal(format!("unable to parse csr {:?}: {why}", request.name()))))
+}
+
+/// The usages that are asked for.
+pub(super) fn usages(request: &Object) -> Vec<&str> {
+    request.at(&["spec", "usages"]).items().map(|usage| usage.str()).collect()
+}

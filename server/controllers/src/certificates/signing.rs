@@ -1,0 +1,179 @@
+//! Signs approved requests for the built-in signers (`certificatesigningrequest-signing-controller`, upstream's `signer`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use portico_kit::pki::{CertificateRequest, RequestSigner, Terms};
+use portico_kit::workqueue::QueueMetrics;
+use portico_machinery::{Object, Status};
+use portico_registry::{Context, Registry};
+
+use super::queue::{Handler, Requests};
+use super::request::{
+    self, API_CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY_UNKNOWN, add_condition, asked, has_condition,
+    has_true_condition, set_certificate, usages,
+};
+use super::{USER, kubelet, usages as x509_usages};
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "certificatesigningrequest-signing-controller";
+
+/// How long before now certificates begin, for clocks that differ.
+const BACKDATE: i64 = 300;
+/// A certificate that lives shorter does not end earlier for having begun earlier.
+const SHORT: i64 = 8 * 3600;
+/// No certificate lives shorter, whatever is asked for.
+const SHORTEST: i64 = 600;
+
+/// Gives the CA with which a signer signs now.
+pub type CurrentSigner = Arc<dyn Fn() -> Arc<RequestSigner> + Send + Sync>;
+
+/// The CAs of the built-in signers; a signer without one leaves its requests alone.
+#[derive(Clone, Default)]
+pub struct Signers {
+    /// Of `kubernetes.io/kube-apiserver-client`.
+    pub api_client: Option<CurrentSigner>,
+    /// Of `kubernetes.io/kube-apiserver-client-kubelet`.
+    pub kubelet_client: Option<CurrentSigner>,
+    /// Of `kubernetes.io/kubelet-serving`.
+    pub kubelet_serving: Option<CurrentSigner>,
+    /// Of `kubernetes.io/legacy-unknown`.
+    pub legacy_unknown: Option<CurrentSigner>,
+}
+
+impl Signers {
+    /// The same CA for all of them.
+    #[must_use]
+    pub fn all(signer: &CurrentSigner) -> Self {
+        let signer = || Some(Arc::clone(signer));
+        Self {
+            api_client: signer(),
+            kubelet_client: signer(),
+            kubelet_serving: signer(),
+            legacy_unknown: signer(),
+        }
+    }
+
+    fn of(&self, name: &str) -> Option<Arc<RequestSigner>> {
+        let signer = match name {
+            API_CLIENT => &self.api_client,
+            KUBELET_CLIENT => &self.kubelet_client,
+            KUBELET_SERVING => &self.kubelet_serving,
+            LEGACY_UNKNOWN => &self.legacy_unknown,
+            _ => &None,
+        };
+        signer.as_ref().map(|current| current())
+    }
+}
+
+/// A controller that signs with these CAs for at most this long.
+#[must_use]
+pub fn controller(signers: Signers, duration: Duration, metrics: &QueueMetrics) -> Requests {
+    let duration = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    Requests::new(Signing { signers, duration }, metrics)
+}
+
+struct Signing {
+    signers: Signers,
+    /// Seconds.
+    duration: i64,
+}
+
+/// Whether a signer takes such a request (upstream's `isRequestForSignerFn`).
+fn check(signer: &str, asked: &CertificateRequest, usages: &[&str]) -> Result<(), String> {
+    match signer {
+        KUBELET_SERVING => kubelet::check_serving(asked, usages),
+        KUBELET_CLIENT => kubelet::check_client(asked, usages),
+        API_CLIENT => check_client_usages(usages),
+        _ => Ok(()),
+    }
+}
+
+fn check_client_usages(usages: &[&str]) -> Result<(), String> {
+    let allowed = ["digital signature", "key encipherment", "client auth"];
+    if let Some(usage) = usages.iter().find(|usage| !allowed.contains(usage)) {
+        return Err(format!("invalid usage for client certificate: {usage}"));
+    }
+    match usages.contains(&"client auth") {
+        true => Ok(()),
+        false => Err("missing required usage for client certificate: client auth".to_owned()),
+    }
+}
+
+/// How long a certificate lives, in seconds: what is asked for, within bounds.
+fn life(asked: Option<i64>, longest: i64) -> i64 {
+    match asked {
+        Some(asked) if asked <= longest => asked.max(SHORTEST),
+        _ => longest,
+    }
+}
+
+/// Uses and dates of a certificate (upstream's `PermissiveSigningPolicy`); `ca_end` is when the CA's own one ends.
+fn terms(usages: &[&str], life: i64, now: i64, ca_end: i64) -> Result<Terms, String> {
+    let (key_usage, extended_key_usage) = x509_usages::of(usages)?;
+    let not_before = now - BACKDATE;
+    let end = if life < SHORT { now.saturating_add(life) } else { now.saturating_add(life) - BACKDATE };
+    let not_after = end.min(ca_end);
+    if not_before >= ca_end {
+        return Err(format!("the signer has expired: NotAfter={}", date(ca_end)));
+    }
+    if now >= ca_end {
+        let why = "refusing to sign a certificate that expired in the past";
+        return Err(format!("{why}: NotAfter={}", date(ca_end)));
+    }
+    Ok(Terms { key_usage, extended_key_usage, not_before, not_after })
+}
+
+fn date(seconds: i64) -> String {
+    Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+impl Signing {
+    /// The request with its certificate, or with the condition that there will be none; nothing where there is nothing to do.
+    fn decide(&self, mut request: Object, now: Timestamp) -> Result<Option<Object>, Box<Status>> {
+        let approved = has_condition(&request, "Approved") && !has_condition(&request, "Denied");
+        if !approved || has_true_condition(&request, "Failed") {
+            return Ok(None);
+        }
+        let Some(signer) = self.signers.of(request.str_at("spec.signerName")) else { return Ok(None) };
+        let asked = asked(&request)?;
+        if let Err(why) = check(request.str_at("spec.signerName"), &asked, &usages(&request)) {
+            add_condition(&mut request, "Failed", "SignerValidationFailure", &why);
+            return Ok(Some(request));
+        }
+        let failed = |why: &dyn std::fmt::Display| {
+            Box::new(Status::internal(format!("error auto signing csr {:?}: {why}", request.name())))
+        };
+        let life = life(request.at(&["spec", "expirationSeconds"]).i64(), self.duration);
+        let terms = terms(&usages(&request), life, now.as_second(), signer.not_after());
+        let terms = terms.map_err(|why| failed(&why))?;
+        let certificate = signer.sign(&asked, &terms).map_err(|why| failed(&why))?;
+        set_certificate(&mut request, &certificate);
+        Ok(Some(request))
+    }
+}
+
+impl Handler for Signing {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn handle<'a>(
+        &'a self,
+        registry: &'a Registry,
+        request: Object,
+    ) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            if let Some(decided) = self.decide(request, Timestamp::now())? {
+                registry.update_status(&Context::system(USER), &request::resource(), decided).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "signing_tests.rs"]
+mod tests;

@@ -1,0 +1,169 @@
+//! Publishes the CA of the API's own certificate as a ClusterTrustBundle
+//! (`kube-apiserver-serving-clustertrustbundle-publisher-controller`).
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::digest::sha256_hex;
+use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
+use portico_registry::{
+    Context, CreateOptions, DeleteOptions, ListOptions, Logged, Part, Registry, UpdateOptions,
+};
+
+use crate::log::Listener;
+use crate::outcome::unless;
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "kube-apiserver-serving-clustertrustbundle-publisher-controller";
+
+const USER: &str = "system:serviceaccount:kube-system:kube-apiserver-serving-clustertrustbundle-publisher";
+const SIGNER: &str = "kubernetes.io/kube-apiserver-serving";
+const GROUP: &str = "certificates.k8s.io";
+const WORKERS: usize = 1;
+/// Hexadecimal digits of the bundle's digest in its name.
+const DIGITS: usize = 24;
+
+fn resource() -> GroupResource {
+    GroupResource::new(GROUP, "clustertrustbundles")
+}
+
+/// Whether ClusterTrustBundles are served.
+#[must_use]
+pub fn is_served(registry: &Registry) -> bool {
+    registry.objects().served(&resource()).is_ok()
+}
+
+/// What has to be written.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Create(Object),
+    Update(Object),
+    Delete(String),
+}
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct TrustBundle {
+    /// PEM.
+    ca: Arc<str>,
+    queue: WorkQueue<()>,
+}
+
+impl TrustBundle {
+    /// Publishes this CA, PEM.
+    #[must_use]
+    pub fn new(ca: &str, metrics: &QueueMetrics) -> Self {
+        let name = "ca_cert_publisher_cluster_trust_bundles";
+        Self { ca: ca.into(), queue: WorkQueue::with_metrics(name, Policy::CONTROLLER, metrics) }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, registry) = (self.clone(), registry.clone());
+        run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |()| {
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry).await.map(|()| Reconciled::Done) }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry) -> Result<(), Box<Status>> {
+        let served = registry.objects().served(&resource())?;
+        let new =
+            Object::new(&GroupVersion::new(GROUP, served.info.gvr().version).kind("ClusterTrustBundle"));
+        let all = registry.list(&resource(), "", &ListOptions::default()).await?.items;
+        let steps = steps(new, &self.ca, all.iter().map(|stored| stored.object()));
+        let mut outcome = Ok(());
+        for step in steps {
+            // One that fails keeps none of the others from being done.
+            outcome = outcome.and(carry_out(registry, step).await);
+        }
+        outcome
+    }
+}
+
+async fn carry_out(registry: &Registry, step: Step) -> Result<(), Box<Status>> {
+    let context = Context::system(USER);
+    match step {
+        Step::Create(bundle) => {
+            let created = registry.create(&context, &resource(), bundle, &CreateOptions::default()).await;
+            unless(created, &[Reason::AlreadyExists])
+        }
+        Step::Update(bundle) => {
+            let options = UpdateOptions::default();
+            registry.update(&context, &resource(), Part::Main, bundle, &options).await.map(drop)
+        }
+        Step::Delete(name) => {
+            let deleted = registry.delete(&context, &resource(), "", &name, &DeleteOptions::default()).await;
+            unless(deleted, &[Reason::NotFound])
+        }
+    }
+}
+
+/// The bundle whose name follows from its content is there and right, and no other of the signer is.
+fn steps<'a>(mut new: Object, ca: &str, all: impl Iterator<Item = &'a Object>) -> Vec<Step> {
+    let name = bundle_name(ca);
+    let (mut found, mut steps) = (None, Vec::new());
+    for bundle in all {
+        if bundle.name() == name {
+            found = Some(bundle);
+        } else if bundle.str_at("spec.signerName") == SIGNER {
+            steps.push(Step::Delete(bundle.name().to_owned()));
+        }
+    }
+    match found {
+        Some(bundle) if bundle.str_at("spec.trustBundle") == ca => {}
+        Some(bundle) => {
+            let mut bundle = bundle.clone();
+            bundle.set(&["spec", "trustBundle"], ca);
+            steps.insert(0, Step::Update(bundle));
+        }
+        None => {
+            new.set(&["metadata", "name"], &name);
+            new.set(&["spec", "signerName"], SIGNER);
+            new.set(&["spec", "trustBundle"], ca);
+            steps.insert(0, Step::Create(new));
+        }
+    }
+    steps
+}
+
+fn bundle_name(ca: &str) -> String {
+    let digest = sha256_hex(ca.as_bytes());
+    format!("{}:{}", SIGNER.replace('/', ":"), &digest[..DIGITS])
+}
+
+impl Listener for TrustBundle {
+    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.queue.add(());
+        Box::pin(async { Ok(()) })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        if *change.resource() == resource() {
+            self.queue.add(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_bundle_of_the_signer_is_there_and_it_is_right() {
+        let [Step::Create(made)] = &steps(Object::default(), "PEM", std::iter::empty())[..] else { panic!() };
+        assert_eq!(made.name(), "kubernetes.io:kube-apiserver-serving:384fb9a44fabe158be2757b9");
+        assert_eq!(steps(Object::default(), "PEM", [made].into_iter()), []);
+        let mut spoilt = made.clone();
+        spoilt.set(&["spec", "trustBundle"], "other");
+        assert_eq!(steps(Object::default(), "PEM", [&spoilt].into_iter()), [Step::Update(made.clone())]);
+        let (mut old, mut foreign) = (made.clone(), Object::default());
+        old.set(&["metadata", "name"], "old");
+        foreign.set(&["metadata", "name"], "foreign");
+        let all = [&old, &foreign, made];
+        assert_eq!(steps(Object::default(), "PEM", all.into_iter()), [Step::Delete("old".to_owned())]);
+    }
+}

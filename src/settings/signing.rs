@@ -1,0 +1,154 @@
+//! Signing certificate requests: with which CAs, for how long. The flags are kube-controller-manager's.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use portico_server::SigningSettings;
+
+use super::SettingError;
+use super::values::positive_duration;
+
+/// Settings of signing. Without any file, one CA is made and kept in the folder of certificates.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Certificate signing"))]
+pub(crate) struct Signing {
+    /// The CA that signs for all signers (PEM); not together with those of single signers.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_cert_file: Option<PathBuf>,
+    /// The key of --cluster-signing-cert-file, RSA or ECDSA (PEM).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_key_file: Option<PathBuf>,
+    /// The CA of the signer kubernetes.io/kubelet-serving.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_kubelet_serving_cert_file: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_kubelet_serving_key_file: Option<PathBuf>,
+    /// The CA of the signer kubernetes.io/kube-apiserver-client-kubelet.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_kubelet_client_cert_file: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_kubelet_client_key_file: Option<PathBuf>,
+    /// The CA of the signer kubernetes.io/kube-apiserver-client.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_kube_apiserver_client_cert_file: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_kube_apiserver_client_key_file: Option<PathBuf>,
+    /// The CA of the signer kubernetes.io/legacy-unknown.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_legacy_unknown_cert_file: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster_signing_legacy_unknown_key_file: Option<PathBuf>,
+    /// The longest life of a certificate; a request may ask for less (spec.expirationSeconds).
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "8760h")]
+    pub(crate) cluster_signing_duration: Duration,
+}
+
+/// The flags of a CA and its key, and what they say.
+struct Pair<'a> {
+    flags: [&'static str; 2],
+    cert: Option<&'a Path>,
+    key: Option<&'a Path>,
+}
+
+impl<'a> Pair<'a> {
+    fn named(self) -> impl Iterator<Item = (&'static str, &'a Path)> {
+        let said = self.flags.into_iter().zip([self.cert, self.key]);
+        said.filter_map(|(flag, path)| Some((flag, path?)))
+    }
+
+    fn files(&self) -> Option<(PathBuf, PathBuf)> {
+        self.cert.map(Path::to_owned).zip(self.key.map(Path::to_owned))
+    }
+
+    fn is_set(&self) -> bool {
+        self.cert.is_some() || self.key.is_some()
+    }
+}
+
+impl Signing {
+    /// For all signers, then for each of them.
+    fn pairs(&self) -> [Pair<'_>; 5] {
+        [
+            Pair {
+                flags: ["--cluster-signing-cert-file", "--cluster-signing-key-file"],
+                cert: self.cluster_signing_cert_file.as_deref(),
+                key: self.cluster_signing_key_file.as_deref(),
+            },
+            Pair {
+                flags: [
+                    "--cluster-signing-kubelet-serving-cert-file",
+                    "--cluster-signing-kubelet-serving-key-file",
+                ],
+                cert: self.cluster_signing_kubelet_serving_cert_file.as_deref(),
+                key: self.cluster_signing_kubelet_serving_key_file.as_deref(),
+            },
+            Pair {
+                flags: [
+                    "--cluster-signing-kubelet-client-cert-file",
+                    "--cluster-signing-kubelet-client-key-file",
+                ],
+                cert: self.cluster_signing_kubelet_client_cert_file.as_deref(),
+                key: self.cluster_signing_kubelet_client_key_file.as_deref(),
+            },
+            Pair {
+                flags: [
+                    "--cluster-signing-kube-apiserver-client-cert-file",
+                    "--cluster-signing-kube-apiserver-client-key-file",
+                ],
+                cert: self.cluster_signing_kube_apiserver_client_cert_file.as_deref(),
+                key: self.cluster_signing_kube_apiserver_client_key_file.as_deref(),
+            },
+            Pair {
+                flags: [
+                    "--cluster-signing-legacy-unknown-cert-file",
+                    "--cluster-signing-legacy-unknown-key-file",
+                ],
+                cert: self.cluster_signing_legacy_unknown_cert_file.as_deref(),
+                key: self.cluster_signing_legacy_unknown_key_file.as_deref(),
+            },
+        ]
+    }
+
+    /// All files that are named, with their flags.
+    pub(super) fn files(&self) -> Vec<(&'static str, &Path)> {
+        self.pairs().into_iter().flat_map(Pair::named).collect()
+    }
+
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        let pairs = self.pairs();
+        for pair in &pairs {
+            let [cert, key] = pair.flags;
+            match (pair.cert, pair.key) {
+                (Some(_), None) => return Err(SettingError::new(key, format!("is needed with {cert}"))),
+                (None, Some(_)) => return Err(SettingError::new(cert, format!("is needed with {key}"))),
+                _ => {}
+            }
+        }
+        let [all, single @ ..] = &pairs;
+        match all.is_set().then(|| single.iter().find(|pair| pair.is_set())).flatten() {
+            Some(pair) => Err(SettingError::new(
+                pair.flags[0],
+                "cannot specify --cluster-signing-{cert,key}-file and other --cluster-signing-*-file flags at the same time",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// What the control service needs.
+    pub(crate) fn server(&self) -> SigningSettings {
+        let [all, kubelet_serving, kubelet_client, api_client, legacy_unknown] = self.pairs();
+        SigningSettings {
+            all: all.files(),
+            api_client: api_client.files(),
+            kubelet_client: kubelet_client.files(),
+            kubelet_serving: kubelet_serving.files(),
+            legacy_unknown: legacy_unknown.files(),
+            duration: self.cluster_signing_duration,
+        }
+    }
+}
