@@ -21,6 +21,7 @@ mod kube_derived;
 mod kube_leases;
 mod kube_runtime;
 mod kubectl;
+mod kubectl_admission;
 mod kubectl_custom;
 mod kubectl_workloads;
 mod load;
