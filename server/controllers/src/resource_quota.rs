@@ -29,7 +29,7 @@ use crate::log::Listener;
 use crate::rounds::at_intervals;
 use count::Counter;
 use elsewhere::{ForeignCounts, OtherServers};
-use watched::{QuotaKey, Watched, WatchedQuota};
+use watched::{QuotaKey, Watched, WatchedQuota, quotas};
 use write::Writer;
 
 /// kube-controller-manager's name for it.
@@ -236,10 +236,6 @@ fn is_worth_counting(quota: &WatchedQuota, change: &Logged, now: Instant) -> boo
 fn until(moment: Timestamp, now: Timestamp) -> Duration {
     // Only a moment later it is over: a time that is just reached still counts.
     Duration::try_from(moment.duration_since(now)).unwrap_or_default() + Duration::from_millis(1)
-}
-
-fn quotas() -> GroupResource {
-    GroupResource::new("", "resourcequotas")
 }
 
 fn is_definition(resource: &GroupResource) -> bool {

@@ -11,7 +11,7 @@ use portico_registry::{Registry, Stored, Together};
 
 use super::decide::{self, Counted};
 use super::elsewhere::{Collection, ForeignCounts};
-use super::watched::QuotaKey;
+use super::watched::{QuotaKey, quotas};
 
 /// What kinds must offer to be counted (upstream's `GetQuotableResources`).
 const VERBS: [&str; 4] = ["create", "list", "watch", "delete"];
@@ -47,14 +47,13 @@ impl Counter {
 
     /// Counts what is used of a quota; nothing when there is none.
     pub(super) async fn recount(&self, key: &QuotaKey) -> Result<Option<Recount>, Box<Status>> {
-        let quotas = super::quotas();
         let Some(quota) = self.look(&[], key).await?.1 else { return Ok(None) };
         let kinds = self.kinds(quota.object());
         let local = kinds.iter().filter_map(|kind| match kind {
             Kind::Local(resource) => Some(resource.clone()),
             Kind::Foreign(_) => None,
         });
-        let mut resources: Vec<GroupResource> = local.chain([quotas]).collect();
+        let mut resources: Vec<GroupResource> = local.chain([quotas()]).collect();
         if resources.contains(&claims()) {
             resources.extend([device_classes(), pods()]);
         }
@@ -91,13 +90,13 @@ impl Counter {
         resources: &[GroupResource],
         key: &QuotaKey,
     ) -> Result<(Together, Option<Stored>), Box<Status>> {
-        let quotas = super::quotas();
+        let resource = quotas();
         let mut all = resources.to_vec();
-        if !all.contains(&quotas) {
-            all.push(quotas.clone());
+        if !all.contains(&resource) {
+            all.push(resource.clone());
         }
         let together = self.registry.together(&all).await?;
-        let quota = together.get(&quotas, &key.namespace, &key.name);
+        let quota = together.get(&resource, &key.namespace, &key.name);
         Ok((together, quota))
     }
 

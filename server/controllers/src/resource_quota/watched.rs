@@ -14,6 +14,11 @@ use super::decide;
 /// before may be committed so much later. As long as a request may take by default.
 const SETTLING: Duration = Duration::from_secs(60);
 
+/// The resource of quotas.
+pub(super) fn quotas() -> GroupResource {
+    GroupResource::new("", "resourcequotas")
+}
+
 /// Where a quota lies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct QuotaKey {

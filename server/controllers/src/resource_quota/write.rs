@@ -7,7 +7,7 @@ use portico_registry::{Context, ObjectRef};
 
 use super::count::{Counter, Recount};
 use super::decide;
-use super::watched::QuotaKey;
+use super::watched::{QuotaKey, quotas};
 
 /// Who writes.
 const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
@@ -69,18 +69,18 @@ impl Writer<'_> {
     async fn update(&self, quota: Object) -> Result<(), Box<Status>> {
         let user = UserInfo::new(USER, [MASTERS]).authenticated();
         let context = Context::new(user, AGENT);
-        self.counter.registry.update_status(&context, &super::quotas(), quota).await.map(drop)
+        self.counter.registry.update_status(&context, &quotas(), quota).await.map(drop)
     }
 
     async fn current(&self) -> Result<Option<Object>, Box<Status>> {
         let QuotaKey { namespace, name } = self.key.clone();
-        let at = ObjectRef { resource: super::quotas(), namespace, name };
+        let at = ObjectRef { resource: quotas(), namespace, name };
         let stored = self.counter.registry.get_stored(&at).await?;
         Ok(stored.map(|stored| stored.object().clone()))
     }
 
     fn conflict(&self) -> Box<Status> {
         let why = "the quota is written faster than it is counted";
-        Box::new(Status::conflict(&super::quotas(), &self.key.name, why))
+        Box::new(Status::conflict(&quotas(), &self.key.name, why))
     }
 }
