@@ -61,10 +61,12 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
         "every answer carries an audit id and the flow it was put in",
         "priority and fairness is not built yet",
     ),
+    ("policies-evaluated", "a variable that costs too much", LIMIT),
     ("policies-evaluated", "an object of another version is changed", VERSION),
     ("policies-evaluated", "an object of another version is patched", VERSION),
 ];
 
+const LIMIT: &str = "what all expressions about a request may cost is used up, so that the expression which names the variable fails, too";
 const VERSION: &str =
     "an object is changed in the version that a policy names, which upstream cannot convert back";
 const STATUS: &str = "a Status that names the cause, instead of plain text (docs/adr/0002)";

@@ -32,10 +32,10 @@ fn validate_condition(condition: &Cursor<'_>, errors: &mut Errors) {
         errors.push(generation.invalid("must be greater than or equal to zero"));
     }
     if !time.is_present() {
-        errors.push(time.required("must be set"));
+        errors.push(time.required(""));
     }
     if reason.str().is_empty() {
-        errors.push(reason.required("must be set"));
+        errors.push(reason.required(""));
     } else {
         if !is_reason(reason.str()) {
             errors.push(reason.invalid(REASON));

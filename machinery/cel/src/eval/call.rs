@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Evaluated, Evaluator};
+use crate::error::EvalError;
 use crate::function::Call;
 use crate::plan::{CallNode, IN_ERROR};
 #[cfg(feature = "regex")]
@@ -25,13 +26,13 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
         }
         if let Some(error) = error {
-            self.charge(node.cost(&arguments))?;
+            self.charge_call(node.asks(), node.cost(&arguments))?;
             return Err(error);
         }
         let overload = match node.taking(&arguments) {
             Ok(overload) => overload,
             Err(error) => {
-                self.charge(node.cost(&arguments))?;
+                self.charge_call(node.asks(), node.cost(&arguments))?;
                 return Err(error);
             }
         };
@@ -41,11 +42,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         let call = call.with_pattern(node.regex.as_ref().map(Planned::regex));
         let result = overload.run.call(&call);
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
-        if overload.asks {
-            self.charge_asked(cost)?
-        } else {
-            self.charge(cost)?
-        }
+        self.charge_call(overload.asks, cost)?;
         result
+    }
+
+    /// Charges a call, which is done elsewhere where its function asks.
+    fn charge_call(&mut self, asks: bool, cost: u64) -> Result<(), EvalError> {
+        if asks { self.charge_asked(cost) } else { self.charge(cost) }
     }
 }

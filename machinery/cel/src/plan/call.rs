@@ -45,6 +45,11 @@ impl CallNode {
         self.coster().map_or(1, |cost| cost(arguments, &IN_ERROR))
     }
 
+    /// Whether its function asks, whichever overload is meant.
+    pub(crate) fn asks(&self) -> bool {
+        self.overloads.iter().any(|overload| overload.asks)
+    }
+
     /// What counts the cost: the one overload's, or what all of that name cost where several may be meant.
     pub(crate) fn coster(&self) -> Option<CostFn> {
         let only = self.overloads.len() == 1;
