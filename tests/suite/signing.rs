@@ -317,6 +317,7 @@ async fn a_facade_of_its_own_knows_who_was_signed_for_also_after_a_restart() {
     decide(&admin, "jane", "Approved").await;
     let jane = facade.with_certificate(&Pair { cert: certificate(&admin, "jane").await, key });
     assert_eq!(name_of(&jane).await.unwrap()["username"], "jane");
+    assert!(server.stop().await.success());
     server.restart().await;
     eventually("the certificate is good after a restart", 30, || async {
         match name_of(&jane).await {
