@@ -13,10 +13,10 @@ use super::values::positive_duration;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Certificate signing"))]
 pub(crate) struct Signing {
-    /// The CA that signs for all signers (PEM); not together with those of single signers.
+    /// The CA that signs for all signers (PEM, one certificate); not together with those of single signers.
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_cert_file: Option<PathBuf>,
-    /// The key of --cluster-signing-cert-file, RSA or ECDSA (PEM).
+    /// The key of --cluster-signing-cert-file, RSA, ECDSA or Ed25519 (PEM).
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_signing_key_file: Option<PathBuf>,
     /// The CA of the signer kubernetes.io/kubelet-serving.

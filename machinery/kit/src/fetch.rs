@@ -1,6 +1,6 @@
 //! One bounded request with a small body, or none, over a dialled connection, on a kept connection when there is one.
 //!
-//! For availability probes, discovery and OpenAPI documents: a deadline over everything, a limit for the
+//! For availability probes, discovery and OpenAPI documents, and calls of webhooks: a deadline over everything, a limit for the
 //! body, no redirects. It must not know what the answer means.
 
 mod pool;
@@ -25,7 +25,7 @@ use pool::{Key, Pool, Sender};
 /// One request.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// What may be sent twice: GET, DELETE, or a write that states what it expects.
+    /// What may be sent twice: GET, DELETE, a write that states what it expects, or a question to a webhook, which upstream repeats, too.
     pub method: Method,
     /// Path and query.
     pub path: String,

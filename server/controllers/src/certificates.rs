@@ -11,4 +11,4 @@ pub mod trust_bundle;
 mod usages;
 
 /// As whom the controllers of requests act.
-const USER: &str = "system:serviceaccount:kube-system:certificate-controller";
+const USER: &str = "certificate-controller";

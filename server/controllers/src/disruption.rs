@@ -6,6 +6,7 @@ mod scale;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -24,6 +25,9 @@ use crate::selectors::Selectors;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "disruption-controller";
+
+/// From a change of a pod to the count of its budgets: others often follow at once.
+const GATHER: Duration = Duration::from_millis(50);
 
 /// The controller. Cheap to clone.
 #[derive(Clone)]
@@ -77,7 +81,7 @@ impl Disruption {
                 .collect()
         };
         for budget in budgets {
-            self.budgets.add(NamespacedName::new(change.namespace(), &budget));
+            self.budgets.add_after(NamespacedName::new(change.namespace(), &budget), GATHER);
         }
         if !change.is_gone() {
             self.follow_claim(&pod);
@@ -136,7 +140,7 @@ fn selector_of(budget: &Object) -> Option<LabelSelector> {
 /// Whether a pod may say that it will be disrupted: nearly all of them need not be decoded for it.
 fn may_claim(pod: &Stored) -> bool {
     const CLAIM: &[u8] = b"\"DisruptionTarget\"";
-    pod.record().value.json().windows(CLAIM.len()).any(|bytes| bytes == CLAIM)
+    memchr::memmem::find(pod.record().value.json(), CLAIM).is_some()
 }
 
 async fn report(registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {

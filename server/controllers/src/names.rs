@@ -120,6 +120,31 @@ pub fn wanted(listed: &[String]) -> BTreeSet<&'static str> {
     KNOWN.iter().filter(is_wanted).map(|controller| controller.name).collect()
 }
 
+/// The group and resource of each kind that a controller cannot do without, beyond those of the core group.
+#[must_use]
+pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
+    match name {
+        "certificatesigningrequest-approving-controller"
+        | "certificatesigningrequest-cleaner-controller"
+        | "certificatesigningrequest-signing-controller" => {
+            &[("certificates.k8s.io", "certificatesigningrequests")]
+        }
+        "disruption-controller" => &[("policy", "poddisruptionbudgets")],
+        "endpointslice-controller" | "endpointslice-mirroring-controller" => {
+            &[("discovery.k8s.io", "endpointslices")]
+        }
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller" => {
+            &[("certificates.k8s.io", "clustertrustbundles")]
+        }
+        "storage-version-migrator-controller" => &[("storagemigration.k8s.io", "storageversionmigrations")],
+        "ttl-after-finished-controller" => &[("batch", "jobs")],
+        "validatingadmissionpolicy-status-controller" => {
+            &[("admissionregistration.k8s.io", "validatingadmissionpolicies")]
+        }
+        _ => &[],
+    }
+}
+
 /// The controllers that are asked for by name and that are not here.
 pub fn absent_of(listed: &[String]) -> impl Iterator<Item = &'static str> {
     let controllers = listed.iter().filter_map(|entry| known(entry));

@@ -12,10 +12,11 @@ use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::{Cursor, GroupResource, GroupVersion, GroupVersionKind, Object, Reason, Status};
 use portico_policy::TypeCheck;
 use portico_registry::{
-    Context, CreateOptions, ListOptions, Logged, ObjectRef, Objects, Part, PatchOptions, Place, Registry,
+    CreateOptions, ListOptions, Logged, ObjectRef, Objects, Part, PatchOptions, Place, Registry,
 };
 use serde::Serialize;
 
+use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
@@ -24,7 +25,7 @@ pub const NAME: &str = "validatingadmissionpolicy-status-controller";
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const KIND: &str = "ValidatingAdmissionPolicy";
-const USER: &str = "system:serviceaccount:kube-system:validatingadmissionpolicy-status-controller";
+const USER: &str = "validatingadmissionpolicy-status-controller";
 /// Upstream's field manager, and its name for the queue.
 const MANAGER: &str = "validatingadmissionpolicy-status";
 /// How many policies are checked at a time (upstream's `ConcurrentPolicySyncs`).
@@ -151,7 +152,7 @@ async fn check(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
     let write = CreateOptions { field_manager: MANAGER.to_owned(), ..CreateOptions::default() };
     let options = PatchOptions { write, force: Some(true) };
     let place = Place { part: Part::Subresource("status"), namespace: "", name };
-    let context = Context::system(USER);
+    let context = account(USER);
     let applied = registry.apply(&context, &policies(), place, &config.to_json(), &options).await;
     // Deleted, or made anew, in the meantime: that comes as an event of its own.
     unless(applied, &[Reason::NotFound, Reason::Conflict])

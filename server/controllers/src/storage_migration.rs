@@ -35,12 +35,6 @@ const WORKERS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether there can be migrations: they are off unless `--runtime-config` serves them.
-#[must_use]
-pub fn is_served(registry: &Registry) -> bool {
-    registry.has_verbs(&migrations(), &["list"]).is_some()
-}
-
 /// The controller. Cheap to clone.
 #[derive(Clone)]
 pub struct StorageMigration {

@@ -35,6 +35,8 @@ use transport::{Key, Transport, Transports};
 /// How many addresses of a Service are dialled when some cannot be.
 const ADDRESSES: usize = 3;
 /// What upstream's clients of webhooks call themselves.
+/// A dial that its call has cut short after less than this says nothing of the address.
+const MIN_DIAL: Duration = Duration::from_secs(1);
 const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// Somebody who knows where Services are.
@@ -168,7 +170,13 @@ impl Webhooks {
     ) -> Result<Arc<Transport>, String> {
         let calls = self.inner.limits.requests;
         let key = key(config, place, user);
-        self.inner.transports.lock().get(key, user.map(AsRef::as_ref), calls)
+        let certificate = user.and_then(|user| user.certificate.as_ref()).map(|pair| pair.current());
+        if let Some(known) = self.inner.transports.lock().used(&key, certificate.as_ref()) {
+            return Ok(known);
+        }
+        // Outside of the lock: others call meanwhile.
+        let made = Arc::new(Transport::new(&key, certificate, calls)?);
+        Ok(self.inner.transports.lock().insert(key, made))
     }
 }
 
@@ -223,7 +231,8 @@ impl Exchange<'_> {
         let mut failure = "there is no address to dial".to_owned();
         let mut dialled = 0;
         for (circuit, target) in self.transport.circuits(&targets).iter().zip(targets) {
-            if dialled == ADDRESSES {
+            // What is left of the time says nothing of an address any more.
+            if dialled == ADDRESSES || (dialled > 0 && Instant::now() >= deadline) {
                 break;
             }
             if !circuit.allows() {
@@ -231,6 +240,7 @@ impl Exchange<'_> {
                 continue;
             }
             dialled += 1;
+            let begun = Instant::now();
             match self.to(fetcher, target, deadline).await {
                 Ok(fetched) => {
                     circuit.reached();
@@ -242,7 +252,9 @@ impl Exchange<'_> {
                         return Err(reason);
                     }
                     (Reason::Unanswered(reason) | Reason::Broken(reason), outcome) => {
-                        if outcome == Outcome::NotConnected {
+                        // A dial that the deadline of this call has cut short may succeed for the next one.
+                        let had_time = begun.elapsed() >= MIN_DIAL || Instant::now() < deadline;
+                        if outcome == Outcome::NotConnected && had_time {
                             circuit.failed(reason.clone());
                         }
                         failure = reason;
@@ -309,6 +321,7 @@ fn key(config: &ClientConfig, place: &Place, user: Option<&Arc<WebhookUser>>) ->
         place: place.clone(),
         ca_bundle: config.ca_bundle.clone(),
         server_name: backends.and_then(|backends| backends.server_name.clone()),
+        targets: backends.map(|backends| backends.targets.clone()).unwrap_or_default(),
         user: user.map_or(0, |user| Arc::as_ptr(user) as usize),
     }
 }

@@ -1,6 +1,7 @@
 //! Controllers that get every kind: what kube-apiserver itself keeps, and those that `--controllers` governs, which are
 //! kube-controller-manager's, as far as Portico has them.
 
+mod wanted;
 mod without_nodes;
 
 use std::net::SocketAddr;
@@ -36,6 +37,7 @@ use portico_kit::workqueue::QueueMetrics;
 use portico_registry::Registry;
 use tokio::sync::watch;
 
+use self::wanted::is_wanted;
 use super::elsewhere::Aggregated;
 use super::error::StartError;
 use super::hostname::hostname;
@@ -167,7 +169,7 @@ fn governed(
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
-    let is_wanted = |name: &str| settings.controllers.contains(name);
+    let is_wanted = |name: &str| is_wanted(settings, registry, name);
     if is_wanted("garbage-collector-controller") {
         let garbage = GarbageCollector::new(Arc::clone(&reported.elsewhere) as Arc<_>, queues);
         garbage.run_workers(registry, tasks);
@@ -197,7 +199,7 @@ fn governed(
         let clean = legacy_token_cleaner::run(registry.clone(), unused, tasks.clone());
         tasks.spawn(legacy_token_cleaner::NAME, clean);
     }
-    if is_wanted(storage_migration::NAME) && storage_migration::is_served(registry) {
+    if is_wanted(storage_migration::NAME) {
         let migration = StorageMigration::new(queues);
         migration.run_workers(registry, tasks);
         listeners.push(Arc::new(migration));
@@ -225,7 +227,7 @@ fn certificates(
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
-    let is_wanted = |name: &str| settings.controllers.contains(name);
+    let is_wanted = |name: &str| is_wanted(settings, registry, name);
     if is_wanted(signing::NAME) {
         let signer = signing::controller(reported.signing.signers.clone(), settings.signing.duration, queues);
         signer.run_workers(registry, tasks);
@@ -239,7 +241,7 @@ fn certificates(
     if is_wanted(cleaner::NAME) {
         tasks.spawn(cleaner::NAME, cleaner::run(registry.clone(), tasks.clone()));
     }
-    if is_wanted(trust_bundle::NAME) && trust_bundle::is_served(registry) {
+    if is_wanted(trust_bundle::NAME) {
         let bundle = TrustBundle::new(reported.ca, queues);
         bundle.run_workers(registry, tasks);
         listeners.push(Arc::new(bundle));

@@ -82,6 +82,11 @@ impl Checker<'_> {
                     Type::Error
                 }
             },
+            // The same for one that holds no other.
+            Type::Opaque(name, of) if of.is_empty() => {
+                self.report(id, format!("unexpected failed resolution of '{name}'"));
+                Type::Error
+            }
             Type::Param(_) => {
                 self.mapping.assignable(&Type::Dyn, of);
                 Type::Dyn

@@ -50,7 +50,7 @@ impl CertificateRequest {
             .map_err(|_| "x509: the request is not signed with its own key".to_owned())?;
         let info = &request.certification_request_info;
         let mut read = Self {
-            subject: subject(&info.subject),
+            subject: subject(&info.subject)?,
             dns_names: Vec::new(),
             email_addresses: Vec::new(),
             ip_addresses: Vec::new(),
@@ -83,9 +83,9 @@ impl CertificateRequest {
 
     fn add(&mut self, name: &GeneralName<'_>) -> Result<(), String> {
         match name {
-            GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
-            GeneralName::RFC822Name(address) => self.email_addresses.push((*address).to_owned()),
-            GeneralName::URI(uri) => self.uris.push((*uri).to_owned()),
+            GeneralName::DNSName(name) => self.dns_names.push(ascii(name, "dNSName")?),
+            GeneralName::RFC822Name(address) => self.email_addresses.push(ascii(address, "rfc822Name")?),
+            GeneralName::URI(uri) => self.uris.push(ascii(uri, "uniformResourceIdentifier")?),
             GeneralName::IPAddress(bytes) => self.ip_addresses.push(address(bytes)?),
             GeneralName::Invalid(..) => return Err("x509: invalid subject alternative name".to_owned()),
             // Names of other kinds are not passed on.
@@ -101,32 +101,48 @@ pub(super) fn address(bytes: &[u8]) -> Result<IpAddr, String> {
         .map_err(|_| format!("x509: cannot parse IP address of length {}", bytes.len()))
 }
 
-fn subject(name: &X509Name<'_>) -> Subject {
-    let values = |attribute: u64| -> Vec<String> {
+/// A name that is an IA5String, as the certificate will write it.
+fn ascii(name: &str, kind: &str) -> Result<String, String> {
+    if name.is_ascii() { Ok(name.to_owned()) } else { Err(format!("x509: SAN {kind} is malformed")) }
+}
+
+/// # Errors
+/// A value is in an encoding that is not read: signed without it, the certificate would have another subject.
+fn subject(name: &X509Name<'_>) -> Result<Subject, String> {
+    let values = |attribute: u64| -> Result<Vec<String>, String> {
         let of_type = |value: &&AttributeTypeAndValue<'_>| {
             value.attr_type().iter().is_some_and(|parts| parts.eq([2, 5, 4, attribute]))
         };
-        let mut values: Vec<String> = name.iter_attributes().filter(of_type).filter_map(text).collect();
+        let mut values: Vec<String> =
+            name.iter_attributes().filter(of_type).map(text).collect::<Result<_, _>>()?;
         if matches!(attribute, COMMON_NAME | SERIAL_NUMBER) && values.len() > 1 {
             values.drain(..values.len() - 1);
         }
-        values
+        Ok(values)
     };
-    let all = ATTRIBUTES.into_iter().map(|attribute| (attribute, values(attribute)));
-    // An empty common name is none.
-    all.filter(|(_, values)| values.iter().any(|value| !value.is_empty())).collect()
+    let mut subject = Subject::new();
+    for attribute in ATTRIBUTES {
+        let values = values(attribute)?;
+        // An empty common name is none.
+        if values.iter().any(|value| !value.is_empty()) {
+            subject.push((attribute, values));
+        }
+    }
+    Ok(subject)
 }
 
 /// A value that is text, in any of the encodings that Go reads.
-fn text(value: &AttributeTypeAndValue<'_>) -> Option<String> {
+fn text(value: &AttributeTypeAndValue<'_>) -> Result<String, String> {
+    let unreadable =
+        || "x509: failed to parse subject: a value is in an encoding that is not read".to_owned();
     let bytes = value.as_slice();
     match value.attr_value().tag() {
-        Tag::T61String => Some(bytes.iter().copied().map(char::from).collect()),
+        Tag::T61String => Ok(bytes.iter().copied().map(char::from).collect()),
         Tag::BmpString => {
             let units: Vec<u16> =
                 bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
-            String::from_utf16(&units).ok()
+            String::from_utf16(&units).map_err(|_| unreadable())
         }
-        _ => value.as_str().ok().map(str::to_owned),
+        _ => value.as_str().map(str::to_owned).map_err(|_| unreadable()),
     }
 }

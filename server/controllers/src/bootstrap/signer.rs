@@ -12,16 +12,17 @@ use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{Context, ListOptions, Logged, ObjectRef, Part, Registry, UpdateOptions};
+use portico_registry::{ListOptions, Logged, ObjectRef, Part, Registry, UpdateOptions};
 
 use super::token::{self, is_token, secrets};
+use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "bootstrap-signer-controller";
 
-const USER: &str = "system:serviceaccount:kube-system:bootstrap-signer";
+const USER: &str = "bootstrap-signer";
 const WORKERS: usize = 1;
 const NAMESPACE: &str = "kube-public";
 const CONFIG_MAP: &str = "cluster-info";
@@ -66,7 +67,7 @@ async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
     let tokens = secrets.iter().map(|secret| secret.object()).filter(|secret| is_token(secret));
     let tokens = tokens.filter_map(|secret| token::signing(secret, now)).collect();
     let Some(signed) = signed(stored.object(), &tokens) else { return Ok(()) };
-    let (context, options) = (Context::system(USER), UpdateOptions::default());
+    let (context, options) = (account(USER), UpdateOptions::default());
     let written = registry.update(&context, &config_maps(), Part::Main, signed, &options).await;
     // A newer state comes as an event.
     unless(written, &[Reason::NotFound, Reason::Conflict])

@@ -6,18 +6,17 @@ use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::{Reason, Status};
-use portico_registry::{
-    Context, DeleteOptions, ListOptions, Logged, ObjectRef, Preconditions, Registry, Stored,
-};
+use portico_registry::{DeleteOptions, ListOptions, Logged, ObjectRef, Preconditions, Registry, Stored};
 
 use super::token::{Left, NAMESPACE, is_token, left, secrets};
+use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "token-cleaner-controller";
 
-const USER: &str = "system:serviceaccount:kube-system:token-cleaner";
+const USER: &str = "token-cleaner";
 const WORKERS: usize = 1;
 
 /// The controller. Cheap to clone.
@@ -60,8 +59,7 @@ async fn delete(registry: &Registry, secret: &Stored) -> Result<(), Box<Status>>
     tracing::info!(secret = secret.name(), "an expired bootstrap token is deleted");
     let preconditions = Preconditions { uid: Some(secret.uid().to_owned()), ..Preconditions::default() };
     let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-    let deleted =
-        registry.delete(&Context::system(USER), &secrets(), NAMESPACE, secret.name(), &options).await;
+    let deleted = registry.delete(&account(USER), &secrets(), NAMESPACE, secret.name(), &options).await;
     unless(deleted, &[Reason::NotFound, Reason::Conflict])
 }
 

@@ -7,11 +7,12 @@ use futures::future::BoxFuture;
 use portico_kit::pki::CertificateRequest;
 use portico_kit::workqueue::QueueMetrics;
 use portico_machinery::{Attributes, Object, Status, UserInfo};
-use portico_registry::{Context, Part, Registry, UpdateOptions};
+use portico_registry::{Part, Registry, UpdateOptions};
 
 use super::queue::{Handler, Requests};
 use super::request::{self, KUBELET_CLIENT, add_condition, asked, has_condition, usages};
 use super::{USER, kubelet};
+use crate::account::account;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "certificatesigningrequest-approving-controller";
@@ -97,7 +98,7 @@ impl Handler for Approver {
             };
             if let Some(permission) = permissions.iter().find(may) {
                 add_condition(&mut request, "Approved", "AutoApproved", permission.message);
-                let (context, options) = (Context::system(USER), UpdateOptions::default());
+                let (context, options) = (account(USER), UpdateOptions::default());
                 let part = Part::Subresource("approval");
                 registry.update(&context, &request::resource(), part, request, &options).await?;
                 return Ok(());

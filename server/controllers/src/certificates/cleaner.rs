@@ -7,10 +7,11 @@ use portico_kit::backoff::Policy;
 use portico_kit::pki::CertInfo;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{Object, Reason, Status, time};
-use portico_registry::{Context, DeleteOptions, ListOptions, Preconditions, Registry};
+use portico_registry::{DeleteOptions, ListOptions, Preconditions, Registry};
 
 use super::USER;
 use super::request::{certificate, conditions, has_condition, is_issued, resource};
+use crate::account::account;
 use crate::outcome::unless;
 use crate::rounds::at_intervals;
 
@@ -75,18 +76,18 @@ pub async fn run(registry: Registry, tasks: TaskSet) {
 /// Looks at all requests once.
 ///
 /// # Errors
-/// The first refusal.
+/// The first refusal; the others are tried all the same.
 pub async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status>> {
+    let mut outcome = Ok(());
     for request in registry.list(&resource(), "", &ListOptions::default()).await?.items {
         let Some(why) = reason(request.object(), now) else { continue };
         tracing::info!(name = request.name(), why, "a certificate signing request is deleted");
         let preconditions = Preconditions { uid: Some(request.uid().to_owned()), ..Preconditions::default() };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-        let deleted =
-            registry.delete(&Context::system(USER), &resource(), "", request.name(), &options).await;
-        unless(deleted, &[Reason::NotFound, Reason::Conflict])?;
+        let deleted = registry.delete(&account(USER), &resource(), "", request.name(), &options).await;
+        outcome = outcome.and(unless(deleted, &[Reason::NotFound, Reason::Conflict]));
     }
-    Ok(())
+    outcome
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use portico_kit::pki::{CertificateRequest, RequestSigner, Terms};
 use portico_kit::workqueue::QueueMetrics;
 use portico_machinery::{Object, Status};
-use portico_registry::{Context, Registry};
+use portico_registry::Registry;
 
 use super::queue::{Handler, Requests};
 use super::request::{
@@ -16,6 +16,7 @@ use super::request::{
     has_true_condition, set_certificate, usages,
 };
 use super::{USER, kubelet, usages as x509_usages};
+use crate::account::account;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "certificatesigningrequest-signing-controller";
@@ -167,7 +168,7 @@ impl Handler for Signing {
     ) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             if let Some(decided) = self.decide(request, Timestamp::now())? {
-                registry.update_status(&Context::system(USER), &request::resource(), decided).await?;
+                registry.update_status(&account(USER), &request::resource(), decided).await?;
             }
             Ok(())
         })

@@ -9,17 +9,16 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
-use portico_registry::{
-    Context, CreateOptions, DeleteOptions, ListOptions, Logged, Part, Registry, UpdateOptions,
-};
+use portico_registry::{CreateOptions, DeleteOptions, ListOptions, Logged, Part, Registry, UpdateOptions};
 
+use crate::account::account;
 use crate::log::Listener;
 use crate::outcome::unless;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "kube-apiserver-serving-clustertrustbundle-publisher-controller";
 
-const USER: &str = "system:serviceaccount:kube-system:kube-apiserver-serving-clustertrustbundle-publisher";
+const USER: &str = "kube-apiserver-serving-clustertrustbundle-publisher";
 const SIGNER: &str = "kubernetes.io/kube-apiserver-serving";
 const GROUP: &str = "certificates.k8s.io";
 const WORKERS: usize = 1;
@@ -28,12 +27,6 @@ const DIGITS: usize = 24;
 
 fn resource() -> GroupResource {
     GroupResource::new(GROUP, "clustertrustbundles")
-}
-
-/// Whether ClusterTrustBundles are served.
-#[must_use]
-pub fn is_served(registry: &Registry) -> bool {
-    registry.objects().served(&resource()).is_ok()
 }
 
 /// What has to be written.
@@ -85,7 +78,7 @@ impl TrustBundle {
 }
 
 async fn carry_out(registry: &Registry, step: Step) -> Result<(), Box<Status>> {
-    let context = Context::system(USER);
+    let context = account(USER);
     match step {
         Step::Create(bundle) => {
             let created = registry.create(&context, &resource(), bundle, &CreateOptions::default()).await;

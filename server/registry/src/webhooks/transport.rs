@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use portico_kit::circuit::{Circuit, Limits};
 use portico_kit::dial::Target;
 use portico_kit::tls::{CertPair, ClientTls, Roots};
+use portico_machinery::route;
 use tokio::sync::Semaphore;
 
 use super::address::Place;
-use super::credentials::WebhookUser;
 
 /// More are forgotten, the one that was not used for longest first (upstream's number).
 const KEPT: usize = 200;
@@ -72,6 +72,8 @@ pub(super) struct Key {
     pub(super) ca_bundle: String,
     /// The name that they must have, where that is not the place's own.
     pub(super) server_name: Option<String>,
+    /// The addresses that the configuration names itself; none where a Service says them.
+    pub(super) targets: Vec<route::Target>,
     /// The address of the user: users live as long as the process.
     pub(super) user: usize,
 }
@@ -84,28 +86,28 @@ pub(super) struct Transports {
 }
 
 impl Transports {
-    /// The transport for a key. `calls` are allowed at a time.
-    pub(super) fn get(
-        &mut self,
-        key: Key,
-        user: Option<&WebhookUser>,
-        calls: usize,
-    ) -> Result<Arc<Transport>, String> {
+    /// The transport for a key and this client certificate, if there is one; it counts as used.
+    pub(super) fn used(&mut self, key: &Key, certificate: Option<&Arc<CertPair>>) -> Option<Arc<Transport>> {
         self.used += 1;
-        let certificate = user.and_then(|user| user.certificate.as_ref()).map(|pair| pair.current());
-        if let Some((transport, used)) = self.kept.get_mut(&key)
-            && is_same(transport.certificate.as_ref(), certificate.as_ref())
-        {
-            *used = self.used;
-            return Ok(Arc::clone(transport));
+        let (transport, used) = self.kept.get_mut(key)?;
+        if !is_same(transport.certificate.as_ref(), certificate) {
+            return None;
         }
-        let transport = Arc::new(Transport::new(&key, certificate, calls)?);
-        if self.kept.len() >= KEPT {
+        *used = self.used;
+        Some(Arc::clone(transport))
+    }
+
+    /// Keeps a transport that was made, unless another one with the same certificate was kept meanwhile; the one that is kept.
+    pub(super) fn insert(&mut self, key: Key, made: Arc<Transport>) -> Arc<Transport> {
+        if let Some(known) = self.used(&key, made.certificate.as_ref()) {
+            return known;
+        }
+        if self.kept.len() >= KEPT && !self.kept.contains_key(&key) {
             let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|key| self.kept.remove(&key));
         }
-        self.kept.insert(key, (Arc::clone(&transport), self.used));
-        Ok(transport)
+        self.kept.insert(key, (Arc::clone(&made), self.used));
+        made
     }
 
     /// The transport for a key, if there is one.
@@ -115,7 +117,7 @@ impl Transports {
 }
 
 impl Transport {
-    fn new(key: &Key, certificate: Option<Arc<CertPair>>, limit: usize) -> Result<Self, String> {
+    pub(super) fn new(key: &Key, certificate: Option<Arc<CertPair>>, limit: usize) -> Result<Self, String> {
         let pem = STANDARD.decode(&key.ca_bundle).map_err(|_| "caBundle: it is not base64".to_owned())?;
         let name = key.server_name.clone().unwrap_or_else(|| key.place.server_name());
         let builder = ClientTls::builder()
@@ -168,7 +170,7 @@ mod tests {
 
     fn key(port: u16, bundle: &str) -> Key {
         let place = Place::Url(Target::new("127.0.0.1", port));
-        Key { place, ca_bundle: bundle.to_owned(), server_name: None, user: 0 }
+        Key { place, ca_bundle: bundle.to_owned(), server_name: None, targets: Vec::new(), user: 0 }
     }
 
     fn bundle() -> String {

@@ -15,6 +15,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::QueueMetrics;
 use portico_registry::Registry;
 
+use super::wanted::is_wanted;
 use crate::settings::ServerSettings;
 
 /// Starts those that are wanted; they end with `tasks`.
@@ -26,7 +27,7 @@ pub(super) fn start(
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let mut listeners = of_services(settings, registry, queues, metrics, tasks);
-    let is_wanted = |name: &str| settings.controllers.contains(name);
+    let is_wanted = |name: &str| is_wanted(settings, registry, name);
     if is_wanted(disruption::NAME) {
         let budgets = Disruption::new(queues);
         budgets.run_workers(registry, tasks);
@@ -50,7 +51,7 @@ fn of_services(
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let (how, mut listeners) = (&settings.controller_settings, Vec::<Arc<dyn Listener>>::new());
-    let is_wanted = |name: &str| settings.controllers.contains(name);
+    let is_wanted = |name: &str| is_wanted(settings, registry, name);
     let mut subscribers = Vec::new();
     if is_wanted(endpoints::NAME) {
         let endpoints = Endpoints::new(how.endpoints, queues);
