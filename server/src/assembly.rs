@@ -88,7 +88,7 @@ impl Server {
         portico_kit::atomic_file::private_dir(&settings.data_dir)
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
-        let signing = Signing::load(&settings)?;
+        let signing = Signing::load(&settings, pki.authority.cert_pem())?;
         let (trust, verifier) = LocalTrust::issue();
         let identities =
             TrustedIdentities::new(&settings, pki.authority.cert_pem(), signing.own_ca.as_deref(), verifier)?;

@@ -37,6 +37,31 @@ async fn family(http: &Http) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn controllers_whose_kinds_are_off_keep_no_other_from_working() {
+    let off = [
+        "batch/v1",
+        "policy/v1",
+        "discovery.k8s.io/v1",
+        "certificates.k8s.io/v1",
+        "admissionregistration.k8s.io/v1",
+    ]
+    .map(|version| format!("{version}=false"))
+    .join(",");
+    let portico = Launch::new().args(&["--runtime-config", &off]).start().await;
+    let admin = portico.admin();
+    assert_eq!(code(&admin, "/readyz").await, 200);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gone"}});
+    assert_eq!(admin.post(NAMESPACES, &namespace).await.status, 201);
+    let path = format!("{NAMESPACES}/gone");
+    until("its account is made", 20, || async {
+        code(&admin, &format!("{path}/serviceaccounts/default")).await == 200
+    })
+    .await;
+    admin.delete(&path).await;
+    until("the namespace goes", 20, || async { code(&admin, &path).await == 404 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_namespace_goes_once_its_content_is_gone_and_says_what_holds_it() {
     let portico = Portico::start().await;
     let admin = portico.admin();

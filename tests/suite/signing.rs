@@ -355,6 +355,33 @@ async fn a_given_ca_signs_and_is_trusted_only_as_a_client_ca() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_ca_that_makes_facades_signs_no_requests() {
+    let mut before = Portico::start().await;
+    let certs = before.data().join("certs");
+    assert!(before.stop().await.success());
+    let path = |name: &str| certs.join(name).to_str().unwrap().to_owned();
+    let files = ["--cluster-signing-cert-file", &path("internal-ca.crt"), "--cluster-signing-key-file"];
+    let launch = Launch::new().on_data_of(&before).args(&files).args(&[&path("internal-ca.key")]);
+    let (code, out, err) = launch.run().await;
+    assert!(code.is_some_and(|code| code != 0), "{out}{err}");
+    assert!(err.contains("the internal CA signs no certificate requests"), "{out}{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_cas_reach_backends_as_one_text_whatever_their_file_ends_with() {
+    let (launch, folder) = Launch::new().prepared();
+    let ca = portico_kit::pki::Authority::create("clients").unwrap();
+    let file = folder.join("clients.crt");
+    std::fs::write(&file, ca.cert_pem().trim_end()).unwrap();
+    let portico = launch.args(&["--client-ca-file", file.to_str().unwrap()]).start().await;
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let shown = portico.admin().get(path).await.json();
+    let text = shown["data"]["client-ca-file"].as_str().unwrap().to_owned();
+    assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 2, "{text}");
+    assert!(text.lines().all(|line| line.len() <= 64), "each marker has a line of its own: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kubectl_approves_and_denies_and_uses_what_it_got() {
     if !there_is("kubectl") {
         return portico_tests::skipped("kubectl is not installed");

@@ -34,10 +34,10 @@ impl Loaded {
 
     /// Logs what is loaded (upstream's `NewFromPlugins`), and what is turned on but is not here.
     pub(crate) fn log(&self) {
-        let halves: [(&str, fn(&Row) -> bool); 2] =
-            [("mutating", |row| row.phases.mutates), ("validating", |row| row.phases.validates)];
-        for (half, is_in) in halves {
-            let rows = self.0.iter().map(|(row, _)| row).filter(|row| is_in(row));
+        for half in ["mutating", "validating"] {
+            let is_in =
+                |row: &&Row| if half == "mutating" { row.phases.mutates } else { row.phases.validates };
+            let rows = self.0.iter().map(|(row, _)| *row).filter(is_in);
             let names: Vec<_> = rows.map(|row| row.name).collect();
             if !names.is_empty() {
                 let (count, names) = (names.len(), names.join(","));

@@ -67,10 +67,9 @@ fn refusal(pod: &Object, node: &Object) -> Option<(String, &'static str)> {
 
 /// What is requested and the node cannot give.
 fn beyond(requests: &Amounts, node: &Object) -> Vec<String> {
-    let print: [(&str, fn(&Quantity) -> i64); 2] =
-        [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
     let mut beyond = Vec::new();
-    for (name, number) in print {
+    for name in ["cpu", "memory"] {
+        let number = |of: &Quantity| if name == "cpu" { of.milli_value() } else { of.value() };
         let requested = requests.get(name).cloned().unwrap_or_default();
         let allocatable = node.at(&["status", "allocatable"]).key(name).quantity().unwrap_or_default();
         if requested > allocatable {

@@ -133,7 +133,7 @@ impl Webhooks {
     #[must_use]
     pub fn standing(&self, config: &ClientConfig, users: &WebhookUsers) -> Option<Standing> {
         let address = Address::of(config, Duration::ZERO).ok()?;
-        let user = users.of(&address.place.server_name(), address.place.port());
+        let user = user_of(config, users, &address);
         let known = self.inner.transports.lock().known(&key(config, &address.place, user));
         known.map(|transport| transport.standing())
     }
@@ -144,7 +144,7 @@ impl Webhooks {
     /// [`CallError`].
     pub async fn post(&self, call: WebhookCall<'_>) -> Result<Bytes, CallError> {
         let address = Address::of(call.config, call.timeout).map_err(CallError::Configuration)?;
-        let user = call.users.of(&address.place.server_name(), address.place.port());
+        let user = user_of(call.config, call.users, &address);
         let failed = |reason: String| CallError::Exchange { url: address.url.clone(), reason };
         let transport = self.transport(call.config, &address.place, user).map_err(&failed)?;
         let exchange = Exchange { inner: &self.inner, address: &address, user, transport: &transport, call };
@@ -313,6 +313,19 @@ fn outcome(error: &FetchError) -> Outcome {
         }
         _ => Outcome::Connected,
     }
+}
+
+/// As whom a webhook is called. Nobody where the configuration names its addresses itself: whoever writes it would be sent the
+/// credentials that are meant for the Service.
+fn user_of<'u>(
+    config: &ClientConfig,
+    users: &'u WebhookUsers,
+    address: &Address,
+) -> Option<&'u Arc<WebhookUser>> {
+    if config.backends.is_some() {
+        return None;
+    }
+    users.of(&address.place.server_name(), address.place.port())
 }
 
 fn key(config: &ClientConfig, place: &Place, user: Option<&Arc<WebhookUser>>) -> Key {

@@ -156,9 +156,14 @@ fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<Authen
     let client_ca = settings.client_ca_file.as_ref().map(pem).transpose()?;
     let client_cas: Vec<String> = client_ca.into_iter().chain(signing.own_ca.clone()).collect();
     Ok(AuthenticationInfo {
-        client_ca: (!client_cas.is_empty()).then(|| client_cas.concat()),
+        client_ca: (!client_cas.is_empty()).then(|| joined(&client_cas)),
         front_proxy: front_proxy.transpose()?,
     })
+}
+
+/// PEM texts as one: files need not end with a new line.
+fn joined(pems: &[String]) -> String {
+    pems.iter().map(|pem| format!("{}\n", pem.trim_end())).collect()
 }
 
 fn governed(

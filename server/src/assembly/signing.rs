@@ -24,6 +24,8 @@ pub(super) struct Signing {
     pub(super) signers: Signers,
     /// The certificate of our own CA, PEM, where it signs.
     pub(super) own_ca: Option<String>,
+    /// What signs certificates of facades, and may sign nothing for others.
+    internal: Arc<str>,
     files: Vec<FileWatch<RequestSigner>>,
 }
 
@@ -32,8 +34,13 @@ impl Signing {
     ///
     /// # Errors
     /// [`StartError`] names the file.
-    pub(super) fn load(settings: &ServerSettings) -> Result<Self, StartError> {
-        let mut loaded = Self { signers: Signers::default(), own_ca: None, files: Vec::new() };
+    pub(super) fn load(settings: &ServerSettings, internal_ca: &str) -> Result<Self, StartError> {
+        let mut loaded = Self {
+            signers: Signers::default(),
+            own_ca: None,
+            internal: internal_ca.into(),
+            files: Vec::new(),
+        };
         let files = &settings.signing;
         if !settings.controllers.contains(signing::NAME) {
             return Ok(loaded);
@@ -61,11 +68,16 @@ impl Signing {
     }
 
     fn watched(&mut self, (cert, key): &CaFiles) -> Result<CurrentSigner, StartError> {
-        let what = cert.display().to_string();
+        let (what, internal) = (cert.display().to_string(), Arc::clone(&self.internal));
         let parse = move |raw: &[Vec<u8>]| {
             let [cert, key] = raw else { return Err("two files are needed".to_owned()) };
             let pair = CertPair::from_pem(&what, cert, key).map_err(|error| error.to_string())?;
-            RequestSigner::new(&what, &pair).map_err(|error| error.to_string())
+            let signer = RequestSigner::new(&what, &pair).map_err(|error| error.to_string())?;
+            if signer.shares_key_with(&internal).map_err(|error| error.to_string())? {
+                // Its client certificates make facades, which are trusted with what they say of users.
+                return Err(format!("{what}: the internal CA signs no certificate requests"));
+            }
+            Ok(signer)
         };
         let watch = FileWatch::new(vec![cert.clone(), key.clone()], parse)?;
         self.files.push(watch.clone());

@@ -161,6 +161,15 @@ async fn webhooks_are_called_as_the_users_of_their_hosts() {
     assert!(certified.last().all("authorization").is_empty(), "another host, another user");
     setup.admin.delete(&format!("{}/hooks", configurations())).await;
 
+    // Who writes a configuration says where these addresses are: they get nothing that is meant for the Service.
+    let named = Backend::start("hooks.example.com").await;
+    let annotations = json!({URLS: named.url()});
+    let created = setup.admin.post(&configurations(), &behind_service(&setup, &named, &annotations)).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(setup.create("m").await.status, 418);
+    assert!(named.last().all("authorization").is_empty(), "{:?}", named.last());
+    setup.admin.delete(&format!("{}/hooks", configurations())).await;
+
     setup.one(MUTATING, "deny", json!({})).await;
     assert_eq!(setup.create("m").await.status, 418);
     let seen = setup.hooks.last();

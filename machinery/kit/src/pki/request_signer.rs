@@ -13,7 +13,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::certificate_request::CertificateRequest;
 use super::tbs::{self, Issued, Terms};
-use super::{PkiError, pem_text};
+use super::{PkiError, parse_certs, pem_text};
 use crate::tls::CertPair;
 
 /// Algorithms that a certificate can be signed with, best first for each kind of key, with their OIDs.
@@ -50,6 +50,22 @@ impl RequestSigner {
             return Err(PkiError::Parse(format!("{what}: certificates cannot be signed with such a key")));
         }
         Ok(Self { key, certificate: certificate.clone(), not_after: pair.info().not_after })
+    }
+
+    /// Whether its key is that of one of these certificates (PEM), too.
+    ///
+    /// # Errors
+    /// The certificates cannot be read.
+    pub fn shares_key_with(&self, others: &str) -> Result<bool, PkiError> {
+        let read = |error: String| PkiError::Parse(format!("a CA certificate: {error}"));
+        let key = |der: &[u8]| {
+            let (_, parsed) = X509Certificate::from_der(der).map_err(|error| read(error.to_string()))?;
+            Ok::<_, PkiError>(parsed.public_key().raw.to_vec())
+        };
+        let own = key(&self.certificate)?;
+        let others =
+            parse_certs("certificates", others.as_bytes()).map_err(|error| read(error.to_string()))?;
+        others.iter().try_fold(false, |found, other| Ok(found || key(other)? == own))
     }
 
     /// When the CA's own certificate ends (Unix seconds).

@@ -44,7 +44,8 @@ fn changed(new: &Object, old: &Object) -> Vec<String> {
         names.dedup();
         let differs = |name: &&str| {
             let (new, old) = (new.field(name), old.field(name));
-            !(new.is_empty() && old.is_empty() && new.str() == old.str()) && !new.same_as(&old)
+            let both_empty = new.is_empty() && old.is_empty() && new.str() == old.str();
+            !(both_empty || new.same_as(&old))
         };
         fields.extend(names.into_iter().filter(differs).map(|name| format!("{part}.{name}")));
     }

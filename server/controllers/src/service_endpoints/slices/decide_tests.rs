@@ -27,7 +27,7 @@ fn pod(at: usize) -> Pod {
 }
 
 fn pods(count: usize) -> Vec<Pod> {
-    (0..count).map(|at| pod(at)).collect()
+    (0..count).map(pod).collect()
 }
 
 fn decide_on(service: &Service, pods: &[Pod], existing: Vec<Slice>, max: usize) -> Decision {
