@@ -217,7 +217,7 @@ mod tests {
             (standing.open[0].target.as_str(), standing.open[0].reason.as_str()),
             ("10.0.0.2:1", "refused")
         );
-        assert!(Arc::ptr_eq(&transport.circuits(&[b.clone()])[0], &circuits[1]));
+        assert!(Arc::ptr_eq(&transport.circuits(std::slice::from_ref(&b))[0], &circuits[1]));
         assert!(!Arc::ptr_eq(&transport.circuits(&[a])[0], &circuits[0]), "it was forgotten in between");
         assert!(transport.standing().open.is_empty());
     }
