@@ -1,4 +1,4 @@
-//! Who else is asked about a write: one ordered chain of plugins and webhooks, and quotas.
+//! Admission: the ordered chain of plugins, policies, webhooks and quotas that may change or refuse a write.
 //!
 //! A plugin is a module of its own; the table in the module `plugins` is all that generic code knows of them.
 

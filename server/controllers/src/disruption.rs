@@ -1,5 +1,5 @@
-//! `disruption-controller`: says in the status of PodDisruptionBudgets how many pods they can spare, which is what evictions
-//! go by, and takes back what pods say of disruptions that did not come.
+//! `disruption-controller`: keeps the status of PodDisruptionBudgets, which evictions go by, and clears DisruptionTarget
+//! conditions of pods whose disruption did not come.
 
 mod decide;
 mod scale;

@@ -1,4 +1,4 @@
-//! Says in quotas' statuses what is used (`resourcequota-controller`).
+//! Keeps `status.used` of ResourceQuotas (`resourcequota-controller`).
 //!
 //! Admission charges what is created; this controller counts what is there: when a quota is new or limits something else,
 //! when objects go or use less, and once in a while. It reads the one log, counts a state of one moment, and writes by the

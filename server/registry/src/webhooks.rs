@@ -39,7 +39,7 @@ const ADDRESSES: usize = 3;
 const MIN_DIAL: Duration = Duration::from_secs(1);
 const USER_AGENT: &str = "kube-apiserver-admission";
 
-/// Somebody who knows where Services are.
+/// Resolves a port of a Service to addresses.
 pub trait Resolver: Send + Sync {
     /// The addresses of a Service's port.
     ///
@@ -85,7 +85,7 @@ pub enum CallError {
     /// Nothing came back.
     #[error("Post {url:?}: {reason}")]
     Exchange {
-        /// Whom.
+        /// The URL that was called.
         url: String,
         /// At which stage it ended, and how.
         reason: String,
@@ -180,7 +180,7 @@ impl Webhooks {
     }
 }
 
-/// What is sent, to whom, as whom.
+/// One call: the webhook, the credentials, the body and its limits.
 pub struct WebhookCall<'a> {
     /// Where the webhook is.
     pub config: &'a ClientConfig,

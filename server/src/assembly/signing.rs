@@ -1,5 +1,5 @@
 //! The CAs that sign certificate requests: those of files, as they change, or one of our own, which is then trusted with client
-//! certificates. No other CA of ours signs for anybody, and this one signs nothing of ours.
+//! certificates. The internal CA never signs such requests, and the signing CA signs nothing else.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! As whom admission webhooks are called: the users of a kubeconfig, each named as the host that it is for.
+//! Credentials for calls of admission webhooks: the users of a kubeconfig, each named as the host that it is for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

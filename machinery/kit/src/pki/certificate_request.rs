@@ -1,6 +1,6 @@
-//! What somebody else's certificate signing request (PKCS#10) asks for, read as Go's `x509.ParseCertificateRequest` reads it.
+//! A parsed certificate signing request (PKCS#10), read as Go's `x509.ParseCertificateRequest` reads it.
 //!
-//! It must not know what is granted: whoever signs looks at the parts and decides.
+//! It must not know what is granted: the signer decides by its parts.
 
 use std::net::IpAddr;
 

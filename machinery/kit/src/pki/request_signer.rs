@@ -1,4 +1,4 @@
-//! Signs requests of others as they are: subject, names and key are the request's, uses and dates those of whoever signs.
+//! Signs PKCS#10 requests: subject, names and key come from the request, usages and validity from the caller.
 //!
 //! The certificate is written as Go's `x509.CreateCertificate` writes it, so that a subject with several organizations and an
 //! issuer whose name other tools wrote come out byte for byte. It must not know signers' names or policies.

@@ -1,4 +1,4 @@
-//! What the webhook plugins are configured with (upstream's `WebhookAdmissionConfiguration`): as whom webhooks are called.
+//! What the webhook plugins are configured with (upstream's `WebhookAdmissionConfiguration`): the credentials for calls.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! How many objects other API servers hold of what quotas count: asked again and again, apart from everything else, so
-//! that a server that is away keeps no quota from its other numbers. The last known number counts.
+//! Polls aggregated API servers for counts of the objects that quotas limit, in tasks of its own: a server that is away delays
+//! no other count. The last known number counts.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! As whom webhooks are called: a user for each host (upstream's `defaultAuthenticationInfoResolver`).
+//! Credentials for calls of webhooks, chosen by host (upstream's `defaultAuthenticationInfoResolver`).
 //!
 //! It must not know where the users are read.
 

@@ -1,5 +1,4 @@
-//! Starts controllers of workloads that mean something although nothing runs pods: they follow what others say of pods, and
-//! Jobs that others finish.
+//! Starts the controllers of Services, budgets and finished Jobs, which work by the statuses that others write of pods and Jobs.
 
 use std::sync::Arc;
 
