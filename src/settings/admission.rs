@@ -38,7 +38,7 @@ pub(crate) struct Admission {
     pub(crate) default_unreachable_toleration_seconds: i64,
     /// What the expressions of all policies and webhooks may cost together while a request is changed, and once more while it is
     /// validated, in the units of upstream's budgets; questions to the authorizer do not count. Upstream bounds each policy alone.
-    #[arg(long, value_name = "UNITS", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "UNITS", default_value_t = AdmissionSettings::default().expression_cost_limit, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) admission_expression_cost_limit: u64,
 }
 

@@ -10,11 +10,8 @@ use portico_quota::{Amounts, Evaluator, Surroundings, counted_resources, evaluat
 use portico_registry::{Registry, Stored, Together};
 
 use super::decide::{self, Counted};
-use super::elsewhere::{Collection, ForeignCounts};
+use super::elsewhere::{COUNTABLE_VERBS, Collection, ForeignCounts};
 use super::watched::{QuotaKey, quotas};
-
-/// What kinds must offer to be counted (upstream's `GetQuotableResources`).
-const VERBS: [&str; 4] = ["create", "list", "watch", "delete"];
 
 /// Counts quotas. Cheap to clone.
 #[derive(Clone)]
@@ -106,7 +103,7 @@ impl Counter {
         let mut served = self.served.lock();
         let mut kinds = Vec::new();
         for resource in counted_resources(names.iter().map(String::as_str)) {
-            if self.registry.is_namespaced_with(&resource, &VERBS) {
+            if self.registry.is_namespaced_with(&resource, &COUNTABLE_VERBS) {
                 served.insert(resource.clone());
                 kinds.push(Kind::Local(resource));
             } else if served.contains(&resource) {

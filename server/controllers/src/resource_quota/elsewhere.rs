@@ -12,6 +12,9 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::GroupResource;
 
+/// The verbs that a kind must offer to be counted, wherever its objects are (upstream's `GetQuotableResources`).
+pub const COUNTABLE_VERBS: [&str; 4] = ["create", "list", "watch", "delete"];
+
 /// How many collections are asked for at a time.
 const WORKERS: usize = 4;
 /// Between two questions about one collection, as long as there are few.

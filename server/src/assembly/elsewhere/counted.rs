@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use futures::future::BoxFuture;
-use portico_controllers::resource_quota::elsewhere::OtherServers;
+use portico_controllers::resource_quota::elsewhere::{COUNTABLE_VERBS, OtherServers};
 use portico_machinery::GroupResource;
 use portico_machinery::route::Backend;
 
@@ -13,7 +13,7 @@ const USER: &str = "system:serviceaccount:kube-system:resourcequota-controller";
 
 /// Whether objects of it live in namespaces and can be counted (upstream's `GetQuotableResources`).
 fn is_countable(resource: &Resource) -> bool {
-    resource.namespaced && ["create", "list", "watch", "delete"].iter().all(|verb| resource.can(verb))
+    resource.namespaced && COUNTABLE_VERBS.iter().all(|verb| resource.can(verb))
 }
 
 impl Aggregated {
