@@ -24,7 +24,7 @@ pub use conditions::{Conditions, Matched};
 pub use declarations::Release;
 pub use expression::{Expression, Problem};
 pub use mutating::{Change, MutatingPolicy, MutatingSource, MutationSource};
-pub use request::Request;
+pub use request::{Request, read_request};
 pub use subject::{LazyObject, Subject};
 pub use type_check::TypeCheck;
 pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};

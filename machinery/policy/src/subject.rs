@@ -7,9 +7,10 @@ use portico_cel::value::Map;
 use portico_cel::{DeclType, Value};
 use portico_machinery::{GroupVersionResource, Object};
 
+use crate::work::Work;
+
 /// An object that is read when an expression names it.
 pub type LazyObject = LazyLock<Object, Box<dyn FnOnce() -> Object + Send>>;
-use crate::work::Work;
 
 /// A request and the objects that it is about, in the version in which a policy or webhook sees them.
 #[derive(Clone)]
@@ -18,8 +19,8 @@ pub struct Subject<'a> {
     pub object: Option<&'a Object>,
     /// What is there; nothing for a create.
     pub old: Option<&'a Object>,
-    /// The request, as [`crate::Request::to_object`] gives it.
-    pub request: &'a Object,
+    /// The request, as [`crate::Request`] encodes it.
+    pub request: &'a LazyObject,
     /// The parameters of a policy.
     pub params: Option<&'a Object>,
     /// The namespace of what is written.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use portico_cel::library::authorization::{Authorizer, Decision, Question};
 use portico_machinery::{GroupVersionResource, Object};
 use portico_policy::{
-    Concerned, DEFAULT_WORK_LIMIT, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict,
-    Work,
+    Concerned, DEFAULT_WORK_LIMIT, LazyObject, Subject, ValidatingPolicy, ValidatingSource, ValidationSource,
+    Verdict, Work, read_request,
 };
 
 /// The memory of a policy of three expressions, in bytes.
@@ -48,7 +48,7 @@ fn evaluate(work: &Work, policies: &[ValidatingPolicy]) -> Vec<Verdict> {
     let numbers: Vec<String> = (0..100).map(|number| number.to_string()).collect();
     let object = format!(r#"{{"metadata": {{"name": "o"}}, "numbers": [{}]}}"#, numbers.join(","));
     let object = Object::from_json(object.as_bytes()).unwrap();
-    let request = Object::from_json(br#"{"operation": "CREATE", "name": "o"}"#).unwrap();
+    let request = LazyObject::new(Box::new(|| read_request(br#"{"operation": "CREATE", "name": "o"}"#)));
     let resource = GroupVersionResource::new("", "v1", "things");
     let subject = Subject {
         object: Some(&object),

@@ -1,64 +1,84 @@
 //! The options of a request as an object of their kind, for webhooks and policies.
 
-use portico_machinery::{GroupVersion, Object};
-use portico_registry::{CreateOptions, DeleteOptions, FieldValidation, Options, Preconditions, Propagation};
+use portico_registry::{CreateOptions, DeleteOptions, FieldValidation, Options, Propagation};
+use serde::Serialize;
 
-/// `CreateOptions`, `UpdateOptions` or `DeleteOptions` of `meta.k8s.io/v1`; connections have none. A patch is an update to those
-/// who are asked about it (upstream's `patchToUpdateOptions`).
-pub(crate) fn object(options: Options<'_>) -> Option<Object> {
-    let kind = |kind: &str| Object::new(&GroupVersion::new("meta.k8s.io", "v1").kind(kind));
-    Some(match options {
-        Options::Create(options) => write(kind("CreateOptions"), options),
-        Options::Update(options) => write(kind("UpdateOptions"), options),
-        Options::Patch(options) => write(kind("UpdateOptions"), &options.write),
-        Options::Delete(options) => delete(kind("DeleteOptions"), options),
-        Options::Connect => return None,
-    })
+/// `CreateOptions`, `UpdateOptions` or `DeleteOptions` of `meta.k8s.io/v1`. What is not said is left out.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RequestOptions<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grace_period_seconds: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preconditions: Option<RequestPreconditions<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    orphan_dependents: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    propagation_policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    field_manager: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field_validation: Option<&'static str>,
 }
 
-fn write(mut object: Object, options: &CreateOptions) -> Object {
-    dry_run(&mut object, options.dry_run);
-    if !options.field_manager.is_empty() {
-        object.set(&["fieldManager"], &options.field_manager);
-    }
-    match options.field_validation {
-        // What is not said means this.
-        FieldValidation::Warn => {}
-        FieldValidation::Ignore => object.set(&["fieldValidation"], "Ignore"),
-        FieldValidation::Strict => object.set(&["fieldValidation"], "Strict"),
-    }
-    object
+/// What must be true of an object that is deleted.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestPreconditions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_version: Option<&'a str>,
 }
 
-fn delete(mut object: Object, options: &DeleteOptions) -> Object {
-    dry_run(&mut object, options.dry_run);
-    if let Some(seconds) = options.grace_period_seconds {
-        object.set(&["gracePeriodSeconds"], seconds);
+impl<'a> RequestOptions<'a> {
+    /// Nothing for a connection. A patch is an update to those who are asked about it (upstream's `patchToUpdateOptions`).
+    pub(crate) fn of(options: Options<'a>) -> Option<Self> {
+        Some(match options {
+            Options::Create(options) => Self::writing("CreateOptions", options),
+            Options::Update(options) => Self::writing("UpdateOptions", options),
+            Options::Patch(options) => Self::writing("UpdateOptions", &options.write),
+            Options::Delete(options) => Self::deleting(options),
+            Options::Connect => return None,
+        })
     }
-    let Preconditions { uid, resource_version } = &options.preconditions;
-    for (field, text) in [("uid", uid), ("resourceVersion", resource_version)] {
-        if let Some(text) = text {
-            object.set(&["preconditions", field], text);
+
+    fn new(kind: &'static str, dry_run: bool) -> Self {
+        let dry_run = dry_run.then_some(["All"]);
+        Self { kind, api_version: "meta.k8s.io/v1", dry_run, ..Self::default() }
+    }
+
+    fn writing(kind: &'static str, options: &'a CreateOptions) -> Self {
+        Self {
+            field_manager: &options.field_manager,
+            field_validation: match options.field_validation {
+                // What is not said means this.
+                FieldValidation::Warn => None,
+                FieldValidation::Ignore => Some("Ignore"),
+                FieldValidation::Strict => Some("Strict"),
+            },
+            ..Self::new(kind, options.dry_run)
         }
     }
-    if let Some(orphan) = options.orphan_dependents {
-        object.set(&["orphanDependents"], orphan);
-    }
-    if let Some(propagation) = options.propagation {
-        object.set(
-            &["propagationPolicy"],
-            match propagation {
+
+    fn deleting(options: &'a DeleteOptions) -> Self {
+        let (uid, resource_version) =
+            (options.preconditions.uid.as_deref(), options.preconditions.resource_version.as_deref());
+        let any = uid.is_some() || resource_version.is_some();
+        Self {
+            grace_period_seconds: options.grace_period_seconds,
+            preconditions: any.then_some(RequestPreconditions { uid, resource_version }),
+            orphan_dependents: options.orphan_dependents,
+            propagation_policy: options.propagation.map(|propagation| match propagation {
                 Propagation::Orphan => "Orphan",
                 Propagation::Background => "Background",
                 Propagation::Foreground => "Foreground",
-            },
-        );
-    }
-    object
-}
-
-fn dry_run(object: &mut Object, dry_run: bool) {
-    if dry_run {
-        object.set(&["dryRun"], ["All"]);
+            }),
+            ..Self::new("DeleteOptions", options.dry_run)
+        }
     }
 }

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
-use portico_policy::{Request, Subject, UserAuthorizer};
+use portico_policy::{LazyObject, Request, Subject, UserAuthorizer, read_request};
 use portico_registry::{Objects, Result, ServedResource};
 
 use crate::matching::{MatchTarget, MatchedAs, Pair};
-use crate::options;
+use crate::options::RequestOptions;
 
 /// See the module.
 pub(crate) struct Shown<'a> {
@@ -16,9 +17,12 @@ pub(crate) struct Shown<'a> {
     pub(crate) version: MatchedAs,
     pub(crate) new: Option<Cow<'a, Object>>,
     pub(crate) old: Option<Cow<'a, Object>>,
-    /// The request without its uid and objects.
-    pub(crate) request: Object,
-    json: OnceLock<Vec<u8>>,
+    /// The request without its uid and objects, as JSON.
+    request_json: Bytes,
+    /// The same, once an expression reads it.
+    request: LazyObject,
+    /// See [`Shown::members`].
+    members: OnceLock<Vec<u8>>,
 }
 
 impl<'a> Shown<'a> {
@@ -40,8 +44,10 @@ impl<'a> Shown<'a> {
                 *shown = Some(target.attributes.to_version(objects, served, object).await?);
             }
         }
-        let request = request(target, &resource, &kind);
-        Ok(Self { version, new, old, request, json: OnceLock::new() })
+        let request_json = Bytes::from(request(target, &resource, &kind).to_json());
+        let read = request_json.clone();
+        let request = LazyObject::new(Box::new(move || read_request(&read)));
+        Ok(Self { version, new, old, request_json, request, members: OnceLock::new() })
     }
 
     /// Where a request stands in this version, among those that were made already or made now.
@@ -70,19 +76,19 @@ impl<'a> Shown<'a> {
 
     /// The members of the request with its objects but without its uid, as JSON: encoded once for all who see them.
     pub(crate) fn members(&self) -> &[u8] {
-        self.json.get_or_init(|| {
-            let mut json = self.request.to_json();
-            // The brace at its end.
-            json.pop();
+        self.members.get_or_init(|| {
+            let mut members = self.request_json.to_vec();
+            // The braces around them.
+            members.pop();
+            members.drain(..1);
             for (field, object) in [("object", &self.new), ("oldObject", &self.old)] {
-                json.extend_from_slice(format!(r#","{field}":"#).as_bytes());
+                members.extend_from_slice(format!(r#","{field}":"#).as_bytes());
                 match object {
-                    Some(object) => json.extend_from_slice(&object.to_json()),
-                    None => json.extend_from_slice(b"null"),
+                    Some(object) => members.extend_from_slice(&object.to_json()),
+                    None => members.extend_from_slice(b"null"),
                 }
             }
-            json.drain(..1);
-            json
+            members
         })
     }
 
@@ -102,20 +108,24 @@ impl<'a> Shown<'a> {
 }
 
 /// The request without its uid and objects, as one to this resource.
-fn request(target: &MatchTarget<'_>, resource: &GroupVersionResource, kind: &GroupVersionKind) -> Object {
+fn request<'r>(
+    target: &'r MatchTarget<'_>,
+    resource: &'r GroupVersionResource,
+    kind: &'r GroupVersionKind,
+) -> Request<'r, RequestOptions<'r>> {
     let attributes = &target.attributes;
     Request {
         kind,
         resource,
+        subresource: attributes.subresource(),
         request_kind: &target.kind,
         request_resource: &target.resource,
-        subresource: attributes.subresource(),
+        request_subresource: attributes.subresource(),
         name: attributes.name,
         namespace: target.namespace,
         operation: attributes.operation_name(),
         user: &attributes.context.user,
         dry_run: attributes.is_dry_run(),
-        options: options::object(attributes.options).as_ref(),
+        options: RequestOptions::of(attributes.options),
     }
-    .to_object()
 }
