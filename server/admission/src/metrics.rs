@@ -1,13 +1,15 @@
 //! Upstream's metrics of admission webhooks and match conditions.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use portico_kit::metrics::{HistogramVec, Registry};
+use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_registry::Operation;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 use crate::policy_metrics::PolicyMetrics;
-use crate::steps::Steps;
+use crate::steps::{OPERATIONS, Steps};
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
@@ -32,6 +34,10 @@ pub(crate) struct Metrics {
     /// Those of policies.
     pub(crate) policies: PolicyMetrics,
 }
+
+/// The metrics of one webhook's calls that let requests pass, for each operation, once one has.
+#[derive(Default)]
+pub(crate) struct PassedCalls([OnceLock<(Histogram, Counter)>; OPERATIONS.len()]);
 
 /// Which call or condition is counted.
 #[derive(Clone, Copy)]
@@ -117,6 +123,28 @@ impl Metrics {
             let rejection = [of_name, of_type, of_operation, error, ("rejection_code", code)];
             self.rejections.get_or_create(&rejection).inc();
         }
+    }
+
+    /// A call that took this long and let the request pass: what is counted most, under labels that are found once.
+    pub(crate) fn passed(
+        &self,
+        known: &PassedCalls,
+        operation: Operation,
+        call: Counted<'_>,
+        took: Duration,
+    ) {
+        let Some(at) = OPERATIONS.iter().position(|known| *known == operation) else { return };
+        let (durations, requests) = known.0[at].get_or_init(|| {
+            let Counted { name, step, operation } = call;
+            let of = [("name", name), ("type", step), ("operation", operation)];
+            let [name, kind, operation] = of.map(|(label, value)| (label, value.to_owned()));
+            let rejected = ("rejected", false.to_string());
+            let duration = [name.clone(), kind.clone(), operation.clone(), rejected.clone()];
+            let request = [name, kind, operation, ("code", "200".to_owned()), rejected];
+            (self.durations.get_or_create(&duration).clone(), self.requests.get_or_create(&request).clone())
+        });
+        durations.observe(took.as_secs_f64());
+        requests.inc();
     }
 
     /// A webhook that could not be asked and is ignored then.

@@ -27,8 +27,8 @@ pub(crate) struct Steps {
     plugins: HistogramVec<Labels<4>>,
 }
 
-/// The operations, in the order of the histograms.
-const OPERATIONS: [Operation; 4] =
+/// The operations, in the order of the metrics of each.
+pub(crate) const OPERATIONS: [Operation; 4] =
     [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 
 impl Step {

@@ -105,7 +105,8 @@ pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Writt
 pub use verbs::Verbs;
 pub use webhooks::{
     Backends, CallError, ClientConfig, Credential, OpenCircuit, Resolver, Standing as WebhookStanding,
-    WebhookCall, WebhookConnectors, WebhookLimits, WebhookService, WebhookUser, WebhookUsers, Webhooks,
+    WebhookCall, WebhookConnectors, WebhookEndpoint, WebhookLimits, WebhookService, WebhookUser,
+    WebhookUsers, Webhooks,
 };
 pub use write::Write;
 

@@ -8,6 +8,7 @@
 mod address;
 mod config;
 mod credentials;
+mod endpoint;
 mod reason;
 mod refusal;
 mod transport;
@@ -26,17 +27,19 @@ use tokio::time::{Instant, timeout_at};
 
 pub use config::{Backends, ClientConfig, WebhookService};
 pub use credentials::{Credential, WebhookUser, WebhookUsers};
+pub use endpoint::WebhookEndpoint;
 pub use transport::{OpenCircuit, Standing};
 
-use address::{Address, Place};
+use address::Place;
+use endpoint::Endpoint;
 use reason::Reason;
-use transport::{Key, Transport, Transports};
+use transport::{Transport, Transports};
 
 /// How many addresses of a Service are dialled when some cannot be.
 const ADDRESSES: usize = 3;
-/// What upstream's clients of webhooks call themselves.
 /// A dial that its call has cut short after less than this says nothing of the address.
 const MIN_DIAL: Duration = Duration::from_secs(1);
+/// What upstream's clients of webhooks call themselves.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// Resolves a port of a Service to addresses.
@@ -131,10 +134,10 @@ impl Webhooks {
 
     /// How calls to a webhook stand; nothing when it was not called lately.
     #[must_use]
-    pub fn standing(&self, config: &ClientConfig, users: &WebhookUsers) -> Option<Standing> {
-        let address = Address::of(config, Duration::ZERO).ok()?;
-        let user = user_of(config, users, &address);
-        let known = self.inner.transports.lock().known(&key(config, &address.place, user));
+    pub fn standing(&self, endpoint: &WebhookEndpoint, users: &WebhookUsers) -> Option<Standing> {
+        let endpoint = endpoint.usable().ok()?;
+        let key = endpoint.key(endpoint.user(users));
+        let known = self.inner.transports.lock().known(&key);
         known.map(|transport| transport.standing())
     }
 
@@ -143,11 +146,11 @@ impl Webhooks {
     /// # Errors
     /// [`CallError`].
     pub async fn post(&self, call: WebhookCall<'_>) -> Result<Bytes, CallError> {
-        let address = Address::of(call.config, call.timeout).map_err(CallError::Configuration)?;
-        let user = user_of(call.config, call.users, &address);
-        let failed = |reason: String| CallError::Exchange { url: address.url.clone(), reason };
-        let transport = self.transport(call.config, &address.place, user).map_err(&failed)?;
-        let exchange = Exchange { inner: &self.inner, address: &address, user, transport: &transport, call };
+        let endpoint = call.endpoint.usable().map_err(CallError::Configuration)?;
+        let user = endpoint.user(call.users);
+        let failed = |reason: String| CallError::Exchange { url: endpoint.address.url.clone(), reason };
+        let transport = self.transport(endpoint, user).map_err(&failed)?;
+        let exchange = Exchange { inner: &self.inner, endpoint, user, transport: &transport, call };
         let answer = exchange.bounded().await.map_err(|reason| match reason {
             Reason::Unanswered(reason) => failed(reason),
             Reason::Broken(reason) => CallError::Broken(reason),
@@ -164,12 +167,11 @@ impl Webhooks {
 
     fn transport(
         &self,
-        config: &ClientConfig,
-        place: &Place,
+        endpoint: &Endpoint,
         user: Option<&Arc<WebhookUser>>,
     ) -> Result<Arc<Transport>, String> {
         let calls = self.inner.limits.requests;
-        let key = key(config, place, user);
+        let key = endpoint.key(user);
         let certificate = user.and_then(|user| user.certificate.as_ref()).map(|pair| pair.current());
         if let Some(known) = self.inner.transports.lock().used(&key, certificate.as_ref()) {
             return Ok(known);
@@ -182,14 +184,12 @@ impl Webhooks {
 
 /// One call: the webhook, the credentials, the body and its limits.
 pub struct WebhookCall<'a> {
-    /// Where the webhook is.
-    pub config: &'a ClientConfig,
+    /// Where the webhook is, and how long the call may take.
+    pub endpoint: &'a WebhookEndpoint,
     /// As whom it is called.
     pub users: &'a WebhookUsers,
     /// JSON.
     pub body: Bytes,
-    /// From the first wait to the last byte of the answer.
-    pub timeout: Duration,
     /// A longer answer, in bytes, is a failure.
     pub answer_bytes: usize,
 }
@@ -197,7 +197,7 @@ pub struct WebhookCall<'a> {
 /// One call on its way.
 struct Exchange<'a> {
     inner: &'a Shared,
-    address: &'a Address,
+    endpoint: &'a Endpoint,
     user: Option<&'a Arc<WebhookUser>>,
     transport: &'a Transport,
     call: WebhookCall<'a>,
@@ -206,7 +206,7 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     /// Waits for its turn and sends.
     async fn bounded(&self) -> Result<Fetched, Reason> {
-        let deadline = Instant::now() + self.call.timeout;
+        let deadline = Instant::now() + self.endpoint.timeout;
         let busy = || {
             Reason::Unanswered(format!("{} calls to it are under way already", self.inner.limits.requests))
         };
@@ -219,11 +219,9 @@ impl Exchange<'_> {
     /// Sends to one address after another, until one can be dialled.
     async fn to_any_address(&self, deadline: Instant) -> Result<Fetched, Reason> {
         let connectors = &self.inner.connectors;
-        let (fetcher, targets) = match (&self.address.place, &self.call.config.backends) {
+        let (fetcher, targets) = match (&self.endpoint.address.place, &self.endpoint.backends) {
             (Place::Url(target), _) => (&connectors.urls, vec![target.clone()]),
-            (Place::Service(_), Some(backends)) => {
-                (&connectors.services, in_any_order(backends.targets.clone()))
-            }
+            (Place::Service(_), Some(backends)) => (&connectors.services, in_any_order(backends.clone())),
             (Place::Service(service), None) => {
                 (&connectors.services, connectors.targets(service).map_err(Reason::Unanswered)?)
             }
@@ -271,7 +269,7 @@ impl Exchange<'_> {
         target: dial::Target,
         deadline: Instant,
     ) -> Result<Fetched, FetchError> {
-        let (tls, host) = (Some(self.transport.tls.clone()), Some(self.address.host.clone()));
+        let (tls, host) = (Some(self.transport.tls.clone()), Some(self.endpoint.address.host.clone()));
         fetcher.send(&FetchTarget { target, tls, host }, &self.request(deadline)).await
     }
 
@@ -285,7 +283,7 @@ impl Exchange<'_> {
         }
         FetchRequest {
             method: Method::POST,
-            path: self.address.path.clone(),
+            path: self.endpoint.address.path.clone(),
             headers,
             timeout: deadline.saturating_duration_since(Instant::now()),
             body: self.call.body.clone(),
@@ -312,30 +310,6 @@ fn outcome(error: &FetchError) -> Outcome {
             Outcome::NotConnected
         }
         _ => Outcome::Connected,
-    }
-}
-
-/// As whom a webhook is called. Nobody where the configuration names its addresses itself: whoever writes it would be sent the
-/// credentials that are meant for the Service.
-fn user_of<'u>(
-    config: &ClientConfig,
-    users: &'u WebhookUsers,
-    address: &Address,
-) -> Option<&'u Arc<WebhookUser>> {
-    if config.backends.is_some() {
-        return None;
-    }
-    users.of(&address.place.server_name(), address.place.port())
-}
-
-fn key(config: &ClientConfig, place: &Place, user: Option<&Arc<WebhookUser>>) -> Key {
-    let backends = config.backends.as_ref().filter(|_| config.service.is_some());
-    Key {
-        place: place.clone(),
-        ca_bundle: config.ca_bundle.clone(),
-        server_name: backends.and_then(|backends| backends.server_name.clone()),
-        targets: backends.map(|backends| backends.targets.clone()).unwrap_or_default(),
-        user: user.map_or(0, |user| Arc::as_ptr(user) as usize),
     }
 }
 

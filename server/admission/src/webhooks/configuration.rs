@@ -1,15 +1,17 @@
 //! Webhooks as their configurations say them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use portico_machinery::resolve::{BACKEND_SERVER_NAME, BACKEND_URLS, backend_urls};
 use portico_machinery::{Cursor, Object};
 use portico_policy::{Compiler, Conditions, Release};
-use portico_registry::{Backends, ClientConfig, WebhookService};
+use portico_registry::{Backends, ClientConfig, WebhookEndpoint, WebhookService};
 
 use super::health::Health;
 use crate::matching::Constraints;
+use crate::metrics::PassedCalls;
 
 /// What upstream waits when a webhook does not say.
 const DEFAULT_TIMEOUT: i64 = 10;
@@ -30,12 +32,11 @@ pub(crate) struct Webhook {
     pub(crate) configuration: String,
     /// What tells it from all others.
     pub(crate) id: String,
-    pub(crate) client: ClientConfig,
+    pub(crate) endpoint: WebhookEndpoint,
     pub(crate) constraints: Constraints,
     pub(crate) conditions: Conditions,
     /// Whether a request fails when the webhook cannot be asked.
     pub(crate) fails: bool,
-    pub(crate) timeout: Duration,
     /// Whether it may be asked about a dry run.
     pub(crate) takes_dry_runs: bool,
     /// Nothing when it takes none that we speak.
@@ -44,6 +45,8 @@ pub(crate) struct Webhook {
     pub(crate) reinvoked: bool,
     /// How its calls have ended since it was configured so.
     pub(crate) health: Health,
+    /// The metrics of its calls that let requests pass.
+    pub(crate) passed: PassedCalls,
 }
 
 impl ReviewVersion {
@@ -68,14 +71,14 @@ impl ReviewVersion {
 }
 
 /// The webhooks of a configuration, in their order.
-pub(crate) fn read(configuration: &Object) -> Vec<Webhook> {
+pub(crate) fn read(configuration: &Object) -> Vec<Arc<Webhook>> {
     let backends = backends(configuration);
     // Names need not differ in what was stored long ago.
     let mut of_name = HashMap::new();
     let mut webhooks = Vec::new();
     for at in configuration.at(&["webhooks"]).items() {
         let count: &mut usize = of_name.entry(at.field("name").str()).or_default();
-        webhooks.push(Webhook::read(configuration.name(), *count, &at, backends.as_ref()));
+        webhooks.push(Arc::new(Webhook::read(configuration.name(), *count, &at, backends.as_ref())));
         *count += 1;
     }
     webhooks
@@ -88,19 +91,20 @@ impl Webhook {
         let conditions = at.field("matchConditions");
         let texts = conditions.items().map(|condition| condition.field("expression").str());
         let seconds = at.field("timeoutSeconds").i64().unwrap_or(DEFAULT_TIMEOUT);
+        let timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
         Self {
             configuration: configuration.to_owned(),
             id: format!("{configuration}/{name}/{count}"),
             name,
-            client: client(&at.field("clientConfig"), backends),
+            endpoint: WebhookEndpoint::new(&client(&at.field("clientConfig"), backends), timeout),
             constraints: Constraints::of_webhook(at),
             conditions: Conditions::compile(&Compiler::new(Release::Stored, false), texts),
             fails: at.field("failurePolicy").str() != "Ignore",
-            timeout: Duration::from_secs(u64::try_from(seconds).unwrap_or_default()),
             takes_dry_runs: matches!(at.field("sideEffects").str(), "None" | "NoneOnDryRun"),
             version: ReviewVersion::first_of(&at.field("admissionReviewVersions")),
             reinvoked: at.field("reinvocationPolicy").str() == "IfNeeded",
             health: Health::default(),
+            passed: PassedCalls::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::review::{self, Failure, Fault, Review, ReviewVersion};
 use super::{Custom, Webhook};
 use crate::Result;
 use crate::objects::Objects;
-use crate::webhooks::{WebhookCall, WebhookUsers};
+use crate::webhooks::{WebhookCall, WebhookEndpoint, WebhookUsers};
 
 /// A webhook that takes longer has failed (upstream's).
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -105,10 +105,9 @@ impl Asked<'_> {
         let question = review::question(version, &uid, self.wanted, encoded);
         let webhooks = &self.conversions.webhooks;
         let call = WebhookCall {
-            config: &self.webhook.client_config,
+            endpoint: &WebhookEndpoint::new(&self.webhook.client_config, TIMEOUT),
             users: &WebhookUsers::default(),
             body: question.into(),
-            timeout: TIMEOUT,
             answer_bytes: webhooks.limits().answer_bytes,
         };
         let answer = webhooks.post(call).await;

@@ -2,6 +2,7 @@
 //! that place that are called with the same trust and as the same user.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +68,23 @@ pub struct OpenCircuit {
 /// What a transport is kept for.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
+    pub(super) peer: Peer,
+    /// The address of the user: users live as long as the process.
+    pub(super) user: usize,
+}
+
+/// Who is called and how it is verified. Cheap to clone, to compare with itself and to hash.
+#[derive(Clone)]
+pub(super) struct Peer(Arc<PeerParts>);
+
+struct PeerParts {
+    identity: PeerIdentity,
+    hash: u64,
+}
+
+/// See [`Peer`].
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PeerIdentity {
     pub(super) place: Place,
     /// What certificates are verified against, in base64.
     pub(super) ca_bundle: String,
@@ -74,8 +92,28 @@ pub(super) struct Key {
     pub(super) server_name: Option<String>,
     /// The addresses that the configuration names itself; none where a Service says them.
     pub(super) targets: Vec<route::Target>,
-    /// The address of the user: users live as long as the process.
-    pub(super) user: usize,
+}
+
+impl Peer {
+    pub(super) fn new(identity: PeerIdentity) -> Self {
+        // It is hashed once more by whoever keeps it.
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&identity);
+        Self(Arc::new(PeerParts { identity, hash }))
+    }
+}
+
+impl PartialEq for Peer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.identity == other.0.identity
+    }
+}
+
+impl Eq for Peer {}
+
+impl Hash for Peer {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
 }
 
 /// Those that were used last.
@@ -118,8 +156,9 @@ impl Transports {
 
 impl Transport {
     pub(super) fn new(key: &Key, certificate: Option<Arc<CertPair>>, limit: usize) -> Result<Self, String> {
-        let pem = STANDARD.decode(&key.ca_bundle).map_err(|_| "caBundle: it is not base64".to_owned())?;
-        let name = key.server_name.clone().unwrap_or_else(|| key.place.server_name());
+        let PeerIdentity { place, ca_bundle, server_name, .. } = &key.peer.0.identity;
+        let pem = STANDARD.decode(ca_bundle).map_err(|_| "caBundle: it is not base64".to_owned())?;
+        let name = server_name.clone().unwrap_or_else(|| place.server_name());
         let builder = ClientTls::builder()
             .roots(Roots::bundle("caBundle", pem.trim_ascii()))
             .client_cert(certificate.as_deref().cloned())
@@ -170,7 +209,8 @@ mod tests {
 
     fn key(port: u16, bundle: &str) -> Key {
         let place = Place::Url(Target::new("127.0.0.1", port));
-        Key { place, ca_bundle: bundle.to_owned(), server_name: None, targets: Vec::new(), user: 0 }
+        let (ca_bundle, server_name, targets) = (bundle.to_owned(), None, Vec::new());
+        Key { peer: Peer::new(PeerIdentity { place, ca_bundle, server_name, targets }), user: 0 }
     }
 
     fn bundle() -> String {

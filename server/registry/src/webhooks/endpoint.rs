@@ -1,0 +1,70 @@
+//! A webhook's client configuration, worked out once for all calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_machinery::route::Target;
+
+use super::ClientConfig;
+use super::address::Address;
+use super::credentials::{WebhookUser, WebhookUsers};
+use super::transport::{Key, Peer, PeerIdentity};
+
+/// Where a webhook is, how it is verified, and how long a call may take.
+pub struct WebhookEndpoint(Result<Endpoint, String>);
+
+/// One that can be called.
+pub(super) struct Endpoint {
+    pub(super) address: Address,
+    /// The name that users are chosen by.
+    host: String,
+    /// The addresses that the configuration names itself.
+    pub(super) backends: Option<Vec<Target>>,
+    pub(super) timeout: Duration,
+    peer: Peer,
+}
+
+impl WebhookEndpoint {
+    /// Of a configuration. One that cannot be used fails when it is called. `timeout` is from the first wait to the last byte of
+    /// the answer.
+    #[must_use]
+    pub fn new(config: &ClientConfig, timeout: Duration) -> Self {
+        Self(Address::of(config, timeout).map(|address| Endpoint::new(config, address, timeout)))
+    }
+
+    /// What can be called.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub(super) fn usable(&self) -> Result<&Endpoint, String> {
+        self.0.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl Endpoint {
+    fn new(config: &ClientConfig, address: Address, timeout: Duration) -> Self {
+        let backends = config.backends.as_ref().filter(|_| config.service.is_some());
+        let peer = Peer::new(PeerIdentity {
+            place: address.place.clone(),
+            ca_bundle: config.ca_bundle.clone(),
+            server_name: backends.and_then(|backends| backends.server_name.clone()),
+            targets: backends.map(|backends| backends.targets.clone()).unwrap_or_default(),
+        });
+        let backends = backends.map(|backends| backends.targets.clone());
+        Self { host: address.place.server_name(), address, backends, timeout, peer }
+    }
+
+    /// As whom it is called. Nobody where the configuration names its addresses itself: whoever writes it would be sent the
+    /// credentials that are meant for the Service.
+    pub(super) fn user<'u>(&self, users: &'u WebhookUsers) -> Option<&'u Arc<WebhookUser>> {
+        if self.backends.is_some() {
+            return None;
+        }
+        users.of(&self.host, self.address.place.port())
+    }
+
+    /// Under which its transport is kept.
+    pub(super) fn key(&self, user: Option<&Arc<WebhookUser>>) -> Key {
+        Key { peer: self.peer.clone(), user: user.map_or(0, |user| Arc::as_ptr(user) as usize) }
+    }
+}
