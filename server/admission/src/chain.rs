@@ -55,8 +55,12 @@ impl AdmissionChain {
     /// The same chain, whose webhooks are called as these users.
     #[must_use]
     pub fn calling_webhooks_as(mut self, mutating: WebhookUsers, validating: WebhookUsers) -> Self {
-        self.mutating.call_webhooks_as(mutating);
-        self.validating.call_webhooks_as(validating);
+        let webhooks = [(&mut self.mutating.webhooks, mutating), (&mut self.validating.webhooks, validating)];
+        for (webhooks, users) in webhooks {
+            if let Some(webhooks) = webhooks {
+                webhooks.call_as(users);
+            }
+        }
         self
     }
 
@@ -70,8 +74,10 @@ impl AdmissionChain {
         let Some(served) = objects.by_resource(&resource) else { return Ok(Vec::new()) };
         let (subresource, namespace, name) = (&*path.subresource, &*path.namespace, &*path.name);
         let written = Written { served: &served, subresource, namespace, name };
-        let mut met = self.mutating.explain(objects, written).await?;
-        met.extend(self.validating.explain(objects, written).await?);
+        let mut met = Vec::new();
+        for webhooks in [&self.mutating.webhooks, &self.validating.webhooks].into_iter().flatten() {
+            met.extend(webhooks.explain(objects, written).await?);
+        }
         Ok(met)
     }
 

@@ -41,11 +41,6 @@ impl<T> Derived<T> {
         Self { resource, make: Box::new(make), made: ArcSwap::from_pointee(none), making: Mutex::new(()) }
     }
 
-    /// Whether there may be objects now: there may where it is not known without waiting.
-    pub(crate) fn any(&self, objects: &Objects) -> bool {
-        self.known(objects).is_none_or(|all| !all.is_empty())
-    }
-
     /// All that is made of the objects that there are now, if that is known without waiting.
     pub(crate) fn known(&self, objects: &Objects) -> Option<Arc<[Arc<T>]>> {
         let served = objects.served(&self.resource).ok()?;

@@ -5,24 +5,25 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portico_machinery::Object;
-use portico_registry::{Attributes, Objects, Result, WebhookUsers};
+use portico_registry::{Attributes, Objects, Result};
 
 use crate::index::Index;
 use crate::loaded::Loaded;
-use crate::matching::MatchTarget;
+use crate::matching::{Concern, LazyTarget, Match};
 use crate::metrics::Metrics;
 use crate::plugin::{DeleteRequest, MutationRequest};
 use crate::plugins::{MUTATING_POLICY, MUTATING_WEBHOOK, is_last};
-use crate::policies::{MutatingPolicies, PolicyRound};
+use crate::policies::{Hook, Hooks, MutatingHook, PolicyRound, mutate};
 use crate::rounds::{Reinvocation, Rounds};
 use crate::steps::Step;
-use crate::webhooks::{Explained, MutatingWebhooks, Round, Written};
+use crate::webhooks::{ConfiguredWebhooks, Round, Webhook};
 
 /// What may change a request, in order.
 pub(crate) struct MutatingSteps {
     plugins: Index,
-    policies: Option<MutatingPolicies>,
-    webhooks: Option<MutatingWebhooks>,
+    policies: Option<Hooks<MutatingHook>>,
+    /// Those that may change a request.
+    pub(crate) webhooks: Option<ConfiguredWebhooks>,
     /// Plugins behind policies and webhooks.
     last: Index,
     metrics: Arc<Metrics>,
@@ -34,26 +35,11 @@ impl MutatingSteps {
     pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>, expression_cost_limit: u64) -> Self {
         Self {
             plugins: loaded.index(|row| row.phases.mutates && !is_last(row.name)),
-            policies: loaded.has(MUTATING_POLICY).then(|| MutatingPolicies::new(Arc::clone(&metrics))),
-            webhooks: loaded.has(MUTATING_WEBHOOK).then(MutatingWebhooks::default),
+            policies: loaded.has(MUTATING_POLICY).then(|| Hooks::mutating(Arc::clone(&metrics))),
+            webhooks: loaded.has(MUTATING_WEBHOOK).then(ConfiguredWebhooks::mutating),
             last: loaded.index(|row| row.phases.mutates && is_last(row.name)),
             metrics,
             expression_cost_limit,
-        }
-    }
-
-    /// Has webhooks called as these users.
-    pub(crate) fn call_webhooks_as(&mut self, users: WebhookUsers) {
-        if let Some(webhooks) = &mut self.webhooks {
-            webhooks.call_as(users);
-        }
-    }
-
-    /// The webhooks that a write would meet, in order.
-    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
-        match &self.webhooks {
-            Some(webhooks) => webhooks.explain(objects, written).await,
-            None => Ok(Vec::new()),
         }
     }
 
@@ -65,16 +51,10 @@ impl MutatingSteps {
         writes: bool,
         old: Option<&'a Object>,
     ) -> Option<Mutation<'a>> {
-        let (mut policies, mut webhooks) = (self.policies.as_ref(), self.webhooks.as_ref());
-        policies = policies.filter(|all| writes && all.any(objects));
-        webhooks = webhooks.filter(|all| all.any(objects));
-        let target = MatchTarget::if_any(
-            policies.is_some() || webhooks.is_some(),
-            attributes,
-            self.expression_cost_limit,
-        );
-        policies = policies.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
-        webhooks = webhooks.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
+        let target = LazyTarget::new(attributes, self.expression_cost_limit);
+        let policies = self.policies.as_ref().filter(|_| writes);
+        let policies = policies.and_then(|all| Concern::of(all, objects, &target));
+        let webhooks = self.webhooks.as_ref().and_then(|all| Concern::of(all, objects, &target));
         let configured = policies.is_some() || webhooks.is_some();
         let concerned = configured || self.plugins.concerns(&attributes) || self.last.concerns(&attributes);
         concerned.then_some(Mutation { steps: self, objects, attributes, target, policies, webhooks, old })
@@ -86,23 +66,31 @@ pub(crate) struct Mutation<'a> {
     steps: &'a MutatingSteps,
     objects: &'a Objects,
     attributes: Attributes<'a>,
-    /// Nothing where no webhook and no policy may be concerned.
-    target: Option<MatchTarget<'a>>,
-    policies: Option<&'a MutatingPolicies>,
-    webhooks: Option<&'a MutatingWebhooks>,
+    target: LazyTarget<'a>,
+    policies: Option<Concern<'a, Hooks<MutatingHook>>>,
+    webhooks: Option<Concern<'a, ConfiguredWebhooks>>,
     old: Option<&'a Object>,
 }
 
-impl Mutation<'_> {
+/// What is configured and matches the request.
+#[derive(Default)]
+struct Matching<'a> {
+    policies: Vec<Match<Hook<MutatingHook>>>,
+    webhooks: Option<(&'a ConfiguredWebhooks, Vec<Match<Webhook>>)>,
+}
+
+impl<'a> Mutation<'a> {
     /// All rounds; what the caller is warned of.
     ///
     /// # Errors
     /// The first refusal.
-    pub(crate) async fn run(&self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
+    pub(crate) async fn run(mut self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
+        let matching = self.matching().await?;
         let mut rounds = Rounds::default();
         let (mut again, mut warnings) = (Again::default(), Vec::new());
         loop {
-            let round = self.round(new.as_deref_mut(), &mut rounds, &mut again, &mut warnings).await;
+            let round =
+                self.round(&matching, new.as_deref_mut(), &mut rounds, &mut again, &mut warnings).await;
             if let Err(status) = round {
                 return Err(status.with_warnings(warnings));
             }
@@ -112,25 +100,42 @@ impl Mutation<'_> {
         }
     }
 
+    /// What matches is the same in all rounds.
+    async fn matching(&mut self) -> Result<Matching<'a>> {
+        let (policies, webhooks) = (self.policies.take(), self.webhooks.take());
+        let Some(target) = self.target.get() else { return Ok(Matching::default()) };
+        let mut matching = Matching::default();
+        if let Some(policies) = policies {
+            matching.policies = policies.matches(self.objects, target).await?;
+        }
+        if let Some(webhooks) = webhooks {
+            matching.webhooks = Some((webhooks.configured, webhooks.matches(self.objects, target).await?));
+        }
+        Ok(matching)
+    }
+
     async fn round(
         &self,
+        matching: &Matching<'_>,
         mut new: Option<&mut Object>,
         rounds: &mut Rounds,
         again: &mut Again,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
         self.ask(&self.steps.plugins, new.as_deref_mut()).await?;
-        if let Some(target) = &self.target {
+        if let Some(target) = self.target.described() {
             let (objects, metrics) = (self.objects, &*self.steps.metrics);
-            if let (Some(policies), Some(new)) = (self.policies, new.as_deref_mut()) {
+            if let (false, Some(new)) = (matching.policies.is_empty(), new.as_deref_mut()) {
                 let reinvocation = &mut again.policies;
                 let round = PolicyRound { objects, target, metrics, rounds: &mut *rounds, reinvocation };
-                self.counted(MUTATING_POLICY, policies.mutate(round, new, self.old)).await?;
+                let mutated = mutate(round, &matching.policies, new, self.old);
+                self.counted(MUTATING_POLICY, mutated).await?;
             }
-            if let Some(webhooks) = self.webhooks {
+            if let Some((webhooks, matches)) = &matching.webhooks {
                 let reinvocation = &mut again.webhooks;
                 let round = Round { objects, target, metrics, rounds, reinvocation, warnings };
-                self.counted(MUTATING_WEBHOOK, webhooks.mutate(round, new.as_deref_mut(), self.old)).await?;
+                let mutated = webhooks.mutate(round, matches, new.as_deref_mut(), self.old);
+                self.counted(MUTATING_WEBHOOK, mutated).await?;
             }
         }
         self.ask(&self.steps.last, new).await

@@ -13,5 +13,6 @@ mod policy;
 mod refusal;
 mod validating;
 
-pub(crate) use mutating::{MutatingPolicies, Round as PolicyRound};
-pub(crate) use validating::ValidatingPolicies;
+pub(crate) use hooks::{Hook, Hooks};
+pub(crate) use mutating::{MutatingHook, Round as PolicyRound, mutate};
+pub(crate) use validating::validate;

@@ -47,9 +47,9 @@ impl Reinvocation {
         }
     }
 
-    /// Ends a round.
+    /// Ends a round. What it made of the object only matters to those who would be asked again.
     pub(crate) fn end(&mut self, rounds: &Rounds, object: Option<&Object>) {
-        if !rounds.again {
+        if !rounds.again && !self.asked.is_empty() {
             self.output = object.cloned();
         }
     }

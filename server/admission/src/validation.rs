@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portico_machinery::Object;
-use portico_registry::{Attributes, Objects, Result, WebhookUsers};
+use portico_policy::ValidatingPolicy;
+use portico_registry::{Attributes, Objects, Result};
 
 use crate::index::Index;
 use crate::loaded::Loaded;
-use crate::matching::{MatchTarget, Pair};
+use crate::matching::{Concern, LazyTarget, Pair};
 use crate::metrics::Metrics;
 use crate::plugin::{DeleteRequest, Plugin, ValidationRequest};
 use crate::plugins::{VALIDATING_POLICY, VALIDATING_WEBHOOK};
-use crate::policies::ValidatingPolicies;
+use crate::policies::{Hooks, validate};
 use crate::steps::Step;
-use crate::webhooks::{Explained, ValidatingWebhooks, Written};
+use crate::webhooks::ConfiguredWebhooks;
 
 /// What may refuse a request, in order.
 pub(crate) struct ValidatingSteps {
     plugins: Index,
-    policies: Option<ValidatingPolicies>,
-    webhooks: Option<ValidatingWebhooks>,
+    policies: Option<Hooks<ValidatingPolicy>>,
+    /// Those that may refuse a request.
+    pub(crate) webhooks: Option<ConfiguredWebhooks>,
     metrics: Arc<Metrics>,
     /// What expressions may cost together.
     expression_cost_limit: u64,
@@ -30,25 +32,10 @@ impl ValidatingSteps {
     pub(crate) fn new(loaded: &Loaded, metrics: Arc<Metrics>, expression_cost_limit: u64) -> Self {
         Self {
             plugins: loaded.index(|row| row.phases.validates),
-            policies: loaded.has(VALIDATING_POLICY).then(|| ValidatingPolicies::new(Arc::clone(&metrics))),
-            webhooks: loaded.has(VALIDATING_WEBHOOK).then(ValidatingWebhooks::default),
+            policies: loaded.has(VALIDATING_POLICY).then(|| Hooks::validating(Arc::clone(&metrics))),
+            webhooks: loaded.has(VALIDATING_WEBHOOK).then(ConfiguredWebhooks::validating),
             metrics,
             expression_cost_limit,
-        }
-    }
-
-    /// Has webhooks called as these users.
-    pub(crate) fn call_webhooks_as(&mut self, users: WebhookUsers) {
-        if let Some(webhooks) = &mut self.webhooks {
-            webhooks.call_as(users);
-        }
-    }
-
-    /// The webhooks that a write would meet, in order.
-    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
-        match &self.webhooks {
-            Some(webhooks) => webhooks.explain(objects, written).await,
-            None => Ok(Vec::new()),
         }
     }
 
@@ -60,27 +47,13 @@ impl ValidatingSteps {
         new: Option<&'a Object>,
         old: Option<&'a Object>,
     ) -> Option<Validation<'a>> {
-        let (mut policies, mut webhooks) = (self.policies.as_ref(), self.webhooks.as_ref());
-        policies = policies.filter(|all| all.any(objects));
-        webhooks = webhooks.filter(|all| all.any(objects));
-        let target = MatchTarget::if_any(
-            policies.is_some() || webhooks.is_some(),
-            attributes,
-            self.expression_cost_limit,
-        );
-        policies = policies.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
-        webhooks = webhooks.filter(|all| target.as_ref().is_some_and(|target| all.concern(objects, target)));
+        let target = LazyTarget::new(attributes, self.expression_cost_limit);
+        let policies = self.policies.as_ref().and_then(|all| Concern::of(all, objects, &target));
+        let webhooks = self.webhooks.as_ref().and_then(|all| Concern::of(all, objects, &target));
         let configured = policies.is_some() || webhooks.is_some();
         let concerned = configured || self.plugins.concerns(&attributes);
-        concerned.then_some(Validation {
-            steps: self,
-            objects,
-            attributes,
-            target,
-            policies,
-            webhooks,
-            pair: Pair { new, old },
-        })
+        let pair = Pair { new, old };
+        concerned.then_some(Validation { steps: self, objects, attributes, target, policies, webhooks, pair })
     }
 }
 
@@ -89,10 +62,9 @@ pub(crate) struct Validation<'a> {
     steps: &'a ValidatingSteps,
     objects: &'a Objects,
     attributes: Attributes<'a>,
-    /// Nothing where no webhook and no policy may be concerned.
-    target: Option<MatchTarget<'a>>,
-    policies: Option<&'a ValidatingPolicies>,
-    webhooks: Option<&'a ValidatingWebhooks>,
+    target: LazyTarget<'a>,
+    policies: Option<Concern<'a, Hooks<ValidatingPolicy>>>,
+    webhooks: Option<Concern<'a, ConfiguredWebhooks>>,
     pair: Pair<'a>,
 }
 
@@ -101,23 +73,32 @@ impl Validation<'_> {
     ///
     /// # Errors
     /// The first refusal.
-    pub(crate) async fn run(&self) -> Result<Vec<String>> {
-        let (objects, pair, metrics) = (self.objects, self.pair, &*self.steps.metrics);
+    pub(crate) async fn run(mut self) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         for (name, plugin) in self.steps.plugins.concerned(&self.attributes) {
             extend(&mut warnings, self.counted(name, self.ask(plugin)).await)?;
         }
-        if let Some(target) = &self.target {
-            if let Some(policies) = self.policies {
-                let validated = policies.validate(objects, target, metrics, pair);
-                extend(&mut warnings, self.counted(VALIDATING_POLICY, validated).await)?;
-            }
-            if let Some(webhooks) = self.webhooks {
-                let validated = webhooks.validate(objects, target, metrics, pair);
-                extend(&mut warnings, self.counted(VALIDATING_WEBHOOK, validated).await)?;
-            }
+        let (policies, webhooks) = (self.policies.take(), self.webhooks.take());
+        if let Some(policies) = policies {
+            extend(&mut warnings, self.counted(VALIDATING_POLICY, self.evaluate(policies)).await)?;
+        }
+        if let Some(webhooks) = webhooks {
+            extend(&mut warnings, self.counted(VALIDATING_WEBHOOK, self.call(webhooks)).await)?;
         }
         Ok(warnings)
+    }
+
+    async fn evaluate(&self, policies: Concern<'_, Hooks<ValidatingPolicy>>) -> Result<Vec<String>> {
+        let Some(target) = self.target.get() else { return Ok(Vec::new()) };
+        let matches = policies.matches(self.objects, target).await?;
+        validate(&matches, self.objects, target, &self.steps.metrics, self.pair).await
+    }
+
+    async fn call(&self, webhooks: Concern<'_, ConfiguredWebhooks>) -> Result<Vec<String>> {
+        let Some(target) = self.target.get() else { return Ok(Vec::new()) };
+        let configured = webhooks.configured;
+        let matches = webhooks.matches(self.objects, target).await?;
+        configured.validate(&matches, self.objects, target, &self.steps.metrics, self.pair).await
     }
 
     /// Measures what a plugin does.

@@ -7,6 +7,7 @@
 mod answer;
 mod call;
 mod configuration;
+mod configured;
 mod explain;
 mod health;
 mod mutating;
@@ -14,11 +15,12 @@ mod plugin_configuration;
 mod question;
 mod validating;
 
+pub(crate) use configuration::Webhook;
+pub(crate) use configured::ConfiguredWebhooks;
 pub(crate) use explain::Written;
 pub use explain::{Explained, Trouble};
-pub(crate) use mutating::{MutatingWebhooks, Round};
+pub(crate) use mutating::Round;
 pub(crate) use plugin_configuration::WebhookPluginConfiguration;
-pub(crate) use validating::ValidatingWebhooks;
 
 /// What is to be read of answers is foreign: fuzz targets call this.
 #[doc(hidden)]

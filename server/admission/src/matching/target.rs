@@ -33,7 +33,7 @@ pub(crate) struct MatchTarget<'a> {
 }
 
 impl<'a> MatchTarget<'a> {
-    /// Nothing for a request that no webhook and no policy is asked about.
+    /// Nothing for a request that no webhook and no policy is asked about. Expressions about it may cost so much together.
     pub(crate) fn new(attributes: Attributes<'a>, cost_limit: u64) -> Option<Self> {
         let kind = attributes.kind();
         if kind.group == GROUP && EXEMPT.contains(&kind.kind.as_str()) {
@@ -45,12 +45,6 @@ impl<'a> MatchTarget<'a> {
         let (equivalents, authorizer) = Default::default();
         let work = Work::new(cost_limit);
         Some(Self { attributes, resource, kind, namespace, equivalents, authorizer, work })
-    }
-
-    /// The request where a webhook or policy is configured at all; describing it copies names, which is spared otherwise.
-    /// Expressions about it may cost so much together.
-    pub(crate) fn if_any(configured: bool, attributes: Attributes<'a>, cost_limit: u64) -> Option<Self> {
-        configured.then(|| Self::new(attributes, cost_limit)).flatten()
     }
 
     /// Whether it is about namespaces themselves.

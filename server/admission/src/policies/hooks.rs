@@ -10,18 +10,18 @@ use portico_registry::{Objects, Result};
 use super::binding::Binding;
 use super::policy::Policy;
 use crate::derived::Derived;
-use crate::matching::MatchTarget;
+use crate::matching::{Configured, Constrained, Constraints};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// A policy, and its bindings in order of their names.
-pub(super) struct Hook<E> {
+pub(crate) struct Hook<E> {
     pub(super) policy: Arc<Policy<E>>,
     pub(super) bindings: Vec<Arc<Binding>>,
 }
 
 /// All policies of a kind that are bound.
-pub(super) struct Hooks<E> {
+pub(crate) struct Hooks<E> {
     policies: Derived<Policy<E>>,
     bindings: Derived<Binding>,
     joined: ArcSwap<Joined<E>>,
@@ -31,7 +31,7 @@ pub(super) struct Hooks<E> {
 struct Joined<E> {
     policies: Arc<[Arc<Policy<E>>]>,
     bindings: Arc<[Arc<Binding>]>,
-    hooks: Arc<[Hook<E>]>,
+    hooks: Arc<[Arc<Hook<E>>]>,
 }
 
 impl<E> Hooks<E> {
@@ -49,26 +49,7 @@ impl<E> Hooks<E> {
         }
     }
 
-    /// Whether there may be any.
-    pub(super) fn any(&self, objects: &Objects) -> bool {
-        self.policies.any(objects) && self.bindings.any(objects)
-    }
-
-    /// Whether the rules of one of them match a request, as far as that is known without waiting: if not, it may be.
-    pub(super) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
-        let known = self.policies.known(objects).zip(self.bindings.known(objects));
-        let Some((policies, bindings)) = known else { return true };
-        let hooks = self.join(policies, bindings);
-        hooks.iter().any(|hook| hook.policy.constraints.match_rules(objects, target).is_some())
-    }
-
-    /// All of them, in order of the policies' names.
-    pub(super) async fn all(&self, objects: &Objects) -> Result<Arc<[Hook<E>]>> {
-        let (policies, bindings) = (self.policies.all(objects).await?, self.bindings.all(objects).await?);
-        Ok(self.join(policies, bindings))
-    }
-
-    fn join(&self, policies: Arc<[Arc<Policy<E>>]>, bindings: Arc<[Arc<Binding>]>) -> Arc<[Hook<E>]> {
+    fn join(&self, policies: Arc<[Arc<Policy<E>>]>, bindings: Arc<[Arc<Binding>]>) -> Arc<[Arc<Hook<E>>]> {
         let joined = self.joined.load();
         if Arc::ptr_eq(&joined.policies, &policies) && Arc::ptr_eq(&joined.bindings, &bindings) {
             return Arc::clone(&joined.hooks);
@@ -79,14 +60,38 @@ impl<E> Hooks<E> {
         }
         let hook = |policy: &Arc<Policy<E>>| {
             let bindings = of_policy.remove(policy.name.as_str())?;
-            Some(Hook { policy: Arc::clone(policy), bindings })
+            Some(Arc::new(Hook { policy: Arc::clone(policy), bindings }))
         };
-        let hooks: Arc<[Hook<E>]> = policies.iter().filter_map(hook).collect();
+        let hooks: Arc<[Arc<Hook<E>>]> = policies.iter().filter_map(hook).collect();
         self.joined.store(Arc::new(Joined {
             policies,
             bindings: Arc::clone(&bindings),
             hooks: Arc::clone(&hooks),
         }));
         hooks
+    }
+}
+
+impl<E: Send + Sync + 'static> Configured for Hooks<E> {
+    type Item = Hook<E>;
+    type All = Arc<[Arc<Hook<E>>]>;
+
+    fn known(&self, objects: &Objects) -> Option<Self::All> {
+        Some(self.join(self.policies.known(objects)?, self.bindings.known(objects)?))
+    }
+
+    async fn read(&self, objects: &Objects) -> Result<Self::All> {
+        let (policies, bindings) = (self.policies.all(objects).await?, self.bindings.all(objects).await?);
+        Ok(self.join(policies, bindings))
+    }
+
+    fn items(all: &Self::All) -> impl Iterator<Item = &Arc<Hook<E>>> {
+        all.iter()
+    }
+}
+
+impl<E> Constrained for Hook<E> {
+    fn constraints(&self) -> &Constraints {
+        &self.policy.constraints
     }
 }

@@ -8,7 +8,7 @@ use portico_store::Record;
 use super::binding::Binding;
 use super::hooks::Hook;
 use super::policy::Policy;
-use crate::matching::{MatchTarget, MatchedAs, Pair};
+use crate::matching::{Match, MatchTarget, MatchedAs, Pair};
 
 /// What a policy may cost before others get their turn: about a millisecond.
 const MAX_UNINTERRUPTED_COST: u64 = 20_000;
@@ -65,17 +65,16 @@ impl<E> Misconfigured<'_, E> {
     }
 }
 
-/// All that is to be evaluated, in order of the policies and bindings.
+/// All that is to be evaluated of policies whose rules match, in order of the policies and bindings.
 pub(super) async fn find<'h, E>(
     objects: &Objects,
     target: &MatchTarget<'_>,
     pair: Pair<'_>,
-    hooks: &'h [Hook<E>],
+    matches: &'h [Match<Hook<E>>],
 ) -> Result<Vec<Found<'h, E>>> {
     let mut found = Vec::new();
-    for hook in hooks {
+    for Match { item: hook, version, .. } in matches {
         let policy = &*hook.policy;
-        let Some(version) = policy.constraints.match_rules(objects, target) else { continue };
         match policy.constraints.select(objects, target, pair).await {
             Ok(true) => {}
             Ok(false) => continue,
@@ -86,7 +85,7 @@ pub(super) async fn find<'h, E>(
         }
         for binding in &hook.bindings {
             match is_bound(objects, target, pair, binding).await {
-                Ok(true) => of_binding(objects, target, policy, binding, &version, &mut found).await,
+                Ok(true) => of_binding(objects, target, policy, binding, version, &mut found).await,
                 Ok(false) => {}
                 Err(status) => found.push(misconfigured(policy, Some(binding), status.message)),
             }

@@ -8,11 +8,11 @@ use portico_registry::{Objects, Result};
 use portico_schema::Schema;
 use portico_schema::merge::{self, PatchError};
 
-use super::hooks::Hooks;
+use super::hooks::{Hook, Hooks};
 use super::invocations::{self, Found, Invocation, Names};
 use super::policy::{Common, Policy};
 use super::refusal;
-use crate::matching::{MatchTarget, Pair};
+use crate::matching::{Match, MatchTarget, Pair};
 use crate::metrics::{Counted, Metrics};
 use crate::policy_metrics::{Checked, ErrorType};
 use crate::rounds::{Reinvocation, Rounds};
@@ -21,11 +21,8 @@ use crate::shown::Shown;
 /// What metrics call policies.
 const KIND: &str = "policy";
 
-/// All of them.
-pub(crate) struct MutatingPolicies(Hooks<Compiled>);
-
 /// A policy with whether it wants to be evaluated again.
-struct Compiled {
+pub(crate) struct MutatingHook {
     policy: MutatingPolicy,
     reinvoked: bool,
 }
@@ -45,73 +42,61 @@ struct Denial {
     reason: &'static str,
 }
 
-impl MutatingPolicies {
-    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+impl Hooks<MutatingHook> {
+    /// All MutatingAdmissionPolicies that are bound.
+    pub(crate) fn mutating(metrics: Arc<Metrics>) -> Self {
         let compile =
             move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
-        Self(Hooks::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", compile))
+        Self::new("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", compile)
     }
+}
 
-    /// Whether there may be any.
-    pub(crate) fn any(&self, objects: &Objects) -> bool {
-        self.0.any(objects)
-    }
-
-    /// Whether one of them may have something to change in a request.
-    pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
-        self.0.concern(objects, target)
-    }
-
-    /// Evaluates all that match and are due.
-    ///
-    /// # Errors
-    /// 403 with what policies could not do that must not fail, 404 when the namespace is not there.
-    pub(crate) async fn mutate(
-        &self,
-        mut round: Round<'_>,
-        new: &mut Object,
-        old: Option<&Object>,
-    ) -> Result<()> {
-        round.reinvocation.begin(round.rounds, Some(new));
-        let (objects, target) = (round.objects, round.target);
-        let hooks = self.0.all(objects).await?;
-        let found = invocations::find(objects, target, Pair { new: Some(new), old }, &hooks).await?;
-        let namespace = if found.is_empty() { None } else { invocations::namespace(objects, target).await? };
-        let mut denials = Vec::new();
-        for found in found {
-            match found {
-                Found::Misconfigured(why) if why.policy.fails => {
-                    let message = denied(&why.names(), &why.message());
-                    denials.push(Denial { message, reason: "" });
-                }
-                Found::Misconfigured(_) => {}
-                Found::Invocation(invocation) => {
-                    let failed = round.invoke(&invocation, new, old, namespace.as_ref()).await?;
-                    let reported = failed.into_iter().filter(|_| invocation.policy.fails);
-                    let denial = |why: String| Denial {
-                        message: denied(&invocation.names(), &why),
-                        reason: "Invalid",
-                    };
-                    denials.extend(reported.map(denial));
-                }
+/// Evaluates those of these that are due and whose selectors match.
+///
+/// # Errors
+/// 403 with what policies could not do that must not fail, 404 when the namespace is not there.
+pub(crate) async fn mutate(
+    mut round: Round<'_>,
+    matches: &[Match<Hook<MutatingHook>>],
+    new: &mut Object,
+    old: Option<&Object>,
+) -> Result<()> {
+    round.reinvocation.begin(round.rounds, Some(new));
+    let (objects, target) = (round.objects, round.target);
+    let found = invocations::find(objects, target, Pair { new: Some(new), old }, matches).await?;
+    let namespace = if found.is_empty() { None } else { invocations::namespace(objects, target).await? };
+    let mut denials = Vec::new();
+    for found in found {
+        match found {
+            Found::Misconfigured(why) if why.policy.fails => {
+                let message = denied(&why.names(), &why.message());
+                denials.push(Denial { message, reason: "" });
+            }
+            Found::Misconfigured(_) => {}
+            Found::Invocation(invocation) => {
+                let failed = round.invoke(&invocation, new, old, namespace.as_ref()).await?;
+                let reported = failed.into_iter().filter(|_| invocation.policy.fails);
+                let denial =
+                    |why: String| Denial { message: denied(&invocation.names(), &why), reason: "Invalid" };
+                denials.extend(reported.map(denial));
             }
         }
-        round.reinvocation.end(round.rounds, Some(new));
-        refused(target, Pair { new: Some(new), old }, &denials)
     }
+    round.reinvocation.end(round.rounds, Some(new));
+    refused(target, Pair { new: Some(new), old }, &denials)
 }
 
 impl Round<'_> {
     /// Carries out the changes of a policy; what it could not do.
     async fn invoke(
         &mut self,
-        invocation: &Invocation<'_, Compiled>,
+        invocation: &Invocation<'_, MutatingHook>,
         new: &mut Object,
         old: Option<&Object>,
         namespace: Option<&LazyObject>,
     ) -> Result<Vec<String>> {
         let (objects, target) = (self.objects, self.target);
-        let Compiled { policy, reinvoked } = &invocation.policy.evaluator;
+        let MutatingHook { policy, reinvoked } = &invocation.policy.evaluator;
         let (id, mut failed, mut changed) = (invocation.id(), Vec::new(), false);
         for index in 0..policy.mutations() {
             let pair = Pair { new: Some(new), old };
@@ -156,7 +141,7 @@ impl Round<'_> {
     /// Whether its conditions hold, and it is due in this round.
     fn is_meant(
         &self,
-        invocation: &Invocation<'_, Compiled>,
+        invocation: &Invocation<'_, MutatingHook>,
         id: &str,
         subject: &Subject<'_>,
         failed: &mut Vec<String>,
@@ -178,7 +163,7 @@ impl Round<'_> {
     }
 }
 
-fn compile(object: &Object) -> Compiled {
+fn compile(object: &Object) -> MutatingHook {
     let spec = object.at(&["spec"]);
     let Common { conditions, variables } = Common::read(&spec);
     let policy = MutatingPolicy::compile(&MutatingSource {
@@ -187,7 +172,7 @@ fn compile(object: &Object) -> Compiled {
         variables,
         mutations: spec.field("mutations").items().map(|at| mutation(&at)).collect(),
     });
-    Compiled { policy, reinvoked: spec.field("reinvocationPolicy").str() == "IfNeeded" }
+    MutatingHook { policy, reinvoked: spec.field("reinvocationPolicy").str() == "IfNeeded" }
 }
 
 fn mutation<'s>(at: &Cursor<'s>) -> MutationSource<'s> {

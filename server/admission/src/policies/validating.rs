@@ -16,7 +16,7 @@ use super::hooks::{Hook, Hooks};
 use super::invocations::{self, Found, Invocation, Misconfigured, Names};
 use super::policy::{Common, Policy, fails};
 use super::refusal;
-use crate::matching::{MatchTarget, Pair};
+use crate::matching::{Match, MatchTarget, Pair};
 use crate::metrics::{Counted, Metrics};
 use crate::policy_metrics::{Checked, ErrorType};
 use crate::shown::Shown;
@@ -28,49 +28,36 @@ const MAX_ANNOTATION_BYTES: usize = 10 << 10;
 const KIND: &str = "policy";
 const STEP: &str = "validate";
 
-/// All of them.
-pub(crate) struct ValidatingPolicies(Hooks<ValidatingPolicy>);
-
-impl ValidatingPolicies {
-    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
+impl Hooks<ValidatingPolicy> {
+    /// All ValidatingAdmissionPolicies that are bound.
+    pub(crate) fn validating(metrics: Arc<Metrics>) -> Self {
         let compile =
             move |object: &Object| Policy::read(object, metrics.policies.compiling(|| compile(object)));
-        Self(Hooks::new("validatingadmissionpolicies", "validatingadmissionpolicybindings", compile))
+        Self::new("validatingadmissionpolicies", "validatingadmissionpolicybindings", compile)
     }
+}
 
-    /// Whether there may be any.
-    pub(crate) fn any(&self, objects: &Objects) -> bool {
-        self.0.any(objects)
-    }
-
-    /// Whether one of them may have something to say of a request.
-    pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
-        self.0.concern(objects, target)
-    }
-
-    /// Evaluates all that match. Gives what the caller is warned of.
-    ///
-    /// # Errors
-    /// What the first validation says that does not hold, or 404 when the namespace is not there.
-    pub(crate) async fn validate(
-        &self,
-        objects: &Objects,
-        target: &MatchTarget<'_>,
-        metrics: &Metrics,
-        pair: Pair<'_>,
-    ) -> Result<Vec<String>> {
-        let hooks = self.0.all(objects).await?;
-        let validation = Validation {
-            objects,
-            target,
-            metrics,
-            pair,
-            warnings: Vec::new(),
-            refusal: None,
-            annotations: Vec::new(),
-        };
-        validation.run(&hooks).await
-    }
+/// Evaluates those of these whose selectors match. Gives what the caller is warned of.
+///
+/// # Errors
+/// What the first validation says that does not hold, or 404 when the namespace is not there.
+pub(crate) async fn validate(
+    matches: &[Match<Hook<ValidatingPolicy>>],
+    objects: &Objects,
+    target: &MatchTarget<'_>,
+    metrics: &Metrics,
+    pair: Pair<'_>,
+) -> Result<Vec<String>> {
+    let validation = Validation {
+        objects,
+        target,
+        metrics,
+        pair,
+        warnings: Vec::new(),
+        refusal: None,
+        annotations: Vec::new(),
+    };
+    validation.run(matches).await
 }
 
 fn compile(object: &Object) -> ValidatingPolicy {
@@ -113,9 +100,9 @@ struct Validation<'a> {
 }
 
 impl<'a> Validation<'a> {
-    async fn run(mut self, hooks: &[Hook<ValidatingPolicy>]) -> Result<Vec<String>> {
+    async fn run(mut self, matches: &[Match<Hook<ValidatingPolicy>>]) -> Result<Vec<String>> {
         let Self { objects, target, pair, .. } = self;
-        let found = invocations::find(objects, target, pair, hooks).await?;
+        let found = invocations::find(objects, target, pair, matches).await?;
         let mut shown: Vec<Shown<'a>> = Vec::new();
         let mut namespace = None;
         for found in found {

@@ -99,7 +99,7 @@ impl<'a> Caller<'a> {
         let (counted, took) = (self.counted(webhook), begun.elapsed());
         let (error, code, status) = match outcome {
             Ok(value) => {
-                self.metrics.called(counted, None, 200, took);
+                self.metrics.passed(&webhook.passed, self.target.attributes.operation, counted, took);
                 return Ok(Some(value));
             }
             Err(Failure::Calling(reason, code)) => {
@@ -133,10 +133,9 @@ impl<'a> Caller<'a> {
         };
         let Question { uid, body } = Question::new(version, shown);
         let call = WebhookCall {
-            config: &webhook.client,
+            endpoint: &webhook.endpoint,
             users: self.users,
             body,
-            timeout: webhook.timeout,
             answer_bytes: webhooks.limits().review_bytes,
         };
         let body = webhooks.post(call).await.map_err(not_called)?;

@@ -1,5 +1,7 @@
 //! Which webhooks a write would meet, and how they are: their rules are compared with it, they are not called.
 
+use std::sync::Arc;
+
 use portico_registry::{
     Attributes, Context, CreateOptions, DeleteOptions, Objects, OpenCircuit, Operation, Options, Part,
     ServedResource, UpdateOptions, WebhookUsers,
@@ -82,7 +84,7 @@ impl Written<'_> {
 /// The webhooks of these whose rules match a write, in the order in which they are asked.
 pub(super) fn explain<'w>(
     objects: &Objects,
-    configured: impl Iterator<Item = &'w Webhook>,
+    configured: impl Iterator<Item = &'w Arc<Webhook>>,
     (mutates, users): (bool, &WebhookUsers),
     written: Written<'_>,
 ) -> Vec<Explained> {
@@ -128,7 +130,7 @@ impl Webhook {
         users: &WebhookUsers,
         operations: Vec<&'static str>,
     ) -> Explained {
-        let standing = objects.webhooks().and_then(|webhooks| webhooks.standing(&self.client, users));
+        let standing = objects.webhooks().and_then(|webhooks| webhooks.standing(&self.endpoint, users));
         let standing = standing.unwrap_or_default();
         Explained {
             mutates,

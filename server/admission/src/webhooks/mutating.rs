@@ -7,19 +7,12 @@ use portico_schema::merge::{self, PatchError};
 
 use super::answer::{Answer, JSON_PATCH, Patch};
 use super::call::{Caller, Failure};
-use super::configuration::{self, Webhook};
-use super::explain::{Explained, Written, explain};
-use crate::derived::Derived;
-use crate::matching::{MatchTarget, Pair};
+use super::configuration::Webhook;
+use super::configured::ConfiguredWebhooks;
+use crate::matching::{Match, MatchTarget, Pair};
 use crate::metrics::Metrics;
 use crate::rounds::{Reinvocation, Rounds};
 use crate::shown::Shown;
-
-/// All of them.
-pub(crate) struct MutatingWebhooks {
-    configured: Derived<Vec<Webhook>>,
-    users: WebhookUsers,
-}
 
 /// A request on its way through the webhooks of one round.
 pub(crate) struct Round<'a> {
@@ -38,66 +31,27 @@ struct Carried {
     warnings: Vec<String>,
 }
 
-impl Default for MutatingWebhooks {
-    /// All that are configured, called anonymously.
-    fn default() -> Self {
-        let resource = "mutatingwebhookconfigurations";
-        let configured = Derived::new("admissionregistration.k8s.io", resource, configuration::read);
-        Self { configured, users: WebhookUsers::default() }
-    }
-}
-
-impl MutatingWebhooks {
-    /// Has them called as these users.
-    pub(crate) fn call_as(&mut self, users: WebhookUsers) {
-        self.users = users;
-    }
-
-    /// Those that a write would meet, in order.
-    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
-        let configured = self.configured.all(objects).await?;
-        let all = configured.iter().flat_map(|webhooks| webhooks.iter());
-        Ok(explain(objects, all, (true, &self.users), written))
-    }
-
-    /// Whether there may be any.
-    pub(crate) fn any(&self, objects: &Objects) -> bool {
-        self.configured.any(objects)
-    }
-
-    /// Whether the rules of one of them match, as far as that is known without waiting: if not, it may be.
-    pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
-        let Some(configured) = self.configured.known(objects) else { return true };
-        configured
-            .iter()
-            .flat_map(|webhooks| webhooks.iter())
-            .any(|webhook| webhook.constraints.match_rules(objects, target).is_some())
-    }
-
-    /// Asks all that are due.
+impl ConfiguredWebhooks {
+    /// Asks those of these that are due and that selectors and conditions do not leave out.
     ///
     /// # Errors
     /// What a webhook has answered, or why it could not.
     pub(crate) async fn mutate(
         &self,
         mut round: Round<'_>,
+        matches: &[Match<Webhook>],
         mut new: Option<&mut Object>,
         old: Option<&Object>,
     ) -> Result<()> {
         round.reinvocation.begin(round.rounds, new.as_deref());
-        let configured = self.configured.all(round.objects).await?;
-        let all = configured.iter().flat_map(|webhooks| webhooks.iter()).enumerate();
-        for (index, webhook) in all {
-            let Some(version) = webhook.constraints.match_rules(round.objects, round.target) else {
-                continue;
-            };
+        for Match { index, item: webhook, version } in matches {
             let pair = Pair { new: new.as_deref(), old };
             let caller = round.caller(&self.users);
-            let Some(shown) = caller.shown(webhook, version, pair).await? else { continue };
+            let Some(shown) = caller.shown(webhook, version.clone(), pair).await? else { continue };
             if !round.reinvocation.is_due(round.rounds, &webhook.id) {
                 continue;
             }
-            if let Some(changed) = round.ask(&caller, index, webhook, shown).await?
+            if let Some(changed) = round.ask(&caller, *index, webhook, shown).await?
                 && let Some(new) = new.as_deref_mut()
             {
                 *new = changed;

@@ -1,80 +1,37 @@
 //! Webhooks that may only refuse: all that are concerned are asked at once (upstream's `validatingDispatcher`).
 
 use futures::stream::{FuturesOrdered, StreamExt};
-use portico_registry::{Objects, Result, WebhookUsers};
+use portico_registry::{Objects, Result};
 
 use super::answer::Answer;
 use super::call::{Caller, Failure};
-use super::configuration::{self, Webhook};
-use super::explain::{Explained, Written, explain};
-use crate::derived::Derived;
-use crate::matching::{MatchTarget, Pair};
+use super::configuration::Webhook;
+use super::configured::ConfiguredWebhooks;
+use crate::matching::{Match, MatchTarget, Pair};
 use crate::metrics::Metrics;
 use crate::shown::Shown;
 
-/// All of them.
-pub(crate) struct ValidatingWebhooks {
-    configured: Derived<Vec<Webhook>>,
-    users: WebhookUsers,
-}
-
-impl Default for ValidatingWebhooks {
-    /// All that are configured, called anonymously.
-    fn default() -> Self {
-        let resource = "validatingwebhookconfigurations";
-        let configured = Derived::new("admissionregistration.k8s.io", resource, configuration::read);
-        Self { configured, users: WebhookUsers::default() }
-    }
-}
-
-impl ValidatingWebhooks {
-    /// Has them called as these users.
-    pub(crate) fn call_as(&mut self, users: WebhookUsers) {
-        self.users = users;
-    }
-
-    /// Those that a write would meet, in order.
-    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
-        let configured = self.configured.all(objects).await?;
-        let all = configured.iter().flat_map(|webhooks| webhooks.iter());
-        Ok(explain(objects, all, (false, &self.users), written))
-    }
-
-    /// Whether there may be any.
-    pub(crate) fn any(&self, objects: &Objects) -> bool {
-        self.configured.any(objects)
-    }
-
-    /// Whether the rules of one of them match, as far as that is known without waiting: if not, it may be.
-    pub(crate) fn concern(&self, objects: &Objects, target: &MatchTarget<'_>) -> bool {
-        let Some(configured) = self.configured.known(objects) else { return true };
-        configured
-            .iter()
-            .flat_map(|webhooks| webhooks.iter())
-            .any(|webhook| webhook.constraints.match_rules(objects, target).is_some())
-    }
-
-    /// Asks all that are concerned. Gives what the caller is warned of.
+impl ConfiguredWebhooks {
+    /// Asks those of these that selectors and conditions do not leave out. Gives what the caller is warned of.
     ///
     /// # Errors
     /// What the first webhook has answered that refuses, or why it could not answer.
     pub(crate) async fn validate(
         &self,
+        matches: &[Match<Webhook>],
         objects: &Objects,
         target: &MatchTarget<'_>,
         metrics: &Metrics,
         pair: Pair<'_>,
     ) -> Result<Vec<String>> {
         let caller = Caller { objects, target, metrics, users: &self.users, mutates: false };
-        let configured = self.configured.all(objects).await?;
         let mut versions: Vec<Shown<'_>> = Vec::new();
         let mut asked: Vec<(&Webhook, usize)> = Vec::new();
-        for webhook in configured.iter().flat_map(|webhooks| webhooks.iter()) {
-            let Some(version) = webhook.constraints.match_rules(objects, target) else { continue };
+        for Match { item: webhook, version, .. } in matches {
             if !webhook.constraints.select(objects, target, pair).await? {
                 continue;
             }
-            let at = Shown::find_or_make(&mut versions, objects, target, version, pair).await?;
+            let at = Shown::find_or_make(&mut versions, objects, target, version.clone(), pair).await?;
             if caller.is_meant(webhook, &versions[at])? {
                 asked.push((webhook, at));
             }

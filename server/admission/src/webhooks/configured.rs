@@ -1,0 +1,72 @@
+//! All webhooks of one kind of configurations, and as whom they are called.
+
+use std::sync::Arc;
+
+use portico_registry::{Objects, Result, WebhookUsers};
+
+use super::configuration::{self, Webhook};
+use super::explain::{Explained, Written, explain};
+use crate::derived::Derived;
+use crate::matching::{Configured, Constrained, Constraints};
+
+/// See the module.
+pub(crate) struct ConfiguredWebhooks {
+    derived: Derived<Vec<Arc<Webhook>>>,
+    pub(super) users: WebhookUsers,
+    /// Whether their answers may change the object.
+    mutate: bool,
+}
+
+impl ConfiguredWebhooks {
+    /// Those that MutatingWebhookConfigurations say, called anonymously.
+    pub(crate) fn mutating() -> Self {
+        Self::of("mutatingwebhookconfigurations", true)
+    }
+
+    /// Those that ValidatingWebhookConfigurations say, called anonymously.
+    pub(crate) fn validating() -> Self {
+        Self::of("validatingwebhookconfigurations", false)
+    }
+
+    fn of(resource: &str, mutate: bool) -> Self {
+        let derived = Derived::new("admissionregistration.k8s.io", resource, configuration::read);
+        Self { derived, users: WebhookUsers::default(), mutate }
+    }
+
+    /// Has them called as these users.
+    pub(crate) fn call_as(&mut self, users: WebhookUsers) {
+        self.users = users;
+    }
+
+    /// Those that a write would meet, in order.
+    ///
+    /// # Errors
+    /// The configurations cannot be read.
+    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
+        let all = self.read(objects).await?;
+        Ok(explain(objects, Self::items(&all), (self.mutate, &self.users), written))
+    }
+}
+
+impl Configured for ConfiguredWebhooks {
+    type Item = Webhook;
+    type All = Arc<[Arc<Vec<Arc<Webhook>>>]>;
+
+    fn known(&self, objects: &Objects) -> Option<Self::All> {
+        self.derived.known(objects)
+    }
+
+    async fn read(&self, objects: &Objects) -> Result<Self::All> {
+        self.derived.all(objects).await
+    }
+
+    fn items(all: &Self::All) -> impl Iterator<Item = &Arc<Webhook>> {
+        all.iter().flat_map(|of_one| of_one.iter())
+    }
+}
+
+impl Constrained for Webhook {
+    fn constraints(&self) -> &Constraints {
+        &self.constraints
+    }
+}
