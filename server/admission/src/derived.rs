@@ -4,17 +4,19 @@
 //! next request. It must not know what is made.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, Object};
-use portico_registry::{Objects, Result, stored};
+use portico_registry::{Objects, Result, ServedResource, stored};
 use portico_store::Snapshot;
 
 /// What is made of each object of a resource, in order of their names.
 pub(crate) struct Derived<T> {
+    /// A built-in one.
     resource: GroupResource,
+    served: OnceLock<Arc<ServedResource>>,
     make: Box<dyn Fn(&Object) -> T + Send + Sync>,
     made: ArcSwap<Made<T>>,
     /// Held by the one who makes.
@@ -38,13 +40,18 @@ impl<T> Derived<T> {
     ) -> Self {
         let none = Made { changed: -1, by_name: HashMap::new(), all: Arc::from([]) };
         let resource = GroupResource::new(group, resource);
-        Self { resource, make: Box::new(make), made: ArcSwap::from_pointee(none), making: Mutex::new(()) }
+        Self {
+            resource,
+            served: OnceLock::new(),
+            make: Box::new(make),
+            made: ArcSwap::from_pointee(none),
+            making: Mutex::new(()),
+        }
     }
 
     /// All that is made of the objects that there are now, if that is known without waiting.
     pub(crate) fn known(&self, objects: &Objects) -> Option<Arc<[Arc<T>]>> {
-        let served = objects.served(&self.resource).ok()?;
-        Some(self.of(&objects.store.cached(&served.storage)?))
+        Some(self.of(&objects.store.cached(&self.served(objects)?.storage)?))
     }
 
     /// All that is made of the objects that there are now; none where the resource is not served.
@@ -52,8 +59,16 @@ impl<T> Derived<T> {
         if let Some(known) = self.known(objects) {
             return Ok(known);
         }
-        let Ok(served) = objects.served(&self.resource) else { return Ok(Arc::from([])) };
-        Ok(self.of(&objects.snapshot(&served).await?))
+        let Some(served) = self.served(objects) else { return Ok(Arc::from([])) };
+        Ok(self.of(&objects.snapshot(served).await?))
+    }
+
+    /// Built-in resources are served as long as the process lives, or never: it is looked up once.
+    fn served(&self, objects: &Objects) -> Option<&Arc<ServedResource>> {
+        if self.served.get().is_none() {
+            let _kept_by_the_first = self.served.set(objects.served(&self.resource).ok()?);
+        }
+        self.served.get()
     }
 
     fn of(&self, snapshot: &Snapshot) -> Arc<[Arc<T>]> {
