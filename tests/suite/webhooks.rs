@@ -4,6 +4,7 @@ mod explained;
 mod faults;
 mod load;
 mod places;
+mod reviews;
 mod setup;
 
 use std::time::{Duration, Instant};

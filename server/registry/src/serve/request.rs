@@ -213,7 +213,11 @@ impl Request<'_> {
             // As upstream fills it in before anybody is asked.
             body.set(&["metadata", "namespace"], self.namespace);
         }
-        let attributes = Attributes::new(self.context, &self.served, self.place, Options::Create(options));
+        // A path without a name: the object's counts, as upstream's `createHandler` has it.
+        let named = body.name().to_owned();
+        let name = if self.place.name.is_empty() { &named } else { self.place.name };
+        let place = Place { name, ..self.place };
+        let attributes = Attributes::new(self.context, &self.served, place, Options::Create(options));
         let mut advice = self.verbs().admit_mutate(attributes, Some(&mut body), None).await?;
         match self.verbs().admit_validate(attributes, Some(&body), None).await {
             Ok(warnings) => advice.extend(warnings),
