@@ -11,7 +11,7 @@ use portico_registry::Objects;
 use portico_registry::Result;
 use portico_registry::stored::Stored;
 use portico_registry::system;
-use portico_registry::{Acting, Action, ActionRequest, Outcome};
+use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
 const DEFAULT_LIFE: i64 = 3600;
 const SHORTEST_LIFE: i64 = 600;
@@ -34,24 +34,36 @@ impl TokenRequest {
 }
 
 impl Action for TokenRequest {
+    fn prepare<'a>(&'a self, asked: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+        Box::pin(complete(&self.identity, asked))
+    }
+
     fn create<'a>(&'a self, asked: ActionRequest<'a>) -> Acting<'a> {
         Box::pin(issue(&self.identity, asked))
     }
 }
 
-async fn issue(identity: &Identity, asked: ActionRequest<'_>) -> Result<Outcome> {
+/// Fills in what the account says and was left out, and checks what needs nothing else.
+async fn complete(identity: &Identity, asked: &mut ActionRequest<'_>) -> Result<()> {
     let (namespace, name) = (asked.place.namespace, asked.place.name);
-    let mut request = asked.body;
-    system::settle_namespace(&mut request, true, namespace)?;
+    let request = &mut asked.body;
+    system::settle_namespace(request, true, namespace)?;
     if !request.name().is_empty() && request.name() != name {
         let why = "must match the service account name if specified";
         return Err(invalid(name, &request.at(&["metadata", "name"]).invalid(why)));
     }
     let account = find(&asked.verbs.objects, "serviceaccounts", namespace, name).await?;
+    fill(request, &account, identity)?;
+    request.set(&["metadata", "creationTimestamp"], time::rfc3339(asked.verbs.objects.moment().now));
+    request.remove(&["status"]);
+    check_life(request)
+}
+
+async fn issue(identity: &Identity, asked: ActionRequest<'_>) -> Result<Outcome> {
+    let (namespace, name) = (asked.place.namespace, asked.place.name);
+    let mut request = asked.body;
+    let account = find(&asked.verbs.objects, "serviceaccounts", namespace, name).await?;
     let now = asked.verbs.objects.moment().now;
-    fill(&mut request, &account, identity)?;
-    request.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
-    check_life(&request)?;
     let bound = bind(&asked.verbs.objects, &request, namespace, name).await?;
     let warnings = shorten(&mut request, identity);
     let claims = claims(&request, &account, bound, identity, now.as_second());
@@ -92,9 +104,6 @@ fn fill(request: &mut Object, account: &Stored, identity: &Identity) -> Result<(
     request.set(&["metadata", "uid"], account.uid());
     if request.at(&["spec", "audiences"]).is_empty() {
         request.set(&["spec", "audiences"], &identity.keys.audiences);
-    }
-    if request.at(&["spec", "expirationSeconds"]).i64().is_none() {
-        request.set(&["spec", "expirationSeconds"], DEFAULT_LIFE);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::issuer::Identity;
 use crate::review::{self, Reviewed};
 use crate::self_review::write_user;
 use portico_registry::Result;
-use portico_registry::{Acting, Action, ActionRequest, Outcome};
+use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
 /// `POST tokenreviews`.
 pub(crate) struct TokenReview {
@@ -23,6 +23,16 @@ impl TokenReview {
 }
 
 impl Action for TokenReview {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+        Box::pin(async {
+            if request.body.str_at("spec.token").is_empty() {
+                let why = "token is required for TokenReview in authentication";
+                return Err(Box::new(Status::bad_request(why)));
+            }
+            Ok(())
+        })
+    }
+
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
         Box::pin(review_token(&self.identity, request))
     }
@@ -31,10 +41,6 @@ impl Action for TokenReview {
 async fn review_token(identity: &Identity, request: ActionRequest<'_>) -> Result<Outcome> {
     let mut review = request.body;
     let token = review.str_at("spec.token").to_owned();
-    if token.is_empty() {
-        let why = "token is required for TokenReview in authentication";
-        return Err(Box::new(Status::bad_request(why)));
-    }
     let audiences: Vec<String> =
         review.at(&["spec", "audiences"]).items().map(|a| a.str().to_owned()).collect();
     review.remove(&["status"]);

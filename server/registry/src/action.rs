@@ -10,6 +10,7 @@ use std::sync::Arc;
 use portico_machinery::{Object, Status};
 
 use crate::Result;
+use crate::hooks::Pending;
 use crate::options::CreateOptions;
 use crate::served::ServedResource;
 use crate::typed::{Context, Place};
@@ -27,7 +28,7 @@ pub struct ActionRequest<'a> {
     pub place: Place<'a>,
     /// The options in the query.
     pub options: &'a CreateOptions,
-    /// The body, decoded along the action's own kind; nothing is defaulted.
+    /// The body, decoded along the action's own kind, defaulted and in canonical form.
     pub body: Object,
 }
 
@@ -53,6 +54,11 @@ pub type Acting<'a> = Pin<Box<dyn Future<Output = Result<Outcome>> + Send + 'a>>
 
 /// A POST that keeps no object of its own kind.
 pub trait Action: Send + Sync {
+    /// Checks what upstream checks between the two halves of admission, and fills in what the second half sees.
+    fn prepare<'a>(&'a self, _request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Acts.
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a>;
 }

@@ -2,6 +2,7 @@
 //!
 //! The order of checks is upstream's: route, media types, name, options, body, then the verb.
 
+mod act;
 mod body;
 mod connect_options;
 mod custom_route;

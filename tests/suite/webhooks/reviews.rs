@@ -39,3 +39,90 @@ async fn a_review_of_a_binding_has_the_name_of_its_pod() {
         assert_eq!(asked.count(), 2, "{path}");
     }
 }
+
+/// What a webhook is shown of a POST that keeps nothing, with what it owns left out.
+fn shown(review: &Value) -> Value {
+    let mut object = review["object"].clone();
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    metadata.retain(|field, _| !matches!(field.as_str(), "managedFields" | "uid" | "creationTimestamp"));
+    object
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_of_what_keeps_no_object_has_the_zero_status_that_clients_decode() {
+    let setup = asked_about(&[
+        "serviceaccounts/token",
+        "subjectaccessreviews",
+        "selfsubjectrulesreviews",
+        "selfsubjectreviews",
+        "tokenreviews",
+    ])
+    .await;
+    let (authorization, authentication) = ("authorization.k8s.io", "authentication.k8s.io");
+    let access = json!({"user": "x", "resourceAttributes": {"verb": "get", "resource": "pods"}});
+    for (group, resource, kind, spec, status) in [
+        (authorization, "subjectaccessreviews", "SubjectAccessReview", access, json!({"allowed": false})),
+        (
+            authorization,
+            "selfsubjectrulesreviews",
+            "SelfSubjectRulesReview",
+            json!({"namespace": "default"}),
+            json!({"incomplete": false, "nonResourceRules": null, "resourceRules": null}),
+        ),
+        (authentication, "tokenreviews", "TokenReview", json!({"token": "t"}), json!({"user": {}})),
+        (authentication, "selfsubjectreviews", "SelfSubjectReview", Value::Null, json!({"userInfo": {}})),
+    ] {
+        let mut body = json!({"apiVersion": format!("{group}/v1"), "kind": kind});
+        let mut expected =
+            json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {}, "status": status});
+        if !spec.is_null() {
+            (body["spec"], expected["spec"]) = (spec.clone(), spec);
+        }
+        let made = setup.admin.post(&format!("/apis/{group}/v1/{resource}"), &body).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let reviews = setup.reviews();
+        for review in &reviews[reviews.len() - 2..] {
+            assert_eq!(shown(review), expected, "{kind}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_of_a_token_request_has_its_defaults_and_then_what_its_account_says() {
+    let setup = asked_about(&["serviceaccounts/token"]).await;
+    let path = format!("{NAMESPACE}/serviceaccounts/default/token");
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let issued = setup.admin.post(&path, &request).await;
+    assert_eq!(issued.status, 201, "{}", issued.text());
+    let audiences = issued.json()["spec"]["audiences"].clone();
+    let reviews = setup.reviews();
+    let expected = |name: Value, audiences: Value| {
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": name,
+            "spec": {"audiences": audiences, "boundObjectRef": null, "expirationSeconds": 3600},
+            "status": {"token": "", "expirationTimestamp": null}})
+    };
+    assert_eq!(shown(&reviews[0]), expected(json!({"namespace": "default"}), Value::Null));
+    assert_eq!(shown(&reviews[1]), expected(json!({"namespace": "default", "name": "default"}), audiences));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_action_refuses_is_shown_to_webhooks_that_may_change_it_alone() {
+    let setup =
+        asked_about(&["pods/binding", "pods/eviction", "serviceaccounts/token", "tokenreviews"]).await;
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "other"}});
+    let authentication = "authentication.k8s.io/v1";
+    let token =
+        json!({"apiVersion": authentication, "kind": "TokenRequest", "spec": {"expirationSeconds": 1}});
+    let review = json!({"apiVersion": authentication, "kind": "TokenReview", "spec": {}});
+    for (path, body, code) in [
+        (format!("{NAMESPACE}/pods/a/binding"), binding("other"), 400),
+        (format!("{NAMESPACE}/pods/a/eviction"), eviction, 400),
+        (format!("{NAMESPACE}/serviceaccounts/default/token"), token, 422),
+        (format!("/apis/{authentication}/tokenreviews"), review, 400),
+    ] {
+        let before = setup.reviews().len();
+        let refused = setup.admin.post(&path, &body).await;
+        assert_eq!(refused.status, code, "{path}: {}", refused.text());
+        assert_eq!(setup.reviews().len(), before + 1, "{path}");
+    }
+}

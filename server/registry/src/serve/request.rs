@@ -3,23 +3,21 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use portico_machinery::Status;
 use portico_machinery::accept::{Encoding, Form};
 use portico_machinery::status::Details;
-use portico_machinery::{Object, Status};
-use portico_schema::{Format, Schema};
+use portico_schema::Schema;
 
 use super::body;
 use super::negotiate::{self, Wanted};
 use super::verb::Verb;
 use crate::Result;
-use crate::action::{Action, ActionRequest, Outcome};
-use crate::admission::{Attributes, Options};
 use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
 use crate::forms::{self, Include, Renderer};
 use crate::handlers::HandlerTable;
 use crate::objects::Objects;
-use crate::options::{CreateOptions, DeleteOptions, Query};
+use crate::options::{DeleteOptions, Query};
 use crate::scheme::Scheme;
 use crate::served::ServedResource;
 use crate::stored::Stored;
@@ -65,7 +63,7 @@ impl Request<'_> {
         }
     }
 
-    fn verbs(&self) -> &Arc<Verbs> {
+    pub(super) fn verbs(&self) -> &Arc<Verbs> {
         &self.handler.verbs
     }
 
@@ -194,58 +192,6 @@ impl Request<'_> {
         self.written(written, wanted, decoded.strict)
     }
 
-    /// A POST that keeps no object: its body is of the action's kind, and so is the answer.
-    async fn act(
-        &self,
-        action: &Arc<dyn Action>,
-        wanted: Wanted,
-        format: Format,
-        options: &CreateOptions,
-    ) -> Result<Answer> {
-        let (gvk, schema) = self.served.kind_of(self.place.part)?;
-        let decoded =
-            body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
-        if self.served.info.namespaced && self.served.info.stored {
-            self.verbs().require_namespace(self.namespace, options.dry_run).await?;
-        }
-        let mut body = decoded.object;
-        if self.served.info.namespaced && body.namespace().is_empty() {
-            // As upstream fills it in before anybody is asked.
-            body.set(&["metadata", "namespace"], self.namespace);
-        }
-        // A path without a name: the object's counts, as upstream's `createHandler` has it.
-        let named = body.name().to_owned();
-        let name = if self.place.name.is_empty() { &named } else { self.place.name };
-        let place = Place { name, ..self.place };
-        let attributes = Attributes::new(self.context, &self.served, place, Options::Create(options));
-        let mut advice = self.verbs().admit_mutate(attributes, Some(&mut body), None).await?;
-        match self.verbs().admit_validate(attributes, Some(&body), None).await {
-            Ok(warnings) => advice.extend(warnings),
-            Err(status) => return Err(status.with_warnings(advice)),
-        }
-        let request = ActionRequest {
-            verbs: self.verbs(),
-            context: self.context,
-            served: &self.served,
-            place: self.place,
-            options,
-            body,
-        };
-        let (mut object, warnings, audit) = match action.create(request).await? {
-            Outcome::Status(status) => {
-                let warnings = decoded.strict.into_iter().chain(advice).collect();
-                let answer = Answer { warnings, ..Answer::status(status) };
-                return Ok(answer.dressed(wanted));
-            }
-            Outcome::Created(object) => (object, Vec::new(), Vec::new()),
-            Outcome::Annotated { object, warnings, audit } => (object, warnings, audit),
-        };
-        schema.normalise(&mut object);
-        let document = document(schema, &object, wanted.encoding);
-        let warnings = decoded.strict.into_iter().chain(advice).chain(warnings).collect();
-        Ok(Answer { warnings, audit, ..Answer::json(201, document.into(), 0) }.dressed(wanted))
-    }
-
     async fn update(&self) -> Result<Answer> {
         let wanted = negotiate::object(self.answered(), self.call)?;
         let format = body::format(self.answered(), self.call)?;
@@ -359,20 +305,8 @@ impl Request<'_> {
 
 impl Answer {
     /// The same with how the caller wants it encoded, for HTTP and gRPC.
-    fn dressed(self, wanted: Wanted) -> Self {
+    pub(super) fn dressed(self, wanted: Wanted) -> Self {
         let pretty = wanted.pretty && wanted.encoding == Encoding::Json;
         Self { pretty, ..self.encoded(wanted.encoding) }
-    }
-}
-
-/// An object that is no stored one, as an answer.
-fn document(schema: &Schema, object: &Object, encoding: Encoding) -> Vec<u8> {
-    match encoding {
-        Encoding::Protobuf => schema.to_sealed_protobuf(object),
-        Encoding::Json | Encoding::Yaml => {
-            let mut json = object.to_json();
-            json.push(b'\n');
-            json
-        }
     }
 }

@@ -12,10 +12,8 @@ use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Attributes, Object, Status};
 use serde::Serialize;
 
-use portico_registry::Part;
-use portico_registry::managed_fields::{self, manager_name};
 use portico_registry::system;
-use portico_registry::{Acting, Action, ActionRequest, Outcome};
+use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending, Result};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,22 +28,13 @@ struct Answered<'a> {
 }
 
 impl Action for AccessReview {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+        Box::pin(async { self.check(request) })
+    }
+
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
         Box::pin(async move {
             let mut review = request.body;
-            if *self == Self::Local {
-                system::settle_namespace(&mut review, true, request.place.namespace)?;
-            }
-            let errors = validate::errors(*self, &review);
-            if !errors.is_empty() {
-                let kind = GroupKind { group: request.served.resource.group.clone(), kind: String::new() };
-                return Err(Box::new(Status::invalid(&kind, "", &errors)));
-            }
-            let (served, options) = (request.served, request.options);
-            let manager = manager_name(&options.field_manager, &request.context.user_agent);
-            let versions = request.verbs.objects.versions(served, Part::Main);
-            let now = request.verbs.objects.moment().now;
-            managed_fields::track(&versions, &Object::default(), &mut review, &manager, now);
             let spec = review.at(&["spec"]);
             let user = match self {
                 Self::Own => request.context.user.clone(),
@@ -58,6 +47,20 @@ impl Action for AccessReview {
             answer(&mut review, &decision, &error);
             Ok(Outcome::Created(review))
         })
+    }
+}
+
+impl AccessReview {
+    fn check(&self, request: &mut ActionRequest<'_>) -> Result<()> {
+        if *self == Self::Local {
+            system::settle_namespace(&mut request.body, true, request.place.namespace)?;
+        }
+        let errors = validate::errors(*self, &request.body);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let kind = GroupKind { group: request.served.resource.group.clone(), kind: String::new() };
+        Err(Box::new(Status::invalid(&kind, "", &errors)))
     }
 }
 

@@ -5,18 +5,22 @@ use portico_machinery::status::Reason;
 use portico_machinery::{GroupResource, Object, Status, time};
 
 use portico_registry::Result;
-use portico_registry::{Acting, Action, ActionRequest, Outcome};
+use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
 /// `POST pods/p/binding` and `POST bindings`.
 pub(crate) struct Binding;
 
 impl Action for Binding {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+        Box::pin(async { check(request) })
+    }
+
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
         Box::pin(bind(request))
     }
 }
 
-async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
+fn check(request: &ActionRequest<'_>) -> Result<()> {
     let place = request.place;
     let collection = place.name.is_empty();
     let binding = &request.body;
@@ -29,7 +33,11 @@ async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
             "the namespace of the provided object does not match the namespace sent on the request",
         )));
     }
-    check_target(binding)?;
+    check_target(binding)
+}
+
+async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
+    let (place, binding) = (request.place, &request.body);
     let pods = request.verbs.objects.served(&GroupResource::new("", "pods"))?;
     let now = time::rfc3339(request.verbs.objects.moment().now);
     request

@@ -14,12 +14,16 @@ use portico_registry::ServedResource;
 use portico_registry::delete::check_preconditions;
 use portico_registry::options::DeleteOptions;
 use portico_registry::stored;
-use portico_registry::{Acting, Action, ActionRequest, Outcome};
+use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
 /// `POST pods/p/eviction`.
 pub(crate) struct Eviction;
 
 impl Action for Eviction {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+        Box::pin(async { check(request) })
+    }
+
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
         Box::pin(evict(request))
     }
@@ -28,10 +32,14 @@ impl Action for Eviction {
 /// How often the eviction of a pod that no budget guards is tried again because the pod changed meanwhile.
 const TRIES: usize = 20;
 
-async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
+fn check(request: &ActionRequest<'_>) -> Result<()> {
     if request.body.name() != request.place.name {
         return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
     }
+    Ok(())
+}
+
+async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
     let options = delete_options(&request)?;
     let mut tries = 1;
     let pod = loop {

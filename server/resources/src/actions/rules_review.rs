@@ -4,7 +4,7 @@ use portico_machinery::rbac::Rule;
 use portico_machinery::{Object, Status};
 use serde::Serialize;
 
-use portico_registry::{Acting, Action, ActionRequest, Outcome};
+use portico_registry::{Acting, Action, ActionRequest, Outcome, Pending};
 
 /// See the module.
 pub(crate) struct RulesReview;
@@ -20,12 +20,18 @@ struct Answered {
 }
 
 impl Action for RulesReview {
+    fn prepare<'a>(&'a self, request: &'a mut ActionRequest<'_>) -> Pending<'a, ()> {
+        Box::pin(async {
+            if request.body.str_at("spec.namespace").is_empty() {
+                return Err(Box::new(Status::bad_request("no namespace on request")));
+            }
+            Ok(())
+        })
+    }
+
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
         Box::pin(async move {
             let namespace = request.body.at(&["spec", "namespace"]).str();
-            if namespace.is_empty() {
-                return Err(Box::new(Status::bad_request("no namespace on request")));
-            }
             let known = request.verbs.objects.authorizer.rules_for(&request.context.user, namespace);
             let on_resources = known.rules.iter().filter(|rule| !rule.resources.is_empty());
             let on_paths = known.rules.iter().filter(|rule| !rule.non_resource_urls.is_empty());

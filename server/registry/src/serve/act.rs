@@ -1,0 +1,115 @@
+//! A POST that keeps no object: its body is of the action's kind, and so is the answer.
+
+use std::sync::Arc;
+
+use portico_machinery::Object;
+use portico_machinery::accept::Encoding;
+use portico_schema::{Format, Schema};
+
+use super::body;
+use super::negotiate::Wanted;
+use super::request::Request;
+use crate::Result;
+use crate::action::{Action, ActionRequest, Outcome};
+use crate::admission::{Attributes, Options};
+use crate::answer::Answer;
+use crate::managed_fields::{self, manager_name};
+use crate::options::CreateOptions;
+use crate::typed::{Part, Place};
+
+impl Request<'_> {
+    /// Asks admission about the body and has the action act on it.
+    pub(super) async fn act(
+        &self,
+        action: &Arc<dyn Action>,
+        wanted: Wanted,
+        format: Format,
+        options: &CreateOptions,
+    ) -> Result<Answer> {
+        let (gvk, schema) = self.served.kind_of(self.place.part)?;
+        let decoded =
+            body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
+        if self.served.info.namespaced && self.served.info.stored {
+            self.verbs().require_namespace(self.namespace, options.dry_run).await?;
+        }
+        let body = self.completed(schema, decoded.object, options);
+        // A path without a name: the object's counts, as upstream's `createHandler` has it.
+        let named = body.name().to_owned();
+        let name = if self.place.name.is_empty() { &named } else { self.place.name };
+        let place = Place { name, ..self.place };
+        let attributes = Attributes::new(self.context, &self.served, place, Options::Create(options));
+        let mut request = ActionRequest {
+            verbs: self.verbs(),
+            context: self.context,
+            served: &self.served,
+            place: self.place,
+            options,
+            body,
+        };
+        let advice = self.admit(action, schema, attributes, &mut request).await?;
+        let (mut object, warnings, audit) = match action.create(request).await? {
+            Outcome::Status(status) => {
+                let warnings = decoded.strict.into_iter().chain(advice).collect();
+                let answer = Answer { warnings, ..Answer::status(status) };
+                return Ok(answer.dressed(wanted));
+            }
+            Outcome::Created(object) => (object, Vec::new(), Vec::new()),
+            Outcome::Annotated { object, warnings, audit } => (object, warnings, audit),
+        };
+        schema.normalise(&mut object);
+        let document = document(schema, &object, wanted.encoding);
+        let warnings = decoded.strict.into_iter().chain(advice).chain(warnings).collect();
+        Ok(Answer { warnings, audit, ..Answer::json(201, document.into(), 0) }.dressed(wanted))
+    }
+
+    /// The body as upstream has it before anybody is asked: its namespace, its defaults, who owns what, in canonical form.
+    fn completed(&self, schema: &Schema, mut body: Object, options: &CreateOptions) -> Object {
+        if self.served.info.namespaced && body.namespace().is_empty() {
+            body.set(&["metadata", "namespace"], self.namespace);
+        }
+        schema.default(&mut body);
+        // A subresource's kind has no versions of its own here.
+        if self.place.part == Part::Main {
+            let objects = &self.verbs().objects;
+            let versions = objects.versions(&self.served, Part::Main);
+            let manager = manager_name(&options.field_manager, &self.context.user_agent);
+            let now = objects.moment().now;
+            managed_fields::track(&versions, &Object::default(), &mut body, &manager, now);
+        }
+        schema.normalise(&mut body);
+        body
+    }
+
+    /// Both halves of admission, and between them what the action checks and fills in. Gives warnings for the caller.
+    async fn admit(
+        &self,
+        action: &Arc<dyn Action>,
+        schema: &Schema,
+        attributes: Attributes<'_>,
+        request: &mut ActionRequest<'_>,
+    ) -> Result<Vec<String>> {
+        let mut advice = self.verbs().admit_mutate(attributes, Some(&mut request.body), None).await?;
+        let admitted = async {
+            action.prepare(request).await?;
+            schema.normalise(&mut request.body);
+            self.verbs().admit_validate(attributes, Some(&request.body), None).await
+        };
+        match admitted.await {
+            Ok(warnings) => advice.extend(warnings),
+            Err(status) => return Err(status.with_warnings(advice)),
+        }
+        Ok(advice)
+    }
+}
+
+/// An object that is no stored one, as an answer.
+fn document(schema: &Schema, object: &Object, encoding: Encoding) -> Vec<u8> {
+    match encoding {
+        Encoding::Protobuf => schema.to_sealed_protobuf(object),
+        Encoding::Json | Encoding::Yaml => {
+            let mut json = object.to_json();
+            json.push(b'\n');
+            json
+        }
+    }
+}
