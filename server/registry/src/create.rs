@@ -166,10 +166,10 @@ impl Verbs {
     ) -> Result<Option<Stored>> {
         let served = attributes.served;
         let ValidObject { mut object, further, dropped } = new;
-        warnings.extend(self.admit(attributes, self.write(attributes, &object, None), false).await?);
         if served.strategies.main.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
         }
+        warnings.extend(self.admit(attributes, self.write(attributes, &object, None), false).await?);
         if dropped {
             served.default_dropped(&mut object);
         }

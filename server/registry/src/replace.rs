@@ -80,11 +80,10 @@ impl Verbs {
         let replacement = Replacement { verbs: self, served, place, before, terms, moment };
         let mut warnings = replacement.admit(&mut new).await?;
         let further = replacement.prepare(&mut new).await?;
-        match replacement.validate(&new, &mut warnings).await {
+        match replacement.validate(&mut new, &mut warnings).await {
             Ok(()) => {}
             Err(status) => return Err(status.with_warnings(warnings)),
         }
-        finish(served, place.part, &mut new, before.object());
         replacement.store(new, further, warnings).await
     }
 }
@@ -140,13 +139,15 @@ impl Replacement<'_> {
         Ok(further)
     }
 
-    /// Validates it and asks who is to be asked about what is valid; warnings come back from a refusal, too.
-    async fn validate(&self, new: &Object, warnings: &mut Vec<String>) -> Result<()> {
+    /// Validates it and asks who is to be asked about what is valid, as it will be stored; warnings come back from a refusal,
+    /// too.
+    async fn validate(&self, new: &mut Object, warnings: &mut Vec<String>) -> Result<()> {
         let (served, part, old) = (self.served, self.place.part, self.before.object());
         let findings = findings(served, part, new, old);
         warnings.extend(findings.warnings);
         self.verbs.accept(served, new, findings.errors)?;
         warnings.extend(served.warnings(part, new, Some(old)));
+        finish(served, part, new, old);
         let attributes = self.terms.attributes;
         let write = self.verbs.write(attributes, new, Some(old));
         warnings.extend(self.verbs.admit(attributes, write, self.terms.admitted).await?);

@@ -126,3 +126,32 @@ async fn what_an_action_refuses_is_shown_to_webhooks_that_may_change_it_alone() 
         assert_eq!(setup.reviews().len(), before + 1, "{path}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_of_a_change_has_the_generation_that_will_be_stored() {
+    let setup = asked_about(&["pods", "pods/ephemeralcontainers", "deployments", "namespaces"]).await;
+    let generations = |setup: &Setup| -> Vec<Value> {
+        let of = |review: Value| review["object"]["metadata"]["generation"].clone();
+        let mut reviews = setup.reviews();
+        reviews.drain(..reviews.len() - 2);
+        reviews.into_iter().map(of).collect()
+    };
+    let pod = format!("{NAMESPACE}/pods/a");
+    let mut now = setup.admin.get(&pod).await.json();
+    now["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "i"}]);
+    let added = setup.admin.put(&format!("{pod}/ephemeralcontainers"), &now).await;
+    assert_eq!(added.status, 200, "{}", added.text());
+    assert_eq!(generations(&setup), [1, 2], "what may change it comes before the count");
+    let patch = json!({"spec": {"activeDeadlineSeconds": 100}});
+    let patched = setup.admin.merge(&pod, &patch).await.json();
+    assert_eq!((generations(&setup), &patched["metadata"]["generation"]), (vec![json!(2), json!(3)], &json!(3)));
+    let labelled = setup.admin.merge(&pod, &json!({"metadata": {"labels": {"a": "b"}}})).await;
+    assert_eq!(labelled.status, 200, "{}", labelled.text());
+    assert_eq!(generations(&setup), [3, 3], "a label counts for nothing");
+
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    setup.admin.post("/api/v1/namespaces", &namespace).await;
+    let last = setup.reviews().into_iter().rfind(|review| review["resource"]["resource"] == "namespaces");
+    let labels = &last.unwrap()["object"]["metadata"]["labels"];
+    assert_eq!(labels, &json!({"kubernetes.io/metadata.name": "n"}), "last touches are made");
+}
