@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 /// - `allow`, `deny`, `warn`, `annotate`;
 /// - `label/<key>`: adds a label of that name that says which labels there were; `count`: counts in a label how often it is asked;
 /// - `break`: makes the data of the object a number; `misplace`: changes what is not there; `rename`: another namespace;
+/// - `grant`: makes a role one to read secrets; `overhead-of/<label>`: gives a pod that has the label an overhead;
 /// - `garbage`, `empty`, `stranger`, `patch`: what is no answer, or not one to this review.
 pub(crate) fn answer(path: &str, review: &[u8]) -> Vec<u8> {
     let review: Value = serde_json::from_slice(review).expect("a review is JSON");
@@ -56,6 +57,10 @@ fn patch(how: &str, object: &Value) -> Option<Value> {
         ("break", _) => json!([{"op": "add", "path": "/data", "value": 5}]),
         ("misplace", _) => json!([{"op": "replace", "path": "/no/such/place", "value": 5}]),
         ("rename", _) => json!([{"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}]),
+        ("grant", _) => json!([{"op": "add", "path": "/rules", "value": [
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}]),
+        ("overhead-of", label) if !labels.contains_key(label) => return None,
+        ("overhead-of", _) => json!([{"op": "add", "path": "/spec/overhead", "value": {"cpu": "7"}}]),
         ("patch", _) => json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]),
         _ => return None,
     })

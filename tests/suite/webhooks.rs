@@ -3,6 +3,7 @@
 mod explained;
 mod faults;
 mod load;
+mod order;
 mod places;
 mod reviews;
 mod setup;

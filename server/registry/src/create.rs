@@ -53,7 +53,6 @@ impl Verbs {
         self.admit_into_namespace(served, &object, options.dry_run).await?;
         served.check_readable(&object)?;
         served.complete(&mut object, moment);
-        self.hooks.guard(&self.objects, context, served, &object, None).await?;
         let duplicate_owners = system::dedup_owners(&mut object, "create");
         system::clear_create(&mut object);
         if let Tracked::By(manager) = tracked {
@@ -72,6 +71,9 @@ impl Verbs {
             Err(status) => return Err(status.with_warnings(first)),
         }
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
+        if let Err(status) = self.hooks.guard(&self.objects, context, served, &object, None).await {
+            return Err(status.with_warnings(first));
+        }
         served.strategies.main.claim(&mut object, &context.user);
         system::fill_create(&mut object, moment.now);
         let prefixed = !object.generate_name().is_empty();

@@ -46,7 +46,7 @@ pub trait TransactionHooks: Send + Sync {
     }
 }
 
-/// Checks whether the caller may write such an object, before anything of it is validated.
+/// Checks whether the caller may write such an object: as admission has made it, before anything of it is validated.
 pub trait WriteGuard: Send + Sync {
     /// Refuses a write whose caller would give away what they do not hold.
     ///

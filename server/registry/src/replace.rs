@@ -94,10 +94,6 @@ impl Replacement<'_> {
         let (verbs, served, part) = (self.verbs, self.served, self.place.part);
         let (old, attributes) = (self.before.object(), self.terms.attributes);
         verbs.objects.admit_of_schema(served)?;
-        if part == Part::Main {
-            verbs.hooks.guard(&verbs.objects, attributes.context, served, new, Some(old)).await?;
-        }
-        check_version(served, new, old)?;
         check_uid(served, new, old, self.terms.uid)?;
         let mut warnings = Vec::from_iter(system::dedup_owners(new, attributes.verb()));
         if let Tracked::By(manager) = self.terms.tracked {
@@ -113,7 +109,20 @@ impl Replacement<'_> {
                 Err(status) => return Err(status.with_warnings(warnings)),
             }
         }
-        Ok(warnings)
+        match self.check(new).await {
+            Ok(()) => Ok(warnings),
+            Err(status) => Err(status.with_warnings(warnings)),
+        }
+    }
+
+    /// What upstream checks once admission has changed what it wants to: whether the caller may write this, over what is there.
+    async fn check(&self, new: &Object) -> Result<()> {
+        let (verbs, served, old) = (self.verbs, self.served, self.before.object());
+        if self.place.part == Part::Main {
+            let context = self.terms.attributes.context;
+            verbs.hooks.guard(&verbs.objects, context, served, new, Some(old)).await?;
+        }
+        check_version(served, new, old)
     }
 
     /// Brings what was sent and what the kind adds into canonical form; the further operations of the transaction.

@@ -1,5 +1,5 @@
-//! Nobody grants what they do not hold (upstream's `rbac/escalation_check.go` and its policy-based storages): asked before
-//! a role or a binding is validated otherwise.
+//! Nobody grants what they do not hold (upstream's `rbac/escalation_check.go` and its policy-based storages): asked once
+//! admission has changed a role or a binding, before it is validated otherwise.
 
 use portico_machinery::rbac::{self, RoleRef, Rule};
 use portico_machinery::user::MASTERS;

@@ -144,7 +144,10 @@ async fn a_review_of_a_change_has_the_generation_that_will_be_stored() {
     assert_eq!(generations(&setup), [1, 2], "what may change it comes before the count");
     let patch = json!({"spec": {"activeDeadlineSeconds": 100}});
     let patched = setup.admin.merge(&pod, &patch).await.json();
-    assert_eq!((generations(&setup), &patched["metadata"]["generation"]), (vec![json!(2), json!(3)], &json!(3)));
+    assert_eq!(
+        (generations(&setup), &patched["metadata"]["generation"]),
+        (vec![json!(2), json!(3)], &json!(3))
+    );
     let labelled = setup.admin.merge(&pod, &json!({"metadata": {"labels": {"a": "b"}}})).await;
     assert_eq!(labelled.status, 200, "{}", labelled.text());
     assert_eq!(generations(&setup), [3, 3], "a label counts for nothing");

@@ -1,0 +1,67 @@
+//! What is checked before a webhook may change an object, and what is checked of that which it made.
+
+use serde_json::{Value, json};
+
+use super::setup::{MAPS, MUTATING, Setup, VALIDATING};
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// A user who may write roles, and hold nothing else.
+async fn writer_of_roles(setup: &Setup) -> portico_tests::http::Http {
+    let rules = json!([{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create", "get", "update"]}]);
+    let role = json!({"metadata": {"name": "writer"}, "rules": rules});
+    let binding = json!({"metadata": {"name": "writer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "writer"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}]});
+    for (resource, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+        let created = setup.admin.post(&format!("{RBAC}/{resource}"), &object).await;
+        assert_eq!(created.status, 201, "{}", created.text());
+    }
+    setup.admin.as_user("alice")
+}
+
+fn on_roles() -> Value {
+    json!({"rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["roles"], "operations": ["*"]}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_grants_nobody_what_they_do_not_hold() {
+    let setup = Setup::start().await;
+    let alice = writer_of_roles(&setup).await;
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let role = json!({"metadata": {"name": "r"}, "rules": []});
+    let created = alice.post(&roles, &role).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    setup.one(MUTATING, "grant", on_roles()).await;
+    for answer in [
+        alice.post(&roles, &json!({"metadata": {"name": "s"}, "rules": []})).await,
+        alice.put(&format!("{roles}/r"), &created.json()).await,
+    ] {
+        let refused = answer.status_body(403, "Forbidden");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("attempting to grant RBAC permissions not currently held"), "{message}");
+    }
+    let asked = setup.reviews().into_iter().filter(|review| review["userInfo"]["username"] == "alice");
+    assert_eq!(asked.count(), 2, "the webhook is asked first");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_asked_before_a_stale_revision_is_refused() {
+    let setup = Setup::start().await;
+    let stale = setup.create("m").await.json();
+    let path = format!("{MAPS}/m");
+    assert_eq!(setup.admin.merge(&path, &json!({"data": {"a": "b"}})).await.status, 200);
+    setup.one(VALIDATING, "deny", json!({})).await;
+    setup.admin.put(&path, &stale).await.status_body(409, "Conflict");
+    // Controllers write ConfigMaps, too.
+    assert!(
+        !setup.reviews().iter().any(|review| review["name"] == "m"),
+        "what is not valid is shown to nobody"
+    );
+    setup.one(MUTATING, "deny", json!({})).await;
+    setup.admin.put(&path, &stale).await.status_body(418, "Teapot");
+    let mut strange = stale.clone();
+    strange["metadata"]["uid"] = json!("another");
+    strange["metadata"]["resourceVersion"] = json!("");
+    setup.admin.put(&path, &strange).await.status_body(409, "Conflict");
+}
