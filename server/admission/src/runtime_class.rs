@@ -1,10 +1,9 @@
-//! RuntimeClass: a pod gets its class's overhead and scheduling.
+//! RuntimeClass: a pod gets its class's overhead and scheduling, and keeps the overhead whatever webhooks make of it.
 
-use portico_machinery::Object;
+use portico_machinery::{Cursor, Object};
 
-use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
-use portico_registry::Objects;
-use portico_registry::Result;
+use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target, Validating, ValidationRequest};
+use portico_registry::{Objects, Operation, Result};
 
 pub(super) struct RuntimeClass;
 
@@ -13,44 +12,56 @@ impl Plugin for RuntimeClass {
         PODS
     }
 
+    fn operations(&self) -> &'static [Operation] {
+        &[Operation::Create]
+    }
+
     fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
-            if change.old.is_some() {
-                return Ok(());
+            let class = class_of(objects, change.new).await?.map_err(|why| change.forbidden(&why))?;
+            let own = change.new.at(&["spec", "overhead"]);
+            if let Some(why) = misfit(&own, &class).filter(|_| !own.is_empty()) {
+                return Err(change.forbidden(why));
             }
-            let name = change.new.str_at("spec.runtimeClassName").to_owned();
-            let class = match name.as_str() {
-                "" => Some(Object::default()),
-                name => objects.object_of("node.k8s.io", "runtimeclasses", "", name).await?,
-            };
-            let Some(class) = class else {
-                return Err(change.forbidden(&format!("pod rejected: RuntimeClass {name:?} not found")));
-            };
-            check_overhead(&change, &class)?;
+            drop(own);
             if let Some(node) = class.get(&["overhead", "podFixed"]) {
                 change.new.put(&["spec", "overhead"], node);
             }
             schedule(change, &class)
         })
     }
+
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async move {
+            let class = class_of(objects, request.new).await?.map_err(|why| request.forbidden(&why))?;
+            match misfit(&request.new.at(&["spec", "overhead"]), &class) {
+                Some(why) => Err(request.forbidden(why)),
+                None => Ok(Vec::new()),
+            }
+        })
+    }
 }
 
-/// The pod's overhead is its class's, or unsaid.
-fn check_overhead(change: &MutationRequest<'_>, class: &Object) -> Result<()> {
-    let (own, fixed) = (change.new.at(&["spec", "overhead"]), class.at(&["overhead", "podFixed"]));
-    if own.is_empty() {
-        return Ok(());
+/// The class of a pod, an empty one when it names none; or why there is none.
+async fn class_of(objects: &Objects, pod: &Object) -> Result<Result<Object, String>> {
+    let name = pod.str_at("spec.runtimeClassName");
+    if name.is_empty() {
+        return Ok(Ok(Object::default()));
     }
+    let class = objects.object_of("node.k8s.io", "runtimeclasses", "", name).await?;
+    Ok(class.ok_or_else(|| format!("pod rejected: RuntimeClass {name:?} not found")))
+}
+
+/// Why an overhead is not that of the class.
+fn misfit(own: &Cursor<'_>, class: &Object) -> Option<&'static str> {
     if !class.at(&["overhead"]).is_present() {
         let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
-        return Err(change.forbidden(why));
+        return own.is_present().then_some(why);
     }
+    let fixed = class.at(&["overhead", "podFixed"]);
     let same = own.len() == fixed.len()
         && own.entries().all(|(name, value)| fixed.field(name).quantity() == value.quantity());
-    if same {
-        return Ok(());
-    }
-    Err(change.forbidden("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
+    (!same).then_some("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 }
 
 fn schedule(change: MutationRequest<'_>, class: &Object) -> Result<()> {

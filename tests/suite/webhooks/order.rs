@@ -65,3 +65,33 @@ async fn a_webhook_is_asked_before_a_stale_revision_is_refused() {
     strange["metadata"]["resourceVersion"] = json!("");
     setup.admin.put(&path, &strange).await.status_body(409, "Conflict");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_has_the_overhead_of_its_class_whatever_a_webhook_makes_of_it() {
+    let setup = Setup::start().await;
+    portico_tests::until("pods have an account", 10, || async {
+        setup.admin.get("/api/v1/namespaces/default/serviceaccounts/default").await.status == 200
+    })
+    .await;
+    let class = json!({"metadata": {"name": "c"}, "handler": "h", "overhead": {"podFixed": {"cpu": "250m"}}});
+    setup.admin.post("/apis/node.k8s.io/v1/runtimeclasses", &class).await;
+    let rules =
+        json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]);
+    // The first one says something in the second round alone, after which plugins do not change the pod any more.
+    let again = json!({"rules": rules, "reinvocationPolicy": "IfNeeded"});
+    let hooks = vec![
+        setup.webhook("overhead", "overhead-of/x", &again),
+        setup.webhook("label", "label/x", &json!({"rules": rules})),
+    ];
+    setup.configure(MUTATING, "hooks", hooks).await;
+    for (class, why) in [
+        (json!("c"), "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
+        (Value::Null, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"),
+    ] {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"runtimeClassName": class, "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}]}});
+        let refused = setup.admin.post("/api/v1/namespaces/default/pods", &pod).await;
+        let status = refused.status_body(403, "Forbidden");
+        assert!(status["message"].as_str().unwrap().ends_with(why), "{status}");
+    }
+}
