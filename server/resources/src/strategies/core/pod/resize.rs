@@ -51,7 +51,8 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
         errors.push(new_spec.forbidden("Pod running on node without support for resize"));
     }
     if quality::class(&new_spec) != quality::class(&old_spec) {
-        let printed = format!("{:?}", quality::class(&new_spec));
+        // The class that the status says, which is the one that must stay.
+        let printed = format!("{:?}", new.str_at("status.qosClass"));
         let text = "Pod QOS Class may not change as a result of resizing";
         errors.push(Error::invalid_printed(&new_spec.path(), &printed, text));
     }
