@@ -5,7 +5,7 @@ mod protobuf;
 use std::fmt;
 
 use indexmap::IndexSet;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::cause::Cause;
 use crate::field;
@@ -135,13 +135,38 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// `metadata` of a Status; only `continue` is ever set (expired list continuations).
+/// `metadata` of a Status; of our own only `continue` is ever set (expired list continuations), the rest is a webhook's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ListMeta {
+    /// A path of old.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "or_zero")]
+    pub self_link: String,
+    /// The revision of a list.
+    #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "or_zero")]
+    pub resource_version: String,
+    /// A continue token that resumes an expired list.
+    #[serde(rename = "continue", skip_serializing_if = "String::is_empty", deserialize_with = "or_zero")]
+    pub continue_token: String,
+    /// How many items a list has left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remaining_item_count: Option<i64>,
+    /// Which part of a list this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard_info: Option<ShardInfo>,
+}
+
+/// A null is nothing said, as Go reads it.
+fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Which part of a list is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ListMeta {
-    /// A continue token that resumes an expired list.
-    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
-    pub continue_token: String,
+pub struct ShardInfo {
+    /// The selector of the part.
+    pub selector: String,
 }
 
 /// A `v1` Status, failure or success. Field order is the wire's.

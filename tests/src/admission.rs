@@ -23,6 +23,8 @@ pub(crate) fn answer(path: &str, review: &[u8]) -> Vec<u8> {
         "deny" => {
             let causes = json!([{"field": "data", "message": "too short"}]);
             response["status"] = json!({"code": 418, "reason": "Teapot", "message": "not today",
+                "metadata": {"selfLink": "/pot", "resourceVersion": "7", "continue": "on", "remainingItemCount": 3,
+                    "shardInfo": {"selector": "s"}},
                 "details": {"name": "pot", "causes": causes}});
         }
         "warn" => response["warnings"] = json!(["are you sure?"]),

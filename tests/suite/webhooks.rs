@@ -54,6 +54,9 @@ async fn a_denial_is_the_webhooks_own_status() {
     let status = denied.status_body(418, "Teapot");
     assert_eq!(status["message"], r#"admission webhook "hook.example.com" denied the request: not today"#);
     assert_eq!(status["details"]["causes"][0]["message"], "too short");
+    let metadata = json!({"selfLink": "/pot", "resourceVersion": "7", "continue": "on", "remainingItemCount": 3,
+        "shardInfo": {"selector": "s"}});
+    assert_eq!(status["metadata"], metadata);
     assert_eq!(setup.admin.get(&format!("{MAPS}/m")).await.status, 404, "nothing is stored");
 }
 

@@ -1,6 +1,6 @@
 //! `Status` in protobuf, as answers and the events of watches carry it.
 
-use super::{Cause, Details, Status};
+use super::{Cause, Details, ListMeta, ShardInfo, Status};
 use crate::protobuf::{Writer, seal};
 
 impl Status {
@@ -8,11 +8,7 @@ impl Status {
     #[must_use]
     pub fn to_protobuf(&self) -> Vec<u8> {
         let mut writer = Writer::default();
-        writer.message(1, |w| {
-            w.string(1, "");
-            w.string(2, "");
-            w.string(3, &self.metadata.continue_token);
-        });
+        writer.message(1, |w| write_metadata(w, &self.metadata));
         writer.string(2, &self.status);
         writer.string(3, &self.message);
         writer.string(4, &self.reason);
@@ -21,6 +17,18 @@ impl Status {
         }
         writer.int(6, self.code.into());
         seal(&self.api_version, &self.kind, &writer.into_bytes())
+    }
+}
+
+fn write_metadata(writer: &mut Writer, metadata: &ListMeta) {
+    writer.string(1, &metadata.self_link);
+    writer.string(2, &metadata.resource_version);
+    writer.string(3, &metadata.continue_token);
+    if let Some(count) = metadata.remaining_item_count {
+        writer.int(4, count);
+    }
+    if let Some(ShardInfo { selector }) = &metadata.shard_info {
+        writer.message(5, |w| w.string(1, selector));
     }
 }
 

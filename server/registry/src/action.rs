@@ -46,7 +46,7 @@ pub enum Outcome {
         audit: Vec<(String, String)>,
     },
     /// This Status, under its own code.
-    Status(Status),
+    Status(Box<Status>),
 }
 
 /// An action under way.

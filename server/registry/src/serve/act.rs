@@ -50,7 +50,7 @@ impl Request<'_> {
         let (mut object, warnings, audit) = match action.create(request).await? {
             Outcome::Status(status) => {
                 let warnings = decoded.strict.into_iter().chain(advice).collect();
-                let answer = Answer { warnings, ..Answer::status(status) };
+                let answer = Answer { warnings, ..Answer::status(*status) };
                 return Ok(answer.dressed(wanted));
             }
             Outcome::Created(object) => (object, Vec::new(), Vec::new()),

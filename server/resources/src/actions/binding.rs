@@ -48,14 +48,14 @@ async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
             Ok(())
         })
         .await?;
-    Ok(Outcome::Status(created()))
+    Ok(created())
 }
 
 /// 201 without an object.
-pub(super) fn created() -> Status {
+pub(super) fn created() -> Outcome {
     let mut status = Status::success(None);
     status.code = 201;
-    status
+    Outcome::Status(Box::new(status))
 }
 
 /// A binding is to a node that is named. Upstream answers 500, and so clients expect it.

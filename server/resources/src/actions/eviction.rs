@@ -53,7 +53,7 @@ async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
         let validated = if pending { as_validated(&options, &pod) } else { options.clone() };
         match remove(&request, validated).await {
             Err(status) if overtaken(&status, &options) && tries < TRIES => tries += 1,
-            removed => return removed.map(|()| Outcome::Status(created())),
+            removed => return removed.map(|()| created()),
         }
     };
     match spare(&request, &pod, options.dry_run).await? {
@@ -62,7 +62,7 @@ async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
             if overtaken(&status, &options) { Box::new(budget::in_progress(&budget)) } else { status }
         })?,
     }
-    Ok(Outcome::Status(created()))
+    Ok(created())
 }
 
 /// Only the pod as it was validated: one that became ready meanwhile is asked for again.
