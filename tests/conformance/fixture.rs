@@ -57,6 +57,8 @@ impl Fixture {
         let mut flags = vec!["--allow-privileged".to_owned()];
         for (flag, value) in [
             ("authorization-mode", "RBAC".to_owned()),
+            // Concerns kubelets alone.
+            ("enable-admission-plugins", "NodeRestriction".to_owned()),
             ("token-auth-file", file("tokens.csv")),
             ("client-ca-file", file("client-ca.crt")),
             ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),

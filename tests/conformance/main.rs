@@ -158,6 +158,7 @@ topics! {
     endpoints: "endpoints";
     impersonation: "impersonation";
     list: "list";
+    node_restriction: "node-restriction";
     openapi: "openapi";
     patch: "patch";
     policies_evaluated: "policies-evaluated";

@@ -1,6 +1,6 @@
 //! Pods: a kubelet creates mirrors of its static pods, deletes what runs on its node, and writes the status of that.
 
-use portico_machinery::Object;
+use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::{Operation, Result};
 use portico_validation::pod_spec::{MIRROR, config_maps_of, secrets_of};
 
@@ -52,6 +52,10 @@ const SOURCES: [(&str, &str); 3] = [
 pub(super) async fn check(question: &Question<'_>, node: &str) -> Result<()> {
     match (question.attributes.operation, question.new, question.old) {
         (Operation::Create, Some(pod), _) => check_create(question, node, pod).await,
+        // Upstream looks for a pod without a name, and deletes of collections pass over what is not found.
+        (Operation::Delete, ..) if question.attributes.name.is_empty() => {
+            Err(Box::new(Status::not_found(&GroupResource::new("", "pod"), "")))
+        }
         (Operation::Delete, _, Some(pod)) if pod.str_at("spec.nodeName") == node => Ok(()),
         (Operation::Delete, ..) => Err(question
             .forbidden(&format!("node {node:?} can only delete pods with spec.nodeName set to itself"))),
