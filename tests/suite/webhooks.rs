@@ -75,6 +75,7 @@ async fn warnings_and_metrics_tell_of_a_webhook() {
         r#"apiserver_admission_webhook_admission_duration_seconds_count{name="mutates.example.com",type="admit",operation="CREATE",rejected="false"} 1"#,
         r#"apiserver_admission_controller_admission_duration_seconds_count{name="ValidatingAdmissionWebhook",type="validate",operation="CREATE",rejected="false"} "#,
         r#"apiserver_admission_step_admission_duration_seconds_count{type="admit",operation="CREATE",rejected="false"} "#,
+        r#"apiserver_admission_step_admission_duration_seconds_summary{type="admit",operation="CREATE",rejected="false",quantile="0.99"} "#,
     ] {
         assert!(metrics.contains(counted), "{counted}");
     }

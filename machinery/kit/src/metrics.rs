@@ -6,9 +6,11 @@
 mod constants;
 mod histogram;
 mod process;
+mod summary;
 mod text;
 
 pub use histogram::Histogram;
+pub use summary::{Summary, SummaryVec};
 pub use text::Format;
 
 use std::any::Any;
@@ -16,6 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -57,6 +60,8 @@ struct State {
     known: HashMap<String, Box<dyn Any + Send>>,
     /// Counters whose upstream name does not end in `_total`.
     bare: HashSet<String>,
+    /// Summaries, which the library knows no type for.
+    summaries: HashSet<String>,
 }
 
 impl Registry {
@@ -120,6 +125,12 @@ impl Registry {
         self.get_or_register(name, name, help, || Buckets(buckets).new_metric())
     }
 
+    /// Summaries by label set, whose quantiles are of the values of at most `max_age`.
+    pub fn summary_vec<L: Labels>(&self, name: &str, help: &str, max_age: Duration) -> SummaryVec<L> {
+        self.inner.lock().summaries.insert(name.to_owned());
+        self.get_or_register(name, name, help, || SummaryVec::new(max_age))
+    }
+
     /// A collector that is asked at each scrape.
     pub fn collector(&self, collector: Box<dyn Collector>) {
         self.inner.lock().registry.register_collector(collector);
@@ -132,6 +143,7 @@ impl Registry {
         if prometheus_client::encoding::text::encode(&mut text, &state.registry).is_err() {
             tracing::error!("a metric could not be encoded");
         }
+        text::type_summaries(&mut text, &state.summaries);
         match format {
             Format::OpenMetrics => text,
             Format::Text => text::from_open_metrics(&text, &state.bare),
@@ -212,6 +224,24 @@ mod tests {
         registry.gauge("x_total", "X").set(9);
         let text = registry.encode(Format::Text);
         assert!(text.ends_with("\nx_total 2\n"), "{text}");
+    }
+
+    #[test]
+    fn a_summary_is_its_quantiles_its_sum_and_its_count() {
+        let registry = Registry::new();
+        let summaries = registry.summary_vec::<Name>("x_seconds_summary", "X", Duration::from_secs(3_600));
+        assert_eq!(registry.encode(Format::Text), "");
+        let summary = summaries.get_or_create(&[("name", "a".to_owned())]);
+        for value in [1.0, 2.0, 4.0] {
+            summary.observe(value);
+        }
+        let samples = "x_seconds_summary{name=\"a\",quantile=\"0.5\"} 2.03125\n\
+            x_seconds_summary{name=\"a\",quantile=\"0.9\"} 4.0625\n\
+            x_seconds_summary{name=\"a\",quantile=\"0.99\"} 4.0625\n\
+            x_seconds_summary_sum{name=\"a\"} 7.0\nx_seconds_summary_count{name=\"a\"} 3\n";
+        let described = format!("# HELP x_seconds_summary X.\n# TYPE x_seconds_summary summary\n{samples}");
+        assert_eq!(registry.encode(Format::Text), described);
+        assert_eq!(registry.encode(Format::OpenMetrics), format!("{described}# EOF\n"));
     }
 
     #[test]

@@ -4,11 +4,14 @@
 
 use std::time::Duration;
 
-use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_kit::metrics::{Histogram, HistogramVec, Registry, SummaryVec};
 use portico_registry::Operation;
 
 /// Upper bounds in seconds.
 const BOUNDS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+
+/// Upstream's `latencySummaryMaxAge`.
+const SUMMARY_MAX_AGE: Duration = Duration::from_secs(5 * 60 * 60);
 
 /// What is done in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,7 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 /// See the module.
 pub(crate) struct Steps {
     steps: Vec<Histogram>,
+    summaries: SummaryVec<Labels<3>>,
     plugins: HistogramVec<Labels<4>>,
 }
 
@@ -65,11 +69,18 @@ impl Steps {
             "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
             &BOUNDS,
         );
-        Self { steps: known, plugins }
+        let summaries = registry.summary_vec(
+            "apiserver_admission_step_admission_duration_seconds_summary",
+            "Admission sub-step latency summary in seconds, broken out for each operation and API resource and step type (validate or admit).",
+            SUMMARY_MAX_AGE,
+        );
+        Self { steps: known, summaries, plugins }
     }
 
     /// A step that took this long.
     pub(crate) fn step(&self, step: Step, operation: Operation, rejected: bool, took: Duration) {
+        let labels = [("type", step.label()), ("operation", operation.name()), ("rejected", text(rejected))];
+        self.summaries.get_or_create(&labels).observe(took.as_secs_f64());
         let operation = OPERATIONS.iter().position(|known| *known == operation).unwrap_or_default();
         let at = (usize::from(step == Step::Validate) * OPERATIONS.len() + operation) * 2;
         if let Some(histogram) = self.steps.get(at + usize::from(rejected)) {
@@ -114,7 +125,11 @@ mod tests {
         steps.plugin("PodSecurity", (Step::Validate, Operation::Update), true, Duration::ZERO);
         let text = registry.encode(Format::Text);
         let step = "apiserver_admission_step_admission_duration_seconds_count";
+        let summary = "apiserver_admission_step_admission_duration_seconds_summary";
+        assert_eq!(text.matches(&format!("{summary}_count{{")).count(), 2, "{text}");
         for line in [
+            format!(r#"{summary}_sum{{type="validate",operation="CONNECT",rejected="true"}} 1.0"#),
+            format!(r#"{summary}{{type="validate",operation="CONNECT",rejected="true",quantile="0.99"}} 1.0"#),
             format!(r#"{step}{{type="admit",operation="CREATE",rejected="false"}} 1"#),
             format!(r#"{step}{{type="validate",operation="CONNECT",rejected="true"}} 1"#),
             format!(r#"{step}{{type="validate",operation="CREATE",rejected="false"}} 0"#),

@@ -30,6 +30,17 @@ impl Format {
     }
 }
 
+/// Says of summaries that they are.
+pub(super) fn type_summaries(text: &mut String, names: &HashSet<String>) {
+    for name in names {
+        let (prefix, unknown) = (format!("# TYPE {name} "), "unknown");
+        if let Some(at) = text.find(&format!("{prefix}{unknown}\n")) {
+            let at = at + prefix.len();
+            text.replace_range(at..at + unknown.len(), "summary");
+        }
+    }
+}
+
 /// Rewrites OpenMetrics text: counters are described under the name of their samples, the names in
 /// `bare` lose the `_total` that OpenMetrics insists on, and the end mark goes.
 pub(super) fn from_open_metrics(text: &str, bare: &HashSet<String>) -> String {
