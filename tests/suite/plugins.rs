@@ -308,3 +308,57 @@ async fn pod_security_has_defaults_and_exemptions() {
     );
     assert_eq!(admin.post(&pods("free"), &host).await.status, 201);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pod_security_counts_what_it_evaluates_and_what_is_exempt() {
+    let sections = "- name: PodSecurity\n  configuration:\n    apiVersion: pod-security.admission.config.k8s.io/v1\n    kind: PodSecurityConfiguration\n    defaults: {enforce: baseline}\n    exemptions: {namespaces: [free]}\n";
+    let (_portico, admin) = with("PodSecurity", sections, &[]).await;
+    namespace(&admin, "free", json!({})).await;
+    let labels = json!({"pod-security.kubernetes.io/enforce": "privileged",
+        "pod-security.kubernetes.io/audit": "baseline", "pod-security.kubernetes.io/audit-version": "v1.24",
+        "pod-security.kubernetes.io/warn": "restricted", "pod-security.kubernetes.io/warn-version": "v1.99"});
+    namespace(&admin, "warned", json!({"labels": labels})).await;
+    let host = pod(json!({"hostNetwork": true}));
+    for (name, code) in [("default", 403), ("free", 201), ("warned", 201)] {
+        assert_eq!(admin.post(&pods(name), &host).await.status, code, "{name}");
+    }
+    assert_eq!(admin.post(&pods("default"), &pod(json!({}))).await.status, 201);
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": {
+        "spec": {"hostNetwork": true, "restartPolicy": "Never", "containers": [{"name": "c", "image": "example.com/i"}]}}}});
+    for name in ["default", "free", "warned"] {
+        let jobs = format!("/apis/batch/v1/namespaces/{name}/jobs?dryRun=All");
+        assert_eq!(admin.post(&jobs, &job).await.status, 201, "{name}");
+    }
+    let metrics = admin.get("/metrics").await.text();
+    let counted: Vec<&str> =
+        metrics.lines().filter(|line| line.starts_with("pod_security") && !line.ends_with(" 0")).collect();
+    let expected = [
+        evaluated("deny", "baseline", "latest", "enforce", "pod"),
+        evaluated("allow", "baseline", "latest", "enforce", "pod"),
+        evaluated("allow", "privileged", "latest", "enforce", "pod"),
+        evaluated("deny", "baseline", "v1.24", "audit", "pod"),
+        evaluated("deny", "restricted", "future", "warn", "pod"),
+        evaluated("deny", "baseline", "v1.24", "audit", "controller"),
+        evaluated("deny", "restricted", "future", "warn", "controller"),
+        exempted("pod"),
+        exempted("controller"),
+    ];
+    assert_eq!(counted.len(), expected.len(), "{counted:#?}");
+    for line in &expected {
+        assert!(counted.contains(&line.as_str()), "{line}: {counted:#?}");
+    }
+    let none = r#"pod_security_exemptions_total{request_operation="update",resource="pod",subresource=""} 0"#;
+    assert!(metrics.contains(none), "what happens most is there before it happens");
+}
+
+fn evaluated(decision: &str, level: &str, version: &str, mode: &str, resource: &str) -> String {
+    format!(
+        r#"pod_security_evaluations_total{{decision="{decision}",policy_level="{level}",policy_version="{version}",mode="{mode}",request_operation="create",resource="{resource}",subresource=""}} 1"#
+    )
+}
+
+fn exempted(resource: &str) -> String {
+    format!(
+        r#"pod_security_exemptions_total{{request_operation="create",resource="{resource}",subresource=""}} 1"#
+    )
+}

@@ -37,7 +37,7 @@ impl AdmissionChain {
     /// The chain of the plugins that are on; logs which these are, as upstream does.
     #[must_use]
     pub fn new(settings: &AdmissionSettings, metrics: &Registry) -> Self {
-        let (loaded, metrics) = (Loaded::new(settings), Arc::new(Metrics::new(metrics)));
+        let (loaded, metrics) = (Loaded::new(settings, metrics), Arc::new(Metrics::new(metrics)));
         loaded.log();
         Self {
             mutating: MutatingSteps::new(&loaded, Arc::clone(&metrics), settings.expression_cost_limit),

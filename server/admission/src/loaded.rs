@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use portico_kit::metrics::Registry;
+
 use crate::index::Index;
 use crate::plugin::Plugin;
 use crate::plugins::{Made, Row};
@@ -12,9 +14,10 @@ pub(crate) struct Loaded(Vec<(&'static Row, Option<Arc<dyn Plugin>>)>);
 
 impl Loaded {
     /// Makes the plugins that are on.
-    pub(crate) fn new(settings: &AdmissionSettings) -> Self {
+    pub(crate) fn new(settings: &AdmissionSettings, metrics: &Registry) -> Self {
         let make = |row: &'static Row| match row.made {
             Made::By(make) => (row, Some(make(settings))),
+            Made::Counting(make) => (row, Some(make(settings, metrics))),
             Made::InChain | Made::InRegistry | Made::Inert | Made::Absent => (row, None),
         };
         Self(settings.plugins.rows().map(make).collect())

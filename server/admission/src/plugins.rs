@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use self::Made::{Absent, By, InChain, InRegistry, Inert};
+use portico_kit::metrics::Registry;
+
+use self::Made::{Absent, By, Counting, InChain, InRegistry, Inert};
 use crate::plugin::Plugin;
 use crate::settings::AdmissionSettings;
 use crate::{
@@ -38,6 +40,8 @@ pub(crate) struct Phases {
 pub(crate) enum Made {
     /// A module of this crate.
     By(fn(&AdmissionSettings) -> Arc<dyn Plugin>),
+    /// The same, with metrics of its own.
+    Counting(fn(&AdmissionSettings, &Registry) -> Arc<dyn Plugin>),
     /// A part of the chain: policies, webhooks, quotas.
     InChain,
     /// The registry, for every write.
@@ -100,7 +104,9 @@ pub(crate) const PLUGINS: [Row; 41] = [
     on(
         "PodSecurity",
         VALIDATES,
-        By(|s| Arc::new(pod_security::PodSecurity::new(&s.configuration.pod_security))),
+        Counting(|s, metrics| {
+            Arc::new(pod_security::PodSecurity::new(&s.configuration.pod_security, metrics))
+        }),
     ),
     off(
         "PodNodeSelector",

@@ -6,6 +6,7 @@
 mod checks;
 mod configuration;
 mod containers;
+mod metrics;
 mod pods;
 mod policy;
 mod violation;
@@ -13,11 +14,13 @@ mod volumes;
 
 use std::collections::{BTreeMap, HashSet};
 
+use portico_kit::metrics::Registry;
 use portico_machinery::{Cursor, GroupResource, Object, Status, aggregate, field};
 
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest, all_in};
 use checks::violations;
 pub(crate) use configuration::PodSecurityConfiguration;
+use metrics::{Mode, PodSecurityMetrics};
 use policy::{Level, Policy, Standard};
 use portico_registry::Objects;
 use portico_registry::Result;
@@ -32,6 +35,7 @@ const NOTE: &str = "pod-security.kubernetes.io/";
 /// The plugin.
 pub(super) struct PodSecurity {
     configuration: PodSecurityConfiguration,
+    metrics: PodSecurityMetrics,
 }
 
 impl Plugin for PodSecurity {
@@ -64,8 +68,8 @@ impl Plugin for PodSecurity {
 }
 
 impl PodSecurity {
-    pub(super) fn new(configuration: &PodSecurityConfiguration) -> Self {
-        Self { configuration: configuration.clone() }
+    pub(super) fn new(configuration: &PodSecurityConfiguration, metrics: &Registry) -> Self {
+        Self { configuration: configuration.clone(), metrics: PodSecurityMetrics::new(metrics) }
     }
 
     /// The policy that a namespace's labels make of the default, and what cannot be read of them.
@@ -117,8 +121,10 @@ impl PodSecurity {
             return Ok(Vec::new());
         }
         let (policy, errors) = self.policy_of(objects, &request).await?;
+        let enforce = policy.enforce;
         if errors.is_empty() && policy.is_privileged() {
-            note(&request, "enforce-policy", policy.enforce.to_string());
+            note(&request, "enforce-policy", enforce.to_string());
+            self.metrics.evaluated(true, enforce, Mode::Enforce, &request.attributes);
             return Ok(Vec::new());
         }
         let spec = request.new.at(&["spec"]);
@@ -126,20 +132,19 @@ impl PodSecurity {
             return Ok(Vec::new());
         }
         let pod = Pod::of(request.new.cursor());
-        if self.exempts_class(&spec) {
-            note(&request, "exempt", "runtimeClass".to_owned());
+        if self.has_exempt_class(&request, &spec) {
             return Ok(Vec::new());
         }
-        note_unreadable(&request, &errors);
-        note(&request, "enforce-policy", policy.enforce.to_string());
-        let forbidden = violations(policy.enforce, &pod);
-        note_audit(&request, policy.audit, &pod);
+        self.note_unreadable(&request, &errors);
+        note(&request, "enforce-policy", enforce.to_string());
+        let forbidden = violations(enforce, &pod);
+        self.metrics.evaluated(forbidden.is_empty(), enforce, Mode::Enforce, &request.attributes);
+        self.note_audit(&request, policy.audit, &pod);
         if !forbidden.is_empty() {
-            let why =
-                format!("violates PodSecurity \"{}\": {}", policy.enforce, checks::detailed(&forbidden));
+            let why = format!("violates PodSecurity \"{enforce}\": {}", checks::detailed(&forbidden));
             return Err(request.forbidden(&why));
         }
-        Ok(warning(policy.warn, &pod))
+        Ok(self.warned(&request, policy.warn, &pod))
     }
 
     async fn template(
@@ -148,8 +153,7 @@ impl PodSecurity {
         request: ValidationRequest<'_>,
         path: &[&str],
     ) -> Result<Vec<String>> {
-        let template = request.new.at(path);
-        if self.is_exempt(&request) || !template.is_present() {
+        if self.is_exempt(&request) {
             return Ok(Vec::new());
         }
         // Who writes a template is not refused for it.
@@ -161,17 +165,17 @@ impl PodSecurity {
             }
         };
         let silent = policy.warn.level == Level::Privileged && policy.audit.level == Level::Privileged;
-        if errors.is_empty() && silent {
+        let template = request.new.at(path);
+        if errors.is_empty() && silent || !template.is_present() {
             return Ok(Vec::new());
         }
-        if self.exempts_class(&template.field("spec")) {
-            note(&request, "exempt", "runtimeClass".to_owned());
+        if self.has_exempt_class(&request, &template.field("spec")) {
             return Ok(Vec::new());
         }
-        note_unreadable(&request, &errors);
+        self.note_unreadable(&request, &errors);
         let pod = Pod::of(template);
-        note_audit(&request, policy.audit, &pod);
-        Ok(warning(policy.warn, &pod))
+        self.note_audit(&request, policy.audit, &pod);
+        Ok(self.warned(&request, policy.warn, &pod))
     }
 
     /// Whether the namespace or the user of a request is exempt.
@@ -184,8 +188,22 @@ impl PodSecurity {
         } else {
             return false;
         };
-        note(request, "exempt", by.to_owned());
+        self.exempt(request, by);
         true
+    }
+
+    /// Whether the runtime class of a pod is exempt.
+    fn has_exempt_class(&self, request: &ValidationRequest<'_>, spec: &Cursor<'_>) -> bool {
+        let exempts = self.exempts_class(spec);
+        if exempts {
+            self.exempt(request, "runtimeClass");
+        }
+        exempts
+    }
+
+    fn exempt(&self, request: &ValidationRequest<'_>, by: &str) {
+        note(request, "exempt", by.to_owned());
+        self.metrics.exempted(&request.attributes);
     }
 
     fn exempts_class(&self, spec: &Cursor<'_>) -> bool {
@@ -199,10 +217,34 @@ impl PodSecurity {
         request: &ValidationRequest<'_>,
     ) -> Result<(Policy, Vec<field::Error>)> {
         let name = request.attributes.namespace;
-        match objects.object_of("", "namespaces", "", name).await? {
-            Some(namespace) => Ok(self.policy(&namespace)),
-            None => Err(Box::new(Status::internal(format!("failed to lookup namespace {name:?}")))),
+        let found = objects.object_of("", "namespaces", "", name).await.and_then(|found| {
+            found.ok_or_else(|| Box::new(Status::internal(format!("failed to lookup namespace {name:?}"))))
+        });
+        found
+            .map(|namespace| self.policy(&namespace))
+            .inspect_err(|_| self.metrics.failed(true, &request.attributes))
+    }
+
+    fn note_unreadable(&self, request: &ValidationRequest<'_>, errors: &[field::Error]) {
+        if !errors.is_empty() {
+            note(request, "error", format!("Failed to parse policy: {}", aggregate(errors)));
+            self.metrics.failed(false, &request.attributes);
         }
+    }
+
+    fn note_audit(&self, request: &ValidationRequest<'_>, standard: Standard, pod: &Pod<'_>) {
+        if let Some(text) = warning(standard, pod) {
+            note(request, "audit-violations", text);
+            self.metrics.evaluated(false, standard, Mode::Audit, &request.attributes);
+        }
+    }
+
+    fn warned(&self, request: &ValidationRequest<'_>, standard: Standard, pod: &Pod<'_>) -> Vec<String> {
+        let warning = warning(standard, pod);
+        if warning.is_some() {
+            self.metrics.evaluated(false, standard, Mode::Warn, &request.attributes);
+        }
+        warning.into_iter().collect()
     }
 }
 
@@ -220,24 +262,10 @@ fn note(request: &ValidationRequest<'_>, what: &str, value: String) {
     request.attributes.context.annotations.note(format!("{NOTE}{what}"), value);
 }
 
-fn note_unreadable(request: &ValidationRequest<'_>, errors: &[field::Error]) {
-    if !errors.is_empty() {
-        note(request, "error", format!("Failed to parse policy: {}", aggregate(errors)));
-    }
-}
-
-fn note_audit(request: &ValidationRequest<'_>, standard: Standard, pod: &Pod<'_>) {
-    if let Some(text) = warning(standard, pod).pop() {
-        note(request, "audit-violations", text);
-    }
-}
-
-fn warning(standard: Standard, pod: &Pod<'_>) -> Vec<String> {
+fn warning(standard: Standard, pod: &Pod<'_>) -> Option<String> {
     let found = violations(standard, pod);
-    if found.is_empty() {
-        return Vec::new();
-    }
-    vec![format!("would violate PodSecurity \"{standard}\": {}", checks::detailed(&found))]
+    let said = || format!("would violate PodSecurity \"{standard}\": {}", checks::detailed(&found));
+    (!found.is_empty()).then(said)
 }
 
 /// Whether a change of a pod's spec has to be looked at: containers came, went, or run another image.

@@ -20,7 +20,7 @@ impl Level {
         [Self::Privileged, Self::Baseline, Self::Restricted].into_iter().find(|level| level.name() == text)
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Privileged => "privileged",
             Self::Baseline => "baseline",

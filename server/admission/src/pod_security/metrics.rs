@@ -1,0 +1,146 @@
+//! What PodSecurity counts (k8s.io/pod-security-admission/metrics).
+
+use std::borrow::Cow;
+
+use portico_kit::metrics::Registry;
+use portico_registry::{Attributes, Operation};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::policy::{Level, Standard};
+
+/// The minor version of upstream whose checks these are: what asks for a later one counts as `future`.
+const MINOR: u32 = 36;
+
+type Label = (&'static str, Cow<'static, str>);
+
+/// Why a policy is evaluated.
+#[derive(Clone, Copy)]
+pub(super) enum Mode {
+    Enforce,
+    Audit,
+    Warn,
+}
+
+/// See the module.
+pub(super) struct PodSecurityMetrics {
+    evaluations: Family<[Label; 7], Counter>,
+    exemptions: Family<[Label; 3], Counter>,
+    errors: Family<[Label; 4], Counter>,
+}
+
+impl PodSecurityMetrics {
+    /// As upstream, what happens most is there before it happens.
+    pub(super) fn new(registry: &Registry) -> Self {
+        let metrics = Self {
+            evaluations: registry.counter_vec(
+                "pod_security_evaluations_total",
+                "Number of policy evaluations that occurred, not counting ignored or exempt requests.",
+            ),
+            exemptions: registry.counter_vec(
+                "pod_security_exemptions_total",
+                "Number of exempt requests, not counting ignored or out of scope requests.",
+            ),
+            errors: registry.counter_vec(
+                "pod_security_errors_total",
+                "Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile being used for evaluation.",
+            ),
+        };
+        let privileged = Standard { level: Level::Privileged, version: None };
+        for operation in ["create", "update"] {
+            let pod = request(operation, "pod", "");
+            drop(metrics.evaluations.get_or_create(&evaluation(
+                true,
+                privileged,
+                Mode::Enforce,
+                pod.clone(),
+            )));
+            drop(metrics.exemptions.get_or_create(&pod));
+            drop(metrics.exemptions.get_or_create(&request(operation, "controller", "")));
+        }
+        metrics
+    }
+
+    /// A policy that a pod or a template was compared with.
+    pub(super) fn evaluated(&self, allowed: bool, of: Standard, mode: Mode, attributes: &Attributes<'_>) {
+        self.evaluations.get_or_create(&evaluation(allowed, of, mode, request_of(attributes))).inc();
+    }
+
+    /// A request that is exempt.
+    pub(super) fn exempted(&self, attributes: &Attributes<'_>) {
+        self.exemptions.get_or_create(&request_of(attributes)).inc();
+    }
+
+    /// What kept a request from being evaluated, or from being evaluated as labels want it.
+    pub(super) fn failed(&self, fatal: bool, attributes: &Attributes<'_>) {
+        let fatal = ("fatal", Cow::from(if fatal { "true" } else { "false" }));
+        let [operation, resource, subresource] = request_of(attributes);
+        self.errors.get_or_create(&[fatal, operation, resource, subresource]).inc();
+    }
+}
+
+fn evaluation(allowed: bool, of: Standard, mode: Mode, request: [Label; 3]) -> [Label; 7] {
+    let version = match of.version {
+        Some(minor) if of.level != Level::Privileged && minor <= MINOR => Cow::from(format!("v1.{minor}")),
+        Some(_) if of.level != Level::Privileged => Cow::from("future"),
+        _ => Cow::from("latest"),
+    };
+    let mode = match mode {
+        Mode::Enforce => "enforce",
+        Mode::Audit => "audit",
+        Mode::Warn => "warn",
+    };
+    let [operation, resource, subresource] = request;
+    [
+        ("decision", Cow::from(if allowed { "allow" } else { "deny" })),
+        ("policy_level", Cow::from(of.level.name())),
+        ("policy_version", version),
+        ("mode", Cow::from(mode)),
+        operation,
+        resource,
+        subresource,
+    ]
+}
+
+fn request_of(attributes: &Attributes<'_>) -> [Label; 3] {
+    let operation = if attributes.operation == Operation::Create { "create" } else { "update" };
+    let resource = match attributes.served.resource.resource.as_str() {
+        "pods" => "pod",
+        _ => "controller",
+    };
+    // Those that the plugin looks at.
+    let subresource = match attributes.subresource() {
+        "ephemeralcontainers" => "ephemeralcontainers",
+        "resize" => "resize",
+        _ => "",
+    };
+    request(operation, resource, subresource)
+}
+
+fn request(operation: &'static str, resource: &'static str, subresource: &'static str) -> [Label; 3] {
+    [
+        ("request_operation", Cow::from(operation)),
+        ("resource", Cow::from(resource)),
+        ("subresource", Cow::from(subresource)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_count_as_upstream_names_them() {
+        for (level, version, named) in [
+            (Level::Baseline, None, "latest"),
+            (Level::Baseline, Some(24), "v1.24"),
+            (Level::Restricted, Some(36), "v1.36"),
+            (Level::Restricted, Some(37), "future"),
+            (Level::Privileged, Some(24), "latest"),
+        ] {
+            let labels =
+                evaluation(false, Standard { level, version }, Mode::Warn, request("create", "pod", ""));
+            assert_eq!(labels[2], ("policy_version", Cow::from(named)), "{level:?} {version:?}");
+        }
+    }
+}
