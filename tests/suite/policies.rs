@@ -1,5 +1,7 @@
 //! Admission policies: what expressions see of a request, what follows from what they say, and what they may cost.
 
+mod explained;
+
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
@@ -14,7 +16,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A process and its administrator.
 struct Setup {
-    _portico: Portico,
+    portico: Portico,
     admin: Http,
 }
 
@@ -22,7 +24,7 @@ impl Setup {
     async fn start() -> Self {
         let portico = Portico::start().await;
         let admin = portico.admin();
-        Self { _portico: portico, admin }
+        Self { portico, admin }
     }
 
     /// Writes an object of the group in the place of what is there.

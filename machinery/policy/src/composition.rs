@@ -31,6 +31,13 @@ impl Composition {
         }
         Self(compiled)
     }
+
+    /// The variables, in order of their names.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let mut named: Vec<_> = self.0.iter().collect();
+        named.sort_unstable_by_key(|(name, _)| *name);
+        named.into_iter().map(|(_, expression)| expression)
+    }
 }
 
 /// Evaluates the expressions of a policy over one request, within one budget.

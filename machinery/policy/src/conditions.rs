@@ -37,6 +37,11 @@ impl Conditions {
         self.0.is_empty()
     }
 
+    /// The conditions.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.0.iter()
+    }
+
     /// Whether they hold of a request. One that does not hold decides, whatever else fails.
     #[must_use]
     pub fn evaluate(&self, subject: &Subject<'_>) -> Matched {

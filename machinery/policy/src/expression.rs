@@ -94,6 +94,12 @@ impl Expression {
         &self.text
     }
 
+    /// Why it does not compile, in upstream's words; nothing where it does.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        self.compiled().err()
+    }
+
     /// The type of its result; any where it does not compile.
     #[must_use]
     pub fn result_type(&self) -> Type {

@@ -93,6 +93,21 @@ impl MutatingPolicy {
         self.mutations.get(index).is_some_and(compiles)
     }
 
+    /// Whether conditions may leave out a request.
+    #[must_use]
+    pub fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// Its expressions: conditions, variables, then changes.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let mutations = self.mutations.iter().map(|mutation| {
+            let (Mutation::Configuration(expression) | Mutation::Patch(expression)) = mutation;
+            expression
+        });
+        self.conditions.expressions().chain(self.composition.expressions()).chain(mutations)
+    }
+
     /// Whether its conditions hold of a request.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>) -> Matched {

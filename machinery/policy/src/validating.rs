@@ -120,6 +120,22 @@ impl ValidatingPolicy {
         }
     }
 
+    /// Whether conditions may leave out a request.
+    #[must_use]
+    pub fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
+    /// Its expressions: conditions, variables, validations with their messages, then annotations.
+    pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let validations = self.validations.iter();
+        let validations =
+            validations.flat_map(|one| std::iter::once(&one.expression).chain(&one.message_expression));
+        let annotations = self.annotations.iter().map(|(_, expression)| expression);
+        let conditions = self.conditions.expressions().chain(self.composition.expressions());
+        conditions.chain(validations).chain(annotations)
+    }
+
     /// What it says of a request, within the budget of a policy.
     #[must_use]
     pub fn evaluate(&self, subject: &Subject<'_>) -> Verdict {

@@ -15,11 +15,13 @@ use crate::loaded::Loaded;
 use crate::metrics::Metrics;
 use crate::mutation::MutatingSteps;
 use crate::plugins::{NAMESPACE_AUTO_PROVISION, NAMESPACE_LIFECYCLE, RESOURCE_QUOTA};
+use crate::policies::ExplainedPolicy;
 use crate::resource_quota::{LimitedResource, Quotas, SharedTransactions};
 use crate::settings::AdmissionSettings;
 use crate::steps::Step;
 use crate::validation::ValidatingSteps;
-use crate::webhooks::{Explained, Written};
+use crate::webhooks::Explained;
+use crate::written::Written;
 
 /// The plugins that are on, policies, webhooks, and quotas.
 pub struct AdmissionChain {
@@ -31,6 +33,15 @@ pub struct AdmissionChain {
     shared_transactions: Option<SharedTransactions>,
     /// What may be used only where a quota covers it.
     limited: Vec<LimitedResource>,
+}
+
+/// What a write would meet: what may change it comes before what may refuse it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Policies, with their bindings.
+    pub policies: Vec<ExplainedPolicy>,
+    /// Webhooks.
+    pub webhooks: Vec<Explained>,
 }
 
 impl AdmissionChain {
@@ -64,19 +75,25 @@ impl AdmissionChain {
         self
     }
 
-    /// The webhooks whose rules match a write of what a path names, in the order in which they would be asked; none when
-    /// the path names no resource that is served here.
+    /// The policies and webhooks whose rules match a write of what a path names, each in the order in which they would be
+    /// asked; none when the path names no resource that is served here.
     ///
     /// # Errors
     /// The configurations cannot be read.
-    pub async fn explain(&self, objects: &Objects, path: &RequestInfo) -> Result<Vec<Explained>> {
+    pub async fn explain(&self, objects: &Objects, path: &RequestInfo) -> Result<Met> {
         let resource = GroupVersionResource::new(&path.api_group, &path.api_version, &path.resource);
-        let Some(served) = objects.by_resource(&resource) else { return Ok(Vec::new()) };
+        let mut met = Met::default();
+        let Some(served) = objects.by_resource(&resource) else { return Ok(met) };
         let (subresource, namespace, name) = (&*path.subresource, &*path.namespace, &*path.name);
         let written = Written { served: &served, subresource, namespace, name };
-        let mut met = Vec::new();
+        if let Some(policies) = &self.mutating.policies {
+            met.policies.extend(policies.explain(objects, written).await?);
+        }
+        if let Some(policies) = &self.validating.policies {
+            met.policies.extend(policies.explain(objects, written).await?);
+        }
         for webhooks in [&self.mutating.webhooks, &self.validating.webhooks].into_iter().flatten() {
-            met.extend(webhooks.explain(objects, written).await?);
+            met.webhooks.extend(webhooks.explain(objects, written).await?);
         }
         Ok(met)
     }

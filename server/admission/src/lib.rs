@@ -51,12 +51,14 @@ mod tolerations;
 mod topology_labels;
 mod validation;
 mod webhooks;
+mod written;
 
-pub use chain::AdmissionChain;
+pub use chain::{AdmissionChain, Met};
 pub use configuration::{Configuration, ConfigurationError};
 pub use configuration_kinds::PluginConfigurationError;
 pub use enabled::PluginNameError;
 pub use enabled_plugins::EnabledPlugins;
+pub use policies::{ExplainedBinding, ExplainedPolicy};
 pub use resource_quota::{LimitedResource, MatchScope};
 pub use settings::{AdmissionSettings, DefaultTolerations};
 #[doc(hidden)]

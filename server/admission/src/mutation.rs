@@ -21,7 +21,7 @@ use crate::webhooks::{ConfiguredWebhooks, Round, Webhook};
 /// What may change a request, in order.
 pub(crate) struct MutatingSteps {
     plugins: Index,
-    policies: Option<Hooks<MutatingHook>>,
+    pub(crate) policies: Option<Hooks<MutatingHook>>,
     /// Those that may change a request.
     pub(crate) webhooks: Option<ConfiguredWebhooks>,
     /// Plugins behind policies and webhooks.

@@ -5,6 +5,7 @@
 //! next request is decided by what was written before it.
 
 mod binding;
+mod explain;
 mod hooks;
 mod invocations;
 mod mutating;
@@ -13,6 +14,7 @@ mod policy;
 mod refusal;
 mod validating;
 
+pub use explain::{ExplainedBinding, ExplainedPolicy};
 pub(crate) use hooks::{Hook, Hooks};
 pub(crate) use mutating::{MutatingHook, Round as PolicyRound, mutate};
 pub(crate) use validating::validate;

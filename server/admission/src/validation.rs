@@ -20,7 +20,7 @@ use crate::webhooks::ConfiguredWebhooks;
 /// What may refuse a request, in order.
 pub(crate) struct ValidatingSteps {
     plugins: Index,
-    policies: Option<Hooks<ValidatingPolicy>>,
+    pub(crate) policies: Option<Hooks<ValidatingPolicy>>,
     /// Those that may refuse a request.
     pub(crate) webhooks: Option<ConfiguredWebhooks>,
     metrics: Arc<Metrics>,

@@ -17,7 +17,6 @@ mod validating;
 
 pub(crate) use configuration::Webhook;
 pub(crate) use configured::ConfiguredWebhooks;
-pub(crate) use explain::Written;
 pub use explain::{Explained, Trouble};
 pub(crate) use mutating::Round;
 pub(crate) use plugin_configuration::WebhookPluginConfiguration;

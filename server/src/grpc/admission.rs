@@ -1,8 +1,8 @@
-//! The webhooks that a write of a path would meet, as `portico.routes.v1` names them.
+//! The webhooks and policies that a write of a path would meet, as `portico.routes.v1` names them.
 
 use std::sync::Arc;
 
-use portico_admission::{AdmissionChain, Explained};
+use portico_admission::{AdmissionChain, Explained, ExplainedBinding, ExplainedPolicy, Met};
 use portico_gostd::time::Time;
 use portico_machinery::request_info::RequestInfo;
 use portico_proto::routes as pb;
@@ -18,19 +18,19 @@ pub(crate) struct AdmissionExplainer {
 }
 
 impl AdmissionExplainer {
-    /// The webhooks that a write of this path would meet; none when it is no path of a resource that is served here.
-    pub(crate) async fn met_by(&self, subject: &str) -> RpcResult<Vec<pb::AdmissionWebhook>> {
+    /// What a write of this path would meet; nothing when it is no path of a resource that is served here.
+    pub(crate) async fn met_by(&self, subject: &str) -> RpcResult<Met> {
         let path = subject.split(['?', '#']).next().unwrap_or_default();
-        let Ok(info) = RequestInfo::parse("GET", path, "") else { return Ok(Vec::new()) };
+        let Ok(info) = RequestInfo::parse("GET", path, "") else { return Ok(Met::default()) };
         if !info.is_resource_request {
-            return Ok(Vec::new());
+            return Ok(Met::default());
         }
         let met = self.chain.explain(self.registry.objects(), &info).await;
-        Ok(met.map_err(|status| refused(*status))?.into_iter().map(webhook).collect())
+        met.map_err(|status| refused(*status))
     }
 }
 
-fn webhook(met: Explained) -> pb::AdmissionWebhook {
+pub(super) fn webhook(met: Explained) -> pb::AdmissionWebhook {
     let kind = if met.mutates { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
     let failed_ms = met.trouble.as_ref().map(|trouble| trouble.at_ms);
     let (health, since) = health(&met);
@@ -40,9 +40,9 @@ fn webhook(met: Explained) -> pb::AdmissionWebhook {
         kind: kind.to_owned(),
         configuration: met.configuration,
         name: met.name,
-        operations: met.operations.into_iter().map(str::to_owned).collect(),
+        operations: owned(met.operations),
         selective: met.selective,
-        failure_policy: if met.fails { "Fail" } else { "Ignore" }.to_owned(),
+        failure_policy: failure_policy(met.fails),
         health: health.to_owned(),
         since: time(since),
         last_answer: time(met.answered_ms),
@@ -51,6 +51,37 @@ fn webhook(met: Explained) -> pb::AdmissionWebhook {
         under_way: u32::try_from(met.under_way).unwrap_or(u32::MAX),
         open_circuits: met.open.into_iter().map(open_circuit).collect(),
     }
+}
+
+pub(super) fn policy(met: ExplainedPolicy) -> pb::AdmissionPolicy {
+    let kind = if met.mutates { "MutatingAdmissionPolicy" } else { "ValidatingAdmissionPolicy" };
+    pb::AdmissionPolicy {
+        kind: kind.to_owned(),
+        name: met.name,
+        operations: owned(met.operations),
+        selective: met.selective,
+        failure_policy: failure_policy(met.fails),
+        problems: met.problems,
+        bindings: met.bindings.into_iter().map(binding).collect(),
+    }
+}
+
+fn binding(met: ExplainedBinding) -> pb::AdmissionPolicyBinding {
+    pb::AdmissionPolicyBinding {
+        name: met.name,
+        operations: owned(met.operations),
+        selective: met.selective,
+        actions: owned(met.actions),
+        problem: met.problem.unwrap_or_default(),
+    }
+}
+
+fn owned(names: Vec<&'static str>) -> Vec<String> {
+    names.into_iter().map(str::to_owned).collect()
+}
+
+fn failure_policy(fails: bool) -> String {
+    if fails { "Fail" } else { "Ignore" }.to_owned()
 }
 
 /// In a word how it is, and since when.

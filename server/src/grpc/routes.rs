@@ -10,7 +10,7 @@ use portico_proto::routes::routes_server;
 use portico_routes::{Compiled, Evidence, Routes, Stage, group_version_of};
 use tonic::{Request, Response};
 
-use super::admission::AdmissionExplainer;
+use super::admission::{self, AdmissionExplainer};
 use super::{RpcResult, refused};
 
 /// Explains routes with all evidence that there is.
@@ -91,7 +91,8 @@ impl routes_server::Routes for RoutesService {
             api_service: if known { name } else { String::new() },
             ok: stages.iter().all(|s| s.ok),
             stages: stages.iter().map(stage).collect(),
-            webhooks: met,
+            webhooks: met.webhooks.into_iter().map(admission::webhook).collect(),
+            policies: met.policies.into_iter().map(admission::policy).collect(),
         }))
     }
 

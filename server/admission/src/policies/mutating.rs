@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use portico_machinery::{Cursor, Object, Status};
-use portico_policy::{Change, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject};
+use portico_policy::{
+    Change, Expression, LazyObject, Matched, MutatingPolicy, MutatingSource, MutationSource, Subject,
+};
 use portico_registry::{Objects, Result};
 use portico_schema::Schema;
 use portico_schema::merge::{self, PatchError};
 
+use super::explain::Compiles;
 use super::hooks::{Hook, Hooks};
 use super::invocations::{self, Found, Invocation, Names};
 use super::policy::{Common, Policy};
@@ -160,6 +163,18 @@ impl Round<'_> {
                 false
             }
         }
+    }
+}
+
+impl Compiles for MutatingHook {
+    const MUTATES: bool = true;
+
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.policy.expressions()
+    }
+
+    fn has_conditions(&self) -> bool {
+        self.policy.has_conditions()
     }
 }
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 use portico_machinery::object::cut_at;
 use portico_machinery::{Cursor, Object, Status};
 use portico_policy::{
-    Concerned, Denial, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict,
+    Concerned, Denial, Expression, Subject, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict,
 };
 use portico_registry::{Objects, Result};
 
 use super::binding::Action;
+use super::explain::Compiles;
 use super::hooks::{Hook, Hooks};
 use super::invocations::{self, Found, Invocation, Misconfigured, Names};
 use super::policy::{Common, Policy, fails};
@@ -58,6 +59,18 @@ pub(crate) async fn validate(
         annotations: Vec::new(),
     };
     validation.run(matches).await
+}
+
+impl Compiles for ValidatingPolicy {
+    const MUTATES: bool = false;
+
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.expressions()
+    }
+
+    fn has_conditions(&self) -> bool {
+        self.has_conditions()
+    }
 }
 
 fn compile(object: &Object) -> ValidatingPolicy {

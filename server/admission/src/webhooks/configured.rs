@@ -5,9 +5,10 @@ use std::sync::Arc;
 use portico_registry::{Objects, Result, WebhookUsers};
 
 use super::configuration::{self, Webhook};
-use super::explain::{Explained, Written, explain};
+use super::explain::{Explained, explain};
 use crate::derived::Derived;
 use crate::matching::{Configured, Constrained, Constraints};
+use crate::written::Written;
 
 /// See the module.
 pub(crate) struct ConfiguredWebhooks {

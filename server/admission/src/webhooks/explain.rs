@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use portico_registry::{
-    Attributes, Context, CreateOptions, DeleteOptions, Objects, OpenCircuit, Operation, Options, Part,
-    ServedResource, UpdateOptions, WebhookUsers,
-};
+use portico_registry::{Objects, OpenCircuit, WebhookUsers};
 
 use super::configuration::Webhook;
 use super::health::Failing;
-use crate::matching::MatchTarget;
+use crate::written::{Nobody, Written};
 
 /// One webhook that a write would meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,34 +50,6 @@ impl From<Failing> for Trouble {
     }
 }
 
-/// Where a write goes.
-#[derive(Clone, Copy)]
-pub(crate) struct Written<'a> {
-    pub(crate) served: &'a ServedResource,
-    pub(crate) subresource: &'a str,
-    pub(crate) namespace: &'a str,
-    pub(crate) name: &'a str,
-}
-
-impl Written<'_> {
-    /// The operations that there are on it.
-    fn operations(&self) -> Vec<Operation> {
-        let info = &self.served.info;
-        let known = info.subresource(self.subresource);
-        if known.is_some_and(|subresource| subresource.connect) {
-            return vec![Operation::Connect];
-        }
-        let verbs = known.map_or(&info.verbs, |subresource| &subresource.verbs);
-        let has = |any: &[&str]| verbs.iter().any(|verb| any.contains(&verb.as_str()));
-        let all = [
-            (Operation::Create, &["create"][..]),
-            (Operation::Update, &["update", "patch"]),
-            (Operation::Delete, &["delete", "deletecollection"]),
-        ];
-        all.into_iter().filter(|(_, any)| has(any)).map(|(operation, _)| operation).collect()
-    }
-}
-
 /// The webhooks of these whose rules match a write, in the order in which they are asked.
 pub(super) fn explain<'w>(
     objects: &Objects,
@@ -88,28 +57,8 @@ pub(super) fn explain<'w>(
     (mutates, users): (bool, &WebhookUsers),
     written: Written<'_>,
 ) -> Vec<Explained> {
-    let context = Context::system("explain");
-    let (create, update, delete) =
-        (CreateOptions::default(), UpdateOptions::default(), DeleteOptions::default());
-    let Written { served, subresource, namespace, name } = written;
-    let attributes = |operation: Operation| Attributes {
-        context: &context,
-        operation,
-        options: match operation {
-            Operation::Create => Options::Create(&create),
-            Operation::Update => Options::Update(&update),
-            Operation::Delete => Options::Delete(&delete),
-            Operation::Connect => Options::Connect,
-        },
-        served,
-        part: if subresource.is_empty() { Part::Main } else { Part::Subresource(subresource) },
-        namespace,
-        name,
-    };
-    let operations = written.operations();
-    let targets: Vec<_> =
-        // Rules alone are compared here: no expression is evaluated.
-        operations.into_iter().filter_map(|operation| MatchTarget::new(attributes(operation), 0)).collect();
+    let nobody = Nobody::new();
+    let targets = nobody.targets(written);
     let mut met = Vec::new();
     for webhook in configured {
         let matching =

@@ -1,0 +1,72 @@
+//! A write that is explained and not carried out: the requests that there are on its path, as rules are compared with them.
+
+use portico_registry::{
+    Attributes, Context, CreateOptions, DeleteOptions, Operation, Options, Part, ServedResource,
+    UpdateOptions,
+};
+
+use crate::matching::MatchTarget;
+
+/// Where a write goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) served: &'a ServedResource,
+    pub(crate) subresource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+/// What requests say that nobody makes.
+pub(crate) struct Nobody {
+    context: Context,
+    create: CreateOptions,
+    update: UpdateOptions,
+    delete: DeleteOptions,
+}
+
+impl Nobody {
+    pub(crate) fn new() -> Self {
+        let (create, update, delete) = Default::default();
+        Self { context: Context::system("explain"), create, update, delete }
+    }
+
+    /// The request of each operation that there is. Rules alone are compared with them: no expression is evaluated.
+    pub(crate) fn targets<'a>(&'a self, written: Written<'a>) -> Vec<MatchTarget<'a>> {
+        let Written { served, subresource, namespace, name } = written;
+        let attributes = |operation: Operation| Attributes {
+            context: &self.context,
+            operation,
+            options: match operation {
+                Operation::Create => Options::Create(&self.create),
+                Operation::Update => Options::Update(&self.update),
+                Operation::Delete => Options::Delete(&self.delete),
+                Operation::Connect => Options::Connect,
+            },
+            served,
+            part: if subresource.is_empty() { Part::Main } else { Part::Subresource(subresource) },
+            namespace,
+            name,
+        };
+        let operations = written.operations().into_iter();
+        operations.filter_map(|operation| MatchTarget::new(attributes(operation), 0)).collect()
+    }
+}
+
+impl Written<'_> {
+    /// The operations that there are on it.
+    fn operations(&self) -> Vec<Operation> {
+        let info = &self.served.info;
+        let known = info.subresource(self.subresource);
+        if known.is_some_and(|subresource| subresource.connect) {
+            return vec![Operation::Connect];
+        }
+        let verbs = known.map_or(&info.verbs, |subresource| &subresource.verbs);
+        let has = |any: &[&str]| verbs.iter().any(|verb| any.contains(&verb.as_str()));
+        let all = [
+            (Operation::Create, &["create"][..]),
+            (Operation::Update, &["update", "patch"]),
+            (Operation::Delete, &["delete", "deletecollection"]),
+        ];
+        all.into_iter().filter(|(_, any)| has(any)).map(|(operation, _)| operation).collect()
+    }
+}
