@@ -9,6 +9,7 @@ mod command_line;
 mod connections;
 mod control_listeners;
 mod control_service;
+mod controller_events;
 mod controllers;
 mod conversions;
 mod definitions;

@@ -3,6 +3,7 @@
 
 mod decide;
 mod scale;
+mod selector_text;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,12 +20,16 @@ use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::{ListOptions, Logged, Registry, Stored};
 
 use crate::account::{NamespacedName, account};
+use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
 use crate::outcome::unless;
 use crate::selectors::Selectors;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "disruption-controller";
+
+/// What its events call it.
+const COMPONENT: &str = "controllermanager";
 
 /// From a change of a pod to the count of its budgets: others often follow at once.
 const GATHER: Duration = Duration::from_millis(50);
@@ -36,25 +41,27 @@ pub struct Disruption {
     /// Pods that say that they will be disrupted.
     claims: WorkQueue<NamespacedName>,
     selectors: Arc<Mutex<Selectors>>,
+    recorder: EventRecorder,
 }
 
 impl Disruption {
     /// Knows nothing yet.
     #[must_use]
-    pub fn new(queues: &QueueMetrics) -> Self {
+    pub fn new(queues: &QueueMetrics, events: &Events) -> Self {
         Self {
             budgets: WorkQueue::with_metrics("disruption", Policy::CONTROLLER, queues),
             claims: WorkQueue::with_metrics("stale_pod_disruption", Policy::CONTROLLER, queues),
             selectors: Arc::default(),
+            recorder: events.recorder(COMPONENT, NAME),
         }
     }
 
     /// Starts what works, until `tasks` is cancelled: as upstream one worker for budgets and one for pods.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let worker = registry.clone();
+        let (worker, recorder) = (registry.clone(), self.recorder.clone());
         run_workers(tasks, NAME, 1, self.budgets.clone(), move |key| {
-            let registry = worker.clone();
-            async move { report(&registry, &key).await }
+            let (registry, recorder) = (worker.clone(), recorder.clone());
+            async move { report(&registry, &recorder, &key).await }
         });
         let registry = registry.clone();
         run_workers(tasks, "stale-pod-disruption", 1, self.claims.clone(), move |key| {
@@ -80,6 +87,13 @@ impl Disruption {
                 .flat_map(|pod| selectors.matching(pod.namespace(), &pod.record().value.indexed().labels))
                 .collect()
         };
+        if let (Some(first), true) = (budgets.first(), budgets.len() > 1) {
+            let (namespace, name) = (change.namespace(), change.name());
+            let message = format!(
+                "Pod {namespace:?}/{name:?} matches multiple PodDisruptionBudgets.  Chose {first:?} arbitrarily."
+            );
+            self.recorder.warn(pod.object(), "MultiplePodDisruptionBudgets", message);
+        }
         for budget in budgets {
             self.budgets.add_after(NamespacedName::new(change.namespace(), &budget), GATHER);
         }
@@ -143,7 +157,11 @@ fn may_claim(pod: &Stored) -> bool {
     memchr::memmem::find(pod.record().value.json(), CLAIM).is_some()
 }
 
-async fn report(registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+async fn report(
+    registry: &Registry,
+    recorder: &EventRecorder,
+    key: &NamespacedName,
+) -> Result<Reconciled, Box<Status>> {
     let Some(stored) = registry.get_stored(&key.of("policy", "poddisruptionbudgets")).await? else {
         return Ok(Reconciled::Done);
     };
@@ -156,18 +174,41 @@ async fn report(registry: &Registry, key: &NamespacedName) -> Result<Reconciled,
         None => Vec::new(),
     };
     let pods: Vec<&Object> = selected.iter().map(Stored::object).collect();
+    if pods.is_empty() {
+        recorder.tell(budget, "NoPods", "No matching pods found".to_owned());
+    }
     let disrupted = decide::disrupted(budget, &pods, now);
     let reported = match expected(registry, budget, &pods).await {
         Ok(expected) => {
+            warn_of_pods(recorder, budget, &pods, &disrupted.late);
             let healthy = decide::healthy(&pods, &disrupted);
             decide::reported(budget, expected, healthy, &disrupted.pods, now)
         }
-        Err(why) => Some(decide::failed(budget, &why, now)).filter(|failed| failed != budget),
+        Err(why) => {
+            let message = format!("Failed to calculate the number of expected pods: {why}");
+            recorder.warn(budget, "CalculateExpectedPodCountFailed", message);
+            Some(decide::failed(budget, &why, now)).filter(|failed| failed != budget)
+        }
     };
     if let Some(reported) = reported {
         registry.update_status(&account(NAME), &budgets(), reported).await?;
     }
     Ok(disrupted.recheck.map_or(Reconciled::Done, Reconciled::Again))
+}
+
+/// Warns of pods that are not counted, and of those that were not deleted in time.
+fn warn_of_pods(recorder: &EventRecorder, budget: &Object, pods: &[&Object], late: &BTreeSet<String>) {
+    let is_managed = |pod: &Object| pod.owner_references().iter().any(|owner| owner.controller == Some(true));
+    if decide::counts_scale(budget) && !pods.iter().all(|pod| is_managed(pod)) {
+        let selector = selector_text::print(budget);
+        recorder.warn(budget, "UnmanagedPods", format!("Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."));
+    }
+    for pod in pods.iter().filter(|pod| late.contains(pod.name())) {
+        // Upstream says the namespace twice, and not the name.
+        let namespace = budget.namespace();
+        let message = format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
+        recorder.warn(pod, "NotDeleted", message);
+    }
 }
 
 async fn expected(

@@ -10,6 +10,7 @@ pub mod bootstrap;
 pub mod certificates;
 pub mod crd;
 pub mod disruption;
+pub mod events;
 pub mod expiry;
 pub mod flow_config;
 pub mod flow_status;

@@ -9,3 +9,9 @@ pub(crate) fn unless<T>(result: Result<T, Box<Status>>, fine: &[Reason]) -> Resu
         other => other.map(drop),
     }
 }
+
+/// Whether a write was refused because its namespace is being deleted.
+pub(crate) fn is_namespace_going(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
+}

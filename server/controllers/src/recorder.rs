@@ -62,19 +62,8 @@ impl Recorder {
 
     fn event(&self, about: &Object, warning: &Warning, now: Timestamp) -> Object {
         let mut event = Object::new(&GroupVersion::new("", "v1").kind("Event"));
-        let namespace = Some(about.namespace()).filter(|n| !n.is_empty()).unwrap_or("default");
         event.set(&["metadata", "name"], format!("{}.{:x}", about.name(), now.as_nanosecond()));
-        event.set(&["metadata", "namespace"], namespace);
-        let metadata = [
-            ("namespace", about.namespace()),
-            ("name", about.name()),
-            ("uid", about.uid()),
-            ("resourceVersion", about.resource_version()),
-        ];
-        let kind = [("kind", about.kind()), ("apiVersion", about.api_version())];
-        for (field, value) in kind.into_iter().chain(metadata).filter(|(_, value)| !value.is_empty()) {
-            event.set(&["involvedObject", field], value);
-        }
+        refer(&mut event, about);
         event.set(&["eventTime"], time::rfc3339_micro(now));
         event.set(&["type"], "Warning");
         event.set(&["reason"], warning.reason);
@@ -83,5 +72,21 @@ impl Recorder {
         event.set(&["reportingComponent"], self.controller);
         event.set(&["reportingInstance"], &self.instance);
         event
+    }
+}
+
+/// Says which object an event is about, and puts it into the namespace of that.
+pub(crate) fn refer(event: &mut Object, about: &Object) {
+    let namespace = Some(about.namespace()).filter(|n| !n.is_empty()).unwrap_or("default");
+    event.set(&["metadata", "namespace"], namespace);
+    let metadata = [
+        ("namespace", about.namespace()),
+        ("name", about.name()),
+        ("uid", about.uid()),
+        ("resourceVersion", about.resource_version()),
+    ];
+    let kind = [("kind", about.kind()), ("apiVersion", about.api_version())];
+    for (field, value) in kind.into_iter().chain(metadata).filter(|(_, value)| !value.is_empty()) {
+        event.set(&["involvedObject", field], value);
     }
 }

@@ -1,6 +1,6 @@
 //! What a PodDisruptionBudget says of its pods, pure (`pkg/controller/disruption`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -68,6 +68,8 @@ fn scaled(value: &Cursor<'_>, total: i64) -> Result<i64, String> {
 pub struct Disrupted {
     /// When, by pod.
     pub pods: BTreeMap<String, String>,
+    /// Pods that were not deleted in time.
+    pub late: BTreeSet<String>,
     /// How long until one of them counts no more.
     pub recheck: Option<Duration>,
 }
@@ -79,7 +81,10 @@ pub fn disrupted(budget: &Object, pods: &[&Object], now: Timestamp) -> Disrupted
     let granted = budget.at(&["status", "disruptedPods"]);
     for pod in pods.iter().filter(|pod| pod.deletion_timestamp().is_none()) {
         let Some(at) = granted.entry_str(pod.name()) else { continue };
-        let Some(left) = time::parse(at).and_then(|at| left_of(DELETION_TIMEOUT, at, now)) else { continue };
+        let Some(left) = time::parse(at).and_then(|at| left_of(DELETION_TIMEOUT, at, now)) else {
+            disrupted.late.insert(pod.name().to_owned());
+            continue;
+        };
         disrupted.recheck = Some(disrupted.recheck.map_or(left, |earlier| earlier.min(left)));
         disrupted.pods.insert(pod.name().to_owned(), at.to_owned());
     }
@@ -251,6 +256,7 @@ mod tests {
         let found = disrupted(&budget, &pods, at(NOW));
         assert_eq!(found.pods.keys().collect::<Vec<_>>(), ["soon"]);
         assert_eq!(found.recheck, Some(Duration::from_secs(90)));
+        assert_eq!(found.late.iter().collect::<Vec<_>>(), ["late"]);
         assert_eq!(healthy(&pods, &found), 2);
     }
 

@@ -8,6 +8,8 @@ use prometheus_client::metrics::family::Family;
 
 use super::slice::Slice;
 use super::trigger_times;
+use crate::account::NamespacedName;
+use crate::outcome::is_namespace_going;
 
 /// What is to be done about slices, in this order.
 #[derive(Clone, Debug, Default)]
@@ -85,41 +87,60 @@ pub(super) fn endpoint_slices() -> GroupResource {
     GroupResource::new("discovery.k8s.io", "endpointslices")
 }
 
-/// Writes. Nothing more can be made in a namespace that is going: that ends it without an error.
+/// A write of a slice that was refused.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {what} EndpointSlice for Service {of}: {status}")]
+pub(super) struct CarryOutError {
+    /// `create`, or what was to be done to which slice.
+    what: String,
+    of: String,
+    status: Box<Status>,
+}
+
+impl From<CarryOutError> for Box<Status> {
+    fn from(error: CarryOutError) -> Self {
+        error.status
+    }
+}
+
+/// Writes the slices of a Service. Nothing more can be made in a namespace that is going: that ends it without an error.
 ///
 /// # Errors
 /// The first refusal.
 pub(super) async fn carry_out(
     registry: &Registry,
-    context: &Context,
+    (context, service): (&Context, &NamespacedName),
     changes: SliceChanges,
     metrics: &ChangeMetrics,
-) -> Result<(), Box<Status>> {
+) -> Result<(), CarryOutError> {
+    let of = format!("{}/{}", service.namespace, service.name);
+    let refused = |what: String| {
+        let of = of.clone();
+        move |status| CarryOutError { what, of, status }
+    };
     let resource = endpoint_slices();
     for slice in changes.create {
         let options = CreateOptions::default();
         match registry.create(context, &resource, slice.into_object(), &options).await {
             Err(status) if is_namespace_going(&status) => return Ok(()),
-            made => made.map(|_| metrics.count("create"))?,
+            made => made.map(|_| metrics.count("create")).map_err(refused("create".to_owned()))?,
         }
     }
     for slice in changes.update {
-        let object: Object = slice.into_object();
-        registry.update(context, &resource, Part::Main, object, &UpdateOptions::default()).await?;
+        let (what, object): (_, Object) = (format!("update {}", slice.name), slice.into_object());
+        let written =
+            registry.update(context, &resource, Part::Main, object, &UpdateOptions::default()).await;
+        written.map_err(refused(what))?;
         metrics.count("update");
     }
     for slice in changes.delete {
         let (namespace, options) = (slice.object.namespace().to_owned(), DeleteOptions::default());
         match registry.delete(context, &resource, &namespace, &slice.name, &options).await {
             Err(status) if status.reason() == Reason::NotFound => {}
-            gone => gone.map(|_| metrics.count("delete"))?,
+            gone => {
+                gone.map(|_| metrics.count("delete")).map_err(refused(format!("delete {}", slice.name)))?
+            }
         }
     }
     Ok(())
-}
-
-/// Whether a write was refused because its namespace is being deleted.
-pub(super) fn is_namespace_going(status: &Status) -> bool {
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }

@@ -9,17 +9,17 @@ use futures::future::BoxFuture;
 use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
-use portico_machinery::{GroupResource, Reason, Status};
+use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::{CreateOptions, DeleteOptions, ListOptions, Logged, Part, Registry, UpdateOptions};
 
-use super::carry_out::is_namespace_going;
 use super::service::Service;
 use super::slices::selected_pods;
 use super::trigger_times::TriggerTimes;
 use super::triggers::Subscriber;
 use crate::account::{NamespacedName, account};
+use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
-use crate::outcome::unless;
+use crate::outcome::{is_namespace_going, unless};
 use decide::decide;
 
 /// Kube-controller-manager's name for it.
@@ -44,14 +44,15 @@ pub struct Endpoints {
     settings: EndpointsSettings,
     queue: WorkQueue<NamespacedName>,
     times: Arc<TriggerTimes>,
+    recorder: EventRecorder,
 }
 
 impl Endpoints {
     /// Knows nothing yet.
     #[must_use]
-    pub fn new(settings: EndpointsSettings, queues: &QueueMetrics) -> Self {
+    pub fn new(settings: EndpointsSettings, queues: &QueueMetrics, events: &Events) -> Self {
         let queue = WorkQueue::with_metrics("endpoint", Policy::CONTROLLER, queues);
-        Self { settings, queue, times: Arc::default() }
+        Self { settings, queue, times: Arc::default(), recorder: events.recorder(ACCOUNT, ACCOUNT) }
     }
 
     /// Where Services are queued.
@@ -89,20 +90,33 @@ impl Endpoints {
         let Some(wanted) = decide(&service, &pods, current, time.as_deref()) else {
             return Ok(Reconciled::Done);
         };
-        let (context, options) = (account(ACCOUNT), UpdateOptions::default());
-        match current {
-            Some(_) => {
-                registry.update(&context, &endpoints(), Part::Main, wanted, &options).await?;
-            }
-            None => {
-                let made = registry.create(&context, &endpoints(), wanted, &CreateOptions::default()).await;
-                match made {
-                    Err(status) if is_namespace_going(&status) => {}
-                    made => drop(made?),
-                }
-            }
-        }
+        self.write(registry, key, wanted, current.is_some()).await?;
         Ok(Reconciled::Done)
+    }
+
+    async fn write(
+        &self,
+        registry: &Registry,
+        key: &NamespacedName,
+        wanted: Object,
+        is_there: bool,
+    ) -> Result<(), Box<Status>> {
+        let (context, about, NamespacedName { namespace, name }) = (account(ACCOUNT), wanted.clone(), key);
+        let (written, reason, what) = if is_there {
+            let options = UpdateOptions::default();
+            let written = registry.update(&context, &endpoints(), Part::Main, wanted, &options).await;
+            (written, "FailedToUpdateEndpoint", "update endpoint")
+        } else {
+            let made = registry.create(&context, &endpoints(), wanted, &CreateOptions::default()).await;
+            if made.as_ref().is_err_and(|status| is_namespace_going(status)) {
+                return Ok(());
+            }
+            (made, "FailedToCreateEndpoint", "create endpoint for service")
+        };
+        if let Err(status) = &written {
+            self.recorder.warn(&about, reason, format!("Failed to {what} {namespace}/{name}: {status}"));
+        }
+        written.map(drop)
     }
 }
 

@@ -9,7 +9,7 @@ use portico_kit::backoff::Policy;
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
-use portico_machinery::Status;
+use portico_machinery::{Object, Status};
 use portico_registry::{ListOptions, Logged, Registry, Stored};
 
 use super::carry_out::{ChangeMetrics, SliceChanges, carry_out, endpoint_slices};
@@ -18,6 +18,7 @@ use super::slice::{MANAGED_BY_LABEL, SERVICE_LABEL};
 use super::slices::slices_of;
 use super::triggers::services;
 use crate::account::{NamespacedName, account};
+use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
 use decide::{MANAGER, decide, may_mirror};
 
@@ -25,6 +26,8 @@ use decide::{MANAGER, decide, may_mirror};
 pub const NAME: &str = "endpointslice-mirroring-controller";
 /// Its service account.
 const ACCOUNT: &str = "endpointslicemirroring-controller";
+/// What its events call it.
+const COMPONENT: &str = "endpoint-slice-mirroring-controller";
 /// Failures: 1 s, doubling, up to 100 s.
 const RETRIES: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(100), 2.0, 0.0);
 
@@ -45,16 +48,23 @@ pub struct Mirroring {
     settings: MirroringSettings,
     queue: WorkQueue<NamespacedName>,
     metrics: ChangeMetrics,
+    recorder: EventRecorder,
 }
 
 impl Mirroring {
     /// Knows nothing yet.
     #[must_use]
-    pub fn new(settings: MirroringSettings, queues: &QueueMetrics, metrics: &metrics::Registry) -> Self {
+    pub fn new(
+        settings: MirroringSettings,
+        queues: &QueueMetrics,
+        metrics: &metrics::Registry,
+        events: &Events,
+    ) -> Self {
         Self {
             settings,
             queue: WorkQueue::with_metrics("endpoint_slice_mirroring", RETRIES, queues),
             metrics: ChangeMetrics::new(metrics, "endpoint_slice_mirroring_controller"),
+            recorder: events.recorder(COMPONENT, ACCOUNT),
         }
     }
 
@@ -75,16 +85,27 @@ impl Mirroring {
         let changes = match mirrored.filter(|endpoints| is_wanted && may_mirror(endpoints.object())) {
             Some(endpoints) => {
                 let decision = decide(endpoints.object(), existing, self.settings.max_endpoints);
-                if decision.skipped > 0 {
-                    let (invalid, skipped) = (decision.invalid, decision.skipped);
-                    tracing::warn!(endpoints = ?key, invalid, skipped, "addresses are not mirrored");
-                }
+                self.warn_of_skipped(endpoints.object(), decision.invalid, decision.skipped);
                 decision.changes
             }
             None => SliceChanges { delete: existing, ..SliceChanges::default() },
         };
-        carry_out(registry, &account(ACCOUNT), changes, &self.metrics).await?;
+        carry_out(registry, (&account(ACCOUNT), key), changes, &self.metrics).await?;
         Ok(Reconciled::Done)
+    }
+
+    fn warn_of_skipped(&self, endpoints: &Object, invalid: usize, skipped: usize) {
+        if invalid > 0 {
+            let message = format!("Skipped {invalid} invalid IP addresses when mirroring to EndpointSlices");
+            self.recorder.warn(endpoints, "InvalidIPAddress", message);
+        }
+        if skipped > invalid {
+            let message = format!(
+                "A max of {} addresses can be mirrored to EndpointSlices per Endpoints subset. {skipped} addresses were skipped",
+                self.settings.max_endpoints
+            );
+            self.recorder.warn(endpoints, "TooManyAddressesToMirror", message);
+        }
     }
 
     fn on_slice(&self, change: &Logged) {

@@ -21,12 +21,12 @@ use portico_kit::metrics::Histogram;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::selector::LabelSelector;
-use portico_machinery::{GroupResource, Object, Status};
+use portico_machinery::{GroupResource, Object, Status, aggregate};
 use portico_registry::{ListOptions, Logged, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-use super::carry_out::{ChangeMetrics, SliceChanges, carry_out, endpoint_slices};
+use super::carry_out::{CarryOutError, ChangeMetrics, SliceChanges, carry_out, endpoint_slices};
 use super::node;
 use super::pod::Pod;
 use super::service::Service;
@@ -34,12 +34,16 @@ use super::slice::{MANAGED_BY_LABEL, SERVICE_LABEL, Slice};
 use super::trigger_times::TriggerTimes;
 use super::triggers::Subscriber;
 use crate::account::{NamespacedName, account};
+use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
 use decide::{Decision, Situation, decide};
 use labels::MANAGER;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "endpointslice-controller";
+
+/// What its events call it.
+const COMPONENT: &str = "endpoint-slice-controller";
 
 /// How long a changed slice waits for changes of others of its Service, at least (`endpointSliceChangeMinSyncDelay`).
 const SLICE_DELAY: Duration = Duration::from_secs(1);
@@ -68,6 +72,7 @@ pub struct EndpointSlices {
     times: Arc<TriggerTimes>,
     by_node: Arc<Mutex<ByNode>>,
     metrics: Metrics,
+    recorder: EventRecorder,
 }
 
 /// Which Services look again when nodes change. Bounded by the Services and the nodes that their pods name.
@@ -115,13 +120,19 @@ impl Metrics {
 impl EndpointSlices {
     /// Knows nothing yet.
     #[must_use]
-    pub fn new(settings: SliceSettings, queues: &QueueMetrics, metrics: &metrics::Registry) -> Self {
+    pub fn new(
+        settings: SliceSettings,
+        queues: &QueueMetrics,
+        metrics: &metrics::Registry,
+        events: &Events,
+    ) -> Self {
         Self {
             settings,
             queue: WorkQueue::with_metrics("endpoint_slice", RETRIES, queues),
             times: Arc::default(),
             by_node: Arc::default(),
             metrics: Metrics::new(metrics),
+            recorder: events.recorder(COMPONENT, NAME),
         }
     }
 
@@ -177,7 +188,17 @@ impl EndpointSlices {
         };
         let decision = decide(situation);
         self.wait_for(key, &decision.missing_nodes, service.wants_zone_hints());
-        self.write(registry, decision, time.as_deref()).await?;
+        let skipped = skipped(key, &pods, &decision.missing_nodes);
+        let written = self.write(registry, key, decision, time.as_deref()).await;
+        let errors: Vec<String> =
+            skipped.into_iter().chain(written.as_ref().err().map(ToString::to_string)).collect();
+        if !errors.is_empty() {
+            let NamespacedName { namespace, name } = key;
+            let why = aggregate(&errors);
+            let message = format!("Error updating Endpoint Slices for Service {namespace}/{name}: {why}");
+            self.recorder.warn(stored.object(), "FailedToUpdateEndpointSlices", message);
+        }
+        written?;
         Ok(Reconciled::Done)
     }
 
@@ -185,14 +206,15 @@ impl EndpointSlices {
     async fn write(
         &self,
         registry: &Registry,
+        key: &NamespacedName,
         decision: Decision,
         time: Option<&str>,
-    ) -> Result<(), Box<Status>> {
+    ) -> Result<(), CarryOutError> {
         self.metrics.added.observe(decision.added as f64);
         self.metrics.removed.observe(decision.removed as f64);
         let mut changes: SliceChanges = decision.changes;
         changes.set_trigger_time(time);
-        carry_out(registry, &account(NAME), changes, &self.metrics.changes).await
+        carry_out(registry, (&account(NAME), key), changes, &self.metrics.changes).await
     }
 
     /// Remembers which nodes a Service waits for.
@@ -267,6 +289,16 @@ fn changes_shares(change: &Logged) -> bool {
     let Some(before) = change.before().filter(|_| !change.is_gone()) else { return true };
     let said = |node: &Object| (node::is_ready(node), node::zone(node).map(str::to_owned));
     said(change.stored().object()) != said(before.object())
+}
+
+/// What is said of pods that are left out because their nodes do not exist.
+fn skipped(key: &NamespacedName, pods: &[Pod], missing_nodes: &BTreeSet<String>) -> Vec<String> {
+    let skipped = pods.iter().filter(|pod| missing_nodes.contains(&pod.spec.node_name));
+    let say = |pod: &Pod| {
+        let (pod, node) = (&pod.metadata.name, &pod.spec.node_name);
+        format!("skipping Pod {pod} for Service {}/{}: Node {node} Not Found", key.namespace, key.name)
+    };
+    skipped.map(say).collect()
 }
 
 /// The pods that a Service selects.

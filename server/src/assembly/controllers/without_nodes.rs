@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use portico_controllers::disruption::{self, Disruption};
+use portico_controllers::events::Events;
 use portico_controllers::log::Listener;
 use portico_controllers::service_endpoints::endpoints::{self, Endpoints};
 use portico_controllers::service_endpoints::mirroring::{self, Mirroring};
@@ -25,10 +26,11 @@ pub(super) fn start(
     metrics: &metrics::Registry,
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
-    let mut listeners = of_services(settings, registry, queues, metrics, tasks);
+    let events = Events::start(registry, tasks);
+    let mut listeners = of_services(settings, registry, (queues, metrics, &events), tasks);
     let is_wanted = |name: &str| is_wanted(settings, registry, name);
     if is_wanted(disruption::NAME) {
-        let budgets = Disruption::new(queues);
+        let budgets = Disruption::new(queues, &events);
         budgets.run_workers(registry, tasks);
         listeners.push(Arc::new(budgets));
     }
@@ -45,21 +47,20 @@ pub(super) fn start(
 fn of_services(
     settings: &ServerSettings,
     registry: &Registry,
-    queues: &QueueMetrics,
-    metrics: &metrics::Registry,
+    (queues, metrics, events): (&QueueMetrics, &metrics::Registry, &Events),
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let (how, mut listeners) = (&settings.controller_settings, Vec::<Arc<dyn Listener>>::new());
     let is_wanted = |name: &str| is_wanted(settings, registry, name);
     let mut subscribers = Vec::new();
     if is_wanted(endpoints::NAME) {
-        let endpoints = Endpoints::new(how.endpoints, queues);
+        let endpoints = Endpoints::new(how.endpoints, queues, events);
         endpoints.run_workers(registry, tasks);
         subscribers.push(endpoints.subscriber());
         listeners.push(Arc::new(endpoints));
     }
     if is_wanted(slices::NAME) {
-        let slices = EndpointSlices::new(how.slices, queues, metrics);
+        let slices = EndpointSlices::new(how.slices, queues, metrics, events);
         slices.run_workers(registry, tasks);
         subscribers.push(slices.subscriber());
         listeners.push(Arc::new(slices));
@@ -68,7 +69,7 @@ fn of_services(
         listeners.push(Arc::new(ServiceTriggers::new(subscribers)));
     }
     if is_wanted(mirroring::NAME) {
-        let mirroring = Mirroring::new(how.mirroring, queues, metrics);
+        let mirroring = Mirroring::new(how.mirroring, queues, metrics, events);
         mirroring.run_workers(registry, tasks);
         listeners.push(Arc::new(mirroring));
     }

@@ -1,0 +1,129 @@
+//! Events of the controllers that stand for kube-controller-manager's, as its recorder writes them (client-go's `tools/record`).
+//!
+//! Recording waits for nothing: events are written one after another behind a queue, and dropped where that is full. An event is a
+//! courtesy: one that cannot be written is logged. Repair of Services records through [`crate::recorder`], as upstream's does.
+
+mod correlator;
+
+use jiff::Timestamp;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{GroupResource, GroupVersion, Object, Status, time};
+use portico_registry::{CreateOptions, ObjectRef, Part, Registry, UpdateOptions};
+use tokio::sync::mpsc;
+
+use crate::account::account;
+use crate::outcome::is_namespace_going;
+use crate::recorder::refer;
+use correlator::{Correlated, Correlator, Source};
+
+/// So many events wait to be written (`maxQueuedEvents`).
+const QUEUED: usize = 1_000;
+
+/// Writes the events of all recorders. Cheap to clone.
+#[derive(Clone)]
+pub struct Events(mpsc::Sender<Said>);
+
+/// Records in the name of a controller. Cheap to clone.
+#[derive(Clone)]
+pub struct EventRecorder {
+    events: Events,
+    component: &'static str,
+    account: &'static str,
+}
+
+/// What is said of an object.
+struct Said {
+    /// The event without what other events decide.
+    event: Object,
+    source: Source,
+    reason: &'static str,
+    message: String,
+    account: &'static str,
+}
+
+impl Events {
+    /// Writes until `tasks` is cancelled.
+    #[must_use]
+    pub fn start(registry: &Registry, tasks: &TaskSet) -> Self {
+        let (sender, mut said) = mpsc::channel::<Said>(QUEUED);
+        let registry = registry.clone();
+        tasks.spawn_until_cancelled("event-recorder", async move {
+            let mut correlator = Correlator::default();
+            while let Some(said) = said.recv().await {
+                let now = Timestamp::now();
+                let correlated = correlator.correlate(&said.source, said.reason, &said.message, now);
+                let Some(correlated) = correlated else { continue };
+                if let Err(status) = write(&registry, said, correlated, now).await
+                    && !is_namespace_going(&status)
+                {
+                    tracing::warn!(%status, "an event could not be recorded");
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    /// Records as this component, and writes as this service account.
+    #[must_use]
+    pub(crate) fn recorder(&self, component: &'static str, account: &'static str) -> EventRecorder {
+        EventRecorder { events: self.clone(), component, account }
+    }
+}
+
+impl EventRecorder {
+    /// Something is wrong with an object.
+    pub(crate) fn warn(&self, about: &Object, reason: &'static str, message: String) {
+        self.record("Warning", about, reason, message);
+    }
+
+    /// Something is to be known of an object.
+    pub(crate) fn tell(&self, about: &Object, reason: &'static str, message: String) {
+        self.record("Normal", about, reason, message);
+    }
+
+    fn record(&self, kind: &'static str, about: &Object, reason: &'static str, message: String) {
+        let mut event = Object::new(&GroupVersion::new("", "v1").kind("Event"));
+        refer(&mut event, about);
+        event.set(&["type"], kind);
+        event.set(&["reason"], reason);
+        event.set(&["source", "component"], self.component);
+        event.set(&["reportingComponent"], self.component);
+        let source = Source {
+            component: self.component,
+            kind,
+            about: [about.kind(), about.namespace(), about.name(), about.uid()].join("/"),
+        };
+        let said = Said { event, source, reason, message, account: self.account };
+        if self.events.0.try_send(said).is_err() {
+            tracing::warn!(reason, "too many events wait to be written: one is dropped");
+        }
+    }
+}
+
+/// Creates an event, or counts it in the one that is there.
+async fn write(
+    registry: &Registry,
+    said: Said,
+    correlated: Correlated,
+    now: Timestamp,
+) -> Result<(), Box<Status>> {
+    let (resource, context) = (GroupResource::new("", "events"), account(said.account));
+    let Correlated { id, count, first, message } = correlated;
+    let name = format!("{}.{id:x}", said.event.at(&["involvedObject", "name"]).str());
+    let namespace = said.event.namespace().to_owned();
+    let at = ObjectRef { resource: resource.clone(), namespace, name: name.clone() };
+    let there = if count > 1 { registry.get_stored(&at).await? } else { None };
+    let mut event = there.as_ref().map_or(said.event, |there| there.object().clone());
+    event.set(&["metadata", "name"], name);
+    event.set(&["message"], message);
+    event.set(&["count"], count);
+    event.set(&["firstTimestamp"], time::rfc3339(first));
+    event.set(&["lastTimestamp"], time::rfc3339(now));
+    match there {
+        Some(_) => {
+            registry.update(&context, &resource, Part::Main, event, &UpdateOptions::default()).await?;
+        }
+        None => drop(registry.create(&context, &resource, event, &CreateOptions::default()).await?),
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Which events are one event said again, which are combined, and which are not written (`EventCorrelator`). Pure: the time is
+//! given.
+
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+/// So many objects are remembered; the one that was said something of longest ago goes (`maxLruCacheEntries`).
+const REMEMBERED: usize = 4_096;
+/// So many events of one reason that differ by message become one (`defaultAggregateMaxEvents`), ...
+const ALIKE: usize = 10;
+/// ... unless nothing was said for so long (`defaultAggregateIntervalInSeconds`).
+const INTERVAL: SignedDuration = SignedDuration::from_secs(600);
+/// So many events of an object are written at once (`defaultSpamBurst`), ...
+const BURST: f64 = 25.0;
+/// ... and one more each five minutes (`defaultSpamQPS`).
+const PER_SECOND: f64 = 1.0 / 300.0;
+
+/// Who says something of what.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Source {
+    pub(super) component: &'static str,
+    /// `Normal` or `Warning`.
+    pub(super) kind: &'static str,
+    pub(super) about: String,
+}
+
+/// An event that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Correlated {
+    /// What its name tells it from others by: when it was said first, in nanoseconds.
+    pub(super) id: i128,
+    /// How often it was said.
+    pub(super) count: u32,
+    pub(super) first: Timestamp,
+    pub(super) message: String,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Correlator(HashMap<Source, Known>);
+
+struct Known {
+    /// What may still be written now.
+    tokens: f64,
+    last: Timestamp,
+    reasons: HashMap<&'static str, Group>,
+}
+
+/// The events of one reason.
+struct Group {
+    /// By message, less than [`ALIKE`].
+    said: HashMap<String, Counted>,
+    combined: Option<Counted>,
+    last: Timestamp,
+}
+
+#[derive(Clone, Copy)]
+struct Counted {
+    count: u32,
+    first: Timestamp,
+}
+
+impl Correlator {
+    /// Counts an event; nothing when the object had too many of them.
+    pub(super) fn correlate(
+        &mut self,
+        source: &Source,
+        reason: &'static str,
+        message: &str,
+        now: Timestamp,
+    ) -> Option<Correlated> {
+        if self.0.len() >= REMEMBERED && !self.0.contains_key(source) {
+            let oldest = self.0.iter().min_by_key(|(_, known)| known.last).map(|(source, _)| source.clone());
+            oldest.map(|oldest| self.0.remove(&oldest));
+        }
+        let known = self.0.entry(source.clone()).or_insert_with(|| Known {
+            tokens: BURST,
+            last: now,
+            reasons: HashMap::new(),
+        });
+        let passed = now.duration_since(known.last).as_secs_f64().max(0.0);
+        known.tokens = passed.mul_add(PER_SECOND, known.tokens).min(BURST);
+        known.last = now;
+        let none = || Group { said: HashMap::new(), combined: None, last: now };
+        let correlated = known.reasons.entry(reason).or_insert_with(none).count(message, now);
+        // What is not written is counted, too.
+        if known.tokens < 1.0 {
+            return None;
+        }
+        known.tokens -= 1.0;
+        Some(correlated)
+    }
+}
+
+impl Group {
+    fn count(&mut self, message: &str, now: Timestamp) -> Correlated {
+        if now.duration_since(self.last) > INTERVAL {
+            self.said.retain(|said, _| said == message);
+        }
+        self.last = now;
+        if let Some(counted) = self.said.get_mut(message) {
+            return counted.again(message.to_owned());
+        }
+        if self.said.len() + 1 < ALIKE {
+            let counted = self.said.entry(message.to_owned()).or_insert(Counted { count: 0, first: now });
+            return counted.again(message.to_owned());
+        }
+        let combined = self.combined.get_or_insert(Counted { count: 0, first: now });
+        combined.again(format!("(combined from similar events): {message}"))
+    }
+}
+
+impl Counted {
+    fn again(&mut self, message: String) -> Correlated {
+        self.count = self.count.saturating_add(1);
+        Correlated { id: self.first.as_nanosecond(), count: self.count, first: self.first, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+    }
+
+    fn about(name: usize) -> Source {
+        Source { component: "c", kind: "Warning", about: name.to_string() }
+    }
+
+    #[test]
+    fn what_is_said_again_is_counted_and_what_is_said_too_often_is_not_written() {
+        let mut correlator = Correlator::default();
+        let first = correlator.correlate(&about(1), "R", "m", at(0)).unwrap();
+        assert_eq!((first.count, first.id), (1, at(0).as_nanosecond()));
+        for count in 2..=25 {
+            let again = correlator.correlate(&about(1), "R", "m", at(1)).unwrap();
+            assert_eq!((again.count, again.id), (count, first.id));
+        }
+        assert_eq!(correlator.correlate(&about(1), "R", "m", at(2)), None);
+        assert_eq!(correlator.correlate(&about(2), "R", "m", at(2)).unwrap().count, 1, "another object");
+        assert_eq!(correlator.correlate(&about(1), "R", "m", at(310)).unwrap().count, 27);
+    }
+
+    #[test]
+    fn events_that_differ_by_message_become_one() {
+        let mut correlator = Correlator::default();
+        let mut say = |message: usize, seconds| {
+            correlator.correlate(&about(1), "R", &message.to_string(), at(seconds)).unwrap()
+        };
+        assert!((0..9).all(|message| say(message, 0).count == 1));
+        let combined = say(9, 1);
+        assert_eq!((combined.message.as_str(), combined.count), ("(combined from similar events): 9", 1));
+        let again = say(10, 2);
+        assert_eq!((again.message.as_str(), again.count), ("(combined from similar events): 10", 2));
+        assert_eq!((again.id, say(3, 3).count), (combined.id, 2));
+        assert_eq!(say(11, 604).message, "11", "nothing was said for ten minutes");
+    }
+
+    #[test]
+    fn a_bounded_number_of_objects_is_remembered() {
+        let mut correlator = Correlator::default();
+        for name in 0..=REMEMBERED {
+            let seconds = i64::try_from(name).unwrap();
+            assert!(correlator.correlate(&about(name), "R", "m", at(seconds)).is_some());
+        }
+        assert_eq!(correlator.0.len(), REMEMBERED);
+        assert!(!correlator.0.contains_key(&about(0)), "the oldest has gone");
+    }
+}
