@@ -131,3 +131,40 @@ async fn what_controllers_do_is_counted_under_upstreams_names() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hints_by_zones_follow_the_nodes_whenever_these_change() {
+    const NODES: &str = "/api/v1/nodes";
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let ready = |is: &str| {
+        json!({"status": {"allocatable": {"cpu": "4"},
+            "conditions": [{"type": "Ready", "status": is}]}})
+    };
+    for (at, zone) in [(1, "a"), (2, "b")] {
+        let labels = json!({"topology.kubernetes.io/zone": zone});
+        let node = json!({"metadata": {"name": format!("n{at}"), "labels": labels}});
+        assert_eq!(admin.post(NODES, &node).await.status, 201);
+        let status = admin.merge(&format!("{NODES}/n{at}/status"), &ready("True")).await;
+        assert_eq!(status.status, 200, "{}", status.text());
+        let name = format!("p{at}");
+        pod(&admin, &name, &format!("10.9.0.{at}")).await;
+        let binding =
+            json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": format!("n{at}")}});
+        assert_eq!(admin.post(&format!("{PODS}/{name}/binding"), &binding).await.status, 201);
+    }
+    let service = json!({"metadata": {"name": "backend", "annotations": {"service.kubernetes.io/topology-mode": "Auto"}},
+        "spec": {"selector": {"app": "backend"}, "ports": [{"port": 80}]}});
+    assert_eq!(admin.post(SERVICES, &service).await.status, 201);
+    let hinted = async || {
+        let found = Value::from(slices(&admin, "backend").await).to_string();
+        found.matches("forZones").count()
+    };
+    until("both zones are hinted", 20, async || hinted().await == 2).await;
+    for (is, expected) in [("False", 0), ("True", 2)] {
+        assert_eq!(admin.merge(&format!("{NODES}/n2/status"), &ready(is)).await.status, 200);
+        until("hints follow a node", 20, async || hinted().await == expected).await;
+    }
+    assert_eq!(admin.delete(&format!("{NODES}/n2")).await.status, 200);
+    until("hints go with a node", 20, async || hinted().await == 0).await;
+}

@@ -29,7 +29,7 @@ use crate::log::Listener;
 use crate::rounds::at_intervals;
 use count::Counter;
 use elsewhere::{ForeignCounts, OtherServers};
-use watched::{QuotaKey, Watched, WatchedQuota, quotas};
+use watched::{ConcernedQuota, QuotaKey, Watched, quotas};
 use write::Writer;
 
 /// kube-controller-manager's name for it.
@@ -143,8 +143,9 @@ impl ResourceQuotas {
             return self.watched.lock().remove(change.namespace(), change.name());
         }
         let quota = change.stored();
-        let is_new = self.watched.lock().put(quota.clone(), Instant::now());
+        // Decodes it before the lock is taken.
         let limits = decide::limits(quota.object());
+        let is_new = self.watched.lock().put(quota.clone(), Instant::now());
         let was = change.before().map(|before| decide::limits(before.object()));
         if is_new || limits.0 != limits.1 || was.is_none_or(|was| was != limits) {
             self.queue_of(&quota).add(QuotaKey::of(&quota));
@@ -158,13 +159,19 @@ impl ResourceQuotas {
 
     /// Queues the quotas that a change of an object concerns.
     fn on_object(&self, change: &Logged) {
-        let (watched, now) = (self.watched.lock(), Instant::now());
-        for quota in watched.of(change.namespace()) {
-            if quota.concerns(change.resource()) && is_worth_counting(quota, change, now) {
-                let wait = (quota.took() * SHARE).clamp(GATHER, MAX_GATHER);
+        for quota in self.concerned(change) {
+            if is_worth_counting(&quota, change) {
+                let wait = (quota.took * SHARE).clamp(GATHER, MAX_GATHER);
                 self.queue.add_after(QuotaKey::of(&quota.stored), wait);
             }
         }
+    }
+
+    /// The quotas that count objects of the kind that has changed: whether they count it, is found out without the lock.
+    fn concerned(&self, change: &Logged) -> Vec<ConcernedQuota> {
+        let (watched, now) = (self.watched.lock(), Instant::now());
+        let concerned = watched.of(change.namespace()).filter(|quota| quota.concerns(change.resource()));
+        concerned.map(|quota| quota.as_of(now)).collect()
     }
 
     /// Queues the quotas that count a custom resource, whose definition may be new.
@@ -180,11 +187,11 @@ impl Listener for ResourceQuotas {
     fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         Box::pin(async move {
             let all = registry.list(&quotas(), "", &ListOptions::default()).await?.items;
+            // Queued, they are decoded: before the lock is taken.
+            all.iter().for_each(|quota| self.queue_of(quota).add(QuotaKey::of(quota)));
             let (mut watched, now) = (self.watched.lock(), Instant::now());
             watched.clear();
             for quota in all {
-                let key = QuotaKey::of(&quota);
-                self.queue_of(&quota).add(key);
                 watched.put(quota, now);
             }
             Ok(())
@@ -217,18 +224,18 @@ impl Drop for InWork<'_> {
 }
 
 /// Whether a change of an object, of a kind that the quota counts, may have changed what is used otherwise than by a charge.
-fn is_worth_counting(quota: &WatchedQuota, change: &Logged, now: Instant) -> bool {
+fn is_worth_counting(quota: &ConcernedQuota, change: &Logged) -> bool {
     if change.is_gone() {
         return true;
     }
-    let Some(before) = change.before() else { return quota.is_settling(now) };
+    let Some(before) = change.before() else { return quota.is_settling };
     let surroundings = Surroundings::default();
     let evaluator = evaluator(change.resource(), &surroundings);
     if evaluator.is_plain_count() {
         return false;
     }
     let (limits, after) = (quota.stored.object(), change.stored());
-    quota.is_settling(now)
+    quota.is_settling
         || decide::changes_usage(limits, &*evaluator, before.object(), after.object(), Timestamp::now())
 }
 

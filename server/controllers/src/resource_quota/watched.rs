@@ -37,6 +37,15 @@ pub(super) struct WatchedQuota {
     took: Duration,
 }
 
+/// A quota that a change may concern.
+pub(super) struct ConcernedQuota {
+    pub(super) stored: Stored,
+    /// Whether writes may still be on their way that the quota did not count.
+    pub(super) is_settling: bool,
+    /// How long counting took last.
+    pub(super) took: Duration,
+}
+
 /// All quotas, by namespace and name.
 #[derive(Default)]
 pub(super) struct Watched {
@@ -49,14 +58,10 @@ impl WatchedQuota {
         self.names.iter().any(|name| may_count(resource, name))
     }
 
-    /// Whether writes may still be on their way that the quota did not count.
-    pub(super) fn is_settling(&self, now: Instant) -> bool {
-        self.settled_at.is_some_and(|settled_at| now < settled_at)
-    }
-
-    /// How long counting took last.
-    pub(super) fn took(&self) -> Duration {
-        self.took
+    /// What is to be known of it beyond the lock.
+    pub(super) fn as_of(&self, now: Instant) -> ConcernedQuota {
+        let is_settling = self.settled_at.is_some_and(|settled_at| now < settled_at);
+        ConcernedQuota { stored: self.stored.clone(), is_settling, took: self.took }
     }
 }
 
@@ -72,7 +77,7 @@ impl Watched {
         });
         let settled_at =
             if is_new { Some(now + SETTLING) } else { before.and_then(|before| before.settled_at) };
-        let took = before.map(WatchedQuota::took).unwrap_or_default();
+        let took = before.map(|before| before.took).unwrap_or_default();
         let name = stored.name().to_owned();
         quotas.insert(name, WatchedQuota { stored, names, settled_at, took });
         is_new

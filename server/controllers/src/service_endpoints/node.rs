@@ -22,13 +22,20 @@ pub fn is_ready(node: &Object) -> bool {
     portico_registry::condition::is_true(node, "Ready")
 }
 
+/// What a node counts for in shares: its zone and its processors; nothing where it serves no pods of users.
+#[must_use]
+pub fn counted(node: &Object) -> Option<(Option<&str>, &str)> {
+    let serves = is_ready(node) && !EXCLUDED_LABELS.iter().any(|label| node.label(label).is_some());
+    serves.then(|| (zone(node), node.str_at("status.allocatable.cpu")))
+}
+
 /// The share of each zone in the processors of all ready nodes; nothing when a node does not say enough, or all are in one
 /// zone.
 #[must_use]
 pub fn shares<'a>(nodes: impl Iterator<Item = &'a Object>) -> Option<BTreeMap<String, f64>> {
     let mut milli: BTreeMap<String, i64> = BTreeMap::new();
     for node in nodes {
-        if EXCLUDED_LABELS.iter().any(|label| node.label(label).is_some()) || !is_ready(node) {
+        if counted(node).is_none() {
             continue;
         }
         let cpu = node.at(&["status", "allocatable", "cpu"]).quantity().filter(|cpu| !cpu.is_zero())?;

@@ -7,6 +7,7 @@ pub mod decide;
 mod hints;
 mod labels;
 mod pack;
+mod shares;
 mod zones;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -38,6 +39,7 @@ use crate::events::{EventRecorder, Events};
 use crate::log::Listener;
 use decide::{Decision, Situation, decide};
 use labels::MANAGER;
+use shares::ZoneShares;
 
 /// Kube-controller-manager's name for it.
 pub const NAME: &str = "endpointslice-controller";
@@ -71,6 +73,7 @@ pub struct EndpointSlices {
     queue: WorkQueue<NamespacedName>,
     times: Arc<TriggerTimes>,
     by_node: Arc<Mutex<ByNode>>,
+    shares: ZoneShares,
     metrics: Metrics,
     recorder: EventRecorder,
 }
@@ -131,6 +134,7 @@ impl EndpointSlices {
             queue: WorkQueue::with_metrics("endpoint_slice", RETRIES, queues),
             times: Arc::default(),
             by_node: Arc::default(),
+            shares: ZoneShares::default(),
             metrics: Metrics::new(metrics),
             recorder: events.recorder(COMPONENT, NAME),
         }
@@ -168,14 +172,7 @@ impl EndpointSlices {
         let pods = selected_pods(registry, key, stored.object()).await?;
         let existing = slices_of(registry, key, MANAGER).await?;
         let nodes = nodes_of(registry, &pods).await?;
-        let shares = match service.wants_zone_hints() {
-            true => {
-                let all =
-                    registry.list(&GroupResource::new("", "nodes"), "", &ListOptions::default()).await?;
-                node::shares(all.items.iter().map(portico_registry::Stored::object))
-            }
-            false => None,
-        };
+        let shares = if service.wants_zone_hints() { self.shares.read(registry).await? } else { None };
         // Asked for although nothing may come of it: the state that it keeps has to move on.
         let time = self.times.next(key, &service, &pods);
         let situation = Situation {
@@ -183,7 +180,7 @@ impl EndpointSlices {
             pods: &pods,
             existing,
             nodes: &nodes,
-            shares: shares.as_ref(),
+            shares: shares.as_deref(),
             max: self.settings.max_endpoints,
         };
         let decision = decide(situation);
@@ -242,6 +239,7 @@ impl EndpointSlices {
     }
 
     fn on_node(&self, change: &Logged) {
+        self.shares.on_node(change);
         let by_node = self.by_node.lock();
         if !change.is_gone() {
             by_node
@@ -271,6 +269,7 @@ impl EndpointSlices {
 impl Listener for EndpointSlices {
     fn begin<'a>(&'a self, _: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         // Services are queued by those who follow them.
+        self.shares.forget();
         Box::pin(async { Ok(()) })
     }
 
