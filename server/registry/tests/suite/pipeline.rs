@@ -232,7 +232,7 @@ async fn actions_are_asked_about_as_what_they_are() {
     let bind = |name: &str| object("Binding", name, r#","target":{"kind":"Node","name":"n"}"#);
     let expected = halves("Create pods/binding default/p", 1);
     walk.over_http(["POST", &format!("{PODS}/p/binding"), JSON, &bind("p")], &texts(&expected)).await;
-    let expected = halves("Create bindings/ default/", 1);
+    let expected = halves("Create bindings/ default/q", 1);
     let bindings = "/api/v1/namespaces/default/bindings";
     walk.over_http(["POST", bindings, JSON, &bind("q")], &texts(&expected)).await;
     let eviction = object("Eviction", "p", "").replace(r#""v1""#, r#""policy/v1""#);
