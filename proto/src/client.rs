@@ -45,12 +45,14 @@
 
 mod connection;
 mod kubeconfig;
+mod kubeconfig_cluster;
 mod kubeconfig_users;
 mod retry;
 mod watch;
 
 pub use connection::{Client, ConnectError, Connection, Credentials, Intercept};
 pub use kubeconfig::KubeconfigError;
+pub use kubeconfig_cluster::KubeconfigCluster;
 pub use kubeconfig_users::{KubeconfigUser, KubeconfigUsers, Source};
 pub use retry::Retry;
 pub use watch::{Event, watch_api_services};

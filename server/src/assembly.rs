@@ -9,6 +9,7 @@ mod evidence;
 mod hooks;
 mod hostname;
 mod identities;
+mod image_backend;
 mod node_graph;
 mod process;
 mod reached;
@@ -303,7 +304,12 @@ fn admission_chain(
     process: &Process,
     tasks: &TaskSet,
 ) -> Result<AdmissionChain, StartError> {
-    let chain = AdmissionChain::new(&settings.admission, &process.metrics);
+    let mut admission = settings.admission.clone();
+    if let Some(file) = settings.admission.configuration.image_policy_kubeconfig() {
+        let backend = image_backend::read(file, tasks)?;
+        admission.configuration = admission.configuration.asking_about_images(backend);
+    }
+    let chain = AdmissionChain::new(&admission, &process.metrics);
     let configuration = &settings.admission.configuration;
     let mutating = webhook_users::read(configuration.mutating_webhook_kubeconfig(), tasks)?;
     let validating = webhook_users::read(configuration.validating_webhook_kubeconfig(), tasks)?;

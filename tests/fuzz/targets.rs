@@ -19,7 +19,7 @@ use portico_kit::tls::{CertPair, Roots};
 use portico_machinery::accept::{Encoding, Form, MetaVersion, Offer, negotiate, parse_accept, route_takes};
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{GroupVersionKind, JsonPath, Object, RequestInfo};
-use portico_proto::client::{Connection, KubeconfigUsers};
+use portico_proto::client::{Connection, KubeconfigCluster, KubeconfigUsers};
 use portico_proto::identity::Forwarded;
 use portico_registry::{ConversionReview, ReviewVersion};
 use portico_schema::managed::Managed;
@@ -302,7 +302,10 @@ pub fn pem() -> impl Fn(&[u8]) {
 }
 
 pub fn admission_answers() -> impl Fn(&[u8]) {
-    portico_admission::read_any_answer
+    |input| {
+        portico_admission::read_any_answer(input);
+        portico_admission::read_any_image_review(input);
+    }
 }
 
 pub fn kubeconfigs() -> impl Fn(&[u8]) {
@@ -311,6 +314,7 @@ pub fn kubeconfigs() -> impl Fn(&[u8]) {
     move |input| {
         let _inside = runtime.enter();
         let _ = KubeconfigUsers::parse(input, std::path::Path::new("."));
+        let _ = KubeconfigCluster::parse(input, std::path::Path::new("."));
         for context in [None, Some("a")] {
             if let Ok(connection) = Connection::from_kubeconfig_bytes(input, context) {
                 let _ = portico_proto::client::Client::connect(&connection);

@@ -11,6 +11,7 @@ pub mod clients;
 mod conversion;
 pub mod faults;
 pub mod http;
+mod image_review;
 pub mod objects;
 pub mod pki;
 pub mod process;

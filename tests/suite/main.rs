@@ -17,6 +17,7 @@ mod durability;
 mod endpoints;
 mod finished_jobs;
 mod http_api;
+mod image_policy;
 mod kube_client;
 mod kube_derived;
 mod kube_leases;

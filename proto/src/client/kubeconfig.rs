@@ -42,6 +42,14 @@ pub enum KubeconfigError {
         /// The mechanism.
         what: &'static str,
     },
+    /// What we do not do.
+    #[error("kubeconfig cluster {cluster:?} uses {what}, which is not supported here")]
+    UnsupportedCluster {
+        /// The cluster entry.
+        cluster: String,
+        /// The field.
+        what: &'static str,
+    },
 }
 
 #[derive(Default, Deserialize)]
@@ -73,7 +81,7 @@ pub(super) struct Named {
     #[serde(deserialize_with = "empty_if_null")]
     pub(super) context: Context,
     #[serde(deserialize_with = "empty_if_null")]
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
     #[serde(deserialize_with = "empty_if_null")]
     pub(super) user: User,
 }
@@ -89,12 +97,14 @@ pub(super) struct Context {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "kebab-case")]
-struct Cluster {
+pub(super) struct Cluster {
     #[serde(deserialize_with = "empty_if_null")]
-    server: String,
+    pub(super) server: String,
     certificate_authority: Option<PathBuf>,
     certificate_authority_data: Option<String>,
-    tls_server_name: Option<String>,
+    pub(super) tls_server_name: Option<String>,
+    pub(super) insecure_skip_tls_verify: Option<bool>,
+    pub(super) proxy_url: Option<String>,
     extensions: Vec<Extension>,
 }
 
@@ -173,17 +183,12 @@ pub(super) fn parse(
     context: Option<&str>,
 ) -> Result<Connection, KubeconfigError> {
     let file = File::parse(bytes)?;
-    let context = find(&file.contexts, "context", context.unwrap_or(&file.current_context))?;
-    let cluster = &find(&file.clusters, "cluster", &context.context.cluster)?.cluster;
+    let (context, cluster) = file.context(context)?;
+    let cluster = &cluster.cluster;
     let named_user = find(&file.users, "user", &context.context.user)?;
     let mut connection = Connection::new(cluster.server.clone());
     connection.server_name.clone_from(&cluster.tls_server_name);
-    connection.ca_pem = either(
-        "certificate-authority-data",
-        cluster.certificate_authority_data.as_ref(),
-        cluster.certificate_authority.as_ref(),
-        folder,
-    )?;
+    connection.ca_pem = cluster.ca_pem(folder)?;
     connection.credentials = credentials(named_user, folder)?;
     let ours = cluster.extensions.iter().find(|extension| extension.name == "portico");
     connection.store_id = ours.and_then(|extension| extension.extension.store_id.clone());
@@ -196,6 +201,20 @@ impl File {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| KubeconfigError::Syntax(format!("byte {} is not UTF-8", e.valid_up_to())))?;
         serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(syntax(&e)))
+    }
+
+    /// The current context, or the named one, and its cluster.
+    pub(super) fn context(&self, name: Option<&str>) -> Result<(&Named, &Named), KubeconfigError> {
+        let context = find(&self.contexts, "context", name.unwrap_or(&self.current_context))?;
+        Ok((context, find(&self.clusters, "cluster", &context.context.cluster)?))
+    }
+}
+
+impl Cluster {
+    /// What it must be trusted by, in PEM.
+    pub(super) fn ca_pem(&self, folder: &Path) -> Result<Option<Vec<u8>>, KubeconfigError> {
+        let (data, file) = (&self.certificate_authority_data, &self.certificate_authority);
+        either("certificate-authority-data", data.as_ref(), file.as_ref(), folder)
     }
 }
 

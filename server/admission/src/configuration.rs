@@ -12,6 +12,7 @@ pub use error::ConfigurationError;
 
 use crate::enabled_plugins::EnabledPlugins;
 use crate::event_rate_limit::EventRateLimitConfiguration;
+use crate::image_policy::{ImageBackend, ImagePolicyConfiguration};
 use crate::pod_node_selector::PodNodeSelectorConfiguration;
 use crate::pod_security::PodSecurityConfiguration;
 use crate::pod_toleration_restriction::PodTolerationRestrictionConfiguration;
@@ -22,6 +23,7 @@ use crate::webhooks::WebhookPluginConfiguration;
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
     pub(crate) event_rate_limit: EventRateLimitConfiguration,
+    pub(crate) image_policy: ImagePolicyConfiguration,
     pub(crate) mutating_webhook: WebhookPluginConfiguration,
     pub(crate) pod_node_selector: PodNodeSelectorConfiguration,
     pub(crate) pod_security: PodSecurityConfiguration,
@@ -44,6 +46,7 @@ impl Configuration {
         let mut configuration = Self::default();
         let Self {
             event_rate_limit,
+            image_policy,
             mutating_webhook,
             pod_node_selector,
             pod_security,
@@ -52,6 +55,7 @@ impl Configuration {
             validating_webhook,
         } = &mut configuration;
         file.section("EventRateLimit", event_rate_limit, EventRateLimitConfiguration::read)?;
+        file.section("ImagePolicyWebhook", image_policy, ImagePolicyConfiguration::read)?;
         file.section("PodNodeSelector", pod_node_selector, PodNodeSelectorConfiguration::read)?;
         file.section("PodSecurity", pod_security, PodSecurityConfiguration::read)?;
         let tolerations = pod_toleration_restriction;
@@ -73,6 +77,19 @@ impl Configuration {
     #[must_use]
     pub fn validating_webhook_kubeconfig(&self) -> Option<&Path> {
         self.validating_webhook.kube_config_file.as_deref()
+    }
+
+    /// The kubeconfig that says who decides about images.
+    #[must_use]
+    pub fn image_policy_kubeconfig(&self) -> Option<&Path> {
+        self.image_policy.kube_config_file.as_deref()
+    }
+
+    /// The same, where this backend decides about images.
+    #[must_use]
+    pub fn asking_about_images(mut self, backend: ImageBackend) -> Self {
+        self.image_policy.backend = backend;
+        self
     }
 
     /// What may be used only where a quota covers it.

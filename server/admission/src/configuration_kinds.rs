@@ -3,9 +3,11 @@
 
 mod error;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use portico_gostd::os::error_text;
 use portico_machinery::{GroupVersion, Object};
 use portico_schema::description::{self, Packages};
 use portico_schema::model::TypeSetBuilder;
@@ -85,6 +87,14 @@ pub(crate) fn untagged(
     }
     let decoded = schema(types, "v1", ty)?.decode_untagged(bytes, format).map_err(of_decode)?;
     Ok(decoded.object)
+}
+
+/// A refusal in Go's words for a file that is not there.
+pub(crate) fn must_exist(file: &Path) -> Result<(), PluginConfigurationError> {
+    let missing = |error: std::io::Error| {
+        PluginConfigurationError::Words(format!("stat {}: {}", file.display(), error_text(&error)))
+    };
+    std::fs::metadata(file).map(drop).map_err(missing)
 }
 
 /// The type of this name, whose package is called as its version is.

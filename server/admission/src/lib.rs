@@ -18,6 +18,7 @@ mod enabled_plugins;
 mod event_rate_limit;
 mod extended_resources;
 mod external_ips;
+mod image_policy;
 mod in_use_protection;
 mod index;
 mod limit_ranger;
@@ -58,6 +59,9 @@ pub use configuration::{Configuration, ConfigurationError};
 pub use configuration_kinds::PluginConfigurationError;
 pub use enabled::PluginNameError;
 pub use enabled_plugins::EnabledPlugins;
+pub use image_policy::ImageBackend;
+#[doc(hidden)]
+pub use image_policy::read_any as read_any_image_review;
 pub use policies::{ExplainedBinding, ExplainedPolicy};
 pub use resource_quota::{LimitedResource, MatchScope};
 pub use settings::{AdmissionSettings, DefaultTolerations};

@@ -18,7 +18,7 @@ impl Loaded {
         let make = |row: &'static Row| match row.made {
             Made::By(make) => (row, Some(make(settings))),
             Made::Counting(make) => (row, Some(make(settings, metrics))),
-            Made::InChain | Made::InRegistry | Made::Inert | Made::Absent => (row, None),
+            Made::InChain | Made::InRegistry | Made::Inert => (row, None),
         };
         Self(settings.plugins.rows().map(make).collect())
     }
@@ -35,7 +35,7 @@ impl Loaded {
         Index::new(&plugins)
     }
 
-    /// Logs what is loaded (upstream's `NewFromPlugins`), and what is turned on but is not here.
+    /// Logs what is loaded (upstream's `NewFromPlugins`).
     pub(crate) fn log(&self) {
         for half in ["mutating", "validating"] {
             let is_in =
@@ -47,12 +47,6 @@ impl Loaded {
                 tracing::info!(
                     "Loaded {count} {half} admission controller(s) successfully in the following order: {names}."
                 );
-            }
-        }
-        for (row, _) in &self.0 {
-            if matches!(row.made, Made::Absent) && !row.on_by_default {
-                let plugin = row.name;
-                tracing::warn!(plugin, "this server does not have the admission plugin that is turned on");
             }
         }
     }

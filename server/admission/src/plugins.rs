@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use portico_kit::metrics::Registry;
 
-use self::Made::{Absent, By, Counting, InChain, InRegistry, Inert};
+use self::Made::{By, Counting, InChain, InRegistry, Inert};
 use crate::plugin::Plugin;
 use crate::settings::AdmissionSettings;
 use crate::{
     always, always_pull_images, anti_affinity, certificates, claim_resize, declared_features, default_class,
-    event_rate_limit, extended_resources, external_ips, in_use_protection, limit_ranger, namespace_exists,
-    namespace_lifecycle, node_restriction, node_taints, owner_references, pod_node_selector, pod_resize,
-    pod_security, pod_toleration_restriction, priority, runtime_class, service_account, tolerations,
-    topology_labels,
+    event_rate_limit, extended_resources, external_ips, image_policy, in_use_protection, limit_ranger,
+    namespace_exists, namespace_lifecycle, node_restriction, node_taints, owner_references,
+    pod_node_selector, pod_resize, pod_security, pod_toleration_restriction, priority, runtime_class,
+    service_account, tolerations, topology_labels,
 };
 
 /// One plugin of upstream's list.
@@ -48,8 +48,6 @@ pub(crate) enum Made {
     InRegistry,
     /// Not at all: what it looks at is an API of a gate that is off, and not served here.
     Inert,
-    /// Not here: turning it on changes nothing.
-    Absent,
 }
 
 const MUTATES: Phases = Phases { mutates: true, validates: false };
@@ -100,7 +98,11 @@ pub(crate) const PLUGINS: [Row; 41] = [
     ),
     on("TaintNodesByCondition", MUTATES, By(|_| Arc::new(node_taints::TaintNodesByCondition))),
     off("AlwaysPullImages", BOTH, By(|_| Arc::new(always_pull_images::AlwaysPullImages))),
-    off("ImagePolicyWebhook", VALIDATES, Absent),
+    off(
+        "ImagePolicyWebhook",
+        VALIDATES,
+        By(|s| Arc::new(image_policy::ImagePolicyWebhook::new(&s.configuration.image_policy))),
+    ),
     on(
         "PodSecurity",
         VALIDATES,

@@ -30,7 +30,7 @@ pub use credentials::{Credential, WebhookUser, WebhookUsers};
 pub use endpoint::WebhookEndpoint;
 pub use transport::{OpenCircuit, Standing};
 
-use address::Place;
+use address::{Address, Place};
 use endpoint::Endpoint;
 use reason::Reason;
 use transport::{Transport, Transports};
@@ -92,6 +92,8 @@ pub enum CallError {
         url: String,
         /// At which stage it ended, and how.
         reason: String,
+        /// Whether the other side reset the connection.
+        reset: bool,
     },
     /// An answer began, and did not end well.
     #[error("unexpected error when reading response body. Please retry. Original error: {0}")]
@@ -103,7 +105,31 @@ pub enum CallError {
         code: u16,
         /// What it says.
         reason: String,
+        /// Whether it says when it is to be asked again.
+        retry_after: bool,
     },
+}
+
+impl CallError {
+    /// Whether the next call may go better, as upstream's `DefaultShouldRetry` has it.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Exchange { reset, .. } => *reset,
+            Self::Refused { code, retry_after, .. } => *retry_after || matches!(code, 429 | 500 | 504),
+            Self::Configuration(_) | Self::Broken(_) => false,
+        }
+    }
+}
+
+impl ClientConfig {
+    /// Checks that it names a place.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        Address::of(self, Duration::ZERO).map(drop)
+    }
 }
 
 /// See the module. Cheap to clone.
@@ -148,20 +174,22 @@ impl Webhooks {
     pub async fn post(&self, call: WebhookCall<'_>) -> Result<Bytes, CallError> {
         let endpoint = call.endpoint.usable().map_err(CallError::Configuration)?;
         let user = endpoint.user(call.users);
-        let failed = |reason: String| CallError::Exchange { url: endpoint.address.url.clone(), reason };
-        let transport = self.transport(endpoint, user).map_err(&failed)?;
+        let failed =
+            |reason: String, reset| CallError::Exchange { url: endpoint.address.url.clone(), reason, reset };
+        let transport = self.transport(endpoint, user).map_err(|reason| failed(reason, false))?;
         let exchange = Exchange { inner: &self.inner, endpoint, user, transport: &transport, call };
         let answer = exchange.bounded().await.map_err(|reason| match reason {
-            Reason::Unanswered(reason) => failed(reason),
+            Reason::Unanswered(reason) => failed(reason, false),
+            Reason::Reset(reason) => failed(reason, true),
             Reason::Broken(reason) => CallError::Broken(reason),
         })?;
-        let code = answer.status.as_u16();
+        let (code, retry_after) = (answer.status.as_u16(), refusal::retry_after(&answer));
         match code {
             200..=206 if answer.body.is_empty() => {
-                Err(CallError::Refused { code, reason: refusal::empty(&answer) })
+                Err(CallError::Refused { code, reason: refusal::empty(&answer), retry_after: false })
             }
             200..=206 => Ok(answer.body),
-            _ => Err(CallError::Refused { code, reason: refusal::words(&answer) }),
+            _ => Err(CallError::Refused { code, reason: refusal::words(&answer), retry_after }),
         }
     }
 
@@ -249,7 +277,10 @@ impl Exchange<'_> {
                         circuit.reached();
                         return Err(reason);
                     }
-                    (Reason::Unanswered(reason) | Reason::Broken(reason), outcome) => {
+                    (
+                        Reason::Unanswered(reason) | Reason::Reset(reason) | Reason::Broken(reason),
+                        outcome,
+                    ) => {
                         // A dial that the deadline of this call has cut short may succeed for the next one.
                         let had_time = begun.elapsed() >= MIN_DIAL || Instant::now() < deadline;
                         if outcome == Outcome::NotConnected && had_time {

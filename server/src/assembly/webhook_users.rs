@@ -14,12 +14,33 @@ use portico_registry::{Credential, WebhookUser, WebhookUsers};
 
 use super::error::StartError;
 
+/// What a user is called that is for every host.
+const ANY_HOST: &str = "*";
+
 /// The users of this file; files that it names are read again when they change. Without a file there are none.
 ///
 /// # Errors
 /// [`StartError::WebhookUsers`] names the file, and the user where it is one.
 pub(super) fn read(file: Option<&Path>, tasks: &TaskSet) -> Result<WebhookUsers, StartError> {
     let Some(file) = file else { return Ok(WebhookUsers::default()) };
+    let (users, current) = users(file, tasks)?;
+    Ok(WebhookUsers::new(users, current.as_deref()))
+}
+
+/// The user of the current context, whatever host is called. Nobody where the file says none.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_current(file: &Path, tasks: &TaskSet) -> Result<WebhookUsers, StartError> {
+    let (users, current) = users(file, tasks)?;
+    let current = users.into_iter().find(|(name, _)| Some(name) == current.as_ref());
+    Ok(WebhookUsers::new(current.map(|(_, user)| (ANY_HOST.to_owned(), user)), None))
+}
+
+type Named = (String, WebhookUser);
+
+/// The users of a file, and the name of the one of the current context.
+fn users(file: &Path, tasks: &TaskSet) -> Result<(Vec<Named>, Option<String>), StartError> {
     let failed = |reason: String| StartError::WebhookUsers { file: file.to_owned(), reason };
     let KubeconfigUsers { users, current } =
         KubeconfigUsers::read(file).map_err(|error| failed(error.to_string()))?;
@@ -29,7 +50,7 @@ pub(super) fn read(file: Option<&Path>, tasks: &TaskSet) -> Result<WebhookUsers,
         let known = self::user(user, tasks).map_err(|reason| failed(format!("user {name:?}: {reason}")))?;
         read.push((name, known));
     }
-    Ok(WebhookUsers::new(read, current.as_deref()))
+    Ok((read, current))
 }
 
 fn user(user: KubeconfigUser, tasks: &TaskSet) -> Result<WebhookUser, String> {

@@ -131,5 +131,6 @@ fn client(config: &Cursor<'_>, backends: Option<&Backends>) -> ClientConfig {
         service: service.is_present().then(of_service),
         ca_bundle: config.field("caBundle").str().to_owned(),
         backends: backends.filter(|_| service.is_present()).cloned(),
+        server_name: None,
     }
 }

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portico_gostd::os::error_text;
 use portico_machinery::features::FeatureGates;
 use portico_machinery::field::Error;
 
-use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme};
+use crate::configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme, must_exist};
 
 const SCHEME: Scheme = Scheme {
     kinds: &[ConfigKind {
@@ -57,14 +56,6 @@ impl WebhookPluginConfiguration {
         }
         Ok(Self { kube_config_file: file })
     }
-}
-
-/// A refusal in Go's words for a file that is not there.
-fn must_exist(file: &Path) -> Result<(), PluginConfigurationError> {
-    let missing = |error: std::io::Error| {
-        PluginConfigurationError::Words(format!("stat {}: {}", file.display(), error_text(&error)))
-    };
-    std::fs::metadata(file).map(drop).map_err(missing)
 }
 
 fn invalid(error: Error) -> PluginConfigurationError {

@@ -16,6 +16,9 @@ pub struct ClientConfig {
     /// What is dialled instead of the Service's addresses; there need not be a Service then.
     #[serde(skip)]
     pub backends: Option<Backends>,
+    /// The name that its certificate must have, where that is neither the URL's host nor the Service.
+    #[serde(skip)]
+    pub server_name: Option<String>,
 }
 
 /// Addresses that annotations name.

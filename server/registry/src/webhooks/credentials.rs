@@ -76,6 +76,13 @@ impl WebhookUsers {
     }
 }
 
+/// Credentials are for nobody to read.
+impl std::fmt::Debug for WebhookUsers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebhookUsers").field("users", &self.by_host.len()).finish_non_exhaustive()
+    }
+}
+
 impl WebhookUser {
     /// Adds what a request carries of the user.
     pub(super) fn add_to(&self, headers: &mut HeaderMap) {

@@ -1,5 +1,6 @@
 //! A webhook's client configuration, worked out once for all calls.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use super::address::Address;
 use super::credentials::{WebhookUser, WebhookUsers};
 use super::transport::{Key, Peer, PeerIdentity};
 
-/// Where a webhook is, how it is verified, and how long a call may take.
-pub struct WebhookEndpoint(Result<Endpoint, String>);
+/// Where a webhook is, how it is verified, and how long a call may take. Cheap to clone.
+#[derive(Clone)]
+pub struct WebhookEndpoint(Result<Arc<Endpoint>, String>);
 
 /// One that can be called.
 pub(super) struct Endpoint {
@@ -29,7 +31,7 @@ impl WebhookEndpoint {
     /// the answer.
     #[must_use]
     pub fn new(config: &ClientConfig, timeout: Duration) -> Self {
-        Self(Address::of(config, timeout).map(|address| Endpoint::new(config, address, timeout)))
+        Self(Address::of(config, timeout).map(|address| Arc::new(Endpoint::new(config, address, timeout))))
     }
 
     /// What can be called.
@@ -37,7 +39,16 @@ impl WebhookEndpoint {
     /// # Errors
     /// What is wrong with the configuration.
     pub(super) fn usable(&self) -> Result<&Endpoint, String> {
-        self.0.as_ref().map_err(Clone::clone)
+        self.0.as_deref().map_err(Clone::clone)
+    }
+}
+
+impl fmt::Debug for WebhookEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Ok(endpoint) => f.write_str(&endpoint.address.url),
+            Err(why) => f.write_str(why),
+        }
     }
 }
 
@@ -47,7 +58,7 @@ impl Endpoint {
         let peer = Peer::new(PeerIdentity {
             place: address.place.clone(),
             ca_bundle: config.ca_bundle.clone(),
-            server_name: backends.and_then(|backends| backends.server_name.clone()),
+            server_name: config.server_name.clone().or_else(|| backends?.server_name.clone()),
             targets: backends.map(|backends| backends.targets.clone()).unwrap_or_default(),
         });
         let backends = backends.map(|backends| backends.targets.clone());

@@ -9,6 +9,8 @@ use portico_kit::tls::{CertFault, FaultKind};
 pub(super) enum Reason {
     /// No answer began.
     Unanswered(String),
+    /// No answer began: the other side reset the connection.
+    Reset(String),
     /// An answer began, and did not end well.
     Broken(String),
 }
@@ -19,7 +21,10 @@ pub(super) fn of(error: &FetchError) -> Reason {
         FetchError::Timeout { progress, .. } => at(*progress, "context deadline exceeded"),
         FetchError::Dial(error) => Reason::Unanswered(of_dial(error)),
         FetchError::Http { target, ending: Ending::Reset, progress, .. } => {
-            at(*progress, &format!("read tcp {target}: read: connection reset by peer"))
+            match at(*progress, &format!("read tcp {target}: read: connection reset by peer")) {
+                Reason::Unanswered(reason) => Reason::Reset(reason),
+                other => other,
+            }
         }
         FetchError::Http { ending: Ending::Closed, progress: Progress::Reading, .. } => {
             Reason::Broken("unexpected EOF".to_owned())

@@ -50,6 +50,12 @@ pub(super) fn empty(answer: &Fetched) -> String {
     )
 }
 
+/// Whether it says after how many seconds it is to be asked again.
+pub(super) fn retry_after(answer: &Fetched) -> bool {
+    let seconds = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    seconds.is_some_and(|seconds| seconds.parse::<u32>().is_ok())
+}
+
 fn content_type(answer: &Fetched) -> &str {
     answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -69,6 +75,21 @@ mod tests {
     use http::{HeaderMap, HeaderValue, StatusCode};
 
     use super::*;
+
+    #[test]
+    fn only_seconds_ask_for_another_call() {
+        for (value, asks) in
+            [("1", true), ("0", true), ("-1", false), ("Tue, 24 Nov 2026 15:00:00 GMT", false)]
+        {
+            let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static(value))]);
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            assert_eq!(
+                retry_after(&Fetched { status, headers, body: "".into(), reused: false }),
+                asks,
+                "{value}"
+            );
+        }
+    }
 
     #[test]
     fn a_refusal_is_told_in_the_webhooks_words_where_it_has_some() {

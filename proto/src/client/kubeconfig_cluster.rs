@@ -1,0 +1,92 @@
+//! The cluster of a kubeconfig's current context, for a server that asks another one. Foreign bytes; never panics.
+
+use std::path::Path;
+
+use super::kubeconfig::{File, KubeconfigError, read};
+
+/// Where a server is, and what it must show.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct KubeconfigCluster {
+    /// A URL; empty where the file says none.
+    pub server: String,
+    /// PEM roots; the system's where the file says none.
+    pub ca_pem: Option<Vec<u8>>,
+    /// The name that the server's certificate must carry, when it is not the host.
+    pub server_name: Option<String>,
+}
+
+impl KubeconfigCluster {
+    /// Reads a kubeconfig; paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the file, entry or field.
+    pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        Self::parse(&read(path)?, folder)
+    }
+
+    /// As [`KubeconfigCluster::read`], from bytes; `folder` is where relative paths begin.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the entry or field.
+    pub fn parse(bytes: &[u8], folder: &Path) -> Result<Self, KubeconfigError> {
+        let file = File::parse(bytes)?;
+        let (_, named) = file.context(None)?;
+        let cluster = &named.cluster;
+        let what = match (cluster.insecure_skip_tls_verify, cluster.proxy_url.as_deref().unwrap_or_default())
+        {
+            (Some(true), _) => Some("insecure-skip-tls-verify"),
+            (_, "") => None,
+            _ => Some("proxy-url"),
+        };
+        if let Some(what) = what {
+            return Err(KubeconfigError::UnsupportedCluster { cluster: named.name.clone(), what });
+        }
+        let server_name = cluster.tls_server_name.clone().filter(|name| !name.is_empty());
+        Ok(Self { server: cluster.server.clone(), ca_pem: cluster.ca_pem(folder)?, server_name })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(cluster: &str) -> Result<KubeconfigCluster, String> {
+        let text = format!(
+            "current-context: c\ncontexts: [{{name: c, context: {{cluster: k}}}}]\nclusters: [{{name: k, cluster: {{{cluster}}}}}]"
+        );
+        KubeconfigCluster::parse(text.as_bytes(), Path::new("/etc/images")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_current_context_says_where_the_server_is() {
+        let cluster =
+            parse("server: 'https://a.example.com/p', certificate-authority-data: Zm9v, tls-server-name: b");
+        let expected = KubeconfigCluster {
+            server: "https://a.example.com/p".to_owned(),
+            ca_pem: Some(b"foo".to_vec()),
+            server_name: Some("b".to_owned()),
+        };
+        assert_eq!(cluster, Ok(expected));
+        assert_eq!(parse("insecure-skip-tls-verify: false, proxy-url: ''"), Ok(KubeconfigCluster::default()));
+    }
+
+    #[test]
+    fn what_is_not_supported_or_not_there_is_named() {
+        for (cluster, error) in [
+            (
+                "insecure-skip-tls-verify: true",
+                "kubeconfig cluster \"k\" uses insecure-skip-tls-verify, which is not supported here",
+            ),
+            (
+                "proxy-url: 'http://proxy'",
+                "kubeconfig cluster \"k\" uses proxy-url, which is not supported here",
+            ),
+            ("certificate-authority: ca.crt", "/etc/images/ca.crt: no such file or directory"),
+        ] {
+            assert_eq!(parse(cluster), Err(error.to_owned()));
+        }
+        let empty = KubeconfigCluster::parse(b"kind: Config", Path::new(".")).unwrap_err();
+        assert_eq!(empty.to_string(), "kubeconfig has no context named \"\"");
+    }
+}

@@ -1,0 +1,179 @@
+//! `imagepolicy.k8s.io/v1alpha1` ImageReviews: what the backend is asked, and what it answers. Pure: the answer is foreign bytes.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use portico_gostd::json;
+use portico_machinery::Object;
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+
+const KIND: &str = "ImageReview";
+const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
+
+/// The one subresource whose containers are asked about.
+pub(super) const EPHEMERAL_CONTAINERS: &str = "ephemeralcontainers";
+
+/// What annotations have in their keys that the backend sees.
+const SHOWN: &str = ".image-policy.k8s.io/";
+
+/// What the backend is asked about.
+#[derive(Serialize)]
+struct Spec<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    containers: Vec<Container<'a>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+}
+
+#[derive(Serialize)]
+struct Container<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    image: &'a str,
+}
+
+/// What is asked about a pod: its containers, or those that a write of the subresource is about. JSON, which is also what an
+/// answer is remembered for.
+pub(super) fn spec(pod: &Object, subresource: &str, namespace: &str) -> serde_json::Result<String> {
+    let lists: &[&str] = match subresource {
+        EPHEMERAL_CONTAINERS => &["ephemeralContainers"],
+        _ => &["containers", "initContainers"],
+    };
+    let of_list =
+        |list| pod.at(&["spec", list]).items().map(|item| Container { image: item.field("image").str() });
+    let annotations = pod.at(&["metadata", "annotations"]);
+    let shown = annotations.entries().filter(|(key, _)| key.contains(SHOWN));
+    serde_json::to_string(&Spec {
+        containers: lists.iter().copied().flat_map(of_list).collect(),
+        annotations: shown.map(|(key, value)| (key, value.str())).collect(),
+        namespace,
+    })
+}
+
+/// The body of a question.
+pub(super) fn question(spec: &str) -> Bytes {
+    let of = format!(r#""kind":"{KIND}","apiVersion":"{API_VERSION}","metadata":{{}}"#);
+    format!(r#"{{{of},"spec":{spec},"status":{{"allowed":false}}}}"#).into()
+}
+
+/// What the backend says.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Verdict {
+    pub(super) allowed: bool,
+    reason: String,
+    pub(super) audit_annotations: BTreeMap<String, String>,
+}
+
+impl Verdict {
+    /// Why the images may not run, if they may not.
+    pub(super) fn refusal(&self) -> Option<String> {
+        match (self.allowed, self.reason.as_str()) {
+            (true, _) => None,
+            (false, "") => Some("one or more images rejected by webhook backend".to_owned()),
+            (false, reason) => {
+                Some(format!("image policy webhook backend denied one or more images: {reason}"))
+            }
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Review {
+    api_version: String,
+    kind: String,
+    status: Verdict,
+}
+
+/// Reads an answer; one that says neither kind nor version is taken for what was sent.
+///
+/// # Errors
+/// What is wrong with it, in upstream's words.
+pub(super) fn verdict(answer: &[u8]) -> Result<Verdict, String> {
+    let review: Review = json::from_slice(answer).map_err(|error| match error.classify() {
+        Category::Data => json::error_text(&error),
+        _ => format!("couldn't get version/kind; json parse error: {}", json::error_text(&error)),
+    })?;
+    let named = |name: String, default: &str| if name.is_empty() { default.to_owned() } else { name };
+    let (kind, version) = (named(review.kind, KIND), named(review.api_version, API_VERSION));
+    if kind != KIND || version != API_VERSION {
+        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+    }
+    Ok(review.status)
+}
+
+/// Reads any bytes as an answer; nothing of it may panic.
+#[doc(hidden)]
+pub fn read_any(answer: &[u8]) {
+    drop(verdict(answer).map(|verdict| verdict.refusal()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POD: &str = r#"{"metadata":{"annotations":{"x.image-policy.k8s.io/ticket":"1","image-policy.k8s.io/no":"2","a":"b"}},
+        "spec":{"initContainers":[{"image":"init"}],"containers":[{"image":"a"},{"image":"b"}],"ephemeralContainers":[{"image":"debug"}]}}"#;
+
+    #[test]
+    fn a_question_is_about_the_images_and_what_annotations_say_of_them() {
+        let pod = Object::from_json(POD.as_bytes()).unwrap();
+        let annotations = r#""annotations":{"x.image-policy.k8s.io/ticket":"1"},"#;
+        for (subresource, images) in [
+            ("", r#"{"image":"a"},{"image":"b"},{"image":"init"}"#),
+            (EPHEMERAL_CONTAINERS, r#"{"image":"debug"}"#),
+        ] {
+            let spec = spec(&pod, subresource, "n").unwrap();
+            assert_eq!(spec, format!(r#"{{"containers":[{images}],{annotations}"namespace":"n"}}"#));
+        }
+        let spec = spec(&Object::from_json(b"{}").unwrap(), "", "n").unwrap();
+        assert_eq!(
+            question(&spec),
+            r#"{"kind":"ImageReview","apiVersion":"imagepolicy.k8s.io/v1alpha1","metadata":{},"spec":{"namespace":"n"},"status":{"allowed":false}}"#
+        );
+    }
+
+    #[test]
+    fn an_answer_allows_or_says_why_not() {
+        let refusal = |answer: &str| verdict(answer.as_bytes()).map(|verdict| verdict.refusal());
+        let rejected = Some("one or more images rejected by webhook backend");
+        for (answer, expected) in [
+            (
+                r#"{"kind":"ImageReview","apiVersion":"imagepolicy.k8s.io/v1alpha1","status":{"allowed":true}}"#,
+                None,
+            ),
+            (r#"{"status":{"allowed":true,"reason":"fine"}}"#, None),
+            (
+                r#"{"status":{"reason":"too old"}}"#,
+                Some("image policy webhook backend denied one or more images: too old"),
+            ),
+            (r#"{"status":{"allowed":false}}"#, rejected),
+            (r#"{"kind":"ImageReview","status":null}"#, rejected),
+        ] {
+            assert_eq!(refusal(answer), Ok(expected.map(str::to_owned)), "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_none() {
+        for (answer, error) in [
+            ("<html>", "couldn't get version/kind; json parse error: invalid JSON at line 1, column 1"),
+            (r#"{"status":{"allowed":"yes"}}"#, "JSON of another form than expected"),
+            (r#"{"status":{"auditAnnotations":[1]}}"#, "JSON of another form than expected"),
+            (
+                r#"{"kind":"Foo","status":{"allowed":true}}"#,
+                "no kind \"Foo\" is registered for version \"imagepolicy.k8s.io/v1alpha1\"",
+            ),
+            (
+                r#"{"kind":"ImageReview","apiVersion":"imagepolicy.k8s.io/v1","status":{"allowed":true}}"#,
+                "no kind \"ImageReview\" is registered for version \"imagepolicy.k8s.io/v1\"",
+            ),
+        ] {
+            let refused = verdict(answer.as_bytes()).expect_err(answer);
+            assert!(refused.starts_with(error), "{answer}: {refused}");
+        }
+    }
+}
