@@ -169,6 +169,14 @@ pub const PEM: &[&str] = &[
     "text before\n-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
 ];
 
+/// DER in base64: a whole request, its beginning, no request.
+pub const CERTIFICATE_REQUESTS: &[&str] = &[
+    "MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t6BdUks3sGwO1bNNSkbjOraRi4Qac1o6yxHYEftxPsNaJFiws52LLJzly76OawDuozc3ejwoX1//CQE7BoCUwIwYJKoZIhvcNAQkOMRYwFDASBgNVHREECzAJggFhhwQKAAABMAoGCCqGSM49BAMCA0kAMEYCIQCRxWRjl4EAQA0IKZFn9D3FZ/lEu5K/NLGc+8VXztEeqwIhANQ4kTWyXy22pjJ7M+wZ5w1j2imy0su8f4XpW60Dyffq",
+    "MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t",
+    "MAA=",
+    "MIL/////",
+];
+
 pub const KUBECONFIGS: &[&str] = &[
     "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\nclusters:\n- {name: c, cluster: {server: 'https://x:1', certificate-authority-data: YQ==}}\nusers:\n- {name: u, user: {token: t}}\n",
     r#"{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"https://[::1]:1","tls-server-name":"n"}}],"users":[{"name":"u","user":{"client-certificate-data":"YQ==","client-key-data":"Yg=="}}]}"#,

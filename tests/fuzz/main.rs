@@ -89,6 +89,7 @@ targets! {
     yaml_bodies on YAML,
     protobuf_bodies on PROTOBUF,
     pem on PEM,
+    certificate_requests on CERTIFICATE_REQUESTS,
     kubeconfigs on KUBECONFIGS,
     backend_urls on URLS,
     egress_configurations on YAML,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use portico_auth::authn::{Authority, TokenFile, TokenKeys, bootstrap_token, without_token};
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
@@ -15,6 +17,7 @@ use portico_gostd::time::{Layout, Time, format_duration, parse_duration};
 use portico_gostd::url::{Url, check_request_uri, first_value};
 use portico_kinds::Kinds;
 use portico_kit::egress;
+use portico_kit::pki::CertificateRequest;
 use portico_kit::tls::{CertPair, Roots};
 use portico_machinery::accept::{Encoding, Form, MetaVersion, Offer, negotiate, parse_accept, route_takes};
 use portico_machinery::selector::{FieldSelector, LabelSelector};
@@ -298,6 +301,15 @@ pub fn pem() -> impl Fn(&[u8]) {
         let _ = Authority::from_pem(input);
         let _ = CertPair::from_pem("fuzz", input, input);
         let _ = Roots::bundle("fuzz", input);
+    }
+}
+
+pub fn certificate_requests() -> impl Fn(&[u8]) {
+    |input| {
+        let _ = CertificateRequest::from_der(input);
+        if let Ok(der) = STANDARD.decode(input.trim_ascii()) {
+            let _ = CertificateRequest::from_der(&der);
+        }
     }
 }
 
