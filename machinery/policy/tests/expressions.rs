@@ -1,5 +1,4 @@
 //! Which expressions a policy has, and what is wrong with those that do not compile.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use portico_policy::{
     Expression, MutatingPolicy, MutatingSource, MutationSource, ValidatingPolicy, ValidatingSource,

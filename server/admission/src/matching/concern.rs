@@ -79,9 +79,8 @@ impl<'a, C: Configured> Concern<'a, C> {
     /// Nothing where it is known that none is concerned.
     pub(crate) fn of(configured: &'a C, objects: &Objects, target: &LazyTarget<'_>) -> Option<Self> {
         let Some(all) = configured.known(objects) else { return Some(Self { configured, known: None }) };
-        if C::items(&all).next().is_none() {
-            return None;
-        }
+        // Nothing is configured: the request need not be described.
+        C::items(&all).next()?;
         let found = matching::<C>(&all, objects, target.get()?);
         (!found.is_empty()).then_some(Self { configured, known: Some(found) })
     }
