@@ -146,7 +146,7 @@ impl Server {
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         let trust = pki.facade_trust(&settings.cert_dir)?;
-        let reported = controllers::Told {
+        let reported = controllers::ControllerInputs {
             ca: &trust,
             elsewhere: components.elsewhere(),
             listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),

@@ -127,16 +127,16 @@ fn every_flag_is_written_down_for_operators() {
 
 #[test]
 fn every_controller_is_written_down_for_operators_as_it_stands() {
-    use portico_server::controllers::{KNOWN, Standing};
+    use portico_server::controllers::{KNOWN, Availability};
     let written = include_str!("../../docs/OPERATIONS.md");
     for known in KNOWN {
         let alias = if known.alias.is_empty() { String::new() } else { format!("`{}`", known.alias) };
-        let standing = match known.standing {
-            Standing::Runs => "runs",
-            Standing::RunsByName => "by name",
-            Standing::Absent => "-",
+        let availability = match known.availability {
+            Availability::Runs => "runs",
+            Availability::RunsByName => "by name",
+            Availability::Absent => "-",
         };
-        let row = format!("| `{}` | {alias} | {standing} |", known.name);
+        let row = format!("| `{}` | {alias} | {availability} |", known.name);
         assert!(written.contains(&row), "docs/OPERATIONS.md does not have {row}");
     }
 }

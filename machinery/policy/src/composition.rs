@@ -82,7 +82,7 @@ impl<'e, 'v> Evaluation<'e, 'v> {
     fn run(&self, expression: &Expression, program: &Program) -> (Result<Value<'v>, EvalError>, u64) {
         let variables = |name: &str| self.subject.variable(name);
         let fields = |variable: &str, field: &str| self.field(variable, field);
-        expression.run(program, &variables, &fields, (self.budget, self.subject.work))
+        expression.run(program, &variables, &fields, (self.budget, self.subject.request_budget))
     }
 
     /// What is left of the budget.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::changing::{OBJECT, PATCH};
-use crate::work::Work;
+use crate::budget::ExpressionBudget;
 use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value, Variables};
 
 /// What an expression must evaluate to.
@@ -133,7 +133,7 @@ impl Expression {
         program: &Program,
         variables: &Variables<'_, 'v>,
         fields: &Fields<'_, 'v>,
-        (budget, work): (u64, &Work),
+        (budget, request_budget): (u64, &ExpressionBudget),
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let limit = portico_cel::DEFAULT_COST_LIMIT;
         let (meter, is_first) = (Cell::new(work.left()), work.is_untouched());
@@ -155,7 +155,7 @@ impl Expression {
 /// The meter of one evaluation. Variables that it waits for are evaluated meanwhile, and spend of the same.
 struct Metered<'m> {
     meter: &'m Cell<u64>,
-    work: &'m Work,
+    request_budget: &'m ExpressionBudget,
 }
 
 impl Metered<'_> {
@@ -163,12 +163,12 @@ impl Metered<'_> {
     fn around<T>(&self, run: impl FnOnce() -> T) -> T {
         self.settle();
         let result = run();
-        self.meter.set(self.work.left());
+        self.meter.set(self.request_budget.left());
         result
     }
 
     fn settle(&self) {
-        self.work.set_left(self.meter.get());
+        self.request_budget.set_left(self.meter.get());
     }
 }
 

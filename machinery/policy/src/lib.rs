@@ -15,7 +15,7 @@ mod request;
 mod subject;
 mod type_check;
 mod validating;
-mod work;
+mod budget;
 
 pub use authorizer::UserAuthorizer;
 pub use compiler::{Compiler, Purpose};
@@ -28,7 +28,7 @@ pub use request::{Request, read_request};
 pub use subject::{LazyObject, Subject};
 pub use type_check::TypeCheck;
 pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
-pub use work::{DEFAULT_WORK_LIMIT, Work};
+pub use budget::{DEFAULT_COST_LIMIT, ExpressionBudget};
 
 /// What one condition or policy may cost in all, for one request (upstream's `RuntimeCELCostBudget`).
 pub const POLICY_BUDGET: u64 = 10_000_000;

@@ -7,7 +7,7 @@ use portico_cel::value::Map;
 use portico_cel::{DeclType, Value};
 use portico_machinery::{GroupVersionResource, Object};
 
-use crate::work::Work;
+use crate::budget::ExpressionBudget;
 
 /// An object that is read when an expression names it.
 pub type LazyObject = LazyLock<Object, Box<dyn FnOnce() -> Object + Send>>;
@@ -28,7 +28,7 @@ pub struct Subject<'a> {
     /// Who knows what the user may do; nothing where expressions may not ask.
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// What all expressions about the request may cost together.
-    pub work: &'a Work,
+    pub request_budget: &'a ExpressionBudget,
     /// The resource of the request, for questions about itself.
     pub resource: &'a GroupVersionResource,
 }

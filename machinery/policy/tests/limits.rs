@@ -6,8 +6,8 @@ use std::sync::Arc;
 use portico_cel::library::authorization::{Authorizer, Decision, Question};
 use portico_machinery::{GroupVersionResource, Object};
 use portico_policy::{
-    Concerned, DEFAULT_WORK_LIMIT, LazyObject, Subject, ValidatingPolicy, ValidatingSource, ValidationSource,
-    Verdict, Work, read_request,
+    Concerned, DEFAULT_COST_LIMIT, LazyObject, Subject, ValidatingPolicy, ValidatingSource, ValidationSource,
+    Verdict, ExpressionBudget, read_request,
 };
 
 /// The memory of a policy of three expressions, in bytes.
@@ -44,7 +44,7 @@ fn policy(variables: &[(&'static str, &'static str)], validations: &[&'static st
 }
 
 /// What policies say of an object with a hundred numbers, one after another.
-fn evaluate(work: &Work, policies: &[ValidatingPolicy]) -> Vec<Verdict> {
+fn evaluate(work: &ExpressionBudget, policies: &[ValidatingPolicy]) -> Vec<Verdict> {
     let numbers: Vec<String> = (0..100).map(|number| number.to_string()).collect();
     let object = format!(r#"{{"metadata": {{"name": "o"}}, "numbers": [{}]}}"#, numbers.join(","));
     let object = Object::from_json(object.as_bytes()).unwrap();
@@ -57,7 +57,7 @@ fn evaluate(work: &Work, policies: &[ValidatingPolicy]) -> Vec<Verdict> {
         params: None,
         namespace: None,
         authorizer: Some(Arc::new(Anything)),
-        work,
+        request_budget: work,
         resource: &resource,
     };
     policies.iter().map(|policy| policy.evaluate(&subject)).collect()
@@ -74,7 +74,7 @@ const LONG_LOOP: &str = "object.numbers.all(a, object.numbers.all(b, object.numb
 
 #[test]
 fn what_all_policies_of_a_request_cost_together_is_bounded() {
-    let work = Work::new(DEFAULT_WORK_LIMIT);
+    let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
     let policies: Vec<_> = (0..20).map(|_| policy(&[], &[LOOP])).collect();
     let verdicts = evaluate(&work, &policies);
     assert_eq!(verdicts[0], Verdict::default(), "what fits is evaluated");
@@ -86,7 +86,7 @@ fn what_all_policies_of_a_request_cost_together_is_bounded() {
 #[test]
 fn an_expression_that_costs_too_much_by_itself_is_refused_as_upstream_refuses_it() {
     for variables in [&[][..], &[("long", LONG_LOOP)][..]] {
-        let work = Work::new(DEFAULT_WORK_LIMIT);
+        let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
         let expression = if variables.is_empty() { LONG_LOOP } else { "variables.long" };
         let verdicts = evaluate(&work, &[policy(variables, &[expression])]);
         let said = refusals(&verdicts);
@@ -105,25 +105,25 @@ fn variables_that_wait_for_each_other_spend_of_the_same() {
         ("b", "object.numbers.all(a, a >= 0) && variables.a"),
         ("c", "object.numbers.all(a, a >= 0) && variables.b"),
     ];
-    let work = Work::new(1_000_000);
+    let work = ExpressionBudget::new(1_000_000);
     assert_eq!(refusals(&evaluate(&work, &[policy(&chain, &["variables.c"])])), [""; 0]);
     let spent = 1_000_000 - work.left();
-    let work = Work::new(spent);
+    let work = ExpressionBudget::new(spent);
     assert_eq!(refusals(&evaluate(&work, &[policy(&chain, &["variables.c"])])), [""; 0]);
     assert_eq!(work.left(), 0, "just enough is enough");
-    let work = Work::new(spent - 1);
+    let work = ExpressionBudget::new(spent - 1);
     assert_eq!(refusals(&evaluate(&work, &[policy(&chain, &["variables.c"])])).len(), 1);
 }
 
 #[test]
 fn questions_to_the_authorizer_are_no_work_and_still_count_for_the_budget_of_a_policy() {
     let ask = "authorizer.path('/a').check('get').allowed()";
-    let work = Work::new(1_000);
+    let work = ExpressionBudget::new(1_000);
     let verdicts = evaluate(&work, &[policy(&[], &[ask]), policy(&[], &[ask, ask])]);
     assert_eq!(refusals(&verdicts), [""; 0]);
     assert!(work.left() > 900, "{}", work.left());
     let many = policy(&[], &[ask; 40]);
-    assert_eq!(refusals(&evaluate(&Work::new(DEFAULT_WORK_LIMIT), &[many])), [OUT_OF_BUDGET]);
+    assert_eq!(refusals(&evaluate(&ExpressionBudget::new(DEFAULT_COST_LIMIT), &[many])), [OUT_OF_BUDGET]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_policy_whose_failures_are_ignored_says_what_was_ignored() {
         validations: vec![ValidationSource { expression: "true", ..Default::default() }],
         ..Default::default()
     };
-    let verdicts = evaluate(&Work::new(DEFAULT_WORK_LIMIT), &[ValidatingPolicy::compile(&source)]);
+    let verdicts = evaluate(&ExpressionBudget::new(DEFAULT_COST_LIMIT), &[ValidatingPolicy::compile(&source)]);
     let [Verdict { denials, ignored, conditions, .. }] = &verdicts[..] else { panic!("{verdicts:?}") };
     assert_eq!((denials.len(), ignored.len(), *conditions), (0, 1, Concerned::Failed));
 }

@@ -21,7 +21,7 @@ use crate::settings::AdmissionSettings;
 use crate::steps::Step;
 use crate::validation::ValidatingSteps;
 use crate::webhooks::Explained;
-use crate::written::Written;
+use crate::write_target::WriteTarget;
 
 /// The plugins that are on, policies, webhooks, and quotas.
 pub struct AdmissionChain {
@@ -37,7 +37,7 @@ pub struct AdmissionChain {
 
 /// What a write would meet: what may change it comes before what may refuse it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct Explanation {
     /// Policies, with their bindings.
     pub policies: Vec<ExplainedPolicy>,
     /// Webhooks.
@@ -80,12 +80,12 @@ impl AdmissionChain {
     ///
     /// # Errors
     /// The configurations cannot be read.
-    pub async fn explain(&self, objects: &Objects, path: &RequestInfo) -> Result<Met> {
+    pub async fn explain(&self, objects: &Objects, path: &RequestInfo) -> Result<Explanation> {
         let resource = GroupVersionResource::new(&path.api_group, &path.api_version, &path.resource);
-        let mut met = Met::default();
+        let mut met = Explanation::default();
         let Some(served) = objects.by_resource(&resource) else { return Ok(met) };
         let (subresource, namespace, name) = (&*path.subresource, &*path.namespace, &*path.name);
-        let written = Written { served: &served, subresource, namespace, name };
+        let written = WriteTarget { served: &served, subresource, namespace, name };
         if let Some(policies) = &self.mutating.policies {
             met.policies.extend(policies.explain(objects, written).await?);
         }

@@ -52,9 +52,9 @@ mod tolerations;
 mod topology_labels;
 mod validation;
 mod webhooks;
-mod written;
+mod write_target;
 
-pub use chain::{AdmissionChain, Met};
+pub use chain::{AdmissionChain, Explanation};
 pub use configuration::{Configuration, ConfigurationError};
 pub use configuration_kinds::PluginConfigurationError;
 pub use enabled::PluginNameError;

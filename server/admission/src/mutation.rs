@@ -87,10 +87,10 @@ impl<'a> Mutation<'a> {
     pub(crate) async fn run(mut self, mut new: Option<&mut Object>) -> Result<Vec<String>> {
         let matching = self.matching().await?;
         let mut rounds = Rounds::default();
-        let (mut again, mut warnings) = (Again::default(), Vec::new());
+        let (mut reinvocations, mut warnings) = (Reinvocations::default(), Vec::new());
         loop {
             let round =
-                self.round(&matching, new.as_deref_mut(), &mut rounds, &mut again, &mut warnings).await;
+                self.round(&matching, new.as_deref_mut(), &mut rounds, &mut reinvocations, &mut warnings).await;
             if let Err(status) = round {
                 return Err(status.with_warnings(warnings));
             }
@@ -119,20 +119,20 @@ impl<'a> Mutation<'a> {
         matching: &Matching<'_>,
         mut new: Option<&mut Object>,
         rounds: &mut Rounds,
-        again: &mut Again,
+        reinvocations: &mut Reinvocations,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
         self.ask(&self.steps.plugins, new.as_deref_mut()).await?;
         if let Some(target) = self.target.described() {
             let (objects, metrics) = (self.objects, &*self.steps.metrics);
             if let (false, Some(new)) = (matching.policies.is_empty(), new.as_deref_mut()) {
-                let reinvocation = &mut again.policies;
+                let reinvocation = &mut reinvocations.policies;
                 let round = PolicyRound { objects, target, metrics, rounds: &mut *rounds, reinvocation };
                 let mutated = mutate(round, &matching.policies, new, self.old);
                 self.counted(MUTATING_POLICY, mutated).await?;
             }
             if let Some((webhooks, matches)) = &matching.webhooks {
-                let reinvocation = &mut again.webhooks;
+                let reinvocation = &mut reinvocations.webhooks;
                 let round = Round { objects, target, metrics, rounds, reinvocation, warnings };
                 let mutated = webhooks.mutate(round, matches, new.as_deref_mut(), self.old);
                 self.counted(MUTATING_WEBHOOK, mutated).await?;
@@ -171,7 +171,7 @@ impl<'a> Mutation<'a> {
 
 /// Who is asked again in the second round.
 #[derive(Default)]
-struct Again {
+struct Reinvocations {
     policies: Reinvocation,
     webhooks: Reinvocation,
 }

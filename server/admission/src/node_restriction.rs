@@ -8,13 +8,13 @@ mod evictions;
 mod nodes;
 mod owned;
 mod pods;
-mod question;
+mod node_request;
 mod requests;
 mod tokens;
 
 use portico_registry::{Objects, Operation, Result};
 
-use self::question::Question;
+use self::request::NodeRequest;
 use crate::plugin::{ANY, DeleteRequest, Mutating, MutationRequest, Plugin, Target};
 use crate::settings::AdmissionSettings;
 
@@ -36,31 +36,31 @@ impl NodeRestriction {
         }
     }
 
-    async fn check(&self, question: Question<'_>) -> Result<()> {
-        let Some(node) = question.attributes.context.user.node() else { return Ok(()) };
+    async fn check(&self, request: NodeRequest<'_>) -> Result<()> {
+        let Some(node) = request.attributes.context.user.node() else { return Ok(()) };
         if node.is_empty() {
-            let user = &question.attributes.context.user.name;
-            return Err(question.forbidden(&format!("could not determine node from user {user:?}")));
+            let user = &request.attributes.context.user.name;
+            return Err(request.forbidden(&format!("could not determine node from user {user:?}")));
         }
-        let resource = &question.attributes.served.resource;
-        match (resource.group.as_str(), resource.resource.as_str(), question.attributes.subresource()) {
-            ("", "pods", "") => pods::check(&question, node).await,
-            ("", "pods", "status") => pods::check_status(&question, node),
-            ("", "pods", "eviction") => evictions::check(&question, node).await,
-            ("", "pods", other) => Err(question.forbidden(&format!(
+        let resource = &request.attributes.served.resource;
+        match (resource.group.as_str(), resource.resource.as_str(), request.attributes.subresource()) {
+            ("", "pods", "") => pods::check(&request, node).await,
+            ("", "pods", "status") => pods::check_status(&request, node),
+            ("", "pods", "eviction") => evictions::check(&request, node).await,
+            ("", "pods", other) => Err(request.forbidden(&format!(
                 "unexpected pod subresource {other:?}, only 'status' and 'eviction' are allowed"
             ))),
-            ("", "nodes", _) => nodes::check(&question, node),
-            ("", "persistentvolumeclaims", "status") => claims::check_status(&question, node),
-            ("", "persistentvolumeclaims", _) => Err(question.forbidden("may only update PVC status")),
+            ("", "nodes", _) => nodes::check(&request, node),
+            ("", "persistentvolumeclaims", "status") => claims::check_status(&request, node),
+            ("", "persistentvolumeclaims", _) => Err(request.forbidden("may only update PVC status")),
             ("", "serviceaccounts", "token") => {
-                tokens::check(&question, node, self.restricts_audiences).await
+                tokens::check(&request, node, self.restricts_audiences).await
             }
-            ("coordination.k8s.io", "leases", _) => owned::check_lease(&question, node),
-            ("storage.k8s.io", "csinodes", _) => owned::check_csi_node(&question, node),
-            ("resource.k8s.io", "resourceslices", _) => owned::check_slice(&question, node),
+            ("coordination.k8s.io", "leases", _) => owned::check_lease(&request, node),
+            ("storage.k8s.io", "csinodes", _) => owned::check_csi_node(&request, node),
+            ("resource.k8s.io", "resourceslices", _) => owned::check_slice(&request, node),
             ("certificates.k8s.io", "certificatesigningrequests", _) if !self.insecure_requests => {
-                requests::check(&question, node)
+                requests::check(&request, node)
             }
             _ => Ok(()),
         }
@@ -87,11 +87,11 @@ impl Plugin for NodeRestriction {
 
     fn mutate<'a>(&'a self, objects: &'a Objects, request: MutationRequest<'a>) -> Mutating<'a> {
         let MutationRequest { attributes, new, old } = request;
-        Box::pin(self.check(Question { objects, attributes, new: Some(new), old }))
+        Box::pin(self.check(NodeRequest { objects, attributes, new: Some(new), old }))
     }
 
     fn admit_delete<'a>(&'a self, objects: &'a Objects, request: DeleteRequest<'a>) -> Mutating<'a> {
         let DeleteRequest { attributes, old } = request;
-        Box::pin(self.check(Question { objects, attributes, new: None, old }))
+        Box::pin(self.check(NodeRequest { objects, attributes, new: None, old }))
     }
 }

@@ -4,7 +4,7 @@
 //! statuses (`resourcequota-controller`); a quota without a status limits nothing. Where upstream updates the status before
 //! the write, and leaves it counted when that fails, here both happen or neither.
 
-mod asked;
+mod demand;
 mod configuration;
 mod handles;
 mod limited;
@@ -25,7 +25,7 @@ use portico_registry::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
 use portico_registry::stored;
 use portico_registry::{Attributes, Charged, Write};
 
-use asked::Asked;
+use demand::QuotaDemand;
 pub(crate) use configuration::QuotaConfiguration;
 use handles::handles;
 pub use limited::{LimitedResource, MatchScope};
@@ -94,9 +94,9 @@ impl Quotas<'_> {
         self.asked(&surroundings).taken(&quotas.iter().collect::<Vec<_>>()).map(drop)
     }
 
-    fn asked<'s>(&'s self, surroundings: &'s Surroundings) -> Asked<'s> {
+    fn asked<'s>(&'s self, surroundings: &'s Surroundings) -> QuotaDemand<'s> {
         let (resource, now) = (&self.attributes.served.resource, self.objects.moment().now);
-        Asked::new(resource, surroundings, self.limited, &self.write, now)
+        QuotaDemand::new(resource, surroundings, self.limited, &self.write, now)
     }
 
     /// What surrounds the object, when writes like this one are counted at all and something may count or limit them.

@@ -1,7 +1,7 @@
 //! What admission is configured with: plain values, checked before anything is served.
 
 use portico_machinery::features::FeatureGates;
-use portico_policy::DEFAULT_WORK_LIMIT;
+use portico_policy::DEFAULT_COST_LIMIT;
 
 use crate::configuration::Configuration;
 use crate::enabled_plugins::EnabledPlugins;
@@ -29,7 +29,7 @@ impl Default for AdmissionSettings {
             configuration: Configuration::default(),
             features: FeatureGates::default(),
             tolerations: DefaultTolerations::default(),
-            expression_cost_limit: DEFAULT_WORK_LIMIT,
+            expression_cost_limit: DEFAULT_COST_LIMIT,
         }
     }
 }

@@ -101,7 +101,7 @@ impl<'a> Shown<'a> {
             params: None,
             namespace: None,
             authorizer: Some(Arc::<UserAuthorizer>::clone(target.authorizer(objects))),
-            work: &target.work,
+            request_budget: &target.request_budget,
             resource: &target.resource,
         }
     }

@@ -12,7 +12,7 @@ mod explain;
 mod health;
 mod mutating;
 mod plugin_configuration;
-mod question;
+mod review_request;
 mod validating;
 
 pub(crate) use configuration::Webhook;

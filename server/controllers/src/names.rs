@@ -13,12 +13,12 @@ pub struct KnownController {
     /// The name it had once, which `--controllers` takes as well.
     pub alias: &'static str,
     /// What asking for it does here.
-    pub standing: Standing,
+    pub availability: Availability,
 }
 
 /// What asking for a controller does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Availability {
     /// `*` starts it.
     Runs,
     /// Only its name starts it: upstream has it off, too.
@@ -28,15 +28,15 @@ pub enum Standing {
 }
 
 const fn runs(name: &'static str, alias: &'static str) -> KnownController {
-    KnownController { name, alias, standing: Standing::Runs }
+    KnownController { name, alias, availability: Availability::Runs }
 }
 
 const fn by_name(name: &'static str, alias: &'static str) -> KnownController {
-    KnownController { name, alias, standing: Standing::RunsByName }
+    KnownController { name, alias, availability: Availability::RunsByName }
 }
 
 const fn absent(name: &'static str, alias: &'static str) -> KnownController {
-    KnownController { name, alias, standing: Standing::Absent }
+    KnownController { name, alias, availability: Availability::Absent }
 }
 
 /// All of them, sorted by name; an empty alias is none.
@@ -112,10 +112,10 @@ pub fn wanted(listed: &[String]) -> BTreeSet<&'static str> {
             known(name).is_some_and(|known| known.name == controller.name).then_some(asked)
         })
     };
-    let is_wanted = |controller: &&KnownController| match controller.standing {
-        Standing::Runs => mention(controller).unwrap_or(all),
-        Standing::RunsByName => mention(controller).unwrap_or(false),
-        Standing::Absent => false,
+    let is_wanted = |controller: &&KnownController| match controller.availability {
+        Availability::Runs => mention(controller).unwrap_or(all),
+        Availability::RunsByName => mention(controller).unwrap_or(false),
+        Availability::Absent => false,
     };
     KNOWN.iter().filter(is_wanted).map(|controller| controller.name).collect()
 }
@@ -148,7 +148,7 @@ pub fn kinds_read(name: &str) -> &'static [(&'static str, &'static str)] {
 /// The controllers that are asked for by name and that are not here.
 pub fn absent_of(listed: &[String]) -> impl Iterator<Item = &'static str> {
     let controllers = listed.iter().filter_map(|entry| known(entry));
-    controllers.filter(|known| known.standing == Standing::Absent).map(|known| known.name)
+    controllers.filter(|known| known.availability == Availability::Absent).map(|known| known.name)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub mod stored;
 pub mod strategy;
 pub mod system;
 pub mod table;
-mod together;
+mod consistent_snapshots;
 mod token;
 mod typed;
 mod unreadable;
@@ -100,11 +100,11 @@ pub use strategy::{
     Strategies, Strategy, SubresourceStrategy, TableStrategy,
 };
 pub use table::{ResourceTable, Row};
-pub use together::Together;
+pub use consistent_snapshots::ConsistentSnapshots;
 pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Written};
 pub use verbs::Verbs;
 pub use webhooks::{
-    Backends, CallError, ClientConfig, Credential, OpenCircuit, Resolver, Standing as WebhookStanding,
+    Backends, CallError, ClientConfig, Credential, OpenCircuit, Resolver, TransportState,
     WebhookCall, WebhookConnectors, WebhookEndpoint, WebhookLimits, WebhookService, WebhookUser,
     WebhookUsers, Webhooks,
 };

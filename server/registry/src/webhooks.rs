@@ -28,7 +28,7 @@ use tokio::time::{Instant, timeout_at};
 pub use config::{Backends, ClientConfig, WebhookService};
 pub use credentials::{Credential, WebhookUser, WebhookUsers};
 pub use endpoint::WebhookEndpoint;
-pub use transport::{OpenCircuit, Standing};
+pub use transport::{OpenCircuit, TransportState};
 
 use address::{Address, Place};
 use endpoint::Endpoint;
@@ -160,11 +160,11 @@ impl Webhooks {
 
     /// How calls to a webhook stand; nothing when it was not called lately.
     #[must_use]
-    pub fn standing(&self, endpoint: &WebhookEndpoint, users: &WebhookUsers) -> Option<Standing> {
+    pub fn state(&self, endpoint: &WebhookEndpoint, users: &WebhookUsers) -> Option<TransportState> {
         let endpoint = endpoint.usable().ok()?;
         let key = endpoint.key(endpoint.user(users));
         let known = self.inner.transports.lock().known(&key);
-        known.map(|transport| transport.standing())
+        known.map(|transport| transport.state())
     }
 
     /// Sends JSON and gives back the body of a successful answer.

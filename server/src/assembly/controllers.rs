@@ -68,7 +68,7 @@ impl Advertised {
 }
 
 /// What controllers are told by those around them.
-pub(super) struct Told<'a> {
+pub(super) struct ControllerInputs<'a> {
     /// What clients inside check the facade's certificate with.
     pub(super) ca: &'a str,
     /// What signs service accounts' tokens.
@@ -85,7 +85,7 @@ pub(super) struct Told<'a> {
 pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
-    mut reported: Told<'_>,
+    mut reported: ControllerInputs<'_>,
     metrics: &metrics::Registry,
     hooks: &Hooks,
     tasks: &TaskSet,
@@ -169,7 +169,7 @@ fn joined(pems: &[String]) -> String {
 fn governed(
     settings: &ServerSettings,
     registry: &Registry,
-    reported: &Told<'_>,
+    reported: &ControllerInputs<'_>,
     queues: &QueueMetrics,
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
@@ -227,7 +227,7 @@ fn governed(
 fn certificates(
     settings: &ServerSettings,
     registry: &Registry,
-    reported: &Told<'_>,
+    reported: &ControllerInputs<'_>,
     queues: &QueueMetrics,
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_admission::{AdmissionChain, Explained, ExplainedBinding, ExplainedPolicy, Met};
+use portico_admission::{AdmissionChain, Explained, ExplainedBinding, ExplainedPolicy, Explanation};
 use portico_gostd::time::Time;
 use portico_machinery::request_info::RequestInfo;
 use portico_proto::routes as pb;
@@ -19,11 +19,11 @@ pub(crate) struct AdmissionExplainer {
 
 impl AdmissionExplainer {
     /// What a write of this path would meet; nothing when it is no path of a resource that is served here.
-    pub(crate) async fn met_by(&self, subject: &str) -> RpcResult<Met> {
+    pub(crate) async fn met_by(&self, subject: &str) -> RpcResult<Explanation> {
         let path = subject.split(['?', '#']).next().unwrap_or_default();
-        let Ok(info) = RequestInfo::parse("GET", path, "") else { return Ok(Met::default()) };
+        let Ok(info) = RequestInfo::parse("GET", path, "") else { return Ok(Explanation::default()) };
         if !info.is_resource_request {
-            return Ok(Met::default());
+            return Ok(Explanation::default());
         }
         let met = self.chain.explain(self.registry.objects(), &info).await;
         met.map_err(|status| refused(*status))

@@ -77,7 +77,7 @@ fn a_section_may_stand_in_a_file_beside_the_file() {
         refusal(&text("nosuch.yaml"), &["EventRateLimit"]),
         "couldn't open admission plugin configuration FOLDER/nosuch.yaml: no such file or directory"
     );
-    // Nobody looks at what belongs to a plugin that is off, or to none.
+    // ExplainedRequests looks at what belongs to a plugin that is off, or to none.
     assert!(read(&text("nosuch.yaml"), &[]).is_ok());
     assert!(read(&section("NoSuchPlugin", "{a: b}"), &[]).is_ok());
 }

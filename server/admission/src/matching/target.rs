@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
-use portico_policy::{UserAuthorizer, Work};
+use portico_policy::{UserAuthorizer, ExpressionBudget};
 use portico_registry::{Attributes, Objects, Operation, ServedResource};
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -29,7 +29,7 @@ pub(crate) struct MatchTarget<'a> {
     equivalents: OnceLock<Vec<Arc<ServedResource>>>,
     authorizer: OnceLock<Arc<UserAuthorizer>>,
     /// What expressions about the request may cost together.
-    pub(crate) work: Work,
+    pub(crate) request_budget: ExpressionBudget,
 }
 
 impl<'a> MatchTarget<'a> {
@@ -43,8 +43,8 @@ impl<'a> MatchTarget<'a> {
         let of_namespace = is_namespaces(&resource);
         let namespace = if of_namespace { attributes.name } else { attributes.namespace };
         let (equivalents, authorizer) = Default::default();
-        let work = Work::new(cost_limit);
-        Some(Self { attributes, resource, kind, namespace, equivalents, authorizer, work })
+        let request_budget = ExpressionBudget::new(cost_limit);
+        Some(Self { attributes, resource, kind, namespace, equivalents, authorizer, request_budget })
     }
 
     /// Whether it is about namespaces themselves.

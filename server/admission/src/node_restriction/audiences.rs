@@ -3,7 +3,7 @@
 use portico_machinery::{Attributes, Cursor, GroupResource, Object};
 use portico_registry::Objects;
 
-use super::question::Question;
+use super::node_request::NodeRequest;
 
 /// Volumes of the tree that CSI drivers serve today (upstream's `csi-translation-lib`).
 const MIGRATED: [(&str, &str); 7] = [
@@ -20,24 +20,24 @@ const MIGRATED: [(&str, &str); 7] = [
 ///
 /// # Errors
 /// Why it is refused.
-pub(super) async fn check(question: &Question<'_>, pod: &Object, request: &Object) -> Result<(), String> {
+pub(super) async fn check(node_request: &NodeRequest<'_>, pod: &Object, request: &Object) -> Result<(), String> {
     let audiences: Vec<&str> = request.at(&["spec", "audiences"]).items().map(|item| item.str()).collect();
     let audience = match audiences.as_slice() {
         [] => "",
         [one] => one,
         _ => return Err("node may only request 0 or 1 audiences".to_owned()),
     };
-    let needed = needs(question.objects, pod, audience).await;
+    let needed = needs(node_request.objects, pod, audience).await;
     if needed.map_err(|why| format!("error validating audience {audience:?}: {why}"))? {
         return Ok(());
     }
-    let user = &question.attributes.context.user;
-    let (namespace, account) = (question.attributes.namespace, question.name());
+    let user = &node_request.attributes.context.user;
+    let (namespace, account) = (node_request.attributes.namespace, node_request.name());
     let resource = GroupResource::new("", audience);
     let asked = "request-serviceaccounts-token-audience";
     let attributes =
         Attributes::resource(user.clone(), asked, &resource, namespace, account).with_version("v1");
-    if question.objects.authorizer.authorize(&attributes).allowed() {
+    if node_request.objects.authorizer.authorize(&attributes).allowed() {
         return Ok(());
     }
     Err(format!(

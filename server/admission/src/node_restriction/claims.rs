@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 use portico_registry::{Operation, Result};
 
-use super::question::Question;
+use super::node_request::NodeRequest;
 
 /// What may differ.
 const FREE: [&[&str]; 6] = [
@@ -17,17 +17,17 @@ const FREE: [&[&str]; 6] = [
 
 /// Checks a write of a claim's status (upstream's `admitPVCStatus`). Upstream ends its message with a diff of its internal
 /// structures; this names the fields.
-pub(super) fn check_status(question: &Question<'_>, node: &str) -> Result<()> {
+pub(super) fn check_status(request: &NodeRequest<'_>, node: &str) -> Result<()> {
     let (Operation::Update, Some(new), Some(old)) =
-        (question.attributes.operation, question.new, question.old)
+        (request.attributes.operation, request.new, request.old)
     else {
-        return Err(question.unexpected());
+        return Err(request.unexpected());
     };
     let changed = changed(new, old);
     if changed.is_empty() {
         return Ok(());
     }
-    Err(question.forbidden(&format!(
+    Err(request.forbidden(&format!(
         "node {node:?} is not allowed to update fields other than status.quantity and status.conditions: {}",
         changed.join(", ")
     )))

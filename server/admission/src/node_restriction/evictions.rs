@@ -2,23 +2,23 @@
 
 use portico_registry::{Operation, Result};
 
-use super::question::Question;
+use super::node_request::NodeRequest;
 
 /// Checks an eviction (upstream's `admitPodEviction`).
-pub(super) async fn check(question: &Question<'_>, node: &str) -> Result<()> {
-    if !question.is(Operation::Create) {
-        let operation = question.attributes.operation_name();
-        return Err(question.forbidden(&format!("unexpected operation {operation}")));
+pub(super) async fn check(request: &NodeRequest<'_>, node: &str) -> Result<()> {
+    if !request.is(Operation::Create) {
+        let operation = request.attributes.operation_name();
+        return Err(request.forbidden(&format!("unexpected operation {operation}")));
     }
-    let name = question.name();
+    let name = request.name();
     if name.is_empty() {
-        return Err(question.forbidden("could not determine pod from request data"));
+        return Err(request.forbidden("could not determine pod from request data"));
     }
-    let pod = question.core_object("pod", question.attributes.namespace, name).await?;
+    let pod = request.core_object("pod", request.attributes.namespace, name).await?;
     match pod.str_at("spec.nodeName") == node {
         true => Ok(()),
         false => {
-            Err(question
+            Err(request
                 .forbidden(&format!("node {node} can only evict pods with spec.nodeName set to itself")))
         }
     }

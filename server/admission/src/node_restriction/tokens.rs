@@ -3,31 +3,31 @@
 use portico_registry::{Operation, Result};
 
 use super::audiences;
-use super::question::Question;
+use super::node_request::NodeRequest;
 
 /// Checks a request for a token (upstream's `admitServiceAccount`).
-pub(super) async fn check(question: &Question<'_>, node: &str, restricts_audiences: bool) -> Result<()> {
-    let Some(request) = question.new.filter(|_| question.is(Operation::Create)) else { return Ok(()) };
+pub(super) async fn check(request: &NodeRequest<'_>, node: &str, restricts_audiences: bool) -> Result<()> {
+    let Some(request) = request.new.filter(|_| request.is(Operation::Create)) else { return Ok(()) };
     let bound = request.at(&["spec", "boundObjectRef"]);
     let (name, uid) = (bound.field("name").str(), bound.field("uid").str());
     if bound.field("apiVersion").str() != "v1" || bound.field("kind").str() != "Pod" || name.is_empty() {
-        return Err(question.forbidden("node requested token not bound to a pod"));
+        return Err(request.forbidden("node requested token not bound to a pod"));
     }
     if uid.is_empty() {
-        return Err(question.forbidden("node requested token with a pod binding without a uid"));
+        return Err(request.forbidden("node requested token with a pod binding without a uid"));
     }
-    let pod = question.core_object("pod", question.attributes.namespace, name).await?;
+    let pod = request.core_object("pod", request.attributes.namespace, name).await?;
     if uid != pod.uid() {
-        return Err(question.forbidden(&format!(
+        return Err(request.forbidden(&format!(
             "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been \
              deleted and then recreated"
         )));
     }
     if pod.str_at("spec.nodeName") != node {
-        return Err(question.forbidden("node requested token bound to a pod scheduled on a different node"));
+        return Err(request.forbidden("node requested token bound to a pod scheduled on a different node"));
     }
     if restricts_audiences {
-        audiences::check(question, &pod, request).await.map_err(|why| question.forbidden(&why))?;
+        audiences::check(request, &pod, request).await.map_err(|why| request.forbidden(&why))?;
     }
     Ok(())
 }

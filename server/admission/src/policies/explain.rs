@@ -9,7 +9,7 @@ use super::binding::Binding;
 use super::hooks::{Hook, Hooks};
 use super::params::ParamKind;
 use crate::matching::{Configured, Constraints, MatchTarget};
-use crate::written::{Nobody, Written};
+use crate::write_target::{ExplainedRequests, WriteTarget};
 
 /// A policy that a write would meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl<E: Compiles + Send + Sync + 'static> Hooks<E> {
     pub(crate) async fn explain(
         &self,
         objects: &Objects,
-        written: Written<'_>,
+        written: WriteTarget<'_>,
     ) -> Result<Vec<ExplainedPolicy>> {
         Ok(explain(objects, &self.read(objects).await?, written).await)
     }
@@ -74,10 +74,10 @@ impl<E: Compiles + Send + Sync + 'static> Hooks<E> {
 async fn explain<E: Compiles>(
     objects: &Objects,
     hooks: &[Arc<Hook<E>>],
-    written: Written<'_>,
+    written: WriteTarget<'_>,
 ) -> Vec<ExplainedPolicy> {
-    let nobody = Nobody::new();
-    let mut targets = nobody.targets(written);
+    let requests = ExplainedRequests::new();
+    let mut targets = requests.targets(written);
     targets.retain(|target| !E::MUTATES || target.attributes.operation != Operation::Delete);
     let mut met = Vec::new();
     for hook in hooks {
@@ -129,7 +129,7 @@ async fn problem(
     objects: &Objects,
     kind: Option<&ParamKind>,
     binding: &Binding,
-    written: Written<'_>,
+    written: WriteTarget<'_>,
 ) -> Option<String> {
     let (kind, reference) = kind.and_then(|kind| kind.served(objects).ok()).zip(binding.params.as_ref())?;
     if written.served.info.namespaced && written.namespace.is_empty() {

@@ -109,10 +109,10 @@ impl Round<'_> {
             if index == 0 && !self.is_meant(invocation, &id, &subject, &mut failed) {
                 return Ok(failed);
             }
-            let before = target.work.left();
+            let before = target.request_budget.left();
             let (change, took) = self.metrics.policies.evaluating(|| policy.change(index, &subject));
             drop(subject);
-            invocations::give_way(before - target.work.left()).await;
+            invocations::give_way(before - target.request_budget.left()).await;
             let applied = match change {
                 Ok(change) => carry_out(objects, target, &shown, change).await?,
                 Err(why) => Err(why),

@@ -136,12 +136,12 @@ impl<'a> Validation<'a> {
                 namespace: namespace.as_ref().and_then(Option::as_ref),
                 ..shown[at].subject(objects, target)
             };
-            let before = target.work.left();
+            let before = target.request_budget.left();
             let (verdict, took) =
                 self.metrics.policies.evaluating(|| invocation.policy.evaluator.evaluate(&subject));
             drop(subject);
             self.carry_out(&invocation, verdict, took);
-            invocations::give_way(before - target.work.left()).await;
+            invocations::give_way(before - target.request_budget.left()).await;
         }
         for (key, values) in self.annotations {
             target.attributes.context.annotations.note(key, values.join(", "));

@@ -133,7 +133,7 @@ impl Turn<'_> {
                 Ok(Taken::Nothing) => Ok(Joined::Uncounted),
                 Ok(Taken::Counted) => Ok(Joined::Member(newest.add(&mut content, write))),
                 Ok(Taken::TooMany) => later(),
-                // What is not committed yet refuses nobody.
+                // What is not committed yet refuses requests.
                 Err(_) => write.fits_what_is_stored(self.namespace, &taken).and_then(|()| later()),
             },
             State::Closed if !content.begins_with(&write.quotas(self.namespace)) => later(),

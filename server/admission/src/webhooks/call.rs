@@ -8,7 +8,7 @@ use portico_registry::{CallError, Objects, Result, WebhookCall, WebhookUsers};
 
 use super::answer::{Answer, Expected, denied};
 use super::configuration::Webhook;
-use super::question::Question;
+use super::review_request::ReviewRequest;
 use crate::matching::{MatchTarget, MatchedAs, Pair};
 use crate::metrics::{Counted, ErrorType, Metrics};
 use crate::shown::Shown;
@@ -17,7 +17,7 @@ use crate::shown::Shown;
 const KIND: &str = "webhook";
 
 /// A request that webhooks are asked about.
-pub(super) struct Caller<'a> {
+pub(super) struct ReviewContext<'a> {
     pub(super) objects: &'a Objects,
     pub(super) target: &'a MatchTarget<'a>,
     pub(super) metrics: &'a Metrics,
@@ -37,7 +37,7 @@ pub(super) enum Failure {
     Refused(Box<Status>),
 }
 
-impl<'a> Caller<'a> {
+impl<'a> ReviewContext<'a> {
     /// What a webhook sees of the request, if it is asked about it.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl<'a> Caller<'a> {
         let Some(webhooks) = self.objects.webhooks() else {
             return Err(Failure::Calling("webhooks cannot be reached yet".to_owned(), 503));
         };
-        let Question { uid, body } = Question::new(version, shown);
+        let ReviewRequest { uid, body } = ReviewRequest::new(version, shown);
         let call = WebhookCall {
             endpoint: &webhook.endpoint,
             users: self.users,

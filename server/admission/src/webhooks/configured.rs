@@ -8,7 +8,7 @@ use super::configuration::{self, Webhook};
 use super::explain::{Explained, explain};
 use crate::derived::Derived;
 use crate::matching::{Configured, Constrained, Constraints};
-use crate::written::Written;
+use crate::write_target::WriteTarget;
 
 /// See the module.
 pub(crate) struct ConfiguredWebhooks {
@@ -43,7 +43,7 @@ impl ConfiguredWebhooks {
     ///
     /// # Errors
     /// The configurations cannot be read.
-    pub(crate) async fn explain(&self, objects: &Objects, written: Written<'_>) -> Result<Vec<Explained>> {
+    pub(crate) async fn explain(&self, objects: &Objects, written: WriteTarget<'_>) -> Result<Vec<Explained>> {
         let all = self.read(objects).await?;
         Ok(explain(objects, Self::items(&all), (self.mutate, &self.users), written))
     }

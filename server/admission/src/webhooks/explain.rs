@@ -6,7 +6,7 @@ use portico_registry::{Objects, OpenCircuit, WebhookUsers};
 
 use super::configuration::Webhook;
 use super::health::Failing;
-use crate::written::{Nobody, Written};
+use crate::write_target::{ExplainedRequests, WriteTarget};
 
 /// One webhook that a write would meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +55,10 @@ pub(super) fn explain<'w>(
     objects: &Objects,
     configured: impl Iterator<Item = &'w Arc<Webhook>>,
     (mutates, users): (bool, &WebhookUsers),
-    written: Written<'_>,
+    written: WriteTarget<'_>,
 ) -> Vec<Explained> {
-    let nobody = Nobody::new();
-    let targets = nobody.targets(written);
+    let requests = ExplainedRequests::new();
+    let targets = requests.targets(written);
     let mut met = Vec::new();
     for webhook in configured {
         let matching =
@@ -79,8 +79,8 @@ impl Webhook {
         users: &WebhookUsers,
         operations: Vec<&'static str>,
     ) -> Explained {
-        let standing = objects.webhooks().and_then(|webhooks| webhooks.standing(&self.endpoint, users));
-        let standing = standing.unwrap_or_default();
+        let state = objects.webhooks().and_then(|webhooks| webhooks.state(&self.endpoint, users));
+        let state = state.unwrap_or_default();
         Explained {
             mutates,
             configuration: self.configuration.clone(),
@@ -90,8 +90,8 @@ impl Webhook {
             fails: self.fails,
             answered_ms: self.health.answered_ms(),
             trouble: self.health.last_failure().map(Trouble::from),
-            under_way: standing.under_way,
-            open: standing.open,
+            under_way: state.under_way,
+            open: state.open,
         }
     }
 }

@@ -6,7 +6,7 @@ use portico_registry::{Objects, Result, WebhookUsers};
 use portico_schema::merge::{self, PatchError};
 
 use super::answer::{Answer, JSON_PATCH, Patch};
-use super::call::{Caller, Failure};
+use super::call::{ReviewContext, Failure};
 use super::configuration::Webhook;
 use super::configured::ConfiguredWebhooks;
 use crate::matching::{Match, MatchTarget, Pair};
@@ -25,8 +25,8 @@ pub(crate) struct Round<'a> {
     pub(crate) warnings: &'a mut Vec<String>,
 }
 
-/// An answer that was carried out.
-struct Carried {
+/// An answer whose patch was applied.
+struct Mutated {
     changed: Option<Object>,
     warnings: Vec<String>,
 }
@@ -46,12 +46,12 @@ impl ConfiguredWebhooks {
         round.reinvocation.begin(round.rounds, new.as_deref());
         for Match { index, item: webhook, version } in matches {
             let pair = Pair { new: new.as_deref(), old };
-            let caller = round.caller(&self.users);
-            let Some(shown) = caller.shown(webhook, version.clone(), pair).await? else { continue };
+            let cx = round.cx(&self.users);
+            let Some(shown) = cx.shown(webhook, version.clone(), pair).await? else { continue };
             if !round.reinvocation.is_due(round.rounds, &webhook.id) {
                 continue;
             }
-            if let Some(changed) = round.ask(&caller, *index, webhook, shown).await?
+            if let Some(changed) = round.ask(&cx, *index, webhook, shown).await?
                 && let Some(new) = new.as_deref_mut()
             {
                 *new = changed;
@@ -63,26 +63,26 @@ impl ConfiguredWebhooks {
 }
 
 impl<'a> Round<'a> {
-    fn caller(&self, users: &'a WebhookUsers) -> Caller<'a> {
+    fn cx(&self, users: &'a WebhookUsers) -> ReviewContext<'a> {
         let Self { objects, target, metrics, .. } = *self;
-        Caller { objects, target, metrics, users, mutates: true }
+        ReviewContext { objects, target, metrics, users, mutates: true }
     }
 
     /// Asks one; what it makes of the object, if it changes it.
     async fn ask(
         &mut self,
-        caller: &Caller<'_>,
+        cx: &ReviewContext<'_>,
         index: usize,
         webhook: &Webhook,
         shown: Shown<'_>,
     ) -> Result<Option<Object>> {
-        let carried =
-            caller.call(webhook, &shown, async |answer| carry_out(caller, webhook, &shown, answer).await);
-        let carried = carried.await?;
+        let mutated =
+            cx.call(webhook, &shown, async |answer| carry_out(cx, webhook, &shown, answer).await);
+        let mutated = mutated.await?;
         let key = format!("round_{}_index_{index}", self.rounds.number());
         let annotations = &self.target.attributes.context.annotations;
-        let changed = match carried {
-            Some(Carried { changed, warnings }) => {
+        let changed = match mutated {
+            Some(Mutated { changed, warnings }) => {
                 self.warnings.extend(warnings);
                 changed
             }
@@ -112,14 +112,14 @@ impl<'a> Round<'a> {
 
 /// Applies the patch of an answer, in the version that the webhook sees.
 async fn carry_out(
-    caller: &Caller<'_>,
+    cx: &ReviewContext<'_>,
     webhook: &Webhook,
     shown: &Shown<'_>,
     answer: Answer,
-) -> Result<Carried, Failure> {
-    caller.note(webhook, &answer);
+) -> Result<Mutated, Failure> {
+    cx.note(webhook, &answer);
     let warnings = answer.warnings;
-    let unchanged = |warnings| Ok(Carried { changed: None, warnings });
+    let unchanged = |warnings| Ok(Mutated { changed: None, warnings });
     let Some(Patch { json, patch_type }) = answer.patch else { return unchanged(warnings) };
     let undecodable = |error: &PatchError| {
         let why = error.to_string();
@@ -148,9 +148,9 @@ async fn carry_out(
     if patched == *object {
         return unchanged(warnings);
     }
-    let attributes = &caller.target.attributes;
-    let served = shown.version.served(caller.target);
-    let read = attributes.from_version(caller.objects, served, &patched).await;
+    let attributes = &cx.target.attributes;
+    let served = shown.version.served(cx.target);
+    let read = attributes.from_version(cx.objects, served, &patched).await;
     let (changed, _) = read.map_err(Failure::Refused)?;
-    Ok(Carried { changed: Some(changed), warnings })
+    Ok(Mutated { changed: Some(changed), warnings })
 }

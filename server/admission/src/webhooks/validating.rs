@@ -4,7 +4,7 @@ use futures::stream::{FuturesOrdered, StreamExt};
 use portico_registry::{Objects, Result};
 
 use super::answer::Answer;
-use super::call::{Caller, Failure};
+use super::call::{ReviewContext, Failure};
 use super::configuration::Webhook;
 use super::configured::ConfiguredWebhooks;
 use crate::matching::{Match, MatchTarget, Pair};
@@ -24,7 +24,7 @@ impl ConfiguredWebhooks {
         metrics: &Metrics,
         pair: Pair<'_>,
     ) -> Result<Vec<String>> {
-        let caller = Caller { objects, target, metrics, users: &self.users, mutates: false };
+        let cx = ReviewContext { objects, target, metrics, users: &self.users, mutates: false };
         let mut versions: Vec<Shown<'_>> = Vec::new();
         let mut asked: Vec<(&Webhook, usize)> = Vec::new();
         for Match { item: webhook, version, .. } in matches {
@@ -32,28 +32,28 @@ impl ConfiguredWebhooks {
                 continue;
             }
             let at = Shown::find_or_make(&mut versions, objects, target, version.clone(), pair).await?;
-            if caller.is_meant(webhook, &versions[at])? {
+            if cx.is_meant(webhook, &versions[at])? {
                 asked.push((webhook, at));
             }
         }
         let calls = asked
             .iter()
             .enumerate()
-            .map(|(index, (webhook, at))| ask(&caller, index, webhook, &versions[*at]));
+            .map(|(index, (webhook, at))| ask(&cx, index, webhook, &versions[*at]));
         // An answer wakes the call that it is for, and none of the others.
         gathered(calls.collect::<FuturesOrdered<_>>().collect().await)
     }
 }
 
-async fn ask(caller: &Caller<'_>, index: usize, webhook: &Webhook, shown: &Shown<'_>) -> Result<Vec<String>> {
-    let answered = caller.call(webhook, shown, async |answer: Answer| {
-        caller.note(webhook, &answer);
+async fn ask(cx: &ReviewContext<'_>, index: usize, webhook: &Webhook, shown: &Shown<'_>) -> Result<Vec<String>> {
+    let answered = cx.call(webhook, shown, async |answer: Answer| {
+        cx.note(webhook, &answer);
         Ok::<_, Failure>(answer.warnings)
     });
     let warnings = answered.await?;
     if warnings.is_none() {
         let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}");
-        caller.target.attributes.context.annotations.note(key, webhook.name.clone());
+        cx.target.attributes.context.annotations.note(key, webhook.name.clone());
     }
     Ok(warnings.unwrap_or_default())
 }

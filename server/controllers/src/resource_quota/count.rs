@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, Object, Quantity, Status};
 use portico_quota::{Amounts, Evaluator, Surroundings, counted_resources, evaluator, requirements, total};
-use portico_registry::{Registry, Stored, Together};
+use portico_registry::{Registry, Stored, ConsistentSnapshots};
 
 use super::decide::{self, Counted};
 use super::elsewhere::{COUNTABLE_VERBS, Collection, ForeignCounts};

@@ -47,7 +47,7 @@ pub(super) struct Transport {
 
 /// How calls to a place stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct TransportState {
     /// Calls under way.
     pub under_way: usize,
     /// The addresses that are not dialled but by probes, with the last failure of each.
@@ -188,14 +188,14 @@ impl Transport {
     }
 
     /// How calls stand.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn state(&self) -> TransportState {
         let open = |(target, circuit): (&Target, &Arc<DialCircuit>)| {
             let last = circuit.last().filter(|_| circuit.is_open())?;
             Some(OpenCircuit { target: target.to_string(), since_ms: last.since_ms, reason: last.failed? })
         };
         let mut open: Vec<_> = self.circuits.lock().iter().filter_map(open).collect();
         open.sort_by(|a, b| a.target.cmp(&b.target));
-        Standing { under_way: self.limit.saturating_sub(self.calls.available_permits()), open }
+        TransportState { under_way: self.limit.saturating_sub(self.calls.available_permits()), open }
     }
 }
 
@@ -251,21 +251,21 @@ mod tests {
         let (a, b) = (Target::new("10.0.0.1", 1), Target::new("10.0.0.2", 1));
         let circuits = transport.circuits(&[a.clone(), b.clone()]);
         (0..3).for_each(|_| circuits[1].failed("refused".to_owned()));
-        let standing = transport.standing();
-        assert_eq!(standing.open.len(), 1);
+        let state = transport.state();
+        assert_eq!(state.open.len(), 1);
         assert_eq!(
-            (standing.open[0].target.as_str(), standing.open[0].reason.as_str()),
+            (state.open[0].target.as_str(), state.open[0].reason.as_str()),
             ("10.0.0.2:1", "refused")
         );
         assert!(Arc::ptr_eq(&transport.circuits(std::slice::from_ref(&b))[0], &circuits[1]));
         assert!(!Arc::ptr_eq(&transport.circuits(&[a])[0], &circuits[0]), "it was forgotten in between");
-        assert!(transport.standing().open.is_empty());
+        assert!(transport.state().open.is_empty());
     }
 
     #[test]
     fn calls_under_way_are_counted() {
         let transport = Transport::new(&key(1, &bundle()), None, 2).unwrap();
         let _call = transport.calls.try_acquire().unwrap();
-        assert_eq!(transport.standing().under_way, 1);
+        assert_eq!(transport.state().under_way, 1);
     }
 }

@@ -12,7 +12,7 @@ pub(super) fn is_wanted(settings: &ServerSettings, registry: &Registry, name: &s
         && names::kinds_read(name).iter().all(|(group, resource)| {
             let served = registry.objects().served(&GroupResource::new(*group, *resource)).is_ok();
             if !served {
-                tracing::info!(
+                tracing::debug!(
                     controller = name,
                     group,
                     resource,

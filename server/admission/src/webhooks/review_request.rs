@@ -6,12 +6,12 @@ use super::configuration::ReviewVersion;
 use crate::shown::Shown;
 
 /// What is sent, and what the answer must say to be one to it.
-pub(super) struct Question {
+pub(super) struct ReviewRequest {
     pub(super) uid: String,
     pub(super) body: Bytes,
 }
 
-impl Question {
+impl ReviewRequest {
     /// A review of what is shown, with a uid of its own.
     pub(super) fn new(version: ReviewVersion, shown: &Shown<'_>) -> Self {
         let uid = uuid::Uuid::new_v4().to_string();

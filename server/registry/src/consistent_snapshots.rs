@@ -18,11 +18,11 @@ const MAX_LOOKS: usize = 1_000;
 
 /// Resources as they were at one moment.
 #[derive(Clone, Debug)]
-pub struct Together {
+pub struct ConsistentSnapshots {
     resources: BTreeMap<GroupResource, Snapshot>,
 }
 
-impl Together {
+impl ConsistentSnapshots {
     /// An object; nothing when it is not there, cannot be read, or its resource was not asked for.
     #[must_use]
     pub fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Stored> {
@@ -64,9 +64,9 @@ impl Registry {
     ///
     /// # Errors
     /// 503 when the store cannot be read, or changes faster than it is looked at.
-    pub async fn together(&self, resources: &[GroupResource]) -> Result<Together> {
+    pub async fn together(&self, resources: &[GroupResource]) -> Result<ConsistentSnapshots> {
         for _ in 0..MAX_LOOKS {
-            let mut together = Together { resources: BTreeMap::new() };
+            let mut together = ConsistentSnapshots { resources: BTreeMap::new() };
             for resource in resources {
                 let Ok(served) = self.objects().served(resource) else { continue };
                 let snapshot = self.objects().snapshot(&served).await?;

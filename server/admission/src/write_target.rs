@@ -9,7 +9,7 @@ use crate::matching::MatchTarget;
 
 /// Where a write goes.
 #[derive(Clone, Copy)]
-pub(crate) struct Written<'a> {
+pub(crate) struct WriteTarget<'a> {
     pub(crate) served: &'a ServedResource,
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
@@ -17,22 +17,22 @@ pub(crate) struct Written<'a> {
 }
 
 /// What requests say that nobody makes.
-pub(crate) struct Nobody {
+pub(crate) struct ExplainedRequests {
     context: Context,
     create: CreateOptions,
     update: UpdateOptions,
     delete: DeleteOptions,
 }
 
-impl Nobody {
+impl ExplainedRequests {
     pub(crate) fn new() -> Self {
         let (create, update, delete) = Default::default();
         Self { context: Context::system("explain"), create, update, delete }
     }
 
     /// The request of each operation that there is. Rules alone are compared with them: no expression is evaluated.
-    pub(crate) fn targets<'a>(&'a self, written: Written<'a>) -> Vec<MatchTarget<'a>> {
-        let Written { served, subresource, namespace, name } = written;
+    pub(crate) fn targets<'a>(&'a self, written: WriteTarget<'a>) -> Vec<MatchTarget<'a>> {
+        let WriteTarget { served, subresource, namespace, name } = written;
         let attributes = |operation: Operation| Attributes {
             context: &self.context,
             operation,
@@ -52,7 +52,7 @@ impl Nobody {
     }
 }
 
-impl Written<'_> {
+impl WriteTarget<'_> {
     /// The operations that there are on it.
     fn operations(&self) -> Vec<Operation> {
         let info = &self.served.info;

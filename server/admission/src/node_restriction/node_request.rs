@@ -4,7 +4,7 @@ use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::{Attributes, Objects, Operation, Result};
 
 /// See the module.
-pub(super) struct Question<'a> {
+pub(super) struct NodeRequest<'a> {
     pub(super) objects: &'a Objects,
     pub(super) attributes: Attributes<'a>,
     /// What is written; nothing for a delete.
@@ -13,7 +13,7 @@ pub(super) struct Question<'a> {
     pub(super) old: Option<&'a Object>,
 }
 
-impl Question<'_> {
+impl NodeRequest<'_> {
     /// The name of the request, or that of what is created.
     pub(super) fn name(&self) -> &str {
         match (self.attributes.name, self.new) {

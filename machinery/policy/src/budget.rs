@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What all expressions about a request may cost while it is changed, and once more while it is validated, unless settings say
 /// otherwise: about five milliseconds of a processor. Questions to the authorizer do not count.
-pub const DEFAULT_WORK_LIMIT: u64 = 100_000;
+pub const DEFAULT_COST_LIMIT: u64 = 100_000;
 
 /// What is left of it for one request.
 #[derive(Debug)]
-pub struct Work {
+pub struct ExpressionBudget {
     limit: u64,
     left: AtomicU64,
 }
 
-impl Work {
+impl ExpressionBudget {
     /// So much, all of it left.
     #[must_use]
     pub fn new(limit: u64) -> Self {

@@ -7,7 +7,7 @@ use portico_registry::{Part, Result, Write};
 use super::limited::{LimitedResource, Uncovered};
 
 /// A write, asked of all quotas of its namespace.
-pub(super) struct Asked<'a> {
+pub(super) struct QuotaDemand<'a> {
     resource: &'a GroupResource,
     evaluator: Box<dyn Evaluator + 'a>,
     limited: &'a [LimitedResource],
@@ -18,7 +18,7 @@ pub(super) struct Asked<'a> {
     before: Option<Amounts>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> QuotaDemand<'a> {
     pub(super) fn new(
         resource: &'a GroupResource,
         surroundings: &'a Surroundings,
