@@ -127,7 +127,7 @@ fn every_flag_is_written_down_for_operators() {
 
 #[test]
 fn every_controller_is_written_down_for_operators_as_it_stands() {
-    use portico_server::controllers::{KNOWN, Availability};
+    use portico_server::controllers::{Availability, KNOWN};
     let written = include_str!("../../docs/OPERATIONS.md");
     for known in KNOWN {
         let alias = if known.alias.is_empty() { String::new() } else { format!("`{}`", known.alias) };

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::changing::{OBJECT, PATCH};
 use crate::budget::ExpressionBudget;
+use crate::changing::{OBJECT, PATCH};
 use portico_cel::{CompileError, Environment, EvalError, Fields, Program, Type, Value, Variables};
 
 /// What an expression must evaluate to.
@@ -136,8 +136,8 @@ impl Expression {
         (budget, request_budget): (u64, &ExpressionBudget),
     ) -> (Result<Value<'v>, EvalError>, u64) {
         let limit = portico_cel::DEFAULT_COST_LIMIT;
-        let (meter, is_first) = (Cell::new(work.left()), work.is_untouched());
-        let metered = Metered { meter: &meter, work };
+        let (meter, is_first) = (Cell::new(request_budget.left()), request_budget.is_untouched());
+        let metered = Metered { meter: &meter, request_budget };
         let fields = |variable: &str, field: &str| metered.around(|| fields(variable, field));
         let limits = (limit.min(budget), &meter);
         let (result, cost) = program.evaluate_metered(variables, &fields, limits, &|| false);

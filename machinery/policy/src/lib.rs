@@ -4,6 +4,7 @@
 //! kept, and does no IO.
 
 mod authorizer;
+mod budget;
 mod changing;
 mod compiler;
 mod composition;
@@ -15,9 +16,9 @@ mod request;
 mod subject;
 mod type_check;
 mod validating;
-mod budget;
 
 pub use authorizer::UserAuthorizer;
+pub use budget::{DEFAULT_COST_LIMIT, ExpressionBudget};
 pub use compiler::{Compiler, Purpose};
 pub use composition::MAX_VARIABLE_DEPTH;
 pub use conditions::{Conditions, Matched};
@@ -28,7 +29,6 @@ pub use request::{Request, read_request};
 pub use subject::{LazyObject, Subject};
 pub use type_check::TypeCheck;
 pub use validating::{Concerned, Denial, ValidatingPolicy, ValidatingSource, ValidationSource, Verdict};
-pub use budget::{DEFAULT_COST_LIMIT, ExpressionBudget};
 
 /// What one condition or policy may cost in all, for one request (upstream's `RuntimeCELCostBudget`).
 pub const POLICY_BUDGET: u64 = 10_000_000;

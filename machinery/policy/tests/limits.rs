@@ -6,8 +6,8 @@ use std::sync::Arc;
 use portico_cel::library::authorization::{Authorizer, Decision, Question};
 use portico_machinery::{GroupVersionResource, Object};
 use portico_policy::{
-    Concerned, DEFAULT_COST_LIMIT, LazyObject, Subject, ValidatingPolicy, ValidatingSource, ValidationSource,
-    Verdict, ExpressionBudget, read_request,
+    Concerned, DEFAULT_COST_LIMIT, ExpressionBudget, LazyObject, Subject, ValidatingPolicy, ValidatingSource,
+    ValidationSource, Verdict, read_request,
 };
 
 /// The memory of a policy of three expressions, in bytes.
@@ -133,7 +133,8 @@ fn a_policy_whose_failures_are_ignored_says_what_was_ignored() {
         validations: vec![ValidationSource { expression: "true", ..Default::default() }],
         ..Default::default()
     };
-    let verdicts = evaluate(&ExpressionBudget::new(DEFAULT_COST_LIMIT), &[ValidatingPolicy::compile(&source)]);
+    let verdicts =
+        evaluate(&ExpressionBudget::new(DEFAULT_COST_LIMIT), &[ValidatingPolicy::compile(&source)]);
     let [Verdict { denials, ignored, conditions, .. }] = &verdicts[..] else { panic!("{verdicts:?}") };
     assert_eq!((denials.len(), ignored.len(), *conditions), (0, 1, Concerned::Failed));
 }

@@ -89,8 +89,9 @@ impl<'a> Mutation<'a> {
         let mut rounds = Rounds::default();
         let (mut reinvocations, mut warnings) = (Reinvocations::default(), Vec::new());
         loop {
-            let round =
-                self.round(&matching, new.as_deref_mut(), &mut rounds, &mut reinvocations, &mut warnings).await;
+            let round = self
+                .round(&matching, new.as_deref_mut(), &mut rounds, &mut reinvocations, &mut warnings)
+                .await;
             if let Err(status) = round {
                 return Err(status.with_warnings(warnings));
             }

@@ -5,16 +5,16 @@
 mod audiences;
 mod claims;
 mod evictions;
+mod node_request;
 mod nodes;
 mod owned;
 mod pods;
-mod node_request;
 mod requests;
 mod tokens;
 
 use portico_registry::{Objects, Operation, Result};
 
-use self::request::NodeRequest;
+use self::node_request::NodeRequest;
 use crate::plugin::{ANY, DeleteRequest, Mutating, MutationRequest, Plugin, Target};
 use crate::settings::AdmissionSettings;
 
@@ -36,31 +36,31 @@ impl NodeRestriction {
         }
     }
 
-    async fn check(&self, request: NodeRequest<'_>) -> Result<()> {
-        let Some(node) = request.attributes.context.user.node() else { return Ok(()) };
+    async fn check(&self, node_request: NodeRequest<'_>) -> Result<()> {
+        let Some(node) = node_request.attributes.context.user.node() else { return Ok(()) };
         if node.is_empty() {
-            let user = &request.attributes.context.user.name;
-            return Err(request.forbidden(&format!("could not determine node from user {user:?}")));
+            let user = &node_request.attributes.context.user.name;
+            return Err(node_request.forbidden(&format!("could not determine node from user {user:?}")));
         }
-        let resource = &request.attributes.served.resource;
-        match (resource.group.as_str(), resource.resource.as_str(), request.attributes.subresource()) {
-            ("", "pods", "") => pods::check(&request, node).await,
-            ("", "pods", "status") => pods::check_status(&request, node),
-            ("", "pods", "eviction") => evictions::check(&request, node).await,
-            ("", "pods", other) => Err(request.forbidden(&format!(
+        let resource = &node_request.attributes.served.resource;
+        match (resource.group.as_str(), resource.resource.as_str(), node_request.attributes.subresource()) {
+            ("", "pods", "") => pods::check(&node_request, node).await,
+            ("", "pods", "status") => pods::check_status(&node_request, node),
+            ("", "pods", "eviction") => evictions::check(&node_request, node).await,
+            ("", "pods", other) => Err(node_request.forbidden(&format!(
                 "unexpected pod subresource {other:?}, only 'status' and 'eviction' are allowed"
             ))),
-            ("", "nodes", _) => nodes::check(&request, node),
-            ("", "persistentvolumeclaims", "status") => claims::check_status(&request, node),
-            ("", "persistentvolumeclaims", _) => Err(request.forbidden("may only update PVC status")),
+            ("", "nodes", _) => nodes::check(&node_request, node),
+            ("", "persistentvolumeclaims", "status") => claims::check_status(&node_request, node),
+            ("", "persistentvolumeclaims", _) => Err(node_request.forbidden("may only update PVC status")),
             ("", "serviceaccounts", "token") => {
-                tokens::check(&request, node, self.restricts_audiences).await
+                tokens::check(&node_request, node, self.restricts_audiences).await
             }
-            ("coordination.k8s.io", "leases", _) => owned::check_lease(&request, node),
-            ("storage.k8s.io", "csinodes", _) => owned::check_csi_node(&request, node),
-            ("resource.k8s.io", "resourceslices", _) => owned::check_slice(&request, node),
+            ("coordination.k8s.io", "leases", _) => owned::check_lease(&node_request, node),
+            ("storage.k8s.io", "csinodes", _) => owned::check_csi_node(&node_request, node),
+            ("resource.k8s.io", "resourceslices", _) => owned::check_slice(&node_request, node),
             ("certificates.k8s.io", "certificatesigningrequests", _) if !self.insecure_requests => {
-                requests::check(&request, node)
+                requests::check(&node_request, node)
             }
             _ => Ok(()),
         }

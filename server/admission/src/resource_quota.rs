@@ -4,8 +4,8 @@
 //! statuses (`resourcequota-controller`); a quota without a status limits nothing. Where upstream updates the status before
 //! the write, and leaves it counted when that fails, here both happen or neither.
 
-mod demand;
 mod configuration;
+mod demand;
 mod handles;
 mod limited;
 mod shared;
@@ -25,8 +25,8 @@ use portico_registry::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
 use portico_registry::stored;
 use portico_registry::{Attributes, Charged, Write};
 
-use demand::QuotaDemand;
 pub(crate) use configuration::QuotaConfiguration;
+use demand::QuotaDemand;
 use handles::handles;
 pub use limited::{LimitedResource, MatchScope};
 pub(crate) use shared::SharedTransactions;

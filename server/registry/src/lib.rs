@@ -16,6 +16,7 @@ mod by_resource;
 pub mod call;
 pub mod condition;
 pub mod connection;
+mod consistent_snapshots;
 mod create;
 pub mod custom;
 pub mod definition;
@@ -55,7 +56,6 @@ pub mod stored;
 pub mod strategy;
 pub mod system;
 pub mod table;
-mod consistent_snapshots;
 mod token;
 mod typed;
 mod unreadable;
@@ -74,6 +74,7 @@ pub use answer::{Answer, Body, ListStream, WatchStream};
 pub use builtin::{KindIndexer, ResourceIndex};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connection::{ConnectRequest, Connected, Connection, Deciding, Registered};
+pub use consistent_snapshots::ConsistentSnapshots;
 pub use custom::{
     Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, FailingWebhook,
     Finding, FindingKind, MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
@@ -100,13 +101,11 @@ pub use strategy::{
     Strategies, Strategy, SubresourceStrategy, TableStrategy,
 };
 pub use table::{ResourceTable, Row};
-pub use consistent_snapshots::ConsistentSnapshots;
 pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Written};
 pub use verbs::Verbs;
 pub use webhooks::{
-    Backends, CallError, ClientConfig, Credential, OpenCircuit, Resolver, TransportState,
-    WebhookCall, WebhookConnectors, WebhookEndpoint, WebhookLimits, WebhookService, WebhookUser,
-    WebhookUsers, Webhooks,
+    Backends, CallError, ClientConfig, Credential, OpenCircuit, Resolver, TransportState, WebhookCall,
+    WebhookConnectors, WebhookEndpoint, WebhookLimits, WebhookService, WebhookUser, WebhookUsers, Webhooks,
 };
 pub use write::Write;
 

@@ -91,6 +91,9 @@ impl Constraints {
             return None;
         }
         let equivalents = target.equivalents(objects);
+        if equivalents.is_empty() {
+            return None;
+        }
         let of_rule = |rule: &Rule| {
             let found = equivalents.iter().find(|served| rule.matches(target, served));
             found.map(|served| MatchedAs(Some(Arc::clone(served))))

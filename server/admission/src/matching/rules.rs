@@ -55,10 +55,11 @@ impl Rule {
         let named = |known: &(Box<str>, Box<str>)| {
             is_any_or(&known.0, &info.resource) && is_any_or(&known.1, subresource)
         };
-        has(&self.operations, attributes.operation_name())
+        // The resource comes first: most requests are for another one.
+        self.resources.iter().any(named)
+            && has(&self.operations, attributes.operation_name())
             && has(&self.groups, &info.gvk.group)
             && has(&self.versions, &info.gvk.version)
-            && self.resources.iter().any(named)
             && self.is_in_scope(target)
             && (self.names.is_empty() || self.names.iter().any(|name| **name == *attributes.name))
     }

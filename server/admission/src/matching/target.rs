@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use portico_machinery::{GroupVersionKind, GroupVersionResource, Object};
-use portico_policy::{UserAuthorizer, ExpressionBudget};
+use portico_policy::{ExpressionBudget, UserAuthorizer};
 use portico_registry::{Attributes, Objects, Operation, ServedResource};
 
 const GROUP: &str = "admissionregistration.k8s.io";

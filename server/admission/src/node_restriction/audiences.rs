@@ -20,7 +20,11 @@ const MIGRATED: [(&str, &str); 7] = [
 ///
 /// # Errors
 /// Why it is refused.
-pub(super) async fn check(node_request: &NodeRequest<'_>, pod: &Object, request: &Object) -> Result<(), String> {
+pub(super) async fn check(
+    node_request: &NodeRequest<'_>,
+    pod: &Object,
+    request: &Object,
+) -> Result<(), String> {
     let audiences: Vec<&str> = request.at(&["spec", "audiences"]).items().map(|item| item.str()).collect();
     let audience = match audiences.as_slice() {
         [] => "",

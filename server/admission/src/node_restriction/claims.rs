@@ -17,17 +17,17 @@ const FREE: [&[&str]; 6] = [
 
 /// Checks a write of a claim's status (upstream's `admitPVCStatus`). Upstream ends its message with a diff of its internal
 /// structures; this names the fields.
-pub(super) fn check_status(request: &NodeRequest<'_>, node: &str) -> Result<()> {
+pub(super) fn check_status(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
     let (Operation::Update, Some(new), Some(old)) =
-        (request.attributes.operation, request.new, request.old)
+        (node_request.attributes.operation, node_request.new, node_request.old)
     else {
-        return Err(request.unexpected());
+        return Err(node_request.unexpected());
     };
     let changed = changed(new, old);
     if changed.is_empty() {
         return Ok(());
     }
-    Err(request.forbidden(&format!(
+    Err(node_request.forbidden(&format!(
         "node {node:?} is not allowed to update fields other than status.quantity and status.conditions: {}",
         changed.join(", ")
     )))

@@ -27,12 +27,12 @@ const KUBELET_DOMAINS: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io
 const RESTRICTED: &str = "node-restriction.kubernetes.io";
 
 /// Checks a write of a node or of its subresources (upstream's `admitNode`).
-pub(super) fn check(request: &NodeRequest<'_>, node: &str) -> Result<()> {
-    let refused = |why: String| Err(request.forbidden(&why));
-    if request.name() != node {
-        return refused(format!("node {node:?} is not allowed to modify node {:?}", request.name()));
+pub(super) fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
+    let refused = |why: String| Err(node_request.forbidden(&why));
+    if node_request.name() != node {
+        return refused(format!("node {node:?} is not allowed to modify node {:?}", node_request.name()));
     }
-    match (request.attributes.operation, request.new, request.old) {
+    match (node_request.attributes.operation, node_request.new, node_request.old) {
         (Operation::Create, Some(new), _) => {
             if source(new).is_present() {
                 return refused(format!(
@@ -46,13 +46,13 @@ pub(super) fn check(request: &NodeRequest<'_>, node: &str) -> Result<()> {
                 }
             }
         }
-        (Operation::Update, Some(new), Some(old)) => check_update(request, node, new, old),
+        (Operation::Update, Some(new), Some(old)) => check_update(node_request, node, new, old),
         _ => Ok(()),
     }
 }
 
-fn check_update(request: &NodeRequest<'_>, node: &str, new: &Object, old: &Object) -> Result<()> {
-    let refused = |why: String| Err(request.forbidden(&why));
+fn check_update(node_request: &NodeRequest<'_>, node: &str, new: &Object, old: &Object) -> Result<()> {
+    let refused = |why: String| Err(node_request.forbidden(&why));
     if source(new).is_present() && !source(new).same_as(&source(old)) {
         return refused(format!(
             "node {node:?} is not allowed to update configSource to a new non-nil configSource"

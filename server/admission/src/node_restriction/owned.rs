@@ -8,39 +8,39 @@ use super::node_request::NodeRequest;
 const LEASES: &str = "kube-node-lease";
 
 /// Checks a write of a lease (upstream's `admitLease`).
-pub(super) fn check_lease(request: &NodeRequest<'_>, node: &str) -> Result<()> {
-    if request.attributes.namespace != LEASES {
+pub(super) fn check_lease(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
+    if node_request.attributes.namespace != LEASES {
         let why = format!("can only access leases in the {LEASES:?} system namespace");
-        return Err(request.forbidden(&why));
+        return Err(node_request.forbidden(&why));
     }
-    check_name(request, node, "can only access node lease with the same name as the requesting node")
+    check_name(node_request, node, "can only access node lease with the same name as the requesting node")
 }
 
 /// Checks a write of a CSINode (upstream's `admitCSINode`).
-pub(super) fn check_csi_node(request: &NodeRequest<'_>, node: &str) -> Result<()> {
-    check_name(request, node, "can only access CSINode with the same name as the requesting node")
+pub(super) fn check_csi_node(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
+    check_name(node_request, node, "can only access CSINode with the same name as the requesting node")
 }
 
-fn check_name(request: &NodeRequest<'_>, node: &str, why: &str) -> Result<()> {
+fn check_name(node_request: &NodeRequest<'_>, node: &str, why: &str) -> Result<()> {
     // What is created goes by its own name.
-    let name = match request.new.filter(|_| request.is(Operation::Create)) {
+    let name = match node_request.new.filter(|_| node_request.is(Operation::Create)) {
         Some(new) => new.name(),
-        None => request.attributes.name,
+        None => node_request.attributes.name,
     };
-    if name == node { Ok(()) } else { Err(request.forbidden(why)) }
+    if name == node { Ok(()) } else { Err(node_request.forbidden(why)) }
 }
 
 /// Checks a write of a ResourceSlice (upstream's `admitResourceSlice`); an update is the Node authorizer's.
-pub(super) fn check_slice(request: &NodeRequest<'_>, node: &str) -> Result<()> {
+pub(super) fn check_slice(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
     let is_own = |slice: &Object| slice.str_at("spec.nodeName") == node;
-    let (own, verb) = match request.attributes.operation {
-        Operation::Create => (request.new.is_some_and(is_own), "create"),
-        Operation::Delete => (request.old.is_some_and(is_own), "delete"),
+    let (own, verb) = match node_request.attributes.operation {
+        Operation::Create => (node_request.new.is_some_and(is_own), "create"),
+        Operation::Delete => (node_request.old.is_some_and(is_own), "delete"),
         _ => return Ok(()),
     };
     if own {
         return Ok(());
     }
     let why = format!("can only {verb} ResourceSlice with the same NodeName as the requesting node");
-    Err(request.forbidden(&why))
+    Err(node_request.forbidden(&why))
 }

@@ -49,27 +49,27 @@ const SOURCES: [(&str, &str); 3] = [
 ];
 
 /// Checks a write of a pod itself (upstream's `admitPod`).
-pub(super) async fn check(request: &NodeRequest<'_>, node: &str) -> Result<()> {
-    match (request.attributes.operation, request.new, request.old) {
-        (Operation::Create, Some(pod), _) => check_create(request, node, pod).await,
+pub(super) async fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
+    match (node_request.attributes.operation, node_request.new, node_request.old) {
+        (Operation::Create, Some(pod), _) => check_create(node_request, node, pod).await,
         // Upstream looks for a pod without a name, and deletes of collections pass over what is not found.
-        (Operation::Delete, ..) if request.attributes.name.is_empty() => {
+        (Operation::Delete, ..) if node_request.attributes.name.is_empty() => {
             Err(Box::new(Status::not_found(&GroupResource::new("", "pod"), "")))
         }
         (Operation::Delete, _, Some(pod)) if pod.str_at("spec.nodeName") == node => Ok(()),
-        (Operation::Delete, ..) => Err(request
+        (Operation::Delete, ..) => Err(node_request
             .forbidden(&format!("node {node:?} can only delete pods with spec.nodeName set to itself"))),
         _ => {
-            let operation = request.attributes.operation_name();
-            Err(request.forbidden(&format!(
+            let operation = node_request.attributes.operation_name();
+            Err(node_request.forbidden(&format!(
                 "unexpected operation {operation:?}, node {node:?} can only create and delete mirror pods"
             )))
         }
     }
 }
 
-async fn check_create(request: &NodeRequest<'_>, node: &str, pod: &Object) -> Result<()> {
-    let refused = |why: String| Err(request.forbidden(&why));
+async fn check_create(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -> Result<()> {
+    let refused = |why: String| Err(node_request.forbidden(&why));
     if pod.annotation(MIRROR).is_none() {
         return refused(format!(
             "pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"
@@ -78,7 +78,7 @@ async fn check_create(request: &NodeRequest<'_>, node: &str, pod: &Object) -> Re
     if pod.str_at("spec.nodeName") != node {
         return refused(format!("node {node:?} can only create pods with spec.nodeName set to itself"));
     }
-    check_owner(request, node, pod).await?;
+    check_owner(node_request, node, pod).await?;
     match reference(pod) {
         Ok(None) => Ok(()),
         Ok(Some(what)) => refused(format!("node {node:?} can not create pods that reference {what}")),
@@ -87,8 +87,8 @@ async fn check_create(request: &NodeRequest<'_>, node: &str, pod: &Object) -> Re
 }
 
 /// The one owner of a mirror pod is its node.
-async fn check_owner(request: &NodeRequest<'_>, node: &str, pod: &Object) -> Result<()> {
-    let refused = |why: String| Err(request.forbidden(&why));
+async fn check_owner(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -> Result<()> {
+    let refused = |why: String| Err(node_request.forbidden(&why));
     let owners: Vec<_> = pod.at(&["metadata", "ownerReferences"]).items().collect();
     let owner = match owners.as_slice() {
         [owner] => owner,
@@ -115,7 +115,7 @@ async fn check_owner(request: &NodeRequest<'_>, node: &str, pod: &Object) -> Res
     if owner.field("blockOwnerDeletion").bool() {
         return refused(format!("node {node:?} must not set blockOwnerDeletion on an owner reference"));
     }
-    let (claimed, there) = (owner.field("uid").str(), request.core_object("node", "", node).await?);
+    let (claimed, there) = (owner.field("uid").str(), node_request.core_object("node", "", node).await?);
     if claimed != there.uid() {
         return refused(format!("node {node} UID mismatch: expected {claimed} got {}", there.uid()));
     }
@@ -159,11 +159,11 @@ fn reference(pod: &Object) -> std::result::Result<Option<&'static str>, String> 
 }
 
 /// Checks a write of a pod's status (upstream's `admitPodStatus`).
-pub(super) fn check_status(request: &NodeRequest<'_>, node: &str) -> Result<()> {
+pub(super) fn check_status(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
     let (Operation::Update, Some(new), Some(old)) =
-        (request.attributes.operation, request.new, request.old)
+        (node_request.attributes.operation, node_request.new, node_request.old)
     else {
-        return Err(request.unexpected());
+        return Err(node_request.unexpected());
     };
     let why = if old.str_at("spec.nodeName") != node {
         "can only update pod status for pods with spec.nodeName set to itself"
@@ -176,7 +176,7 @@ pub(super) fn check_status(request: &NodeRequest<'_>, node: &str) -> Result<()> 
     } else {
         return Ok(());
     };
-    Err(request.forbidden(&format!("node {node:?} {why}")))
+    Err(node_request.forbidden(&format!("node {node:?} {why}")))
 }
 
 fn claims(pod: &Object) -> Vec<(&str, Option<&str>)> {

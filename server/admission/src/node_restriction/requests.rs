@@ -11,15 +11,17 @@ use super::node_request::NodeRequest;
 const SIGNERS: [&str; 2] = ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
 
 /// Checks a new request (upstream's `admitCSR`).
-pub(super) fn check(request: &NodeRequest<'_>, node: &str) -> Result<()> {
-    let Some(new) = request.new.filter(|_| request.is(Operation::Create)) else { return Ok(()) };
+pub(super) fn check(node_request: &NodeRequest<'_>, node: &str) -> Result<()> {
+    let Some(new) = node_request.new.filter(|_| node_request.is(Operation::Create)) else { return Ok(()) };
     if !SIGNERS.contains(&new.str_at("spec.signerName")) {
         return Ok(());
     }
     let asked = pem::request(&STANDARD.decode(new.str_at("spec.request")).unwrap_or_default());
-    let asked = asked.map_err(|why| request.forbidden(&format!("unable to parse csr: {why}")))?;
+    let asked = asked.map_err(|why| node_request.forbidden(&format!("unable to parse csr: {why}")))?;
     match asked.common_name().strip_prefix("system:node:") == Some(node) {
         true => Ok(()),
-        false => Err(request.forbidden(&format!("can only create a node CSR with CN=system:node:{node}"))),
+        false => {
+            Err(node_request.forbidden(&format!("can only create a node CSR with CN=system:node:{node}")))
+        }
     }
 }

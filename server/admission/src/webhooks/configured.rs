@@ -43,7 +43,11 @@ impl ConfiguredWebhooks {
     ///
     /// # Errors
     /// The configurations cannot be read.
-    pub(crate) async fn explain(&self, objects: &Objects, written: WriteTarget<'_>) -> Result<Vec<Explained>> {
+    pub(crate) async fn explain(
+        &self,
+        objects: &Objects,
+        written: WriteTarget<'_>,
+    ) -> Result<Vec<Explained>> {
         let all = self.read(objects).await?;
         Ok(explain(objects, Self::items(&all), (self.mutate, &self.users), written))
     }

@@ -6,7 +6,7 @@ use portico_registry::{Objects, Result, WebhookUsers};
 use portico_schema::merge::{self, PatchError};
 
 use super::answer::{Answer, JSON_PATCH, Patch};
-use super::call::{ReviewContext, Failure};
+use super::call::{Failure, ReviewContext};
 use super::configuration::Webhook;
 use super::configured::ConfiguredWebhooks;
 use crate::matching::{Match, MatchTarget, Pair};
@@ -76,8 +76,7 @@ impl<'a> Round<'a> {
         webhook: &Webhook,
         shown: Shown<'_>,
     ) -> Result<Option<Object>> {
-        let mutated =
-            cx.call(webhook, &shown, async |answer| carry_out(cx, webhook, &shown, answer).await);
+        let mutated = cx.call(webhook, &shown, async |answer| carry_out(cx, webhook, &shown, answer).await);
         let mutated = mutated.await?;
         let key = format!("round_{}_index_{index}", self.rounds.number());
         let annotations = &self.target.attributes.context.annotations;

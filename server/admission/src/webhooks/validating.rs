@@ -4,7 +4,7 @@ use futures::stream::{FuturesOrdered, StreamExt};
 use portico_registry::{Objects, Result};
 
 use super::answer::Answer;
-use super::call::{ReviewContext, Failure};
+use super::call::{Failure, ReviewContext};
 use super::configuration::Webhook;
 use super::configured::ConfiguredWebhooks;
 use crate::matching::{Match, MatchTarget, Pair};
@@ -36,16 +36,19 @@ impl ConfiguredWebhooks {
                 asked.push((webhook, at));
             }
         }
-        let calls = asked
-            .iter()
-            .enumerate()
-            .map(|(index, (webhook, at))| ask(&cx, index, webhook, &versions[*at]));
+        let calls =
+            asked.iter().enumerate().map(|(index, (webhook, at))| ask(&cx, index, webhook, &versions[*at]));
         // An answer wakes the call that it is for, and none of the others.
         gathered(calls.collect::<FuturesOrdered<_>>().collect().await)
     }
 }
 
-async fn ask(cx: &ReviewContext<'_>, index: usize, webhook: &Webhook, shown: &Shown<'_>) -> Result<Vec<String>> {
+async fn ask(
+    cx: &ReviewContext<'_>,
+    index: usize,
+    webhook: &Webhook,
+    shown: &Shown<'_>,
+) -> Result<Vec<String>> {
     let answered = cx.call(webhook, shown, async |answer: Answer| {
         cx.note(webhook, &answer);
         Ok::<_, Failure>(answer.warnings)

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, Object, Quantity, Status};
 use portico_quota::{Amounts, Evaluator, Surroundings, counted_resources, evaluator, requirements, total};
-use portico_registry::{Registry, Stored, ConsistentSnapshots};
+use portico_registry::{ConsistentSnapshots, Registry, Stored};
 
 use super::decide::{self, Counted};
 use super::elsewhere::{COUNTABLE_VERBS, Collection, ForeignCounts};
@@ -86,7 +86,7 @@ impl Counter {
         &self,
         resources: &[GroupResource],
         key: &QuotaKey,
-    ) -> Result<(Together, Option<Stored>), Box<Status>> {
+    ) -> Result<(ConsistentSnapshots, Option<Stored>), Box<Status>> {
         let resource = quotas();
         let mut all = resources.to_vec();
         if !all.contains(&resource) {
@@ -128,7 +128,7 @@ impl Counter {
 
 /// Objects and a quota, as of one moment.
 struct Counting<'a> {
-    together: &'a Together,
+    together: &'a ConsistentSnapshots,
     quota: &'a Object,
     namespace: &'a str,
     now: Timestamp,
@@ -170,7 +170,7 @@ fn names_of(evaluator: &dyn Evaluator, quota: &Object) -> Vec<String> {
     hard.entries().map(|(name, _)| name).filter(|name| evaluator.counts(name)).map(str::to_owned).collect()
 }
 
-fn surroundings(together: &Together, namespace: &str) -> Result<Surroundings, Box<Status>> {
+fn surroundings(together: &ConsistentSnapshots, namespace: &str) -> Result<Surroundings, Box<Status>> {
     let classes: Vec<Object> = together.objects(&device_classes(), "")?.collect();
     let of_pods = |claim: &Object| portico_quota::extended_claim_owner(claim).is_some();
     let marked: Vec<Object> = together.objects(&claims(), namespace)?.filter(of_pods).collect();

@@ -253,10 +253,7 @@ mod tests {
         (0..3).for_each(|_| circuits[1].failed("refused".to_owned()));
         let state = transport.state();
         assert_eq!(state.open.len(), 1);
-        assert_eq!(
-            (state.open[0].target.as_str(), state.open[0].reason.as_str()),
-            ("10.0.0.2:1", "refused")
-        );
+        assert_eq!((state.open[0].target.as_str(), state.open[0].reason.as_str()), ("10.0.0.2:1", "refused"));
         assert!(Arc::ptr_eq(&transport.circuits(std::slice::from_ref(&b))[0], &circuits[1]));
         assert!(!Arc::ptr_eq(&transport.circuits(&[a])[0], &circuits[0]), "it was forgotten in between");
         assert!(transport.state().open.is_empty());
