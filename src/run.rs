@@ -46,6 +46,9 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
         LoggingFormat::Json => LogFormat::Json,
     };
     let telemetry = Telemetry::init(format, &settings.process.verbosity)?;
+    for flag in &settings.ignored {
+        tracing::warn!(flag = flag.name, why = flag.why, "a flag of kube-apiserver changes nothing here");
+    }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if settings.process.worker_threads > 0 {
         runtime.worker_threads(settings.process.worker_threads);

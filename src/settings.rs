@@ -11,6 +11,7 @@ mod core_api;
 mod error;
 mod file;
 mod files;
+mod foreign_flags;
 mod kubelets;
 mod process;
 mod proxying;
@@ -27,6 +28,7 @@ pub(crate) use control::Control;
 pub(crate) use controllers::Controllers;
 pub(crate) use core_api::CoreApi;
 pub(crate) use error::SettingError;
+use foreign_flags::ForeignFlag;
 pub(crate) use kubelets::Kubelets;
 pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
@@ -106,6 +108,9 @@ pub(crate) struct Settings {
     pub(crate) admission: Admission,
     #[command(flatten)]
     pub(crate) signing: Signing,
+    /// Flags that were given and have no meaning here.
+    #[arg(skip)]
+    pub(crate) ignored: Vec<ForeignFlag>,
 }
 
 /// What reading the command line comes to.
@@ -123,7 +128,7 @@ pub(crate) enum Parsed {
 /// # Errors
 /// [`SettingError`] names the first setting that is wrong.
 pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
-    let command = with_environment(Cli::command());
+    let command = command();
     let first = match command.clone().try_get_matches_from(&argv) {
         Ok(matches) => matches,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
@@ -139,7 +144,8 @@ pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
             command.try_get_matches_from(all).map_err(|e| one_line(&e))?
         }
     };
-    let cli = Cli::from_arg_matches(&matches).map_err(|e| one_line(&e))?;
+    let mut cli = Cli::from_arg_matches(&matches).map_err(|e| one_line(&e))?;
+    cli.settings.ignored = foreign_flags::given(&matches)?;
     let role = cli.command.unwrap_or_default();
     cli.settings.check(role)?;
     Ok(Parsed::Run(role, Box::new(cli.settings)))
@@ -165,6 +171,11 @@ impl Settings {
         self.signing.check()?;
         self.check_files()
     }
+}
+
+/// The whole command line.
+fn command() -> clap::Command {
+    with_environment(foreign_flags::with_foreign_flags(Cli::command()))
 }
 
 /// Gives every flag its variable and makes all of them valid before and after the role.

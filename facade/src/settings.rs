@@ -26,6 +26,10 @@ pub struct FacadeSettings {
     pub tls_min_version: MinVersion,
     /// `--tls-cipher-suites`; empty is all.
     pub tls_cipher_suites: Vec<String>,
+    /// `--tls-curve-preferences`
+    pub tls_key_exchanges: Vec<u16>,
+    /// `--permit-port-sharing`
+    pub permit_port_sharing: bool,
     /// `--external-hostname`: the address that discovery names, empty for the one that is bound.
     pub external_hostname: String,
     /// `--advertise-address`
@@ -192,6 +196,8 @@ impl FacadeSettings {
             sni: Vec::new(),
             tls_min_version: MinVersion::default(),
             tls_cipher_suites: Vec::new(),
+            tls_key_exchanges: Vec::new(),
+            permit_port_sharing: false,
             external_hostname: String::new(),
             advertise_address: None,
             authentication: AuthenticationSettings::default(),

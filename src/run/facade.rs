@@ -115,6 +115,11 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
     Ok(FacadeSettings {
         address: SocketAddr::new(s.bind_address, s.secure_port),
         sni: s.sni_pairs()?,
+        tls_min_version: s.tls_min_version,
+        tls_cipher_suites: s.tls_cipher_suites.clone(),
+        tls_key_exchanges: s.tls_curve_preferences.clone(),
+        disable_http2_serving: s.disable_http2_serving,
+        permit_port_sharing: s.permit_port_sharing,
         external_hostname: s.external_hostname.clone().unwrap_or_default(),
         advertise_address: s.advertise_address,
         authentication: authentication(settings),

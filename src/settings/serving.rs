@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
+use portico_kit::tls::MinVersion;
 
 use super::SettingError;
-use super::values::{cors_origin, duration, goaway_chance, hsts_directive, positive_duration};
+use super::values::{
+    cors_origin, duration, goaway_chance, hsts_directive, positive_duration, tls_cipher_suite,
+    tls_key_exchange, tls_min_version,
+};
 
 /// Settings of HTTPS serving.
 #[derive(Args, Clone, Debug)]
@@ -35,6 +39,22 @@ pub(crate) struct Serving {
     /// A further certificate for a server name: CERTFILE,KEYFILE (repeat for more); its own names choose it.
     #[arg(long, value_name = "CERT,KEY")]
     pub(crate) tls_sni_cert_key: Vec<String>,
+    /// The lowest TLS version of HTTPS: VersionTLS12 or VersionTLS13.
+    #[arg(long, value_name = "VERSION", value_parser = tls_min_version, default_value = "VersionTLS12")]
+    pub(crate) tls_min_version: MinVersion,
+    /// The TLS 1.2 cipher suites of HTTPS, comma-separated, by their IANA names; those of TLS 1.3 are always on. Without it, all
+    /// that are spoken.
+    #[arg(long, value_name = "SUITES", value_delimiter = ',', value_parser = tls_cipher_suite)]
+    pub(crate) tls_cipher_suites: Vec<String>,
+    /// The key exchanges of HTTPS, comma-separated, by their numbers (23, 24, 29, 4588); without it, all that are spoken.
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = tls_key_exchange)]
+    pub(crate) tls_curve_preferences: Vec<u16>,
+    /// Speak no HTTP/2 on HTTPS.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) disable_http2_serving: bool,
+    /// Bind with SO_REUSEPORT, so that several processes may listen on the same address and port.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) permit_port_sharing: bool,
     /// The name under which clients reach the facade; goes into certificates and kubeconfigs.
     #[arg(long, value_name = "NAME")]
     pub(crate) external_hostname: Option<String>,

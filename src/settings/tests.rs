@@ -102,7 +102,7 @@ fn files_are_looked_into_before_anything_binds() {
 
 #[test]
 fn every_flag_has_its_variable() {
-    let command = with_environment(Cli::command());
+    let command = command();
     for argument in command.get_arguments().filter(|a| a.get_long().is_some_and(|l| l != "help")) {
         assert!(argument.get_env().is_some(), "{argument:?}");
     }
@@ -122,6 +122,67 @@ fn every_flag_is_written_down_for_operators() {
     let command = Cli::command();
     for long in command.get_arguments().filter_map(clap::Arg::get_long).filter(|l| *l != "help") {
         assert!(written.contains(&format!("| `--{long}` |")), "docs/OPERATIONS.md does not tell of --{long}");
+    }
+}
+
+#[test]
+fn every_flag_of_kube_apiserver_is_taken_or_has_a_reason() {
+    let (written, command) = (include_str!("../../docs/OPERATIONS.md"), command());
+    for name in include_str!("kube_apiserver_flags.txt").lines() {
+        let known = command.get_arguments().any(|argument| argument.get_long() == Some(name));
+        assert!(known || matches!(name, "help" | "version"), "--{name} is unknown");
+    }
+    for flag in foreign_flags::FOREIGN_FLAGS {
+        let row = format!("| `--{}` | {} | {} |", flag.name, flag.outcome(), flag.why);
+        assert!(written.contains(&row), "docs/OPERATIONS.md does not have {row}");
+    }
+}
+
+#[test]
+fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
+    let (_, settings) = settings(&[
+        "--watch-cache",
+        "--etcd-compaction-interval=5m",
+        "--watch-cache-sizes",
+        "pods#100",
+        "server",
+        "--endpoint-reconciler-type=lease",
+    ])
+    .unwrap();
+    let ignored: Vec<_> = settings.ignored.iter().map(|flag| flag.name).collect();
+    assert_eq!(ignored, ["etcd-compaction-interval", "watch-cache-sizes"]);
+    for (arguments, reason) in [
+        (
+            ["--etcd-servers=http://a:2379"],
+            "--etcd-servers: \"http://a:2379\" cannot be given here: there is no etcd",
+        ),
+        (["--watch-cache=false"], "--watch-cache: \"false\" cannot be given here: every resource"),
+        (
+            ["--emulated-version=1.34"],
+            "--emulated-version: \"1.34\" cannot be given here: it behaves as 1.36",
+        ),
+    ] {
+        assert!(refusal(&arguments).starts_with(reason), "{}", refusal(&arguments));
+    }
+}
+
+#[test]
+fn tls_settings_are_upstreams() {
+    let chosen = "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305";
+    let (_, settings) =
+        settings(&[chosen, "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29,4588"]).unwrap();
+    assert_eq!(
+        settings.serving.tls_cipher_suites,
+        ["TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"]
+    );
+    assert_eq!(settings.serving.tls_curve_preferences, [29, 4588]);
+    for (argument, reason) in [
+        ("--tls-min-version=VersionTLS11", "VersionTLS12"),
+        ("--tls-min-version=1.2", "VersionTLS12"),
+        ("--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_RSA_WITH_AES_128_CBC_SHA"),
+        ("--tls-curve-preferences=25", "25"),
+    ] {
+        assert!(refusal(&[argument]).contains(reason), "{}", refusal(&[argument]));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use portico_kit::tls::{self, MinVersion};
+
 /// A Go duration such as `1m30s`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     portico_gostd::time::parse_duration(text).map_err(|e| e.to_string())
@@ -39,6 +41,29 @@ pub(super) fn cors_origin(text: &str) -> Result<String, String> {
         );
     }
     regex::Regex::new(text).map(|_| text.to_owned()).map_err(|e| e.to_string())
+}
+
+/// A TLS version by Go's name.
+pub(super) fn tls_min_version(text: &str) -> Result<MinVersion, String> {
+    match MinVersion::from_flag(text) {
+        Ok(version) => Ok(version),
+        Err(error) => Err(format!("{error}; VersionTLS12 and VersionTLS13 are spoken")),
+    }
+}
+
+/// A cipher suite by its IANA name, or by a name that Go had for it.
+pub(super) fn tls_cipher_suite(text: &str) -> Result<String, String> {
+    let name = match text.strip_suffix("_CHACHA20_POLY1305") {
+        Some(_) => format!("{text}_SHA256"),
+        None => text.to_owned(),
+    };
+    tls::provider_with(std::slice::from_ref(&name), &[]).map(|_| name).map_err(|error| error.to_string())
+}
+
+/// A key exchange by the number that IANA gave it.
+pub(super) fn tls_key_exchange(text: &str) -> Result<u16, String> {
+    let id = text.parse().map_err(|_| "not a number".to_owned())?;
+    tls::provider_with(&[], &[id]).map(|_| id).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

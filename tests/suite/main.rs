@@ -44,6 +44,7 @@ mod split;
 mod storage_versions;
 mod store_faults;
 mod texts;
+mod tls_settings;
 mod type_checking;
 mod webhooks;
 mod websocket_watches;

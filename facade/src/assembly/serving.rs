@@ -47,6 +47,7 @@ impl Serving {
         let mut options = ServerTlsOptions {
             min_version: settings.tls_min_version,
             cipher_suites: settings.tls_cipher_suites.clone(),
+            key_exchanges: settings.tls_key_exchanges.clone(),
             ..ServerTlsOptions::default()
         };
         if settings.disable_http2_serving {

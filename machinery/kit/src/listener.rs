@@ -34,6 +34,8 @@ pub struct ListenerOptions {
     pub max_connections: usize,
     /// TCP keep-alive period.
     pub keepalive: Duration,
+    /// Whether other processes may listen at the same address and port (SO_REUSEPORT).
+    pub share_port: bool,
     /// Threads that serve the connections; absent, they run where the listener does.
     pub runtimes: Option<Arc<ConnectionRuntimes>>,
 }
@@ -46,6 +48,7 @@ impl ListenerOptions {
             handshake_timeout: Duration::from_secs(10),
             max_connections: 16_384,
             keepalive: Duration::from_secs(180),
+            share_port: false,
             runtimes: None,
         }
     }
@@ -92,6 +95,9 @@ impl TlsListener {
     ) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
+        if options.share_port {
+            socket.set_reuse_port(true)?;
+        }
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(1024)?;

@@ -99,20 +99,31 @@ pub fn provider() -> Arc<CryptoProvider> {
 }
 
 /// The provider with only the named suites (upstream's names, `TLS_ECDHE_RSA_WITH_...`; TLS 1.3 suites
-/// are always on, as in Go). An empty list means all.
-pub fn provider_with_suites(names: &[String]) -> Result<Arc<CryptoProvider>, TlsError> {
-    if names.is_empty() {
+/// are always on, as in Go) and key exchanges (by IANA's numbers). An empty list means all.
+///
+/// # Errors
+/// [`TlsError::Unsupported`] names what is not spoken.
+pub fn provider_with(suites: &[String], key_exchanges: &[u16]) -> Result<Arc<CryptoProvider>, TlsError> {
+    if suites.is_empty() && key_exchanges.is_empty() {
         return Ok(provider());
     }
     let mut own = provider().as_ref().clone();
     let name_of =
         |suite: &rustls::SupportedCipherSuite| format!("{:?}", suite.suite()).replace("TLS13_", "TLS_");
-    for name in names {
+    for name in suites {
         if !own.cipher_suites.iter().any(|suite| name_of(suite) == *name) {
             return Err(TlsError::Unsupported(format!("cipher suite {name:?} is not supported")));
         }
     }
-    own.cipher_suites.retain(|suite| suite.tls13().is_some() || names.contains(&name_of(suite)));
+    for id in key_exchanges {
+        if !own.kx_groups.iter().any(|group| u16::from(group.name()) == *id) {
+            return Err(TlsError::Unsupported(format!("key exchange {id} is not supported")));
+        }
+    }
+    own.cipher_suites
+        .retain(|suite| suites.is_empty() || suite.tls13().is_some() || suites.contains(&name_of(suite)));
+    own.kx_groups
+        .retain(|group| key_exchanges.is_empty() || key_exchanges.contains(&u16::from(group.name())));
     Ok(Arc::new(own))
 }
 

@@ -16,7 +16,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureSc
 use rustls_pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
-use super::{CertPair, MinVersion, TlsError, provider_with_suites};
+use super::{CertPair, MinVersion, TlsError, provider_with};
 
 /// A certificate for particular server names.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct ServerTlsOptions {
     pub min_version: MinVersion,
     /// TLS 1.2 suites by name; empty = all.
     pub cipher_suites: Vec<String>,
+    /// Key exchanges by number; empty = all.
+    pub key_exchanges: Vec<u16>,
     /// Protocols offered, best first.
     pub alpn: Vec<Vec<u8>>,
     /// Whether clients are asked for a certificate.
@@ -46,6 +48,7 @@ impl Default for ServerTlsOptions {
         Self {
             min_version: MinVersion::default(),
             cipher_suites: Vec::new(),
+            key_exchanges: Vec::new(),
             alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
             request_client_cert: true,
         }
@@ -74,7 +77,7 @@ struct Chosen {
 impl ServerTls {
     /// With a default pair and pairs by name: an exact name wins over a wildcard, then the default.
     pub fn new(default: CertPair, sni: &[SniCert], options: &ServerTlsOptions) -> Result<Self, TlsError> {
-        let provider = provider_with_suites(&options.cipher_suites)?;
+        let provider = provider_with(&options.cipher_suites, &options.key_exchanges)?;
         let certs = Arc::new(Certs { current: ArcSwap::from_pointee(Chosen::new(default, sni)) });
         let versions = options.min_version.versions();
         let builder = ServerConfig::builder_with_provider(provider.clone())

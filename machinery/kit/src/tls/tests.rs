@@ -24,10 +24,10 @@ fn a_pair_must_match_and_says_what_is_missing() {
 #[test]
 fn suites_and_versions_have_upstreams_names() {
     let one = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256".to_owned();
-    let suites = provider_with_suites(&[one]).unwrap().cipher_suites.clone();
+    let suites = provider_with(&[one], &[]).unwrap().cipher_suites.clone();
     assert_eq!(suites.iter().filter(|suite| suite.tls13().is_none()).count(), 1);
     assert!(suites.iter().any(|suite| suite.tls13().is_some()));
-    let error = provider_with_suites(&["TLS_RSA_WITH_RC4_128_SHA".to_owned()]).unwrap_err();
+    let error = provider_with(&["TLS_RSA_WITH_RC4_128_SHA".to_owned()], &[]).unwrap_err();
     assert_eq!(error.to_string(), "cipher suite \"TLS_RSA_WITH_RC4_128_SHA\" is not supported");
     assert_eq!(MinVersion::from_flag("VersionTLS13").unwrap(), MinVersion::Tls13);
     assert!(MinVersion::from_flag("VersionTLS10").is_err());

@@ -1,0 +1,251 @@
+//! Flags of kube-apiserver that have no meaning here: each is named with what comes of giving it.
+//!
+//! Giving one loses nothing, and is warned of, or it asks for what is not here, and is refused with one line that says why.
+
+use clap::builder::OsStr;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches};
+
+use super::SettingError;
+
+/// A flag, what comes of giving it, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ForeignFlag {
+    /// Its name, without dashes.
+    pub(crate) name: &'static str,
+    /// Whether it may stand without a value.
+    is_switch: bool,
+    /// The values that are taken.
+    taken: Taken,
+    /// Why there is nothing to set.
+    pub(crate) why: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// All: whoever gives it loses nothing.
+    Any,
+    /// These, which say what is so anyway.
+    Only(&'static [&'static str]),
+    /// None.
+    Nothing,
+}
+
+const fn ignored(name: &'static str, why: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: false, taken: Taken::Any, why }
+}
+
+const fn refused(name: &'static str, why: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: false, taken: Taken::Nothing, why }
+}
+
+const fn only(name: &'static str, values: &'static [&'static str], why: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: false, taken: Taken::Only(values), why }
+}
+
+const fn switch(name: &'static str, taken: Taken, why: &'static str) -> ForeignFlag {
+    ForeignFlag { name, is_switch: true, taken, why }
+}
+
+const NO_ETCD: &str = "there is no etcd: objects are in the database of the data folder (--data-dir)";
+const NO_ETCD_TO_TUNE: &str = "there is no etcd to tune";
+const ONE_VERSION: &str = "it behaves as 1.36 and as no other version";
+const NO_PEERS: &str = "servers behind one address do not forward requests to each other";
+const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
+const NO_METRIC_CHOICE: &str = "all metrics are always there, with bounded labels";
+const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
+const NO_AUDIT: &str = "audit is not here yet";
+const NO_OIDC: &str = "tokens of OIDC issuers and webhooks are not taken yet";
+const NO_WEBHOOK_AUTHORIZATION: &str =
+    "authorization by webhooks, ABAC and configuration files is not here yet";
+const NO_ENCRYPTION: &str = "values are not encrypted at rest yet";
+const NO_FAIRNESS: &str = "priority and fairness is not here yet: --max-requests-inflight bounds requests";
+const OFF: Taken = Taken::Only(&["false"]);
+
+/// All of them, by name.
+pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
+    refused("allow-metric-labels", NO_METRIC_CHOICE),
+    refused("allow-metric-labels-manifest", NO_METRIC_CHOICE),
+    switch("contention-profiling", OFF, "locks are not profiled"),
+    refused("coordinated-leadership-lease-duration", NO_COORDINATED_ELECTION),
+    refused("coordinated-leadership-renew-deadline", NO_COORDINATED_ELECTION),
+    refused("coordinated-leadership-retry-period", NO_COORDINATED_ELECTION),
+    refused(
+        "debug-socket-path",
+        "profiles are served at /debug/pprof to those who may read it (--profiling)",
+    ),
+    ignored(
+        "delete-collection-workers",
+        "objects of one request are deleted one after another, in few transactions",
+    ),
+    refused("disabled-metrics", NO_METRIC_CHOICE),
+    only("emulated-version", &["1.36", "kube=1.36"], ONE_VERSION),
+    switch("emulation-forward-compatible", OFF, ONE_VERSION),
+    switch(
+        "enable-garbage-collector",
+        Taken::Only(&["true"]),
+        "--controllers=-garbage-collector-controller turns it off",
+    ),
+    switch("enable-logs-handler", OFF, "/logs, which is deprecated, is not served"),
+    only(
+        "endpoint-reconciler-type",
+        &["lease"],
+        "the server keeps the endpoints of default/kubernetes itself",
+    ),
+    refused("etcd-cafile", NO_ETCD),
+    refused("etcd-certfile", NO_ETCD),
+    ignored("etcd-compaction-interval", NO_ETCD_TO_TUNE),
+    ignored("etcd-count-metric-poll-period", NO_ETCD_TO_TUNE),
+    ignored("etcd-db-metric-poll-interval", NO_ETCD_TO_TUNE),
+    ignored("etcd-healthcheck-timeout", NO_ETCD_TO_TUNE),
+    refused("etcd-keyfile", NO_ETCD),
+    refused("etcd-prefix", NO_ETCD),
+    ignored("etcd-readycheck-timeout", NO_ETCD_TO_TUNE),
+    refused("etcd-servers", NO_ETCD),
+    refused("etcd-servers-overrides", NO_ETCD),
+    only("kubernetes-service-node-port", &["0"], "the Service default/kubernetes has no node port"),
+    ignored("lease-reuse-duration-seconds", NO_ETCD_TO_TUNE),
+    ignored("log-flush-frequency", LOG_AT_ONCE),
+    ignored("log-json-info-buffer-size", LOG_AT_ONCE),
+    switch("log-json-split-stream", OFF, LOG_AT_ONCE),
+    ignored("log-text-info-buffer-size", LOG_AT_ONCE),
+    switch("log-text-split-stream", OFF, LOG_AT_ONCE),
+    only("max-connection-bytes-per-sec", &["0"], "connections are not throttled"),
+    only("min-compatibility-version", &["1.35", "1.36", "kube=1.35", "kube=1.36"], ONE_VERSION),
+    refused("peer-advertise-ip", NO_PEERS),
+    refused("peer-advertise-port", NO_PEERS),
+    refused("peer-ca-file", NO_PEERS),
+    switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
+    switch("runtime-config-emulation-forward-compatible", OFF, ONE_VERSION),
+    refused("service-account-signing-endpoint", "tokens are signed with --service-account-signing-key-file"),
+    ignored("show-hidden-metrics-for-version", "no metric is hidden"),
+    only("storage-backend", &["etcd3"], NO_ETCD),
+    ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),
+    ignored("storage-media-type", "objects are stored as JSON, whatever clients speak"),
+    refused("tracing-config-file", "requests are not traced; the log has their audit ids and times"),
+    refused("vmodule", "--v takes levels for modules, as in portico_store=debug"),
+    switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
+    ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),
+    refused("audit-log-batch-buffer-size", NO_AUDIT),
+    refused("audit-log-batch-max-size", NO_AUDIT),
+    refused("audit-log-batch-max-wait", NO_AUDIT),
+    refused("audit-log-batch-throttle-burst", NO_AUDIT),
+    refused("audit-log-batch-throttle-enable", NO_AUDIT),
+    refused("audit-log-batch-throttle-qps", NO_AUDIT),
+    refused("audit-log-compress", NO_AUDIT),
+    refused("audit-log-format", NO_AUDIT),
+    refused("audit-log-maxage", NO_AUDIT),
+    refused("audit-log-maxbackup", NO_AUDIT),
+    refused("audit-log-maxsize", NO_AUDIT),
+    refused("audit-log-mode", NO_AUDIT),
+    refused("audit-log-path", NO_AUDIT),
+    refused("audit-log-truncate-enabled", NO_AUDIT),
+    refused("audit-log-truncate-max-batch-size", NO_AUDIT),
+    refused("audit-log-truncate-max-event-size", NO_AUDIT),
+    refused("audit-log-version", NO_AUDIT),
+    refused("audit-policy-file", NO_AUDIT),
+    refused("audit-webhook-batch-buffer-size", NO_AUDIT),
+    refused("audit-webhook-batch-max-size", NO_AUDIT),
+    refused("audit-webhook-batch-max-wait", NO_AUDIT),
+    refused("audit-webhook-batch-throttle-burst", NO_AUDIT),
+    refused("audit-webhook-batch-throttle-enable", NO_AUDIT),
+    refused("audit-webhook-batch-throttle-qps", NO_AUDIT),
+    refused("audit-webhook-config-file", NO_AUDIT),
+    refused("audit-webhook-initial-backoff", NO_AUDIT),
+    refused("audit-webhook-mode", NO_AUDIT),
+    refused("audit-webhook-truncate-enabled", NO_AUDIT),
+    refused("audit-webhook-truncate-max-batch-size", NO_AUDIT),
+    refused("audit-webhook-truncate-max-event-size", NO_AUDIT),
+    refused("audit-webhook-version", NO_AUDIT),
+    refused("authentication-config", NO_OIDC),
+    refused("authentication-token-webhook-cache-ttl", NO_OIDC),
+    refused("authentication-token-webhook-config-file", NO_OIDC),
+    refused("authentication-token-webhook-version", NO_OIDC),
+    refused("authorization-config", NO_WEBHOOK_AUTHORIZATION),
+    refused("authorization-policy-file", NO_WEBHOOK_AUTHORIZATION),
+    refused("authorization-webhook-cache-authorized-ttl", NO_WEBHOOK_AUTHORIZATION),
+    refused("authorization-webhook-cache-unauthorized-ttl", NO_WEBHOOK_AUTHORIZATION),
+    refused("authorization-webhook-config-file", NO_WEBHOOK_AUTHORIZATION),
+    refused("authorization-webhook-version", NO_WEBHOOK_AUTHORIZATION),
+    switch("enable-priority-and-fairness", OFF, NO_FAIRNESS),
+    refused("encryption-provider-config", NO_ENCRYPTION),
+    refused("encryption-provider-config-automatic-reload", NO_ENCRYPTION),
+    refused("oidc-ca-file", NO_OIDC),
+    refused("oidc-client-id", NO_OIDC),
+    refused("oidc-groups-claim", NO_OIDC),
+    refused("oidc-groups-prefix", NO_OIDC),
+    refused("oidc-issuer-url", NO_OIDC),
+    refused("oidc-required-claim", NO_OIDC),
+    refused("oidc-signing-algs", NO_OIDC),
+    refused("oidc-username-claim", NO_OIDC),
+    refused("oidc-username-prefix", NO_OIDC),
+];
+
+impl ForeignFlag {
+    /// The flag as an argument that --help does not show.
+    fn argument(&self) -> Arg {
+        let argument = Arg::new(self.name).long(self.name).hide(true).action(ArgAction::Append);
+        match self.is_switch {
+            true => argument.num_args(0..=1).require_equals(true).default_missing_value(OsStr::from("true")),
+            false => argument.num_args(1),
+        }
+    }
+
+    /// Whether a value may be given.
+    fn takes(&self, value: &str) -> bool {
+        match self.taken {
+            Taken::Any => true,
+            Taken::Only(values) => values.contains(&value),
+            Taken::Nothing => false,
+        }
+    }
+
+    /// What comes of giving it, for operators.
+    #[cfg(test)]
+    pub(super) fn outcome(&self) -> String {
+        match self.taken {
+            Taken::Any => "ignored".to_owned(),
+            Taken::Only(values) => {
+                format!(
+                    "only {}",
+                    values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+                )
+            }
+            Taken::Nothing => "refused".to_owned(),
+        }
+    }
+}
+
+/// The command with all of them.
+pub(super) fn with_foreign_flags(command: clap::Command) -> clap::Command {
+    command.args(FOREIGN_FLAGS.iter().map(ForeignFlag::argument))
+}
+
+/// Those that were given and are ignored.
+///
+/// # Errors
+/// One was given that cannot be.
+pub(super) fn given(matches: &ArgMatches) -> Result<Vec<ForeignFlag>, SettingError> {
+    let mut ignored = Vec::new();
+    for flag in FOREIGN_FLAGS.iter().copied() {
+        let chosen = |matches: &&ArgMatches| {
+            matches.value_source(flag.name).is_some_and(|source| source != ValueSource::DefaultValue)
+        };
+        let below = matches.subcommand().map(|(_, matches)| matches);
+        let Some(matches) = [Some(matches), below].into_iter().flatten().find(chosen) else { continue };
+        let values = matches.get_many::<String>(flag.name).into_iter().flatten();
+        for value in values {
+            if !flag.takes(value) {
+                let setting = format!("--{}", flag.name);
+                return Err(SettingError::new(
+                    &setting,
+                    format!("{value:?} cannot be given here: {}", flag.why),
+                ));
+            }
+        }
+        if flag.taken == Taken::Any {
+            ignored.push(flag);
+        }
+    }
+    Ok(ignored)
+}
