@@ -29,5 +29,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".portico.catalog.v1")
         .bytes(".portico.config.v1.TrustBundle")
         .compile_fds(descriptors)?;
+    // Spoken to others, not offered: not in the descriptors.
+    let foreign = protox::compile(["kms/v2/api.proto"], ["proto"]).map_err(io::Error::other)?;
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .codec_path("crate::codec::Codec")
+        .compile_fds(foreign)?;
     Ok(())
 }

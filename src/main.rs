@@ -4,6 +4,7 @@ mod crds;
 mod data;
 mod ending;
 mod run;
+mod secrets;
 mod settings;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let verb = std::env::args_os().nth(1).unwrap_or_default();
     match verb.to_str() {
         Some("crds") => return crds::main(std::env::args_os().skip(1)),
+        Some("secrets") => return secrets::main(std::env::args_os().skip(1)),
         Some(verb) if data::VERBS.contains(&verb) => return data::main(std::env::args_os()),
         _ => {}
     }

@@ -8,6 +8,7 @@ mod authorization;
 mod control;
 mod controllers;
 mod core_api;
+mod encryption;
 mod error;
 mod file;
 mod files;
@@ -27,6 +28,7 @@ pub(crate) use authorization::Authorization;
 pub(crate) use control::Control;
 pub(crate) use controllers::Controllers;
 pub(crate) use core_api::CoreApi;
+pub(crate) use encryption::Encryption;
 pub(crate) use error::SettingError;
 use foreign_flags::ForeignFlag;
 pub(crate) use kubelets::Kubelets;
@@ -54,7 +56,8 @@ const ENV_PREFIX: &str = "PORTICO_";
     version,
     propagate_version = true,
     args_conflicts_with_subcommands = false,
-    after_help = "portico crds --help tells what its client can do with CustomResourceDefinitions; portico backup, restore and \
+    after_help = "portico crds --help tells what its client can do with CustomResourceDefinitions, portico secrets --help with what is \
+                  encrypted at rest; portico backup, restore and \
                   doctor look after a data folder (--help after each)."
 )]
 struct Cli {
@@ -102,6 +105,8 @@ pub(crate) struct Settings {
     pub(crate) kubelets: Kubelets,
     #[command(flatten)]
     pub(crate) store: StoreSettings,
+    #[command(flatten)]
+    pub(crate) encryption: Encryption,
     #[command(flatten)]
     pub(crate) core_api: CoreApi,
     #[command(flatten)]
@@ -166,6 +171,7 @@ impl Settings {
         self.kubelets.check()?;
         self.authorization.check()?;
         self.core_api.check()?;
+        self.encryption.check()?;
         self.admission.check(self.core_api.features()?)?;
         self.service_accounts.check()?;
         self.signing.check()?;

@@ -49,6 +49,10 @@ package!(
     identity_v1, "portico.identity.v1"
 );
 package!(
+    /// KMS v2: key management services that the control service asks (Kubernetes' package `v2`).
+    kms, "v2"
+);
+package!(
     /// `portico.objects.v1`: objects of any kind.
     objects, "portico.objects.v1"
 );

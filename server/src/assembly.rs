@@ -50,6 +50,7 @@ use tokio::sync::watch;
 use tower::Layer;
 
 use crate::chain::Chain;
+use crate::encryption::Encryption;
 use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
@@ -102,9 +103,11 @@ impl Server {
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
         let metrics = portico_store::Metrics::new(&process.metrics);
-        let opened = SqliteStore::open(settings.store.clone(), indexer, metrics, &store_tasks).await?;
-        let store: Arc<dyn Store> = Arc::new(opened);
         let tasks = TaskSet::new();
+        let encryption = Encryption::start(&settings.encryption, &process.metrics, &tasks).await?;
+        let (kept, seal) = (settings.store.clone(), encryption.seal());
+        let opened = SqliteStore::open_sealed(kept, indexer, seal, metrics, &store_tasks).await?;
+        let store: Arc<dyn Store> = Arc::new(opened);
         let admission = Arc::new(admission_chain(&settings, &process, &tasks)?);
         let registry = Registry::new(
             Arc::clone(&store),
@@ -135,6 +138,8 @@ impl Server {
         let components =
             hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         components.add_checks(&health, &store)?;
+        encryption.add_check(&health)?;
+        encryption.watch(&tasks);
         tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &components.board);
         signing.publish(&components.board);
         components.board.post(service_address(&settings));

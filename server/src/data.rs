@@ -2,15 +2,16 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use portico_kinds::{Kinds, RuntimeConfig};
 use portico_machinery::expiration::Evaluator;
 use portico_registry::KindIndexer;
-use portico_store::Doctor;
 pub use portico_store::{
     BackedUp, BackupError, DEFAULT_REVISION_BUMP, Examination, OpenError, Restored, Unreadable, backup,
     restore,
 };
+use portico_store::{Doctor, Seal};
 
 /// The database's file in the data folder.
 const DATABASE: &str = "portico.db";
@@ -26,6 +27,9 @@ pub enum DataError {
     /// The embedded descriptions of kinds do not load: a broken build.
     #[error("kinds: {0}")]
     Kinds(#[from] portico_kinds::LoadError),
+    /// The encryption configuration.
+    #[error("--encryption-provider-config: {0}")]
+    Encryption(#[from] crate::encryption::EncryptionError),
     /// There is no database.
     #[error("{} is not there", .0.display())]
     Missing(PathBuf),
@@ -50,6 +54,8 @@ pub fn database(data_dir: &Path) -> PathBuf {
 pub struct DataFolder {
     database: PathBuf,
     indexer: KindIndexer,
+    /// What opens values that are sealed.
+    opener: Option<Arc<Seal>>,
 }
 
 impl DataFolder {
@@ -63,11 +69,23 @@ impl DataFolder {
             return Err(DataError::Missing(database));
         }
         let kinds = Kinds::serving(release, &RuntimeConfig::default())?;
-        Ok(Self { database, indexer: portico_resources::table().indexer(&kinds) })
+        Ok(Self { database, indexer: portico_resources::table().indexer(&kinds), opener: None })
+    }
+
+    /// The same, whose sealed values are opened as this file of `--encryption-provider-config` says.
+    ///
+    /// # Errors
+    /// [`DataError::Encryption`].
+    pub fn opening_with(self, encryption_config: &Path) -> Result<Self, DataError> {
+        Ok(Self { opener: Some(crate::encryption::opener(encryption_config)?), ..self })
     }
 
     fn doctor(&self) -> Doctor<'_> {
-        Doctor::new(&self.database, &self.indexer)
+        let doctor = Doctor::new(&self.database, &self.indexer);
+        match &self.opener {
+            Some(seal) => doctor.opening_with(Arc::clone(seal)),
+            None => doctor,
+        }
     }
 
     /// Looks for what is wrong with the database; writes nothing, and may run beside a server.

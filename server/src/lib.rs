@@ -6,6 +6,7 @@
 mod assembly;
 mod chain;
 pub mod data;
+mod encryption;
 mod grpc;
 mod kubeconfigs;
 mod listen;
@@ -13,6 +14,7 @@ mod pki;
 mod settings;
 
 pub use assembly::{LocalServices, Process, Server, StartError};
+pub use encryption::{EncryptionError, EncryptionSettings};
 pub use portico_admission::{
     AdmissionSettings, Configuration as AdmissionConfiguration, DefaultTolerations, EnabledPlugins,
     PluginNameError,

@@ -13,6 +13,8 @@ use portico_machinery::FrontProxy;
 use portico_machinery::expiration::Evaluator;
 use portico_machinery::features::FeatureGates;
 
+use crate::encryption::EncryptionSettings;
+
 /// Settings of the control service.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
@@ -66,6 +68,8 @@ pub struct ServerSettings {
     pub signing: SigningSettings,
     /// How long objects of kinds that expire (events) are kept after their last write.
     pub event_ttl: Duration,
+    /// Encryption at rest.
+    pub encryption: EncryptionSettings,
     /// The store.
     pub store: portico_store::Settings,
     /// The registry.

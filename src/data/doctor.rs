@@ -30,6 +30,10 @@ pub(super) struct Doctor {
     /// Remove the objects that cannot be read, and all past states: a new epoch begins. The database must not be served.
     #[arg(long)]
     remove_unreadable: bool,
+    /// What values are sealed with, as the server was given it. Without it those that are count as they stand, are left out of
+    /// an export, and are never removed.
+    #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
+    encryption_provider_config: Option<PathBuf>,
 }
 
 /// Why it could not be examined; one line for people.
@@ -53,7 +57,10 @@ pub(super) async fn run(verb: &Doctor) -> ExitCode {
 
 /// Whether the database is sound in the end.
 async fn examine(verb: &Doctor) -> Result<bool, Failure> {
-    let folder = DataFolder::new(&verb.data_dir, &Evaluator::new(KUBERNETES))?;
+    let mut folder = DataFolder::new(&verb.data_dir, &Evaluator::new(KUBERNETES))?;
+    if let Some(file) = &verb.encryption_provider_config {
+        folder = folder.opening_with(file)?;
+    }
     let to_stdout = verb.export.as_deref() == Some(Path::new("-"));
     let mut out: Box<dyn Write> = if to_stdout { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
     let mut examined = folder.examine().await?;
@@ -72,6 +79,9 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
         for finding in &examined.findings {
             writeln!(out, "left: {finding}")?;
         }
+    }
+    if examined.sealed > 0 {
+        writeln!(out, "{} states are sealed and were not looked into", examined.sealed)?;
     }
     let sound = if examined.is_sound() { "sound" } else { "something is wrong" };
     writeln!(

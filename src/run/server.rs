@@ -67,6 +67,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         controller_settings: s.controllers.settings(),
         signing: s.signing.server(),
         event_ttl: s.store.event_ttl,
+        encryption: s.encryption.settings(),
         store: store(s),
         registry: RegistrySettings {
             form_cache_bytes: s.store.form_cache_bytes,

@@ -12,6 +12,7 @@ mod conversion;
 pub mod faults;
 pub mod http;
 mod image_review;
+mod key_service;
 pub mod objects;
 pub mod pki;
 pub mod process;
@@ -20,6 +21,7 @@ pub mod wait;
 
 pub use backend::{Backend, Mood, SERVER_NAME, Seen};
 pub use binary::{binary, example_backend};
+pub use key_service::KeyServicePlugin;
 pub use process::{Launch, Portico};
 pub use wait::{eventually, until};
 

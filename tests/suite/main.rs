@@ -14,6 +14,7 @@ mod controllers;
 mod conversions;
 mod definitions;
 mod durability;
+mod encryption;
 mod endpoints;
 mod finished_jobs;
 mod http_api;

@@ -15,22 +15,24 @@ use portico_schema::{DecodeError, Decoded, Format, Schema};
 
 pub use error::PluginConfigurationError;
 
-/// The kinds that one plugin knows.
-pub(crate) struct Scheme {
-    pub(crate) kinds: &'static [ConfigKind],
+/// The kinds that one plugin knows, or another reader of configuration files.
+pub struct Scheme {
+    /// The kinds.
+    pub kinds: &'static [ConfigKind],
     /// The types by name, as descriptions.
-    pub(crate) types: &'static str,
+    pub types: &'static str,
     /// Whether unknown and repeated fields are refused, which not every plugin of upstream does.
-    pub(crate) strict: bool,
+    pub strict: bool,
 }
 
 /// A kind in one version.
-pub(crate) struct ConfigKind {
+pub struct ConfigKind {
     /// Group and version.
-    pub(crate) version: &'static str,
-    pub(crate) kind: &'static str,
+    pub version: &'static str,
+    /// Its name.
+    pub kind: &'static str,
     /// Its type.
-    pub(crate) ty: &'static str,
+    pub ty: &'static str,
 }
 
 /// What every object says of itself.
@@ -42,7 +44,7 @@ impl Scheme {
     ///
     /// # Errors
     /// [`PluginConfigurationError`], in upstream's words.
-    pub(crate) fn decode(&self, bytes: &[u8]) -> Result<Object, PluginConfigurationError> {
+    pub fn decode(&self, bytes: &[u8]) -> Result<Object, PluginConfigurationError> {
         let meta = untagged(TYPE_META, "TypeMeta", bytes, Format::Yaml)?;
         let missing = |field| PluginConfigurationError::Missing {
             field,

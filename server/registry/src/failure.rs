@@ -18,7 +18,7 @@ pub fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Stat
         TxnError::Exists { .. } => Status::already_exists(resource, name),
         TxnError::Unreadable { .. } => unreadable::of_txn(&error, resource, name),
         TxnError::TooLarge(text) => Status::failure(Reason::RequestEntityTooLarge, text),
-        TxnError::Full(_) | TxnError::Unknown(_) => Status::internal(error),
+        TxnError::Full(_) | TxnError::Unknown(_) | TxnError::Sealed(_) => Status::internal(error),
         TxnError::Unavailable(_) | TxnError::Closed => {
             Status::unavailable(error.to_string()).with_retry_after(1)
         }
@@ -35,6 +35,7 @@ pub fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
         StoreError::Corrupt { key, reason } => {
             unreadable::status(key.resource(), key.name(), key.path(), &reason)
         }
+        StoreError::Sealed { .. } => Status::internal(error),
         StoreError::Unavailable(_) | StoreError::Closed => {
             Status::unavailable(error.to_string()).with_retry_after(1)
         }

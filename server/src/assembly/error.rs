@@ -42,6 +42,9 @@ pub enum StartError {
     /// The store does not open.
     #[error("the store does not open: {0}")]
     Store(#[from] portico_store::OpenError),
+    /// The encryption configuration's file.
+    #[error("--encryption-provider-config: {0}")]
+    Encryption(#[from] crate::encryption::EncryptionError),
     /// The egress selector's file.
     #[error("--egress-selector-config-file: {0}")]
     Egress(#[from] portico_kit::egress::EgressError),
@@ -88,6 +91,13 @@ impl StartError {
     /// Whether a setting is wrong, rather than the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Authority(_) | Self::Egress(_) | Self::TokenKey { .. })
+        matches!(
+            self,
+            Self::File(_)
+                | Self::Authority(_)
+                | Self::Egress(_)
+                | Self::Encryption(_)
+                | Self::TokenKey { .. }
+        )
     }
 }

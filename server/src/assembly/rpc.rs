@@ -83,6 +83,7 @@ impl Services {
             metrics: self.process.metrics,
             store: self.store,
             telemetry: self.process.telemetry,
+            tasks: tasks.clone(),
         };
         let hold = Hold(components.storage_versions.clone());
         let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone());

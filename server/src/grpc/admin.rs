@@ -3,24 +3,36 @@
 use std::sync::Arc;
 
 use portico_kit::metrics;
+use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
 use portico_machinery::Status;
 use portico_proto::admin as pb;
 use portico_proto::admin::admin_server::Admin;
 use portico_store::Store;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response};
 
-use super::{RpcResult, refused};
+use super::{RpcResult, refused, rewrap};
 
 /// The service. The chain has authorized each method as a path.
 pub(crate) struct AdminService {
     pub(crate) metrics: metrics::Registry,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) telemetry: Telemetry,
+    pub(crate) tasks: TaskSet,
 }
 
 #[tonic::async_trait]
 impl Admin for AdminService {
+    type RewrapStream = ReceiverStream<RpcResult<pb::RewrapProgress>>;
+
+    async fn rewrap(&self, _: Request<pb::RewrapRequest>) -> RpcResult<Response<Self::RewrapStream>> {
+        let (progress, messages) = mpsc::channel(rewrap::QUEUE);
+        self.tasks.spawn_until_cancelled("rewrap", rewrap::run(Arc::clone(&self.store), progress));
+        Ok(Response::new(ReceiverStream::new(messages)))
+    }
+
     async fn metrics(&self, _: Request<pb::MetricsRequest>) -> RpcResult<Response<pb::MetricsResponse>> {
         Ok(Response::new(pb::MetricsResponse { text: self.metrics.encode(metrics::Format::Text) }))
     }

@@ -25,6 +25,14 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// What the value is sealed with is not known now, and may be later: its key service does not answer.
+    #[error("unable to transform key {:?}: {reason}", key.to_string())]
+    Sealed {
+        /// Which object.
+        key: Key,
+        /// Why.
+        reason: String,
+    },
     /// The database failed.
     #[error("the database failed: {0}")]
     Unavailable(String),

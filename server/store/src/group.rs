@@ -7,7 +7,7 @@ use crate::cache::Cache;
 use crate::event::{Event, EventType};
 use crate::key::Key;
 use crate::record::{Record, Value};
-use crate::txn::{Change, Committed, Expect, Operation, Txn, TxnError};
+use crate::txn::{Change, Committed, Expect, Operation, Prepared, TxnError};
 
 /// The Txns that one database transaction makes durable.
 pub(crate) struct Group<'a> {
@@ -16,6 +16,8 @@ pub(crate) struct Group<'a> {
     pub(crate) revision: i64,
     /// What the accepted operations did, in revision order.
     pub(crate) events: Vec<Arc<Event>>,
+    /// What the database gets of each event's value, where it is sealed.
+    pub(crate) sealed: Vec<Option<Arc<[u8]>>>,
     /// Every key that was looked at: its state before the group and after it.
     pub(crate) touched: HashMap<Key, Touched>,
 }
@@ -31,25 +33,30 @@ pub(crate) struct Touched {
 struct Staged {
     states: Vec<(Key, Option<Arc<Record>>)>,
     events: Vec<Arc<Event>>,
+    sealed: Vec<Option<Arc<[u8]>>>,
 }
 
 impl<'a> Group<'a> {
     /// A group that starts after `revision`. The cache holds the resources of all keys.
     pub(crate) fn new(cache: &'a Cache, revision: i64) -> Self {
-        Self { cache, revision, events: Vec::new(), touched: HashMap::new() }
+        Self { cache, revision, events: Vec::new(), sealed: Vec::new(), touched: HashMap::new() }
     }
 
     /// Accepts a Txn whole, or refuses it whole.
-    pub(crate) fn check(&mut self, txn: Txn) -> Result<Committed, TxnError> {
+    pub(crate) fn check(&mut self, prepared: Prepared) -> Result<Committed, TxnError> {
         let mut staged = Staged::default();
+        let Prepared { txn, sealed } = prepared;
+        let mut sealed = sealed.into_iter();
         let mut records = Vec::with_capacity(txn.operations.len());
         for Operation { key, expect, change } in txn.operations {
+            let sealed = sealed.next().flatten();
             let current = self.current(&staged, &key);
             check_readable(&key, expect, &change, current.as_ref())?;
             check(&key, expect, current.as_ref())?;
             let revision = self.revision + 1 + staged.events.len() as i64;
             let event = event_of(&key, change, current, revision);
             records.push(event.as_ref().map(|event| event.record.clone()));
+            staged.sealed.extend(event.as_ref().map(|_| sealed));
             staged.events.extend(event.map(|event| {
                 let exists = event.event_type != EventType::Deleted;
                 staged.states.push((key, exists.then(|| event.record.clone())));
@@ -75,6 +82,7 @@ impl<'a> Group<'a> {
     fn accept(&mut self, staged: Staged) {
         self.revision += staged.events.len() as i64;
         self.events.extend(staged.events);
+        self.sealed.extend(staged.sealed);
         for (key, after) in staged.states {
             if let Some(touched) = self.touched.get_mut(&key) {
                 touched.after = after;

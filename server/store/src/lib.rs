@@ -17,6 +17,7 @@ mod key;
 mod metrics;
 mod record;
 mod scope;
+mod seal;
 mod settings;
 mod signature;
 mod snapshot;
@@ -33,6 +34,10 @@ pub use key::{Key, Resource};
 pub use metrics::Metrics;
 pub use record::{Record, Value};
 pub use scope::{Only, ResourceFilter, Scope};
+pub use seal::{
+    CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyError, KeyService, KeyServiceError, KeyStatus,
+    MaskedRule, Provider, Seal, SealError, SealMetrics, SealRules, WrappedKey,
+};
 pub use settings::Settings;
 pub use signature::Signature;
 pub use snapshot::Snapshot;
@@ -40,7 +45,7 @@ pub use sqlite::{
     BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, Finding, OpenError, Restored,
     SqliteStore, backup, restore,
 };
-pub use store::{Identity, ListAt, Page, Store};
+pub use store::{Identity, ListAt, Page, SealedOtherwise, Store};
 pub use subscription::{Subscription, WatchError};
 pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
 pub use unreadable::{Condition, Unreadable};

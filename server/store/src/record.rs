@@ -11,17 +11,30 @@ use crate::key::Key;
 pub struct Value {
     json: Box<[u8]>,
     indexed: Indexed,
+    /// How many bytes more than the JSON its stored form takes.
+    overhead: u32,
 }
 
 impl Value {
     /// Joins bytes with what an [`crate::Indexer`] reads out of them (the writer of the bytes may know it without reading).
     pub fn new(json: impl Into<Box<[u8]>>, indexed: Indexed) -> Self {
-        Self { json: json.into(), indexed }
+        Self { json: json.into(), indexed, overhead: 0 }
     }
 
     /// In the place of bytes that cannot be read.
     pub(crate) fn unreadable(uid: &str) -> Self {
-        Self { json: Box::default(), indexed: Indexed { uid: uid.into(), ..Indexed::default() } }
+        Self::new([], Indexed { uid: uid.into(), ..Indexed::default() })
+    }
+
+    /// Notes how many bytes it takes in the database, format byte included.
+    pub(crate) fn stored_as(self, bytes: usize) -> Self {
+        let overhead = bytes.saturating_sub(self.json.len() + 1);
+        Self { overhead: u32::try_from(overhead).unwrap_or(u32::MAX), ..self }
+    }
+
+    /// How many bytes it takes in the database, without the format byte.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.json.len() + self.overhead as usize
     }
 
     /// Whether the stored bytes cannot be read. Only [`crate::Event::previous`] shows such a value: of the deletion of an

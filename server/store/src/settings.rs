@@ -21,6 +21,8 @@ pub struct Settings {
     /// How much of the disk, and beyond `max_file_bytes`, is kept for deletions when nothing else can be written; at most
     /// a quarter of the disk.
     pub reserve_bytes: u64,
+    /// Whether what is deleted is overwritten in the file.
+    pub overwrite_deleted: bool,
     /// How many requests wait for the writer; a caller beyond that waits for room.
     pub write_queue: usize,
     /// How many operations the writer makes durable with one sync at most.
@@ -49,6 +51,7 @@ impl Settings {
             compaction_interval: Duration::from_secs(30),
             max_file_bytes: None,
             reserve_bytes: 4 << 20,
+            overwrite_deleted: false,
             write_queue: 1_024,
             group_operations: 256,
             ring_events: 16_384,

@@ -6,6 +6,7 @@
 mod backup;
 mod codec;
 mod compaction;
+mod decode;
 mod doctor;
 mod epoch;
 mod failure;
@@ -21,6 +22,7 @@ mod persist;
 mod read;
 mod request;
 mod row;
+mod sealing;
 mod space;
 mod statement;
 mod writer;
@@ -51,12 +53,13 @@ use crate::key::{Key, Resource};
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::scope::{ResourceFilter, Scope};
+use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{Identity, ListAt, Page, Store};
+use crate::store::{Identity, ListAt, Page, SealedOtherwise, Store};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
-use crate::txn::{Change, Committed, Txn, TxnError};
+use crate::txn::{Change, Committed, Prepared, Txn, TxnError};
 use crate::unreadable::Condition;
 
 /// A [`Store`] in a SQLite file.
@@ -86,6 +89,23 @@ impl SqliteStore {
         metrics: Metrics,
         tasks: &TaskSet,
     ) -> Result<Self, OpenError> {
+        Self::open_sealed(settings, indexer, Seal::none(), metrics, tasks).await
+    }
+
+    /// As [`SqliteStore::open`], with values that are sealed in the database.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open_sealed(
+        settings: Settings,
+        indexer: Arc<dyn Indexer>,
+        seal: Arc<Seal>,
+        metrics: Metrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, OpenError> {
+        // What is forgotten is overwritten where something is to be kept from readers of the file.
+        let settings =
+            Settings { overwrite_deleted: settings.overwrite_deleted || seal.is_active(), ..settings };
         let settings = Settings { path: files::resolve(&settings.path), ..settings };
         let (lock, Opened { writer: connection, readers, contents: opened, full }) =
             open::open(&settings).await?;
@@ -104,6 +124,7 @@ impl SqliteStore {
         let reader = Arc::new(Reader {
             pool: readers,
             indexer,
+            seal,
             cache: cache.clone(),
             hub: hub.clone(),
             metrics: metrics.clone(),
@@ -172,9 +193,10 @@ impl SqliteStore {
         let mut results: Vec<Option<Result<Committed, TxnError>>> = Vec::with_capacity(txns.len());
         let mut accepted = Vec::with_capacity(txns.len());
         for txn in txns {
-            match self.admit(&txn).await {
-                Ok(()) => {
-                    accepted.push(txn);
+            let admitted = self.admit(&txn).await;
+            match admitted.and_then(|()| sealing::prepare(&self.reader.seal, txn)) {
+                Ok(prepared) => {
+                    accepted.push(prepared);
                     results.push(None);
                 }
                 Err(error) => results.push(Some(Err(error))),
@@ -193,6 +215,7 @@ impl SqliteStore {
             self.reader.ensure_loaded(&slot).await.map_err(|error| match error {
                 StoreError::Closed => TxnError::Closed,
                 StoreError::Unavailable(reason) => TxnError::Unavailable(reason),
+                StoreError::Sealed { .. } => TxnError::Sealed(error.to_string()),
                 error => TxnError::Unavailable(error.to_string()),
             })?;
         }
@@ -200,15 +223,15 @@ impl SqliteStore {
     }
 
     /// Queues Txns in requests of at most a group's worth, then awaits the answers.
-    async fn queue(&self, txns: Vec<Txn>) -> Results {
+    async fn queue(&self, txns: Vec<Prepared>) -> Results {
         let mut answers = Vec::new();
         let mut txns = txns.into_iter().peekable();
         while txns.peek().is_some() {
             let mut operations = 0;
             let mut chunk = Vec::new();
-            while let Some(txn) = txns.next_if(|_| operations < self.group_operations) {
-                operations += txn.operations.len().max(1);
-                chunk.push(txn);
+            while let Some(prepared) = txns.next_if(|_| operations < self.group_operations) {
+                operations += prepared.txn.operations.len().max(1);
+                chunk.push(prepared);
             }
             let count = chunk.len();
             let (reply, answer) = oneshot::channel();
@@ -372,6 +395,17 @@ impl Store for SqliteStore {
 
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
         Box::pin(self.reader.resources_in(namespace))
+    }
+
+    fn sealed_resources(&self) -> Vec<Resource> {
+        self.reader.sealed_resources()
+    }
+
+    fn sealed_otherwise<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
+        Box::pin(self.reader.sealed_otherwise(resource))
     }
 
     fn condition(&self) -> Condition {

@@ -49,6 +49,17 @@ pub struct Page {
     pub unreadable: Vec<Unreadable>,
 }
 
+/// Which objects of a resource are not sealed as they would be if they were written now.
+#[derive(Clone, Debug, Default)]
+pub struct SealedOtherwise {
+    /// How many objects there are.
+    pub objects: u64,
+    /// Those that are not, with their revisions, in the order of these.
+    pub stale: Vec<(Key, i64)>,
+    /// Those that cannot be read.
+    pub unreadable: u64,
+}
+
 /// The committed log, its current state and its history.
 ///
 /// Used as `Arc<dyn Store>`. Revisions are global, strictly increasing, visible in order; nobody may rely on the absence
@@ -163,6 +174,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// How many objects exist of each resource that has any, from an index; nothing is loaded.
     fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
+
+    /// The resources that are stored and that the rules of what is sealed are about, sorted.
+    fn sealed_resources(&self) -> Vec<Resource>;
+
+    /// Which objects of a resource are not sealed as they would be now: with another provider or key, or not at all.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
+    fn sealed_otherwise<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>>;
 
     /// What is wrong with the store while it serves.
     fn condition(&self) -> Condition;

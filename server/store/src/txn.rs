@@ -50,6 +50,14 @@ pub enum Change {
     Check,
 }
 
+/// A Txn whose values are sealed already, where they are: in their callers' time, not in the writer's.
+#[derive(Clone)]
+pub(crate) struct Prepared {
+    pub(crate) txn: Txn,
+    /// What the database gets, of each operation; empty when none is sealed.
+    pub(crate) sealed: Vec<Option<Arc<[u8]>>>,
+}
+
 impl Txn {
     /// How many operations one Txn may have.
     pub const MAX_OPERATIONS: usize = 1_000;
@@ -124,6 +132,9 @@ pub enum TxnError {
         /// Which object.
         key: Key,
     },
+    /// A value cannot be sealed.
+    #[error("{0}")]
+    Sealed(String),
     /// A value beyond [`Txn::MAX_VALUE_BYTES`], or too many operations.
     #[error("the request is too large: {0}")]
     TooLarge(String),

@@ -14,13 +14,19 @@ pub struct Unreadable {
     /// Key, revision and uid; the value has no bytes.
     pub(crate) record: Arc<Record>,
     has_key: bool,
+    is_sealed: bool,
     reason: Arc<str>,
 }
 
 impl Unreadable {
     pub(crate) fn new(key: Key, revision: i64, reason: &str) -> Self {
         let record = Arc::new(Record { key, revision, value: Value::unreadable("") });
-        Self { record, has_key: true, reason: reason.into() }
+        Self { record, has_key: true, is_sealed: false, reason: reason.into() }
+    }
+
+    /// Of an object that cannot be opened: another key may.
+    pub(crate) fn sealed(key: Key, revision: i64, reason: &str) -> Self {
+        Self { is_sealed: true, ..Self::new(key, revision, reason) }
     }
 
     /// Of an object whose key cannot be read; `shown` is what is left of the key.
@@ -41,6 +47,11 @@ impl Unreadable {
     /// Whether its key can be read. Without one it can only be removed by `portico doctor`.
     pub fn has_key(&self) -> bool {
         self.has_key
+    }
+
+    /// Whether it is sealed, and what it is sealed with not known: it need not be damaged.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
     }
 
     /// The revision that wrote the bytes.

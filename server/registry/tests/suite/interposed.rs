@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Committed, Condition, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope, Snapshot,
-    Store, StoreError, Subscription, Txn, TxnError, WatchError,
+    Committed, Condition, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope,
+    SealedOtherwise, Snapshot, Store, StoreError, Subscription, Txn, TxnError, WatchError,
 };
 use tokio::sync::watch;
 
@@ -129,6 +129,17 @@ impl Store for Interposed {
 
     fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
         self.store.counts()
+    }
+
+    fn sealed_resources(&self) -> Vec<Resource> {
+        self.store.sealed_resources()
+    }
+
+    fn sealed_otherwise<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
+        self.store.sealed_otherwise(resource)
     }
 
     fn condition(&self) -> Condition {

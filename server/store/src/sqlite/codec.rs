@@ -1,20 +1,34 @@
-//! How a value stands in the database: a format byte, then the bytes. Later formats (encryption) get other bytes.
+//! How a value stands in the database: a format byte, then the bytes.
+
+use crate::seal::Stored;
 
 /// JSON as it is.
 const PLAIN_JSON: u8 = 1;
+/// JSON that is sealed; what follows begins with what it is sealed with, as upstream's values do.
+pub(crate) const SEALED_JSON: u8 = 2;
 
-/// A value's bytes for the database.
+/// A plain value's bytes for the database.
 pub(crate) fn encode(json: &[u8]) -> Vec<u8> {
-    let mut stored = Vec::with_capacity(json.len() + 1);
-    stored.push(PLAIN_JSON);
-    stored.extend_from_slice(json);
+    with(PLAIN_JSON, json)
+}
+
+/// A sealed value's bytes for the database.
+pub(crate) fn encode_sealed(sealed: &[u8]) -> Vec<u8> {
+    with(SEALED_JSON, sealed)
+}
+
+fn with(format: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(bytes.len() + 1);
+    stored.push(format);
+    stored.extend_from_slice(bytes);
     stored
 }
 
-/// The JSON of a value from the database, or what is wrong with it.
-pub(crate) fn decode(stored: &[u8]) -> Result<&[u8], String> {
+/// What a value from the database is, or what is wrong with it.
+pub(crate) fn decode(stored: &[u8]) -> Result<Stored<'_>, String> {
     match stored.split_first() {
-        Some((&PLAIN_JSON, json)) => Ok(json),
+        Some((&PLAIN_JSON, json)) => Ok(Stored::Plain(json)),
+        Some((&SEALED_JSON, sealed)) => Ok(Stored::Sealed(sealed)),
         Some((format, _)) => Err(format!("unknown value format {format}")),
         None => Err("the value is empty".to_owned()),
     }
@@ -26,7 +40,8 @@ mod tests {
 
     #[test]
     fn values_come_back_and_unknown_formats_are_named() {
-        assert_eq!(decode(&encode(b"{}")), Ok(&b"{}"[..]));
+        assert_eq!(decode(&encode(b"{}")), Ok(Stored::Plain(b"{}")));
+        assert_eq!(decode(&encode_sealed(b"k8s:enc:")), Ok(Stored::Sealed(b"k8s:enc:")));
         assert_eq!(decode(&[9, 1]), Err("unknown value format 9".to_owned()));
         assert!(decode(&[]).is_err());
     }

@@ -8,10 +8,12 @@ mod finding;
 pub use finding::{Examination, Finding};
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
+use super::decode::{DecodeError, Decoder};
 use super::epoch::DEFAULT_REVISION_BUMP;
 use super::mark::{self, Mark, Verdict};
 use super::open;
@@ -19,6 +21,7 @@ use super::open_error::OpenError;
 use super::{epoch, files, lock, row};
 use crate::index::Indexer;
 use crate::record::Record;
+use crate::seal::Seal;
 use crate::store::Identity;
 use crate::unreadable::Unreadable;
 
@@ -26,6 +29,9 @@ use crate::unreadable::Unreadable;
 pub struct Doctor<'a> {
     database: PathBuf,
     indexer: &'a dyn Indexer,
+    seal: Arc<Seal>,
+    /// Whether it is known what values are sealed with.
+    has_keys: bool,
 }
 
 /// Each row of the log with its resource, and whether it is its object's last; in key order.
@@ -42,9 +48,15 @@ struct Stored {
 }
 
 impl<'a> Doctor<'a> {
-    /// Of this database file; the indexer decides what can be read.
+    /// Of this database file; the indexer decides what can be read. Values that are sealed count as they stand.
     pub fn new(database: impl Into<PathBuf>, indexer: &'a dyn Indexer) -> Self {
-        Self { database: files::resolve(&database.into()), indexer }
+        Self { database: files::resolve(&database.into()), indexer, seal: Seal::none(), has_keys: false }
+    }
+
+    /// The same, who opens what is sealed: what cannot be opened is unreadable.
+    #[must_use]
+    pub fn opening_with(self, seal: Arc<Seal>) -> Self {
+        Self { seal, has_keys: true, ..self }
     }
 
     /// Looks at everything; writes nothing.
@@ -67,8 +79,10 @@ impl<'a> Doctor<'a> {
             Ok(Some(found)) => {
                 examination.revision = found.revision;
                 checks::mark(Mark::read(&self.database)?.as_ref(), &found, &mut examination);
-                if let Err(error) = self.examine_rows(&mut connection, &mut examination).await {
-                    examination.damaged(&error);
+                match self.examine_rows(&mut connection, &mut examination).await {
+                    Ok(()) => {}
+                    Err(DecodeError::Database(error)) => examination.damaged(&error),
+                    Err(error) => return Err(self.unread(error)),
                 }
                 checks::consistency(&mut connection, &mut examination).await;
             }
@@ -81,14 +95,19 @@ impl<'a> Doctor<'a> {
         &self,
         connection: &mut SqliteConnection,
         examination: &mut Examination,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), DecodeError> {
         checks::resources(connection, examination).await?;
         let mut owners = checks::Owners::default();
         let mut rows = sqlx::query(ROWS).fetch(&mut *connection);
         while let Some(row) = rows.try_next().await? {
-            let stored = self.stored(&row)?;
+            let stored = self.stored(&row).await?;
             examination.states += 1;
             match stored.state {
+                Err(state) if state.is_sealed() && !self.has_keys => {
+                    examination.sealed += 1;
+                    examination.objects += u64::from(stored.current);
+                    owners.of_sealed(&state);
+                }
                 Ok(record) if stored.current => {
                     examination.objects += 1;
                     owners.of(&record);
@@ -99,7 +118,7 @@ impl<'a> Doctor<'a> {
             }
         }
         drop(rows);
-        owners.compare(connection, examination).await
+        Ok(owners.compare(connection, examination).await?)
     }
 
     /// Hands on the current state of every object that can be read, in key order. Answers how many cannot.
@@ -115,7 +134,7 @@ impl<'a> Doctor<'a> {
         let mut left_out = 0;
         let mut rows = sqlx::query(ROWS).fetch(&mut connection);
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            let stored = self.stored(&row).map_err(failed)?;
+            let stored = self.stored(&row).await.map_err(|error| self.unread(error))?;
             match stored.state {
                 Ok(record) if stored.current => {
                     take(&record).map_err(|error| OpenError::File { path: "the export".into(), error })?;
@@ -176,11 +195,12 @@ impl<'a> Doctor<'a> {
         Ok(removed)
     }
 
-    fn stored(&self, row: &sqlx::sqlite::SqliteRow) -> Result<Stored, sqlx::Error> {
+    async fn stored(&self, row: &sqlx::sqlite::SqliteRow) -> Result<Stored, DecodeError> {
+        let decoder = Decoder { indexer: self.indexer, seal: &self.seal };
         let resource = row::resource(row, 0)?;
         let (deleted, last): (i64, i64) = (row.try_get_unchecked(7)?, row.try_get_unchecked(8)?);
         let state = match resource {
-            Ok(resource) => row::state(self.indexer, &resource, row, 2)?,
+            Ok(resource) => decoder.state(&resource, row, 2).await?,
             Err(resource) => Err(row::of_damaged_resource(&resource, row, 2)?),
         };
         let state = match state {
@@ -188,6 +208,16 @@ impl<'a> Doctor<'a> {
             Ok(record) => Ok(record),
         };
         Ok(Stored { state, current: last == 1 && deleted == 0 })
+    }
+
+    fn unread(&self, error: DecodeError) -> OpenError {
+        let path = self.database.clone();
+        match error {
+            DecodeError::Database(error) => OpenError::Database { path, error },
+            DecodeError::Sealed { key, reason } => {
+                OpenError::Sealed { path, reason: format!("{key}: {reason}") }
+            }
+        }
     }
 
     async fn connect(&self, read_only: bool) -> Result<SqliteConnection, OpenError> {

@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
+use futures::TryStreamExt;
 use memchr::memmem;
-use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row};
 
-use super::read::{Reader, failed};
+use super::codec::SEALED_JSON;
+use super::read::{Reader, failed, undecoded};
 use super::row::{self, Text};
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::record::Record;
+
+/// What an object that is being deleted has in its JSON; one that only says so elsewhere has it, too.
+const MARK: &[u8] = b"\"deletionTimestamp\":";
 
 impl Reader {
     pub(crate) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
@@ -34,7 +39,6 @@ impl Reader {
     }
 
     pub(crate) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
-        const MARK: &[u8] = b"\"deletionTimestamp\":";
         let (mut keys, mut unread) = (Vec::new(), Vec::new());
         for slot in self.cache.slots() {
             let Some(snapshot) = slot.snapshot(self.hub.revision()) else {
@@ -49,16 +53,35 @@ impl Reader {
         Ok(keys)
     }
 
-    /// The same of resources that are not in memory, by their numbers: current states first, as their values are read.
+    /// The same of resources that are not in memory, by their numbers: current states first, as their values are read. What is
+    /// sealed is opened here.
     async fn deleting_in(&self, resources: &str) -> Result<Vec<Key>, StoreError> {
         let select = format!(
-            "SELECT r.api_group, r.resource, k.namespace, k.name FROM (SELECT resource, namespace, name, \
+            "SELECT r.api_group, r.resource, k.namespace, k.name, \
+             iif(hex(substr(l.value, 1, 1)) = '{SEALED_JSON:02X}', l.value, NULL) FROM (SELECT resource, namespace, name, \
              max(revision) AS revision, deleted FROM log WHERE resource IN ({resources}) \
              GROUP BY resource, namespace, name HAVING deleted = 0) k CROSS JOIN log l ON l.revision = k.revision \
-             JOIN resource r ON r.id = k.resource WHERE instr(l.value, CAST('deletionTimestamp\":' AS BLOB)) > 0"
+             JOIN resource r ON r.id = k.resource WHERE instr(l.value, CAST('deletionTimestamp\":' AS BLOB)) > 0 \
+             OR hex(substr(l.value, 1, 1)) = '{SEALED_JSON:02X}'"
         );
-        let rows = sqlx::query(AssertSqlSafe(select)).fetch_all(&self.pool).await.map_err(failed)?;
-        self.keys(&rows)
+        let mut rows = sqlx::query(AssertSqlSafe(select)).fetch(&self.pool);
+        let mut keys = Vec::new();
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let sealed: Option<&[u8]> = row.try_get_unchecked(4).map_err(failed)?;
+            for key in self.keys(std::slice::from_ref(&row))? {
+                if self.is_deleting(&key, sealed).await? {
+                    keys.push(key);
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Whether an object is being deleted whose stored value is this, or one that says so and is not sealed.
+    async fn is_deleting(&self, key: &Key, sealed: Option<&[u8]>) -> Result<bool, StoreError> {
+        let Some(sealed) = sealed else { return Ok(true) };
+        let decoded = self.decoder().value(key.clone(), 0, sealed).await.map_err(undecoded)?;
+        Ok(decoded.is_ok_and(|record| memmem::find(record.value.json(), MARK).is_some()))
     }
 
     /// Keys from the columns group, resource, namespace, name; sorted. Those that cannot be read are left out and logged.

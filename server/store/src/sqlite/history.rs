@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::read::{Reader, corrupt, failed};
+use super::read::{Reader, corrupt, failed, undecoded};
 use super::row;
 use crate::error::StoreError;
 use crate::event::{Event, EventType};
@@ -69,7 +69,7 @@ impl Reader {
             while let Some(row) = found.try_next().await.map_err(failed)? {
                 let id: i64 = row.try_get(0).map_err(failed)?;
                 let Some(resource) = resources.get(&id) else { continue };
-                events.push(Arc::new(self.event(resource, &row)?));
+                events.push(Arc::new(self.event(resource, &row).await?));
             }
         }
         Ok(HistoryPage { events, more: extent.more })
@@ -121,11 +121,12 @@ impl Reader {
         Ok(extent)
     }
 
-    fn event(&self, resource: &Resource, row: &SqliteRow) -> Result<Event, StoreError> {
-        let record = row::state(&*self.indexer, resource, row, 1).map_err(failed)?.map_err(corrupt)?;
+    async fn event(&self, resource: &Resource, row: &SqliteRow) -> Result<Event, StoreError> {
+        let decoded = self.decoder().state(resource, row, 1).await.map_err(undecoded)?;
+        let record = decoded.map_err(corrupt)?;
         let deleted: i64 = row.try_get_unchecked(5).map_err(failed)?;
         let previous = match row.try_get_unchecked(6).map_err(failed)? {
-            revision @ 1.. => Some(Arc::new(self.previous(&record, revision, row)?)),
+            revision @ 1.. => Some(Arc::new(self.previous(&record, revision, row).await?)),
             _ => None,
         };
         let event_type = match (deleted, &previous) {
@@ -137,9 +138,9 @@ impl Reader {
     }
 
     /// The state before a record. That of another object is none: then it is there and cannot be read.
-    fn previous(&self, record: &Record, revision: i64, row: &SqliteRow) -> Result<Record, StoreError> {
+    async fn previous(&self, record: &Record, revision: i64, row: &SqliteRow) -> Result<Record, StoreError> {
         let value: &[u8] = row.try_get_unchecked(7).map_err(failed)?;
-        let decoded = row::decode(&*self.indexer, record.key.clone(), revision, value);
+        let decoded = self.decoder().value(record.key.clone(), revision, value).await.map_err(undecoded)?;
         let unread = || Value::unreadable(record.value.uid());
         Ok(decoded.unwrap_or_else(|_| Record { key: record.key.clone(), revision, value: unread() }))
     }

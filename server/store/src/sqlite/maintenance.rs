@@ -43,8 +43,9 @@ impl History {
 }
 
 fn superseded_bytes(event: &Event) -> usize {
-    let tombstone = if event.event_type == EventType::Deleted { event.record.value.json().len() } else { 0 };
-    tombstone + event.previous.as_ref().map_or(0, |previous| previous.value.json().len())
+    let tombstone =
+        if event.event_type == EventType::Deleted { event.record.value.stored_bytes() } else { 0 };
+    tombstone + event.previous.as_ref().map_or(0, |previous| previous.value.stored_bytes())
 }
 
 /// A small piece of work for the writer.

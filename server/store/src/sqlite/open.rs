@@ -181,6 +181,9 @@ fn configuration(settings: &Settings) -> String {
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
         PRAGMA cache_size = -512; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;"
             .to_owned();
+    if settings.overwrite_deleted {
+        pragmas.push_str("PRAGMA secure_delete = ON;");
+    }
     if let Some(bytes) = settings.max_file_bytes {
         pragmas.push_str(&format!("PRAGMA max_page_count = {};", space::max_pages(bytes)));
     }

@@ -61,6 +61,14 @@ pub enum OpenError {
         /// The database file.
         path: PathBuf,
     },
+    /// What values are sealed with is not known now: the key service does not answer.
+    #[error("{path}: {reason}")]
+    Sealed {
+        /// The database file.
+        path: PathBuf,
+        /// Which value, and why.
+        reason: String,
+    },
     /// A migration failed.
     #[error("{path}: {error}")]
     Migration {

@@ -11,7 +11,7 @@ use super::failure::logged;
 use super::row::split_path;
 use super::statement::Batch;
 use crate::cache::{Cache, Slot};
-use crate::event::{Event, EventType};
+use crate::event::EventType;
 use crate::group::{Group, Touched};
 use crate::key::{Key, Resource};
 use crate::record::Record;
@@ -40,7 +40,7 @@ pub(crate) async fn commit(
     check_states(&mut batch, &slots, group)?;
     let new: Vec<&Arc<Slot>> = slots.values().filter(|slot| !slot.stored.load(Ordering::Acquire)).collect();
     insert_resources(&mut batch, &new)?;
-    insert_log(&mut batch, &slots, &group.events)?;
+    insert_log(&mut batch, &slots, group)?;
     write_owners(&mut batch, &slots, group)?;
     batch.statement("UPDATE meta SET revision = ? WHERE id = 1");
     batch.bind(group.revision)?;
@@ -97,16 +97,20 @@ fn insert_resources(batch: &mut Batch, new: &[&Arc<Slot>]) -> Result<(), Error> 
     })
 }
 
-fn insert_log(batch: &mut Batch, slots: &Slots, events: &[Arc<Event>]) -> Result<(), Error> {
+fn insert_log(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
+    let rows: Vec<_> = group.events.iter().zip(&group.sealed).collect();
     let head = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value) VALUES ";
-    batch.rows(head, "(?,?,?,?,?,?,?,?)", "", events, |batch, event| {
+    batch.rows(head, "(?,?,?,?,?,?,?,?)", "", &rows, |batch, (event, sealed)| {
         let record = &event.record;
         bind_key(batch, slot_of(slots, &record.key), &record.key)?;
         batch.bind(record.revision)?;
         batch.bind(record.value.uid())?;
         batch.bind(event.previous.as_ref().map_or(0, |previous| previous.revision))?;
         batch.bind(i64::from(event.event_type == EventType::Deleted))?;
-        batch.bind(codec::encode(record.value.json()))
+        batch.bind(match sealed {
+            Some(sealed) => codec::encode_sealed(sealed),
+            None => codec::encode(record.value.json()),
+        })
     })
 }
 

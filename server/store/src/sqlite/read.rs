@@ -10,6 +10,7 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, Row};
 use tokio::sync::Semaphore;
 
+use super::decode::{DecodeError, Decoder};
 use super::failure;
 use super::row::{self, split_path};
 use crate::cache::{Cache, Slot};
@@ -19,6 +20,7 @@ use crate::index::Indexer;
 use crate::key::Key;
 use crate::metrics::Metrics;
 use crate::record::Record;
+use crate::seal::Seal;
 use crate::store::{ListAt, Page};
 use crate::unreadable::Unreadable;
 
@@ -26,6 +28,7 @@ use crate::unreadable::Unreadable;
 pub(crate) struct Reader {
     pub(crate) pool: SqlitePool,
     pub(crate) indexer: Arc<dyn Indexer>,
+    pub(crate) seal: Arc<Seal>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) metrics: Metrics,
@@ -78,6 +81,11 @@ impl Range {
 }
 
 impl Reader {
+    /// What reads values.
+    pub(crate) fn decoder(&self) -> Decoder<'_> {
+        Decoder { indexer: &*self.indexer, seal: &self.seal }
+    }
+
     /// Loads a resource into the cache unless it is there.
     pub(crate) async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
         if slot.is_loaded() {
@@ -107,7 +115,7 @@ impl Reader {
         let mut rows = sqlx::query(AssertSqlSafe(select)).bind(slot.id).fetch(&self.pool);
         let (mut records, mut unreadable) = (Vec::new(), Vec::new());
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            match row::state(&*self.indexer, &slot.resource, &row, 0).map_err(failed)? {
+            match self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)? {
                 Ok(record) => records.push(Arc::new(record)),
                 Err(object) => unreadable.push(object),
             }
@@ -129,7 +137,8 @@ impl Reader {
                 object = %object.key(),
                 revision = object.revision(),
                 reason = object.reason(),
-                "a stored object cannot be read: it is left out of lists; `portico doctor` removes it"
+                "a stored object cannot be read: it is left out of lists{}",
+                if object.is_sealed() { "" } else { "; `portico doctor` removes it" }
             );
             named.push(object.with_uid(uid.and_then(row::Text::good).unwrap_or_default()));
         }
@@ -188,7 +197,7 @@ impl Reader {
             let mut records = Vec::new();
             while let Some(row) = rows.try_next().await.map_err(failed)? {
                 seen += 1;
-                match row::state(&*self.indexer, &slot.resource, &row, 0).map_err(failed)? {
+                match self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)? {
                     Ok(record) => records.push(Arc::new(record)),
                     Err(object) => page.unreadable.push(object),
                 }
@@ -223,8 +232,8 @@ impl Reader {
             return Ok(None);
         }
         let value = row.try_get_unchecked(1).map_err(failed)?;
-        let record = row::decode(&*self.indexer, key.clone(), revision, value).map_err(corrupt)?;
-        Ok(Some(Arc::new(record)))
+        let record = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
+        Ok(Some(Arc::new(record.map_err(corrupt)?)))
     }
 }
 
@@ -236,6 +245,14 @@ fn sort(records: &mut [Arc<Record>]) {
 /// What it is to a caller who cannot go on without the object.
 pub(crate) fn corrupt(object: Unreadable) -> StoreError {
     StoreError::Corrupt { key: object.key().clone(), reason: object.reason().to_owned() }
+}
+
+/// What a value is to the caller of which nothing can be said.
+pub(crate) fn undecoded(error: DecodeError) -> StoreError {
+    match error {
+        DecodeError::Database(error) => failed(error),
+        DecodeError::Sealed { key, reason } => StoreError::Sealed { key, reason },
+    }
 }
 
 /// What a failed read is to the caller.

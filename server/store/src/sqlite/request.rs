@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::maintenance::Maintenance;
-use crate::txn::{Committed, Txn, TxnError};
+use crate::txn::{Committed, Prepared, TxnError};
 
 /// The results of a request's Txns, in their order.
 pub(crate) type Results = Vec<Result<Committed, TxnError>>;
@@ -17,6 +17,6 @@ pub(crate) enum Request {
 }
 
 pub(crate) struct CommitRequest {
-    pub(crate) txns: Vec<Txn>,
+    pub(crate) txns: Vec<Prepared>,
     pub(crate) reply: oneshot::Sender<Results>,
 }

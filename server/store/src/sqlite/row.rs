@@ -5,10 +5,7 @@ use std::borrow::Cow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Error, Row, Sqlite, Type, TypeInfo, ValueRef};
 
-use super::codec;
-use crate::index::Indexer;
 use crate::key::{Key, Resource};
-use crate::record::{Record, Value};
 use crate::unreadable::Unreadable;
 
 /// A text column.
@@ -109,20 +106,6 @@ pub(crate) fn key(resource: &Resource, row: &SqliteRow, at: usize) -> Result<Res
     Ok(Err(DamagedKey { shown, namespace_is_good, reason }))
 }
 
-/// Reads a state from the columns namespace, name, revision, value.
-pub(crate) fn state(
-    indexer: &dyn Indexer,
-    resource: &Resource,
-    row: &SqliteRow,
-    at: usize,
-) -> Result<Result<Record, Unreadable>, Error> {
-    let (revision, value): (i64, &[u8]) = (row.try_get_unchecked(at + 2)?, row.try_get_unchecked(at + 3)?);
-    Ok(match key(resource, row, at)? {
-        Ok(key) => decode(indexer, key, revision, value),
-        Err(damaged) => Err(Unreadable::without_key(damaged.shown, revision, damaged.reason)),
-    })
-}
-
 /// A state of a resource whose name cannot be read, from the columns namespace, name, revision.
 pub(crate) fn of_damaged_resource(shown: &Resource, row: &SqliteRow, at: usize) -> Result<Unreadable, Error> {
     let key = match key(shown, row, at)? {
@@ -131,23 +114,6 @@ pub(crate) fn of_damaged_resource(shown: &Resource, row: &SqliteRow, at: usize) 
     };
     let revision = row.try_get_unchecked(at + 2)?;
     Ok(Unreadable::without_key(key, revision, "the name of its resource is not UTF-8"))
-}
-
-/// Reads a stored value.
-pub(crate) fn decode(
-    indexer: &dyn Indexer,
-    key: Key,
-    revision: i64,
-    stored: &[u8],
-) -> Result<Record, Unreadable> {
-    let read = codec::decode(stored).and_then(|json| {
-        let indexed = indexer.index(key.resource(), json).map_err(|error| error.0)?;
-        Ok(Value::new(json, indexed))
-    });
-    match read {
-        Ok(value) => Ok(Record { key, revision, value }),
-        Err(reason) => Err(Unreadable::new(key, revision, &reason)),
-    }
 }
 
 /// The columns namespace (with its closing '/') and name of a path.

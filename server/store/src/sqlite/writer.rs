@@ -24,7 +24,7 @@ use crate::hub::Hub;
 use crate::metrics::Metrics;
 use crate::store::Identity;
 use crate::subscription::selection::Batch;
-use crate::txn::{Change, Txn, TxnError};
+use crate::txn::{Change, Prepared, TxnError};
 
 /// The database can no longer be trusted or reached: the process must end, and start again from the disk.
 #[derive(Debug, thiserror::Error)]
@@ -150,7 +150,7 @@ impl Writer {
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
         let started = Instant::now();
         let cache = self.cache.clone();
-        let txns: Vec<Vec<Txn>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
+        let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
         let (mut offered, mut freeing) = match (self.space.full(), freeing(&txns)) {
             (Some(why), freeing) => (only(freeing, &why), None),
             (None, freeing) => {
@@ -247,24 +247,24 @@ impl Writer {
 }
 
 /// Txns by request: to be checked, or refused already.
-type Offered = Vec<Vec<Result<Txn, TxnError>>>;
+type Offered = Vec<Vec<Result<Prepared, TxnError>>>;
 
 /// Those that make objects go, in their places.
-fn freeing(txns: &[Vec<Txn>]) -> Vec<Vec<Option<Txn>>> {
-    let freeing = |txn: &Txn| space::frees(txn).then(|| txn.clone());
+fn freeing(txns: &[Vec<Prepared>]) -> Vec<Vec<Option<Prepared>>> {
+    let freeing = |prepared: &Prepared| space::frees(&prepared.txn).then(|| prepared.clone());
     txns.iter().map(|txns| txns.iter().map(freeing).collect()).collect()
 }
 
 /// Refuses the others for lack of space.
-fn only(freeing: Vec<Vec<Option<Txn>>>, why: &str) -> Offered {
+fn only(freeing: Vec<Vec<Option<Prepared>>>, why: &str) -> Offered {
     let full = || TxnError::Full(format!("{why}; only deletions are written"));
-    let of_request = |txns: Vec<Option<Txn>>| txns.into_iter().map(|txn| txn.ok_or_else(full)).collect();
+    let of_request = |txns: Vec<Option<Prepared>>| txns.into_iter().map(|txn| txn.ok_or_else(full)).collect();
     freeing.into_iter().map(of_request).collect()
 }
 
 fn check(cache: &Cache, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {
     let mut group = Group::new(cache, revision);
-    let mut of_request = |txns: Vec<Result<Txn, TxnError>>| -> Results {
+    let mut of_request = |txns: Vec<Result<Prepared, TxnError>>| -> Results {
         txns.into_iter().map(|txn| txn.and_then(|txn| group.check(txn))).collect()
     };
     let results = offered.into_iter().map(&mut of_request).collect();
@@ -272,8 +272,8 @@ fn check(cache: &Cache, revision: i64, offered: Offered) -> (Group<'_>, Vec<Resu
 }
 
 /// How many operations write something: checks cost next to nothing.
-fn operations(txns: &[Txn]) -> usize {
-    let all = txns.iter().flat_map(|txn| &txn.operations);
+fn operations(txns: &[Prepared]) -> usize {
+    let all = txns.iter().flat_map(|prepared| &prepared.txn.operations);
     all.filter(|operation| !matches!(operation.change, Change::Check)).count()
 }
 

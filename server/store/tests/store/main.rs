@@ -25,6 +25,8 @@ mod places;
 #[cfg(test)]
 mod resumes;
 #[cfg(test)]
+mod sealed;
+#[cfg(test)]
 mod space;
 #[cfg(test)]
 mod sqlite;

@@ -9,6 +9,7 @@ use super::finding::{Examination, Finding};
 use crate::record::Record;
 use crate::sqlite::mark::{self, Found, Mark, Verdict};
 use crate::sqlite::row;
+use crate::unreadable::Unreadable;
 
 /// How many diagnostics of SQLite are reported.
 const MAX_COMPLAINTS: u32 = 100;
@@ -95,6 +96,8 @@ pub(super) async fn consistency(connection: &mut SqliteConnection, examination: 
 #[derive(Default)]
 pub(super) struct Owners {
     named: BTreeSet<(String, String)>,
+    /// Objects that are sealed: whom they name is not known.
+    sealed: BTreeSet<String>,
 }
 
 impl Owners {
@@ -104,6 +107,10 @@ impl Owners {
         }
     }
 
+    pub(super) fn of_sealed(&mut self, object: &Unreadable) {
+        self.sealed.insert(object.key().to_string());
+    }
+
     pub(super) async fn compare(
         mut self,
         connection: &mut SqliteConnection,
@@ -111,7 +118,8 @@ impl Owners {
     ) -> Result<(), sqlx::Error> {
         const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name, o.owner_uid FROM owner o \
             JOIN resource r ON r.id = o.resource";
-        let unreadable: BTreeSet<String> = examination.findings.iter().filter_map(unreadable_key).collect();
+        let mut unreadable = std::mem::take(&mut self.sealed);
+        unreadable.extend(examination.findings.iter().filter_map(unreadable_key));
         let mut extra = Vec::new();
         let mut rows = sqlx::query(SELECT).fetch(connection);
         while let Some(row) = rows.try_next().await? {

@@ -27,10 +27,12 @@ pub enum Finding {
 pub struct Examination {
     /// The revision that was looked at; 0 when it cannot be read.
     pub revision: i64,
-    /// How many objects can be read.
+    /// How many objects can be read, or are sealed and were left so.
     pub objects: u64,
     /// How many states are kept, past ones included.
     pub states: u64,
+    /// How many of the states are sealed and were not opened: what they are sealed with was not given.
+    pub sealed: u64,
     /// What is wrong; nothing when the database is sound.
     pub findings: Vec<Finding>,
 }

@@ -1,0 +1,129 @@
+//! `--encryption-provider-config`: what values are sealed with in the database, read, checked, kept up to date.
+//!
+//! The file becomes the rules of a [`Seal`]; key services are asked over their sockets. The store knows neither.
+
+mod configuration;
+mod error;
+mod kms;
+mod metrics;
+mod providers;
+mod reload;
+mod validation;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use portico_kit::health::{Check, Endpoint, Health, HealthError};
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_store::{Envelope, Seal, SealMetrics};
+
+pub use error::EncryptionError;
+use providers::Built;
+
+/// The name of the check of all key services.
+const CHECK: &str = "kms-providers";
+
+/// Flags of encryption at rest.
+#[derive(Clone, Debug, Default)]
+pub struct EncryptionSettings {
+    /// `--encryption-provider-config`
+    pub config: Option<PathBuf>,
+    /// `--encryption-provider-config-automatic-reload`
+    pub automatic_reload: bool,
+}
+
+impl EncryptionSettings {
+    /// Reads and checks the file, if there is one; asks nobody.
+    ///
+    /// # Errors
+    /// [`EncryptionError`], in upstream's words.
+    pub fn check(&self) -> Result<(), EncryptionError> {
+        let Some(path) = &self.config else { return Ok(()) };
+        let read = configuration::read(path, self.automatic_reload)?;
+        providers::build(&read.configuration, &SealMetrics::new(&Registry::new()), &Registry::new()).map(drop)
+    }
+}
+
+/// What opens the values of a file, for a data folder that nobody serves.
+///
+/// # Errors
+/// [`EncryptionError`].
+pub(crate) fn opener(path: &std::path::Path) -> Result<Arc<Seal>, EncryptionError> {
+    let (read, metrics) = (configuration::read(path, false)?, SealMetrics::new(&Registry::new()));
+    let Built { rules, .. } = providers::build(&read.configuration, &metrics, &Registry::new())?;
+    Ok(Seal::new(rules, metrics))
+}
+
+/// Encryption at rest of a running server.
+pub(crate) struct Encryption {
+    seal: Arc<Seal>,
+    services: Arc<ArcSwap<Vec<Arc<Envelope>>>>,
+    /// Present while the file is read again.
+    reload: Option<reload::Reload>,
+}
+
+impl Encryption {
+    /// Reads the file and asks each key service once: one that does not answer yet is asked again, and keeps nobody from
+    /// starting.
+    pub(crate) async fn start(
+        settings: &EncryptionSettings,
+        registry: &Registry,
+        tasks: &TaskSet,
+    ) -> Result<Self, EncryptionError> {
+        let Some(path) = settings.config.clone() else {
+            return Ok(Self { seal: Seal::none(), services: Arc::default(), reload: None });
+        };
+        let read = configuration::read(&path, settings.automatic_reload)?;
+        let metrics = SealMetrics::new(registry);
+        let Built { rules, services } = providers::build(&read.configuration, &metrics, registry)?;
+        for service in &services {
+            if let Err(error) = service.probe().await {
+                tracing::warn!(error, "a key service is not healthy");
+            }
+            providers::poll(service, tasks);
+        }
+        let (seal, services) = (Seal::new(rules, metrics.clone()), Arc::new(ArcSwap::from_pointee(services)));
+        let reload = settings.automatic_reload.then(|| reload::Reload {
+            path,
+            hash: read.hash,
+            seal: Arc::clone(&seal),
+            services: Arc::clone(&services),
+            metrics,
+            registry: registry.clone(),
+            counted: metrics::ReloadMetrics::new(registry),
+        });
+        Ok(Self { seal, services, reload })
+    }
+
+    pub(crate) fn seal(&self) -> Arc<Seal> {
+        Arc::clone(&self.seal)
+    }
+
+    /// Adds the check of the key services: upstream's conditions, and not to /livez.
+    pub(crate) fn add_check(&self, health: &Health) -> Result<(), HealthError> {
+        if self.reload.is_none() && self.services.load().is_empty() {
+            return Ok(());
+        }
+        let services = Arc::clone(&self.services);
+        let check = Check::new(CHECK, move || healthy(&services.load()));
+        health.add(&[Endpoint::Healthz, Endpoint::Readyz], check)
+    }
+
+    /// Reads the file again whenever it changes.
+    pub(crate) fn watch(self, tasks: &TaskSet) {
+        if let Some(reload) = self.reload {
+            tasks.spawn_until_cancelled("encryption-config", reload.run(tasks.clone()));
+        }
+    }
+}
+
+/// What the last question to each key service came to.
+fn healthy(services: &[Arc<Envelope>]) -> Result<(), String> {
+    let failed = |(index, service): (usize, &Arc<Envelope>)| {
+        service.health().err().map(|error| format!("kms-provider-{index}: {error}"))
+    };
+    let errors: Vec<String> = services.iter().enumerate().filter_map(failed).collect();
+    if errors.is_empty() { Ok(()) } else { Err(portico_machinery::aggregate(errors)) }
+}

@@ -1,0 +1,154 @@
+//! The file: `EncryptionConfiguration` of apiserver.config.k8s.io/v1, decoded strictly, defaulted and validated.
+
+use std::path::Path;
+use std::time::Duration;
+
+use portico_admission::{ConfigKind, Scheme};
+use portico_gostd::time::parse_duration;
+use portico_machinery::digest::sha256_hex;
+use portico_machinery::{Cursor, Object};
+use zeroize::Zeroizing;
+
+use super::error::EncryptionError;
+use super::validation::validate;
+
+const KIND: &str = "EncryptionConfiguration";
+const SCHEME: Scheme = Scheme {
+    kinds: &[ConfigKind { version: "apiserver.config.k8s.io/v1", kind: KIND, ty: KIND }],
+    types: r#"{
+        "EncryptionConfiguration": {"fields": {
+            "kind": {"type": "string"}, "apiVersion": {"type": "string"},
+            "resources": {"type": "[]ResourceConfiguration"}
+        }},
+        "ResourceConfiguration": {"fields": {
+            "resources": {"type": "[]string"}, "providers": {"type": "[]ProviderConfiguration"}
+        }},
+        "ProviderConfiguration": {"fields": {
+            "aesgcm": {"type": "KeysConfiguration", "emit": "pointer"},
+            "aescbc": {"type": "KeysConfiguration", "emit": "pointer"},
+            "secretbox": {"type": "KeysConfiguration", "emit": "pointer"},
+            "identity": {"type": "IdentityConfiguration", "emit": "pointer"},
+            "kms": {"type": "KMSConfiguration", "emit": "pointer"}
+        }},
+        "KeysConfiguration": {"fields": {"keys": {"type": "[]Key"}}},
+        "Key": {"fields": {"name": {"type": "string"}, "secret": {"type": "string"}}},
+        "IdentityConfiguration": {"fields": {}},
+        "KMSConfiguration": {"fields": {
+            "apiVersion": {"type": "string"}, "name": {"type": "string"}, "cachesize": {"type": "int32", "emit": "pointer"},
+            "endpoint": {"type": "string"}, "timeout": {"type": "string"}
+        }}
+    }"#,
+    strict: true,
+};
+
+/// Of a key service that says nothing of it.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Of a key service that says nothing of it, as upstream has it.
+const DEFAULT_API_VERSION: &str = "v1";
+
+/// A file that was read.
+pub(super) struct Read {
+    pub(super) configuration: Vec<ResourceRule>,
+    /// Of the bytes: keys stay nowhere but in what they are used by.
+    pub(super) hash: String,
+}
+
+/// An entry: these resources have these providers.
+pub(super) struct ResourceRule {
+    pub(super) resources: Vec<String>,
+    pub(super) providers: Vec<ProviderRule>,
+}
+
+/// One provider.
+pub(super) enum ProviderRule {
+    Identity,
+    AesGcm(Vec<KeyRule>),
+    AesCbc(Vec<KeyRule>),
+    Secretbox(Vec<KeyRule>),
+    Kms(KmsRule),
+}
+
+/// A key, base64.
+pub(super) struct KeyRule {
+    pub(super) name: String,
+    pub(super) secret: Zeroizing<String>,
+}
+
+/// A key service.
+pub(super) struct KmsRule {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) endpoint: String,
+    pub(super) timeout: Duration,
+}
+
+/// Reads the file.
+///
+/// # Errors
+/// [`EncryptionError`], in upstream's words.
+pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
+    let file = |error| EncryptionError::File { path: path.to_owned(), error };
+    let bytes = Zeroizing::new(std::fs::read(path).map_err(file)?);
+    if bytes.is_empty() {
+        return Err(EncryptionError::Empty(path.to_owned()));
+    }
+    let decode = |error| EncryptionError::Decode { path: path.to_owned(), error };
+    let object = SCHEME.decode(&bytes).map_err(decode)?;
+    let errors = validate(&object, reload);
+    if !errors.is_empty() {
+        return Err(EncryptionError::Invalid(errors));
+    }
+    Ok(Read { configuration: rules(&object), hash: format!("sha256:{}", sha256_hex(&bytes)) })
+}
+
+/// The hash of the file, which tells whether it has changed.
+pub(super) fn hash(path: &Path) -> Result<String, EncryptionError> {
+    let file = |error| EncryptionError::File { path: path.to_owned(), error };
+    Ok(format!("sha256:{}", sha256_hex(&std::fs::read(path).map_err(file)?)))
+}
+
+/// The API version of a key service, defaulted.
+pub(super) fn api_version<'a>(kms: &Cursor<'a>) -> &'a str {
+    kms.field("apiVersion").opt_str().filter(|version| !version.is_empty()).unwrap_or(DEFAULT_API_VERSION)
+}
+
+/// The timeout of a key service, defaulted; none when it is no duration.
+pub(super) fn timeout(kms: &Cursor<'_>) -> Option<Duration> {
+    match kms.field("timeout").opt_str() {
+        None => Some(DEFAULT_TIMEOUT),
+        Some(text) => parse_duration(text).ok(),
+    }
+}
+
+fn rules(object: &Object) -> Vec<ResourceRule> {
+    let rule = |rule: Cursor<'_>| ResourceRule {
+        resources: rule.field("resources").items().map(|resource| resource.str().to_owned()).collect(),
+        providers: rule.field("providers").items().filter_map(|provider| provider_rule(&provider)).collect(),
+    };
+    object.at(&["resources"]).items().map(rule).collect()
+}
+
+/// A validated provider is exactly one of them.
+fn provider_rule(provider: &Cursor<'_>) -> Option<ProviderRule> {
+    let keys = |name| {
+        let field = provider.field(name);
+        let key = |key: Cursor<'_>| KeyRule {
+            name: key.field("name").str().to_owned(),
+            secret: Zeroizing::new(key.field("secret").str().to_owned()),
+        };
+        field.is_present().then(|| field.field("keys").items().map(key).collect::<Vec<_>>())
+    };
+    let kms = provider.field("kms");
+    if kms.is_present() {
+        return Some(ProviderRule::Kms(KmsRule {
+            name: kms.field("name").str().to_owned(),
+            version: api_version(&kms).to_owned(),
+            endpoint: kms.field("endpoint").str().to_owned(),
+            timeout: timeout(&kms)?,
+        }));
+    }
+    let of_keys = keys("aesgcm").map(ProviderRule::AesGcm);
+    let of_keys = of_keys.or_else(|| keys("aescbc").map(ProviderRule::AesCbc));
+    let of_keys = of_keys.or_else(|| keys("secretbox").map(ProviderRule::Secretbox));
+    of_keys.or_else(|| provider.field("identity").is_present().then_some(ProviderRule::Identity))
+}

@@ -1,0 +1,161 @@
+//! A key service over its Unix socket: the client of KMS v2.
+
+use std::future::Future;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use hyper_util::rt::TokioIo;
+use portico_gostd::url::Url;
+use portico_kit::metrics::{HistogramVec, Registry};
+use portico_proto::kms as pb;
+use portico_proto::kms::key_management_service_client::KeyManagementServiceClient;
+use portico_store::{KeyService, KeyServiceError, KeyStatus, WrappedKey};
+use tokio::net::UnixStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Response, Status};
+use zeroize::Zeroizing;
+
+/// From a tenth of a millisecond, each twice the one before.
+const SECONDS: &[f64] = &[
+    0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048, 0.4096,
+    0.8192, 1.6384, 3.2768, 6.5536, 13.1072, 26.2144, 52.4288,
+];
+
+/// See the module.
+pub(super) struct KmsClient {
+    name: String,
+    timeout: Duration,
+    /// A path, or a name behind a zero byte.
+    socket: String,
+    /// Made when it is used first: settings are checked where no runtime is.
+    client: OnceLock<KeyManagementServiceClient<Channel>>,
+    seconds: HistogramVec<[(&'static str, String); 3]>,
+}
+
+impl KmsClient {
+    /// Of the service at `unix:///path` (`unix:///@name`: a name that is no file). It is dialled when it is asked.
+    pub(super) fn new(
+        name: &str,
+        endpoint: &str,
+        timeout: Duration,
+        registry: &Registry,
+    ) -> Result<Self, String> {
+        let path = Url::parse(endpoint)?.escaped_path();
+        let socket = match path.strip_prefix("/@") {
+            Some(name) => format!("\0{name}"),
+            None => path,
+        };
+        let seconds = registry.histogram_vec(
+            "apiserver_envelope_encryption_kms_operations_latency_seconds",
+            "How long key services take to answer, by method and gRPC code",
+            SECONDS,
+        );
+        Ok(Self { name: name.to_owned(), timeout, socket, client: OnceLock::new(), seconds })
+    }
+
+    fn client(&self) -> KeyManagementServiceClient<Channel> {
+        let made = self.client.get_or_init(|| {
+            let socket = self.socket.clone();
+            let connector = tower::service_fn(move |_: http::Uri| {
+                let socket = socket.clone();
+                async move { UnixStream::connect(socket).await.map(TokioIo::new) }
+            });
+            let endpoint = Endpoint::from_static("http://localhost");
+            KeyManagementServiceClient::new(endpoint.connect_with_connector_lazy(connector))
+        });
+        made.clone()
+    }
+
+    async fn call<T>(
+        &self,
+        method: &str,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<T, KeyServiceError> {
+        let began = Instant::now();
+        let answer = match tokio::time::timeout(self.timeout, call).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Status::deadline_exceeded("context deadline exceeded")),
+        };
+        let code = code(answer.as_ref().err().map_or(Code::Ok, Status::code));
+        let labels = [
+            ("provider_name", self.name.clone()),
+            ("method_name", format!("/v2.KeyManagementService/{method}")),
+            ("grpc_status_code", code.to_owned()),
+        ];
+        self.seconds.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
+        answer.map(Response::into_inner).map_err(|status| KeyServiceError {
+            text: format!("rpc error: code = {code} desc = {}", status.message()),
+            code,
+            passing: !is_refusal(status.code()),
+        })
+    }
+}
+
+impl KeyService for KmsClient {
+    fn status(&self) -> BoxFuture<'_, Result<KeyStatus, KeyServiceError>> {
+        Box::pin(async {
+            let mut client = self.client();
+            let answer = self.call("Status", client.status(pb::StatusRequest {})).await?;
+            let pb::StatusResponse { version, healthz, key_id } = answer;
+            Ok(KeyStatus { version, healthz, key_id })
+        })
+    }
+
+    fn encrypt<'a>(
+        &'a self,
+        uid: &'a str,
+        plaintext: &'a [u8],
+    ) -> BoxFuture<'a, Result<WrappedKey, KeyServiceError>> {
+        Box::pin(async move {
+            let mut client = self.client();
+            let request = pb::EncryptRequest { plaintext: plaintext.to_vec(), uid: uid.to_owned() };
+            let answer = self.call("Encrypt", client.encrypt(request)).await?;
+            let pb::EncryptResponse { ciphertext, key_id, annotations } = answer;
+            Ok(WrappedKey { ciphertext, key_id, annotations })
+        })
+    }
+
+    fn decrypt<'a>(
+        &'a self,
+        uid: &'a str,
+        wrapped: WrappedKey,
+    ) -> BoxFuture<'a, Result<Zeroizing<Vec<u8>>, KeyServiceError>> {
+        Box::pin(async move {
+            let mut client = self.client();
+            let WrappedKey { ciphertext, key_id, annotations } = wrapped;
+            let request = pb::DecryptRequest { ciphertext, uid: uid.to_owned(), key_id, annotations };
+            let answer = self.call("Decrypt", client.decrypt(request)).await?;
+            Ok(Zeroizing::new(answer.plaintext))
+        })
+    }
+}
+
+/// Whether the service says that this key will never be unwrapped; anything else may pass.
+fn is_refusal(code: Code) -> bool {
+    use Code::{DataLoss, FailedPrecondition, InvalidArgument, NotFound, OutOfRange};
+    matches!(code, DataLoss | FailedPrecondition | InvalidArgument | NotFound | OutOfRange)
+}
+
+/// A code as Go prints it.
+fn code(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "Canceled",
+        Code::Unknown => "Unknown",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::OutOfRange => "OutOfRange",
+        Code::Unimplemented => "Unimplemented",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::DataLoss => "DataLoss",
+        Code::Unauthenticated => "Unauthenticated",
+    }
+}

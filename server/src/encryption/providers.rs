@@ -1,0 +1,124 @@
+//! From what the file says to what seals and opens: keys, key services, and the rules of which resource has which.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_store::{
+    CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyError, Provider, SealMetrics, SealRules,
+};
+use zeroize::Zeroizing;
+
+use super::configuration::{KeyRule, KmsRule, ProviderRule, ResourceRule};
+use super::error::EncryptionError;
+use super::kms::KmsClient;
+
+/// Groups of records that are no objects of the API.
+const INTERNAL_GROUPS: &[&str] = &["portico.dev"];
+
+/// How often a key service is asked that was healthy, and ...
+const GOOD_INTERVAL: Duration = Duration::from_secs(20);
+/// ... that was not: as often as upstream does while somebody looks at /healthz.
+const BAD_INTERVAL: Duration = Duration::from_secs(3);
+
+/// What a file comes to.
+pub(super) struct Built {
+    pub(super) rules: SealRules,
+    /// Key services in the order of the file.
+    pub(super) services: Vec<Arc<Envelope>>,
+}
+
+/// Makes the rules; asks nobody.
+///
+/// # Errors
+/// [`EncryptionError`]: masked rules, KMS v1.
+pub(super) fn build(
+    configuration: &[ResourceRule],
+    metrics: &SealMetrics,
+    registry: &Registry,
+) -> Result<Built, EncryptionError> {
+    let mut built = Built { rules: SealRules::new(INTERNAL_GROUPS), services: Vec::new() };
+    for rule in configuration {
+        let providers = rule.providers.iter().map(|provider| {
+            let provider = self::provider(provider, metrics, registry)?;
+            if let Provider::Kms(service) = &provider {
+                built.services.push(Arc::clone(service));
+            }
+            Ok(Arc::new(provider))
+        });
+        let providers = providers.collect::<Result<Vec<_>, EncryptionError>>()?;
+        for resource in &rule.resources {
+            built.rules.add(resource, &providers)?;
+        }
+    }
+    Ok(built)
+}
+
+fn provider(
+    rule: &ProviderRule,
+    metrics: &SealMetrics,
+    registry: &Registry,
+) -> Result<Provider, EncryptionError> {
+    Ok(match rule {
+        ProviderRule::Identity => Provider::Identity,
+        ProviderRule::AesGcm(keys) => Provider::Keys(CipherKind::AesGcm, named(keys, CipherKey::aes_gcm)?),
+        ProviderRule::AesCbc(keys) => Provider::Keys(CipherKind::AesCbc, named(keys, CipherKey::aes_cbc)?),
+        ProviderRule::Secretbox(keys) => {
+            Provider::Keys(CipherKind::Secretbox, named(keys, CipherKey::secretbox)?)
+        }
+        ProviderRule::Kms(kms) => Provider::Kms(key_service(kms, metrics, registry)?),
+    })
+}
+
+fn named(
+    keys: &[KeyRule],
+    make: fn(&[u8]) -> Result<CipherKey, KeyError>,
+) -> Result<Vec<(String, CipherKey)>, EncryptionError> {
+    let named = keys.iter().map(|key| {
+        let what = |error: String| EncryptionError::Provider(format!("{} {}: {error}", "key", key.name));
+        let bytes = STANDARD.decode(key.secret.as_bytes()).map_err(|error| what(error.to_string()))?;
+        let bytes = Zeroizing::new(bytes);
+        Ok((key.name.clone(), make(&bytes).map_err(|error| what(error.to_string()))?))
+    });
+    named.collect()
+}
+
+fn key_service(
+    rule: &KmsRule,
+    metrics: &SealMetrics,
+    registry: &Registry,
+) -> Result<Arc<Envelope>, EncryptionError> {
+    if rule.version != "v2" {
+        // Upstream's words, where its gate is off.
+        return Err(EncryptionError::Provider(
+            "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead."
+                .to_owned(),
+        ));
+    }
+    let client = KmsClient::new(&rule.name, &rule.endpoint, rule.timeout, registry).map_err(|error| {
+        let name = &rule.name;
+        EncryptionError::Provider(format!(
+            "could not configure KMSv2-Plugin's probe {name:?}, error: {error}"
+        ))
+    })?;
+    let times = EnvelopeTimes { bad: BAD_INTERVAL, ..EnvelopeTimes::default() };
+    Ok(Envelope::new(&rule.name, Arc::new(client), times, metrics.clone()))
+}
+
+/// Asks a key service again and again, until nobody uses it any more.
+pub(super) fn poll(service: &Arc<Envelope>, tasks: &TaskSet) {
+    let service: Weak<Envelope> = Arc::downgrade(service);
+    tasks.spawn_until_cancelled("kms-probe", async move {
+        loop {
+            let Some(healthy) = service.upgrade().map(|service| service.health().is_ok()) else { return };
+            tokio::time::sleep(if healthy { GOOD_INTERVAL } else { BAD_INTERVAL }).await;
+            let Some(service) = service.upgrade() else { return };
+            if let Err(error) = service.probe().await {
+                tracing::warn!(error, "a key service is not healthy");
+            }
+        }
+    });
+}

@@ -1,0 +1,86 @@
+//! `Admin.Rewrap`: what is not sealed with the first provider of its resource is written anew, as it is.
+//!
+//! It looks at what is stored, so a call that was cut off is gone on with by the next one. Objects get new resource versions, as
+//! from a write that changes nothing; whoever writes one meanwhile wins, and has sealed it by that.
+
+use std::sync::Arc;
+
+use portico_machinery::Status;
+use portico_proto::admin as pb;
+use portico_store::{Key, Resource, SealedOtherwise, Store, Txn, TxnError};
+use tokio::sync::mpsc;
+
+use super::{RpcResult, refused};
+
+/// Objects written with one sync.
+const BATCH: usize = 100;
+/// Messages that may wait for the caller.
+pub(super) const QUEUE: usize = 16;
+
+type Progress = mpsc::Sender<RpcResult<pb::RewrapProgress>>;
+
+/// Rewrites all resources; ends when nobody listens any more.
+pub(super) async fn run(store: Arc<dyn Store>, progress: Progress) {
+    if let Err(status) = rewrap(&*store, &progress).await {
+        // Nobody is left to report to.
+        let _gone = progress.send(Err(refused(status))).await;
+    }
+}
+
+async fn rewrap(store: &dyn Store, progress: &Progress) -> Result<(), Status> {
+    let unavailable = |error: portico_store::StoreError| Status::unavailable(error.to_string());
+    for resource in store.sealed_resources() {
+        let found = store.sealed_otherwise(&resource).await.map_err(unavailable)?;
+        if !of_resource(store, &resource, found, progress).await? {
+            return Ok(());
+        }
+    }
+    // Past states are sealed as they were, or not at all.
+    store.compact(store.revision()).await.map_err(unavailable)?;
+    let _gone = progress.send(Ok(pb::RewrapProgress::default())).await;
+    Ok(())
+}
+
+/// Whether somebody still listens.
+async fn of_resource(
+    store: &dyn Store,
+    resource: &Resource,
+    found: SealedOtherwise,
+    progress: &Progress,
+) -> Result<bool, Status> {
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let mut message = pb::RewrapProgress {
+        resource: resource.to_string(),
+        objects: i64::try_from(found.objects).unwrap_or(i64::MAX),
+        stale: count(found.stale.len()),
+        rewritten: 0,
+        unreadable: i64::try_from(found.unreadable).unwrap_or(i64::MAX),
+    };
+    if progress.send(Ok(message.clone())).await.is_err() {
+        return Ok(false);
+    }
+    for batch in found.stale.chunks(BATCH) {
+        write(store, resource, batch).await?;
+        message.rewritten += count(batch.len());
+        if progress.send(Ok(message.clone())).await.is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Writes these objects as they are, where they are still at these revisions.
+async fn write(store: &dyn Store, resource: &Resource, batch: &[(Key, i64)]) -> Result<(), Status> {
+    let snapshot = store.snapshot(resource).await.map_err(|error| Status::unavailable(error.to_string()))?;
+    let same = |(key, revision): &(Key, i64)| {
+        let record = snapshot.get(key).filter(|record| record.revision == *revision)?;
+        Some(Txn::update(key.clone(), *revision, record.value.clone()))
+    };
+    for written in store.commit(batch.iter().filter_map(same).collect()).await {
+        match written {
+            Ok(_) | Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => {}
+            Err(error) => return Err(Status::unavailable(error.to_string())),
+        }
+    }
+    Ok(())
+}

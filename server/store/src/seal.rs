@@ -1,0 +1,138 @@
+//! Values at rest: sealed when they are written, opened when they are read, as upstream's `EncryptionConfiguration` says.
+//!
+//! Which resources are sealed, and with what, are [`SealRules`], swapped as one when they change. In memory values are plain.
+//! Knows no files, no kinds and no gRPC: a [`KeyService`] is handed in.
+
+mod cipher;
+mod envelope;
+mod error;
+mod key_service;
+mod metrics;
+mod object;
+mod provider;
+mod rules;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+
+pub use cipher::{CipherKey, KeyError};
+pub use envelope::{Envelope, EnvelopeTimes};
+pub use error::SealError;
+pub use key_service::{KeyService, KeyServiceError, KeyStatus, WrappedKey};
+pub use metrics::SealMetrics;
+pub use provider::{CipherKind, Provider};
+pub use rules::{MaskedRule, SealRules};
+
+use crate::key::Key;
+use crate::key::Resource;
+use provider::Providers;
+
+/// What seals and opens values; shared by a store and by whoever changes the rules.
+pub struct Seal {
+    rules: ArcSwap<SealRules>,
+    metrics: Option<SealMetrics>,
+}
+
+/// A value as it stands in the database, without the byte that says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored<'a> {
+    Plain(&'a [u8]),
+    Sealed(&'a [u8]),
+}
+
+/// A value that could be opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Opened<'a> {
+    pub(crate) json: Cow<'a, [u8]>,
+    /// Whether it would be sealed otherwise if it were written now.
+    pub(crate) stale: bool,
+}
+
+impl Seal {
+    /// Seals nothing, and opens nothing that is sealed.
+    #[must_use]
+    pub fn none() -> Arc<Self> {
+        Arc::new(Self { rules: ArcSwap::default(), metrics: None })
+    }
+
+    /// Seals along these rules.
+    #[must_use]
+    pub fn new(rules: SealRules, metrics: SealMetrics) -> Arc<Self> {
+        Arc::new(Self { rules: ArcSwap::from_pointee(rules), metrics: Some(metrics) })
+    }
+
+    /// Goes by other rules from now on: writes that come after are sealed, and values that are read after opened, by them.
+    pub fn replace(&self, rules: SealRules) {
+        self.rules.store(Arc::new(rules));
+    }
+
+    /// Whether there are rules at all.
+    pub(crate) fn is_active(&self) -> bool {
+        !self.rules.load().is_empty()
+    }
+
+    /// Whether a rule is about this resource.
+    pub(crate) fn covers(&self, resource: &Resource) -> bool {
+        self.rules.load().find(resource).is_some()
+    }
+
+    /// The value for the database; none when it is stored as it is.
+    pub(crate) fn seal(&self, key: &Key, json: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
+        let rules = self.rules.load();
+        let Some(providers) = rules.find(key.resource()) else { return Ok(None) };
+        let started = Instant::now();
+        let Some(provider) = providers.first() else { return Ok(None) };
+        let sealed = provider.seal(json, key.to_string().as_bytes());
+        let failed = sealed.as_ref().err();
+        self.count(key.resource(), "to_storage", provider.prefix(), started, failed);
+        sealed
+    }
+
+    /// The JSON of a stored value.
+    pub(crate) async fn open<'a>(&self, key: &Key, stored: Stored<'a>) -> Result<Opened<'a>, SealError> {
+        let providers = self.rules.load().find(key.resource()).cloned();
+        match (providers, stored) {
+            (None, Stored::Plain(json)) => Ok(Opened { json: json.into(), stale: false }),
+            (None, Stored::Sealed(_)) => {
+                Err(SealError::refused("identity transformer tried to read encrypted data"))
+            }
+            (Some(providers), stored) => self.open_by(&providers, key, stored).await,
+        }
+    }
+
+    /// Upstream's `prefixTransformers`: each provider whose prefix fits is tried, in their order.
+    async fn open_by<'a>(
+        &self,
+        providers: &Providers,
+        key: &Key,
+        stored: Stored<'a>,
+    ) -> Result<Opened<'a>, SealError> {
+        let (started, aad) = (Instant::now(), key.to_string());
+        let mut errors = Vec::new();
+        for (index, provider) in providers.iter().enumerate() {
+            let Some(opened) = provider.open(stored, aad.as_bytes()).await else { continue };
+            self.count(key.resource(), "from_storage", provider.prefix(), started, opened.as_ref().err());
+            match opened {
+                Ok(opened) => return Ok(Opened { stale: opened.stale || index > 0, ..opened }),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(SealError::all(errors).unwrap_or_else(|| {
+            let error = SealError::refused("no matching prefix found");
+            self.count(key.resource(), "from_storage", "unknown", started, Some(&error));
+            error
+        }))
+    }
+
+    fn count(&self, resource: &Resource, way: &str, prefix: &str, began: Instant, error: Option<&SealError>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.transformed(resource, way, prefix, began.elapsed(), error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! What is counted of values at rest, under upstream's names.
+
+use std::time::Duration;
+
+use portico_kit::metrics::{Histogram, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::error::SealError;
+use crate::key::Resource;
+
+/// From 5 microseconds, each twice the one before: a service that is asked takes hundreds of milliseconds.
+const SECONDS: &[f64] = &[
+    5e-6, 1e-5, 2e-5, 4e-5, 8e-5, 1.6e-4, 3.2e-4, 6.4e-4, 1.28e-3, 2.56e-3, 5.12e-3, 1.024e-2, 2.048e-2,
+    4.096e-2, 8.192e-2, 0.163_84, 0.327_68, 0.655_36, 1.310_72, 2.621_44, 5.242_88, 10.485_76, 20.971_52,
+    41.943_04, 83.886_08,
+];
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// The metrics of a [`super::Seal`].
+#[derive(Clone, Debug)]
+pub struct SealMetrics {
+    operations: Family<Labels<4>, Counter>,
+    seconds: portico_kit::metrics::HistogramVec<Labels<2>>,
+    pub(super) cache_misses: Counter,
+    pub(super) generations: Histogram,
+    pub(super) generation_failures: Counter,
+}
+
+impl SealMetrics {
+    /// Registers them.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        Self {
+            operations: registry.counter_vec(
+                "apiserver_storage_transformation_operations_total",
+                "Values that were sealed for, or opened from, the storage, by how it ended",
+            ),
+            seconds: registry.histogram_vec(
+                "apiserver_storage_transformation_duration_seconds",
+                "Time to seal or open a value",
+                SECONDS,
+            ),
+            cache_misses: registry.counter(
+                "apiserver_storage_envelope_transformation_cache_misses_total",
+                "Data encryption keys that the key service was asked for",
+            ),
+            generations: registry.histogram(
+                "apiserver_storage_data_key_generation_duration_seconds",
+                "Time to make a data encryption key",
+                &SECONDS[..14],
+            ),
+            generation_failures: registry.counter(
+                "apiserver_storage_data_key_generation_failures_total",
+                "Data encryption keys that could not be made",
+            ),
+        }
+    }
+
+    pub(super) fn transformed(
+        &self,
+        resource: &Resource,
+        way: &str,
+        prefix: &str,
+        elapsed: Duration,
+        error: Option<&SealError>,
+    ) {
+        let prefix = if prefix.is_empty() && way == "from_storage" { "identity" } else { prefix };
+        let (way, prefix) = (way.to_owned(), prefix.to_owned());
+        let labels = [
+            ("resource", resource.to_string()),
+            ("transformation_type", way.clone()),
+            ("transformer_prefix", prefix.clone()),
+            ("status", error.map_or("OK", SealError::code).to_owned()),
+        ];
+        self.operations.get_or_create(&labels).inc();
+        if error.is_none() {
+            let labels = [("transformation_type", way), ("transformer_prefix", prefix)];
+            self.seconds.get_or_create(&labels).observe(elapsed.as_secs_f64());
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `EncryptedObject`: how upstream stores a value of a KMS v2 provider.
+
+use std::collections::HashMap;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use portico_gostd::apimachinery::validation::dns1123_subdomain;
+use prost::Message;
+
+use super::error::SealError;
+use super::key_service::WrappedKey;
+
+/// The wrapped key is the key itself.
+pub(super) const AES_GCM_KEY: i32 = 0;
+/// The wrapped key is the seed that each value's key is derived from.
+pub(super) const HKDF_SEED: i32 = 1;
+
+const MAX_ANNOTATIONS: usize = 32 * 1024;
+const MAX_KEY_ID: usize = 1024;
+const MAX_WRAPPED_KEY: usize = 1024;
+
+/// Upstream's message of this name.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct EncryptedObject {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) encrypted_data: Vec<u8>,
+    #[prost(string, tag = "2")]
+    pub(super) key_id: String,
+    #[prost(bytes = "vec", tag = "3")]
+    pub(super) encrypted_dek_source: Vec<u8>,
+    #[prost(map = "string, bytes", tag = "4")]
+    pub(super) annotations: HashMap<String, Vec<u8>>,
+    #[prost(int32, tag = "5")]
+    pub(super) encrypted_dek_source_type: i32,
+}
+
+impl EncryptedObject {
+    /// Reads one that is stored.
+    pub(super) fn read(stored: &[u8]) -> Result<Self, SealError> {
+        let object = Self::decode(stored).map_err(|error| SealError::refused(error.to_string()))?;
+        if object.encrypted_data.is_empty() {
+            return Err(SealError::refused("encrypted data is empty"));
+        }
+        object.validate()?;
+        Ok(object)
+    }
+
+    /// Upstream's `ValidateEncryptedObject`, without the data.
+    pub(super) fn validate(&self) -> Result<(), SealError> {
+        let refused = |text: String| Err(SealError::refused(text));
+        if ![AES_GCM_KEY, HKDF_SEED].contains(&self.encrypted_dek_source_type) {
+            return refused(format!("unknown encryptedDEKSourceType: {}", self.encrypted_dek_source_type));
+        }
+        let source = "failed to validate encrypted DEK source";
+        match self.encrypted_dek_source.len() {
+            0 => return refused(format!("{source}: encrypted DEK source is empty")),
+            length if length > MAX_WRAPPED_KEY => {
+                return refused(format!(
+                    "{source}: encrypted DEK source is {length} bytes, which exceeds the max size of {MAX_WRAPPED_KEY}"
+                ));
+            }
+            _ => {}
+        }
+        validate_key_id(&self.key_id)
+            .map_err(|why| SealError::refused(format!("failed to validate key id: {why}")))?;
+        self.validate_annotations()
+            .map_err(|why| SealError::refused(format!("failed to validate annotations: {why}")))
+    }
+
+    fn validate_annotations(&self) -> Result<(), String> {
+        for name in self.annotations.keys() {
+            let few = "should be a domain with at least two segments separated by dots".to_owned();
+            let wrong = dns1123_subdomain(name).pop().or((!name.contains('.')).then_some(few));
+            if let Some(why) = wrong {
+                return Err(format!("annotations: Invalid value: {name:?}: {why}"));
+            }
+        }
+        let total: usize = self.annotations.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if total > MAX_ANNOTATIONS {
+            return Err(format!(
+                "total size of annotations is {total}, which exceeds the max size of {MAX_ANNOTATIONS}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What the service is asked to unwrap.
+    pub(super) fn wrapped(&self) -> WrappedKey {
+        WrappedKey {
+            ciphertext: self.encrypted_dek_source.clone(),
+            key_id: self.key_id.clone(),
+            annotations: self.annotations.clone(),
+        }
+    }
+
+    /// What its key is known by: a digest of everything but the data.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let mut text = Vec::new();
+        let mut part = |bytes: &[u8]| {
+            text.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+            text.extend_from_slice(bytes);
+        };
+        part(&self.encrypted_dek_source_type.to_be_bytes());
+        part(&self.encrypted_dek_source);
+        part(self.key_id.as_bytes());
+        let mut annotations: Vec<_> = self.annotations.iter().collect();
+        annotations.sort();
+        for (name, value) in annotations {
+            part(name.as_bytes());
+            part(value);
+        }
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(digest(&SHA256, &text).as_ref());
+        fingerprint
+    }
+}
+
+pub(super) type Fingerprint = [u8; 32];
+
+/// Upstream's `ValidateKeyID`.
+pub(super) fn validate_key_id(key_id: &str) -> Result<(), String> {
+    match key_id.len() {
+        0 => Err("keyID is empty".to_owned()),
+        length if length > MAX_KEY_ID => {
+            Err(format!("keyID is {length} bytes, which exceeds the max size of {MAX_KEY_ID}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Key ids are shown as digests (upstream's `GetHashIfNotEmpty`).
+pub(super) fn shown(key_id: &str) -> String {
+    if key_id.is_empty() {
+        return String::new();
+    }
+    let digest = digest(&SHA256, key_id.as_bytes());
+    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}

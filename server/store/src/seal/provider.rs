@@ -1,0 +1,106 @@
+//! One way to seal values, as a list of providers names it: in the clear, with local keys, or with a key service.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::cipher::CipherKey;
+use super::envelope::Envelope;
+use super::error::SealError;
+use super::{Opened, Stored};
+
+/// The providers of a resource: the first seals, each may open.
+pub(super) type Providers = Arc<[Arc<Provider>]>;
+
+/// A cipher of local keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CipherKind {
+    /// `aescbc`
+    AesCbc,
+    /// `aesgcm`
+    AesGcm,
+    /// `secretbox`
+    Secretbox,
+}
+
+/// One entry of a list of providers.
+#[derive(Debug)]
+pub enum Provider {
+    /// As it is.
+    Identity,
+    /// With local keys, by name: the first seals.
+    Keys(CipherKind, Vec<(String, CipherKey)>),
+    /// With keys that a service wraps.
+    Kms(Arc<Envelope>),
+}
+
+impl Provider {
+    /// What stands before values that it has sealed; upstream's.
+    pub(super) fn prefix(&self) -> &str {
+        match self {
+            Self::Identity => "",
+            Self::Keys(CipherKind::AesCbc, _) => "k8s:enc:aescbc:v1:",
+            Self::Keys(CipherKind::AesGcm, _) => "k8s:enc:aesgcm:v1:",
+            Self::Keys(CipherKind::Secretbox, _) => "k8s:enc:secretbox:v1:",
+            Self::Kms(envelope) => envelope.prefix(),
+        }
+    }
+
+    /// The sealed value with its prefix; none where values stay as they are.
+    pub(super) fn seal(&self, plain: &[u8], aad: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
+        let mut out = self.prefix().as_bytes().to_vec();
+        match self {
+            Self::Identity => return Ok(None),
+            Self::Keys(_, keys) => {
+                let Some((name, key)) = keys.first() else { return Err(SealError::refused("no keys")) };
+                out.extend_from_slice(name.as_bytes());
+                out.push(b':');
+                key.seal(plain, aad, &mut out)?;
+            }
+            Self::Kms(envelope) => envelope.seal(plain, aad, &mut out)?,
+        }
+        Ok(Some(out))
+    }
+
+    /// None when the value is not one of this provider's.
+    pub(super) async fn open<'a>(
+        &self,
+        stored: Stored<'a>,
+        aad: &[u8],
+    ) -> Option<Result<Opened<'a>, SealError>> {
+        let sealed = match (self, stored) {
+            (Self::Identity, Stored::Plain(json)) => {
+                return Some(Ok(Opened { json: json.into(), stale: false }));
+            }
+            (Self::Identity, _) | (_, Stored::Plain(_)) => return None,
+            (_, Stored::Sealed(sealed)) => sealed.strip_prefix(self.prefix().as_bytes())?,
+        };
+        let opened = match self {
+            Self::Identity => return None,
+            Self::Keys(kind, keys) => open_with(*kind, keys, sealed, aad),
+            Self::Kms(envelope) => envelope.open(sealed, aad).await,
+        };
+        Some(opened.map(|(json, stale)| Opened { json: Cow::Owned(json), stale }))
+    }
+}
+
+/// The keys whose name fits are tried in their order; whether it was not the first.
+fn open_with(
+    kind: CipherKind,
+    keys: &[(String, CipherKey)],
+    sealed: &[u8],
+    aad: &[u8],
+) -> Result<(Vec<u8>, bool), SealError> {
+    let mut errors = Vec::new();
+    for (index, (name, key)) in keys.iter().enumerate() {
+        let body = sealed.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b":"));
+        let Some(body) = body else { continue };
+        match key.open(body, aad) {
+            Ok(json) => return Ok((json, index > 0)),
+            Err(error) => errors.push(error),
+        }
+    }
+    let family = if kind == CipherKind::Secretbox { "Secretbox" } else { "AES" };
+    Err(SealError::all(errors).unwrap_or_else(|| {
+        SealError::refused(format!("no matching key was found for the provided {family} transformer"))
+    }))
+}

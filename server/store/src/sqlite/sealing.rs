@@ -1,0 +1,73 @@
+//! Sealing on the way to the database, and finding what is sealed otherwise than it would be now.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::codec;
+use super::read::{CURRENT, Reader, failed};
+use super::row;
+use crate::error::StoreError;
+use crate::key::Resource;
+use crate::seal::{Seal, SealError};
+use crate::store::SealedOtherwise;
+use crate::txn::{Change, Operation, Prepared, Txn, TxnError};
+
+/// Seals the values of a Txn, where they are to be.
+pub(crate) fn prepare(seal: &Seal, mut txn: Txn) -> Result<Prepared, TxnError> {
+    if !seal.is_active() {
+        return Ok(Prepared { txn, sealed: Vec::new() });
+    }
+    let sealed = txn.operations.iter_mut().map(|operation| sealed(seal, operation));
+    let sealed = sealed.collect::<Result<Vec<_>, _>>()?;
+    Ok(Prepared { txn, sealed })
+}
+
+fn sealed(seal: &Seal, operation: &mut Operation) -> Result<Option<Arc<[u8]>>, TxnError> {
+    let Operation { key, change, .. } = operation;
+    let (Change::Put(value) | Change::Delete(value)) = change else { return Ok(None) };
+    let sealed = seal.seal(key, value.json()).map_err(|error| TxnError::Sealed(error.to_string()))?;
+    let Some(sealed) = sealed else { return Ok(None) };
+    *value = value.clone().stored_as(sealed.len() + 1);
+    Ok(Some(sealed.into()))
+}
+
+impl Reader {
+    pub(crate) fn sealed_resources(&self) -> Vec<Resource> {
+        let mut resources: Vec<Resource> = self.cache.resources().into_values().collect();
+        resources.retain(|resource| self.seal.covers(resource));
+        resources.sort();
+        resources
+    }
+
+    pub(crate) async fn sealed_otherwise(&self, resource: &Resource) -> Result<SealedOtherwise, StoreError> {
+        let slot = self.cache.slot(resource);
+        let select = format!(
+            "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
+             WHERE l.revision IN (SELECT revision FROM ({CURRENT}))"
+        );
+        let mut rows = sqlx::query(AssertSqlSafe(select)).bind(slot.id).fetch(&self.pool);
+        let mut found = SealedOtherwise::default();
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            found.objects += 1;
+            let (revision, value): (i64, &[u8]) =
+                (row.try_get(2).map_err(failed)?, row.try_get_unchecked(3).map_err(failed)?);
+            let (Ok(key), Ok(stored)) =
+                (row::key(&slot.resource, &row, 0).map_err(failed)?, codec::decode(value))
+            else {
+                found.unreadable += 1;
+                continue;
+            };
+            match self.seal.open(&key, stored).await {
+                Ok(opened) if opened.stale => found.stale.push((key, revision)),
+                Ok(_) => {}
+                Err(SealError::Refused { .. }) => found.unreadable += 1,
+                Err(SealError::Unavailable { text: reason, .. }) => {
+                    return Err(StoreError::Sealed { key, reason });
+                }
+            }
+        }
+        Ok(found)
+    }
+}

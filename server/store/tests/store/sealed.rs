@@ -1,0 +1,182 @@
+//! Values that are sealed in the database: what the files hold, and what can be read with which keys.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_store::{
+    CipherKey, CipherKind, Doctor, ListAt, MetadataIndexer, Metrics, Provider, Scope, Seal, SealMetrics,
+    SealRules, Settings, SqliteStore, Store, Txn, backup,
+};
+
+use crate::harness::*;
+
+/// In every value of these tests.
+const SECRET: &str = "the-plain-text-of-a-secret";
+
+fn keys(name: &str) -> Arc<Provider> {
+    let key = CipherKey::aes_gcm(&[name.as_bytes()[0]; 32]).unwrap();
+    Arc::new(Provider::Keys(CipherKind::AesGcm, vec![(name.to_owned(), key)]))
+}
+
+fn identity() -> Arc<Provider> {
+    Arc::new(Provider::Identity)
+}
+
+fn seal(providers: &[Arc<Provider>]) -> Arc<Seal> {
+    let mut rules = SealRules::default();
+    rules.add("configmaps", providers).unwrap();
+    Seal::new(rules, SealMetrics::new(&Registry::new()))
+}
+
+async fn open(backend: &Sqlite, seal: Arc<Seal>) -> SqliteStore {
+    let (settings, metrics) = (Settings::new(backend.path()), Metrics::new(&Registry::new()));
+    let indexer = Arc::new(MetadataIndexer);
+    SqliteStore::open_sealed(settings, indexer, seal, metrics, &TaskSet::new()).await.unwrap()
+}
+
+/// The files under a folder that hold the plain text.
+fn files_with(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with(&path, text));
+        } else if std::fs::read(&path).unwrap().windows(text.len()).any(|window| window == text.as_bytes()) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+/// Those that can be read, by name, and how many cannot.
+async fn readable(store: &SqliteStore) -> (Vec<String>, usize) {
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    let names = snapshot.iter().map(|record| record.key.path().to_owned()).collect();
+    (names, snapshot.unreadable_in(None).count())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_file_and_no_backup_holds_what_is_sealed_in_plain_text() {
+    let backend = Sqlite::new();
+    let folder = backend.path().parent().unwrap().to_owned();
+    let store = open(&backend, seal(&[keys("a")])).await;
+    for name in ["x/1", "x/2"] {
+        put(&store, &key(name), SECRET).await;
+        put(&store, &key(name), &format!("{SECRET}-again")).await;
+    }
+    let gone = store.snapshot(&config_maps()).await.unwrap().get(&key("x/1")).unwrap().clone();
+    commit(&store, Txn::delete(key("x/1"), gone.revision, gone.value.clone())).await.unwrap();
+    let copy = folder.join("copy.db");
+    backup(&backend.path(), &copy).await.unwrap();
+    assert_eq!(files_with(&folder, SECRET), Vec::<String>::new(), "while it is served");
+    let compacted = store.revision();
+    store.compact(compacted).await.unwrap();
+    store.close().await;
+    assert_eq!(files_with(&folder, SECRET), Vec::<String>::new(), "after it was closed");
+    let plain = Sqlite::new();
+    put(&*plain.open().await, &key("x/1"), SECRET).await;
+    assert!(!files_with(plain.path().parent().unwrap(), SECRET).is_empty(), "the search finds plain text");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sealed_values_are_read_back_with_all_their_states() {
+    let backend = Sqlite::new();
+    let store = open(&backend, seal(&[keys("a")])).await;
+    let created = put(&store, &key("x/1"), "one").await;
+    put(&store, &key("x/1"), "two").await;
+    put(&store, &key("x/2"), "other").await;
+    store.close().await;
+    let store = open(&backend, seal(&[keys("a")])).await;
+    assert_eq!(readable(&store).await, (vec!["x/1".to_owned(), "x/2".to_owned()], 0));
+    let past = store.get_at(&key("x/1"), created).await.unwrap().unwrap();
+    assert_eq!(text(&past), "one");
+    let query = ListAt {
+        scope: Scope::all(&config_maps()),
+        revision: created,
+        after: None,
+        limit: None,
+        counted: true,
+    };
+    assert_eq!(lines(&store.list_at(query).await.unwrap().records), [format!("x/1@{created}=one")]);
+    let mut watch = store.watch(Scope::all(&config_maps()), created).unwrap();
+    let events = take(&mut watch, 2).await;
+    assert_eq!(text(events[0].previous.as_ref().unwrap()), "one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_plain_values_stay_readable_until_they_are_written_anew() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("x/1"), SECRET).await;
+    put(&*store, &key("x/2"), SECRET).await;
+    store.close().await;
+    let store = open(&backend, seal(&[keys("a"), identity()])).await;
+    assert_eq!(readable(&store).await.0.len(), 2);
+    assert_eq!(store.sealed_resources(), [config_maps()]);
+    let found = store.sealed_otherwise(&config_maps()).await.unwrap();
+    assert_eq!((found.objects, found.stale.len(), found.unreadable), (2, 2, 0));
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    for (key, revision) in found.stale {
+        let value = snapshot.get(&key).unwrap().value.clone();
+        commit(&store, Txn::update(key, revision, value)).await.unwrap();
+    }
+    assert!(store.sealed_otherwise(&config_maps()).await.unwrap().stale.is_empty());
+    store.compact(store.revision()).await.unwrap();
+    store.close().await;
+    assert_eq!(files_with(backend.path().parent().unwrap(), SECRET), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_opened_keeps_nobody_from_the_rest_and_comes_back_with_its_key() {
+    let backend = Sqlite::new();
+    let store = open(&backend, seal(&[keys("a")])).await;
+    put(&store, &key("x/old"), "one").await;
+    store.close().await;
+    let store = open(&backend, seal(&[keys("b")])).await;
+    assert_eq!(readable(&store).await, (Vec::new(), 1));
+    put(&store, &key("x/new"), "two").await;
+    assert_eq!(readable(&store).await, (vec!["x/new".to_owned()], 1));
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    let unreadable = snapshot.unreadable("x/old").unwrap();
+    assert!(unreadable.is_sealed());
+    assert_eq!(unreadable.reason(), "no matching key was found for the provided AES transformer");
+    store.close().await;
+    let store = open(&backend, seal(&[keys("b"), keys("a")])).await;
+    assert_eq!(readable(&store).await, (vec!["x/new".to_owned(), "x/old".to_owned()], 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_doctor_without_keys_removes_nothing_that_is_sealed() {
+    let backend = Sqlite::new();
+    let store = open(&backend, seal(&[keys("a")])).await;
+    let owned = owned(&key("x/1"), "one", &["uid-owner"]);
+    commit(&store, Txn::create(key("x/1"), owned)).await.unwrap();
+    store.close().await;
+    let doctor = || Doctor::new(backend.path(), &MetadataIndexer);
+    let examined = doctor().examine().await.unwrap();
+    assert!(examined.is_sound(), "{:?}", examined.findings);
+    assert_eq!((examined.objects, examined.sealed), (1, 1));
+    assert!(doctor().remove_unreadable().await.unwrap().is_empty());
+    let with_keys = doctor().opening_with(seal(&[keys("a")])).examine().await.unwrap();
+    assert!(with_keys.is_sound(), "{:?}", with_keys.findings);
+    assert_eq!((with_keys.objects, with_keys.sealed), (1, 0));
+    assert!(!doctor().opening_with(seal(&[keys("b")])).examine().await.unwrap().is_sound());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_being_deleted_is_found_though_it_is_sealed() {
+    let backend = Sqlite::new();
+    let store = open(&backend, seal(&[keys("a")])).await;
+    put(&store, &key("x/1"), "one").await;
+    let value = value(&key("x/2"), "two");
+    let json = String::from_utf8(value.json().to_vec()).unwrap();
+    let marked = json.replacen(r#""labels""#, r#""deletionTimestamp":"2026-01-01T00:00:00Z","labels""#, 1);
+    let indexed = portico_store::Indexer::index(&MetadataIndexer, &config_maps(), marked.as_bytes()).unwrap();
+    let marked = portico_store::Value::new(marked.into_bytes(), indexed);
+    commit(&store, Txn::create(key("x/2"), marked)).await.unwrap();
+    store.close().await;
+    let store = open(&backend, seal(&[keys("a")])).await;
+    assert_eq!(store.deleting().await.unwrap(), [key("x/2")]);
+}

@@ -1,0 +1,111 @@
+//! `portico secrets rewrap`: has the control service seal anew what is not sealed as it should be.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use portico_gostd::os::error_text;
+use portico_proto::admin::{RewrapProgress, RewrapRequest};
+use portico_proto::client::{Client, ConnectError, Connection, KubeconfigError};
+
+use crate::ending::fail_with;
+
+/// How long it may take: every object of a large store may have to be written.
+const DEADLINE: Duration = Duration::from_secs(24 * 3600);
+/// Objects are left that cannot be opened.
+const LEFT: u8 = 1;
+/// It could not be done, or not to the end.
+const FAILED: u8 = 2;
+
+/// Client verbs about what is encrypted at rest.
+#[derive(Debug, Parser)]
+#[command(name = "portico secrets", about, disable_version_flag = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Write anew every object that is not sealed with the first provider, and its first key, of its resource in
+    /// --encryption-provider-config, and forget past states. The server goes on serving; what was cut off is gone on with by the
+    /// next call. Exit code 0: everything is sealed so; 1: objects are left that cannot be opened; 2: not done.
+    Rewrap(Rewrap),
+}
+
+#[derive(Debug, clap::Args)]
+struct Rewrap {
+    /// The kubeconfig of an administrator of the control service.
+    #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
+    kubeconfig: PathBuf,
+    /// Its context.
+    #[arg(long, default_value = "control")]
+    context: String,
+}
+
+/// Why it was not done; one line for people.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("{0}")]
+    Refused(String),
+    #[error("the control service ended before the work was done: call it again")]
+    CutOff,
+    #[error("{}", error_text(.0))]
+    Output(#[from] io::Error),
+}
+
+/// Runs the verb in these arguments, of which the first are `portico secrets`.
+pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nowhere is left to say that nothing can be said.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
+        }
+    };
+    let Verb::Rewrap(verb) = cli.verb;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(rewrap(&verb)));
+    match outcome {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(LEFT),
+        Err(failure) => fail_with(&format!("secrets rewrap: {failure}"), FAILED),
+    }
+}
+
+/// How many objects cannot be opened.
+async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
+    let connection = Connection::from_kubeconfig(&verb.kubeconfig, Some(&verb.context))?;
+    let client = Client::connect(&connection.with_deadline(DEADLINE))?;
+    let answer = client.admin().rewrap(RewrapRequest {}).await;
+    let mut progress = answer.map_err(|status| Failure::Refused(status.message().to_owned()))?.into_inner();
+    let (mut out, mut unreadable) = (io::stdout(), 0);
+    let mut last = RewrapProgress::default();
+    loop {
+        let message = progress.message().await;
+        let message = message.map_err(|status| Failure::Refused(status.message().to_owned()))?;
+        let message = message.ok_or(Failure::CutOff)?;
+        if message.resource != last.resource {
+            unreadable += last.unreadable;
+        }
+        if message.resource.is_empty() {
+            writeln!(out, "done: past states are forgotten")?;
+            return Ok(unreadable);
+        }
+        writeln!(out, "{}", line(&message))?;
+        last = message;
+    }
+}
+
+fn line(progress: &RewrapProgress) -> String {
+    let RewrapProgress { resource, objects, stale, rewritten, unreadable } = progress;
+    let left = if *unreadable > 0 { format!(", {unreadable} cannot be opened") } else { String::new() };
+    format!("{resource}: {rewritten} of {stale} written anew, {objects} objects{left}")
+}

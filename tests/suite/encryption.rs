@@ -1,0 +1,287 @@
+//! Encryption at rest, as operators meet it: what files hold, keys that change, key services that go away.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use portico_proto::admin::MetricsRequest;
+use portico_tests::binary::binary;
+use portico_tests::http::Http;
+use portico_tests::{KeyServicePlugin, Launch, Portico, eventually, until};
+use serde_json::json;
+
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+/// What the Secrets of these tests hold, as it is in requests and in the database.
+const PLAIN: &str = "dGhlLXBsYWluLXRleHQtb2YtYS1zZWNyZXQ=";
+const CONFIG: &str = "--encryption-provider-config";
+const RELOAD: &str = "--encryption-provider-config-automatic-reload";
+
+/// A configuration in which Secrets have these providers.
+fn config(providers: &str) -> String {
+    format!(
+        "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n\
+         resources: [{{resources: [secrets], providers: [{providers}]}}]\n"
+    )
+}
+
+/// Of a cipher, with keys of these names.
+fn keys(cipher: &str, names: &[&str]) -> String {
+    let key = |name: &&str| {
+        let secret = [name.as_bytes()[name.len() - 1]; 32];
+        let secret = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, secret);
+        format!("{{name: {name}, secret: '{secret}'}}")
+    };
+    format!("{{{cipher}: {{keys: [{}]}}}}", names.iter().map(key).collect::<Vec<_>>().join(", "))
+}
+
+/// A folder, a configuration in it, and a launch by it.
+fn prepared(providers: &str) -> (Launch, PathBuf) {
+    let (launch, folder) = Launch::new().prepared();
+    let file = folder.join("encryption.yaml");
+    std::fs::write(&file, config(providers)).unwrap();
+    (launch.args(&[CONFIG, &file.to_string_lossy()]), file)
+}
+
+fn secret(name: &str) -> serde_json::Value {
+    json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "data": {"key": PLAIN}})
+}
+
+async fn create(http: &Http, name: &str) {
+    let created = http.post(SECRETS, &secret(name)).await;
+    assert_eq!(created.status.as_u16(), 201, "{}", created.text());
+}
+
+/// The code of a GET, and the Secret's content or what is said of it.
+async fn read(http: &Http, name: &str) -> (u16, String) {
+    let answer = http.get(&format!("{SECRETS}/{name}")).await;
+    let object = answer.json();
+    let shown = if answer.status.is_success() { &object["data"]["key"] } else { &object["message"] };
+    (answer.status.as_u16(), shown.as_str().unwrap_or_default().to_owned())
+}
+
+/// The files of the data folder, and files beside it, that hold a text.
+fn files_with(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_with(&path, text));
+            continue;
+        }
+        // A file may go while the server runs.
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+            found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+/// Runs a verb of the binary beside a server: exit code and everything that it says.
+fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(binary())
+        .current_dir(portico.folder())
+        .args(arguments)
+        .env("PORTICO_DATA_DIR", portico.data())
+        .env("KUBECONFIG", portico.data().join("admin.kubeconfig"))
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_file_holds_what_is_encrypted_and_everything_else_is_as_before() {
+    for cipher in ["aescbc", "aesgcm", "secretbox"] {
+        let (launch, _) = prepared(&keys(cipher, &["k1"]));
+        let mut portico = launch.start().await;
+        let http = portico.admin();
+        for name in ["a", "b", "c"] {
+            create(&http, name).await;
+        }
+        let patched = http.merge(&format!("{SECRETS}/a"), &json!({"data": {"more": PLAIN}})).await;
+        assert_eq!(patched.status.as_u16(), 200, "{}", patched.text());
+        assert_eq!(http.delete(&format!("{SECRETS}/b")).await.status.as_u16(), 200);
+        let list = http.get(SECRETS).await.json();
+        assert_eq!(list["items"].as_array().unwrap().len(), 2);
+        let (code, said) = run(&portico, &["backup", "copy.db"]);
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(files_with(portico.folder(), PLAIN), Vec::<String>::new(), "{cipher}");
+        let mut plain = secret("plain");
+        plain["kind"] = "ConfigMap".into();
+        let created = http.post("/api/v1/namespaces/default/configmaps", &plain).await;
+        assert_eq!(created.status.as_u16(), 201, "{}", created.text());
+        assert!(!files_with(portico.folder(), PLAIN).is_empty(), "the search finds what is not encrypted");
+        portico.restart().await;
+        assert_eq!(read(&portico.admin(), "a").await, (200, PLAIN.to_owned()));
+        let found = files_with(&portico.data(), &format!("k8s:enc:{cipher}:v1:k1:"));
+        assert!(!found.is_empty(), "{cipher}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing() {
+    let mut portico = Portico::start().await;
+    for n in 0..250 {
+        create(&portico.admin(), &format!("old-{n}")).await;
+    }
+    assert!(!files_with(&portico.data(), PLAIN).is_empty());
+    portico.stop().await;
+    let file = portico.folder().join("encryption.yaml");
+    std::fs::write(&file, config(&format!("{}, {{identity: {{}}}}", keys("secretbox", &["k1"])))).unwrap();
+    let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
+    let mut portico = launch.start().await;
+    assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("secrets: 0 of 250 written anew"), "{said}");
+    assert!(said.contains("secrets: 250 of 250 written anew"), "{said}");
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, said.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{said}");
+    assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
+    portico.stop().await;
+    assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_rotated_without_a_restart() {
+    let (launch, file) = prepared(&keys("aescbc", &["k1"]));
+    let mut portico = launch.arg(RELOAD).start().await;
+    let http = portico.admin();
+    create(&http, "a").await;
+    assert_eq!(http.get("/readyz/kms-providers").await.status.as_u16(), 200);
+    std::fs::write(&file, "nonsense").unwrap();
+    let counted = async |status: &str| {
+        let name = "apiserver_encryption_config_controller_automatic_reloads_total";
+        let line = format!("{name}{{status=\"{status}\"}}");
+        let metrics = portico.control().admin().metrics(MetricsRequest {}).await.unwrap();
+        metrics.into_inner().text.contains(&line)
+    };
+    until("the broken file is counted", 30, || counted("failure")).await;
+    create(&http, "b").await;
+    std::fs::write(&file, config(&keys("aescbc", &["k2", "k1"]))).unwrap();
+    until("the file is read", 30, || counted("success")).await;
+    create(&http, "c").await;
+    assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
+    let holds = |portico: &Portico, key: &str| {
+        !files_with(&portico.data(), &format!("k8s:enc:aescbc:v1:{key}:")).is_empty()
+    };
+    assert!(holds(&portico, "k1") && holds(&portico, "k2"));
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("secrets: 2 of 2 written anew, 3 objects"), "{said}");
+    portico.stop().await;
+    assert!(!holds(&portico, "k1") && holds(&portico, "k2"));
+    std::fs::write(&file, config(&keys("aescbc", &["k2"]))).unwrap();
+    portico.restart().await;
+    assert_eq!(read(&portico.admin(), "a").await, (200, PLAIN.to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_no_key_opens_is_an_error_of_its_own_and_nothing_else_breaks() {
+    let (launch, file) = prepared(&keys("aesgcm", &["k1"]));
+    let mut portico = launch.start().await;
+    create(&portico.admin(), "lost").await;
+    portico.stop().await;
+    std::fs::write(&file, config(&keys("aesgcm", &["k2"]))).unwrap();
+    portico.restart().await;
+    let http = portico.admin();
+    let answer = http.get(&format!("{SECRETS}/lost")).await;
+    let status = answer.status_body(500, "StorageReadError");
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("no matching key was found for the provided AES transformer"), "{message}");
+    create(&http, "new").await;
+    let list = http.get(SECRETS).await;
+    assert_eq!(list.json()["items"].as_array().unwrap().len(), 1);
+    assert!(list.header("warning").contains("secrets default/lost"), "{}", list.header("warning"));
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, said.contains("1 cannot be opened")), (Some(1), true), "{said}");
+    portico.stop().await;
+    let (_, said) = run(&portico, &["doctor", &portico.data().to_string_lossy(), "--remove-unreadable"]);
+    assert!(said.contains("sealed") && !said.contains("removed"), "{said}");
+    std::fs::write(&file, config(&keys("aesgcm", &["k2", "k1"]))).unwrap();
+    portico.restart().await;
+    assert_eq!(read(&portico.admin(), "lost").await, (200, PLAIN.to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_that_cannot_be_used_is_refused_before_anything_starts() {
+    for (providers, why) in [
+        ("{aesgcm: {keys: [{name: a, secret: YQ==}]}}", "secret is not of the expected length, got 1"),
+        ("{kms: {name: a, endpoint: 'unix:///a.sock'}}", "KMSv1 is deprecated"),
+        ("{rot13: {}}", "unknown field \"resources[0].providers[0].rot13\""),
+    ] {
+        let (code, _, said) = prepared(providers).0.run().await;
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.starts_with(&format!("portico: {CONFIG}: error while")) && said.contains(why), "{said}");
+        assert!(!said.contains("YQ=="), "{said}");
+    }
+    let (code, _, said) = Launch::new().arg(RELOAD).run().await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains(&format!("{RELOAD} must be set with {CONFIG}")), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() {
+    let sockets = tempfile::tempdir().unwrap();
+    let socket = sockets.path().join("kms.sock");
+    let plugin = KeyServicePlugin::start(&socket, "one");
+    let provider = format!("{{kms: {{apiVersion: v2, name: kms, endpoint: 'unix://{}'}}}}", socket.display());
+    let (launch, _) = prepared(&provider);
+    let mut portico = launch.start().await;
+    for name in ["a", "b", "c"] {
+        create(&portico.admin(), name).await;
+    }
+    assert_eq!(plugin.calls(), (1, 0));
+    assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
+    assert!(!files_with(&portico.data(), "k8s:enc:kms:v2:kms:").is_empty());
+    assert_eq!(portico.admin().get("/readyz/kms-providers").await.status.as_u16(), 200);
+    // Away: what is known goes on; the check says so.
+    drop(plugin);
+    let http = portico.admin();
+    let failing = || async { http.get("/readyz/kms-providers").await.status.as_u16() == 500 };
+    until("the check fails", 60, failing).await;
+    assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
+    create(&http, "d").await;
+    // A start without it serves all but what it has sealed, until it is back.
+    portico.stop().await;
+    let plugin = KeyServicePlugin::start(&socket, "two");
+    portico.restart().await;
+    let http = portico.admin();
+    assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
+    assert_eq!(plugin.calls(), (1, 1), "one key for what was written before, one for what is written now");
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, said.contains("secrets: 4 of 4 written anew")), (Some(0), true), "{said}");
+    plugin.rotate("three");
+    create(&http, "e").await;
+    eventually("values are sealed with the third key", 60, || {
+        let (code, said) = run(&portico, &["secrets", "rewrap"]);
+        let rotated = code == Some(0) && said.contains("secrets: 5 of 5 written anew");
+        std::future::ready(if rotated { Ok(()) } else { Err(said) })
+    })
+    .await;
+    plugin.lose("two");
+    portico.restart().await;
+    assert_eq!(read(&portico.admin(), "e").await, (200, PLAIN.to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone() {
+    let sockets = tempfile::tempdir().unwrap();
+    let socket = sockets.path().join("kms.sock");
+    let plugin = KeyServicePlugin::start(&socket, "one");
+    let provider = format!("{{kms: {{apiVersion: v2, name: kms, endpoint: 'unix://{}'}}}}", socket.display());
+    let (launch, file) = prepared(&provider);
+    let mut portico = launch.start().await;
+    create(&portico.admin(), "a").await;
+    portico.stop().await;
+    drop(plugin);
+    let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
+    let mut late = launch.args(&["--secure-port", "0"]).spawn();
+    let spoken = || async { late.log().contains("a key service is not healthy") };
+    until("the server has asked the key service", 60, spoken).await;
+    let plugin = KeyServicePlugin::start(&socket, "one");
+    late.ready().await;
+    assert_eq!(read(&late.admin(), "a").await, (200, PLAIN.to_owned()));
+    create(&late.admin(), "b").await;
+    assert_eq!(plugin.calls(), (1, 1));
+}
