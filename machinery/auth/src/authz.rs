@@ -8,16 +8,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use portico_machinery::rbac::{Rule, cluster_admin};
-use portico_machinery::{Attributes, GroupResource, Status, UserInfo};
+use portico_machinery::{Attributes, GroupResource, Status, UserInfo, aggregate};
 
+pub mod abac;
+pub mod answers;
 mod builtin;
+pub mod conditions;
 mod mode;
 pub mod node;
+mod questions;
 mod rbac;
+pub mod review;
 
 pub use builtin::{Facades, Masters};
 pub use mode::{Mode, of_modes};
 pub use node::{Node, Relations};
+pub use questions::Questions;
 pub use rbac::Rbac;
 
 /// An authorizer's opinion.
@@ -40,34 +46,54 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Why; appended to the 403's message and written as audit annotation `authorization.k8s.io/reason`. Often empty.
     pub reason: Cow<'static, str>,
+    /// What kept somebody from an opinion; empty when all went well. Where nobody allows the request it is an internal error.
+    pub error: Cow<'static, str>,
 }
 
 impl Decision {
+    fn new(verdict: Verdict, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { verdict, reason: reason.into(), error: Cow::Borrowed("") }
+    }
+
     /// Yes, for this reason.
     pub fn allow(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { verdict: Verdict::Allow, reason: reason.into() }
+        Self::new(Verdict::Allow, reason)
     }
 
     /// No, for this reason.
     pub fn deny(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { verdict: Verdict::Deny, reason: reason.into() }
+        Self::new(Verdict::Deny, reason)
     }
 
     /// No opinion, for this reason.
     pub fn no_opinion(reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { verdict: Verdict::NoOpinion, reason: reason.into() }
+        Self::new(Verdict::NoOpinion, reason)
     }
 
     /// Ask whoever keeps the objects.
     #[must_use]
     pub fn ask() -> Self {
-        Self { verdict: Verdict::Ask, reason: Cow::Borrowed("") }
+        Self::new(Verdict::Ask, "")
+    }
+
+    /// The same, where this went wrong.
+    #[must_use]
+    pub fn with_error(self, error: impl Into<Cow<'static, str>>) -> Self {
+        Self { error: error.into(), ..self }
     }
 
     /// Whether the caller may.
     #[must_use]
     pub fn allowed(&self) -> bool {
         self.verdict == Verdict::Allow
+    }
+
+    /// The decision as a result: the 403 to answer with when the caller may not.
+    ///
+    /// # Errors
+    /// The `Forbidden` Status of [`forbidden`].
+    pub fn permit(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        if self.allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &self.reason))) }
     }
 }
 
@@ -82,10 +108,18 @@ pub struct Rules {
     pub incomplete: bool,
 }
 
-/// Decides from memory, without waiting.
+/// A decision on its way.
+pub type Authorizing<'a> = Pin<Box<dyn Future<Output = Decision> + Send + 'a>>;
+
+/// Decides from memory, or by asking somebody.
 pub trait Authorizer: Send + Sync {
-    /// May this user do this?
+    /// May this user do this? Never waits: who has to ask somebody says so ([`Verdict::Ask`]).
     fn authorize(&self, attributes: &Attributes) -> Decision;
+
+    /// The same, asking whoever has to be asked.
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+        Box::pin(std::future::ready(self.authorize(attributes)))
+    }
 
     /// What this user may do in a namespace (empty: at cluster scope alone). By default there is nothing to list.
     fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
@@ -97,14 +131,17 @@ pub trait Authorizer: Send + Sync {
     /// # Errors
     /// The `Forbidden` Status of [`forbidden`].
     fn check(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
-        let decision = self.authorize(attributes);
-        if decision.allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &decision.reason))) }
+        self.authorize(attributes).permit(attributes)
     }
 }
 
 impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         (**self).authorize(attributes)
+    }
+
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+        (**self).decide(attributes)
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
@@ -119,6 +156,41 @@ pub type Deciding<'a> = Pin<Box<dyn Future<Output = Option<Decision>> + Send + '
 pub trait Decider: Send + Sync {
     /// May this user do this?
     fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a>;
+}
+
+/// An authorizer, and whoever knows what it cannot tell.
+pub struct Delegating {
+    local: Arc<dyn Authorizer>,
+    decider: Arc<dyn Decider>,
+}
+
+impl Delegating {
+    /// This authorizer, and this one for what it cannot tell.
+    #[must_use]
+    pub fn new(local: Arc<dyn Authorizer>, decider: Arc<dyn Decider>) -> Self {
+        Self { local, decider }
+    }
+}
+
+impl Authorizer for Delegating {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        self.local.authorize(attributes)
+    }
+
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+        Box::pin(async move {
+            let decision = self.local.authorize(attributes);
+            if decision.verdict != Verdict::Ask {
+                return decision;
+            }
+            let decided = self.decider.decide(attributes).await;
+            decided.unwrap_or_else(|| Decision::no_opinion("nobody could be asked"))
+        })
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        self.local.rules_for(user, namespace)
+    }
 }
 
 /// Lets everybody do everything (`--authorization-mode AlwaysAllow`).
@@ -145,7 +217,8 @@ impl Authorizer for AlwaysDeny {
     }
 }
 
-/// Authorizers in order: the first that has an opinion or must ask for one wins, the reasons of those without opinion are joined by newlines.
+/// Authorizers in order: the first that has an opinion or must ask for one wins, the reasons and errors of those without opinion
+/// are joined.
 #[derive(Clone, Default)]
 pub struct AuthorizerUnion(Vec<Arc<dyn Authorizer>>);
 
@@ -159,17 +232,29 @@ impl AuthorizerUnion {
 
 impl Authorizer for AuthorizerUnion {
     fn authorize(&self, attributes: &Attributes) -> Decision {
-        let mut reasons = Vec::new();
+        let mut undecided = Undecided::default();
         for authorizer in &self.0 {
             let decision = authorizer.authorize(attributes);
             if decision.verdict != Verdict::NoOpinion {
                 return decision;
             }
-            if !decision.reason.is_empty() {
-                reasons.push(decision.reason);
-            }
+            undecided.add(decision);
         }
-        Decision::no_opinion(reasons.join("\n"))
+        undecided.end()
+    }
+
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+        Box::pin(async move {
+            let mut undecided = Undecided::default();
+            for authorizer in &self.0 {
+                let decision = authorizer.decide(attributes).await;
+                if decision.verdict != Verdict::NoOpinion {
+                    return decision;
+                }
+                undecided.add(decision);
+            }
+            undecided.end()
+        })
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
@@ -181,6 +266,26 @@ impl Authorizer for AuthorizerUnion {
             all.incomplete |= incomplete;
         }
         all
+    }
+}
+
+/// What authorizers without an opinion say.
+#[derive(Default)]
+struct Undecided {
+    reasons: Vec<Cow<'static, str>>,
+    errors: Vec<Cow<'static, str>>,
+}
+
+impl Undecided {
+    fn add(&mut self, decision: Decision) {
+        let Decision { reason, error, .. } = decision;
+        self.reasons.extend(Some(reason).filter(|reason| !reason.is_empty()));
+        self.errors.extend(Some(error).filter(|error| !error.is_empty()));
+    }
+
+    fn end(self) -> Decision {
+        let decision = Decision::no_opinion(self.reasons.join("\n"));
+        if self.errors.is_empty() { decision } else { decision.with_error(aggregate(&self.errors)) }
     }
 }
 

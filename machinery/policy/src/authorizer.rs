@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_auth::authz::Questions;
 use portico_auth::{Authorizer, Verdict};
 use portico_cel::library::authorization::{self, Decision, Question};
 use portico_machinery::{Attributes, RequestInfo, UserInfo, names};
@@ -15,14 +16,20 @@ const ANY_VERSION: &str = "*";
 #[derive(Clone)]
 pub struct UserAuthorizer {
     user: Arc<UserInfo>,
-    authorizer: Arc<dyn Authorizer>,
+    authorizer: Arc<Questions>,
 }
 
 impl UserAuthorizer {
     /// What this user may do, as far as this authorizer knows.
     #[must_use]
     pub fn new(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { user, authorizer }
+        Self { user, authorizer: Arc::new(Questions::new(authorizer)) }
+    }
+
+    /// Has what expressions asked answered by whoever has to be asked. Whether there was anything: then they have to be evaluated
+    /// again.
+    pub async fn settle(&self) -> bool {
+        self.authorizer.settle().await
     }
 }
 

@@ -33,7 +33,7 @@ impl ExpressionBudget {
     }
 
     /// Notes what is left. Expressions about one request are evaluated one after another.
-    pub(crate) fn set_left(&self, left: u64) {
+    pub fn set_left(&self, left: u64) {
         self.left.store(left, Ordering::Relaxed);
     }
 }

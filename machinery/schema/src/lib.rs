@@ -7,6 +7,7 @@
 //! Must not know any particular kind, storage, HTTP or gRPC.
 
 pub mod apply;
+pub mod configuration;
 pub mod decode;
 mod default;
 pub mod description;

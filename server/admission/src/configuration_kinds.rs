@@ -1,95 +1,11 @@
-//! Configuration kinds: which a plugin knows, and how bytes become an object of one of them (upstream's schemes and
-//! `runtime.Decode`).
-
-mod error;
+//! Configuration kinds of plugins: read by the schema engine; what they name is looked for here.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use indexmap::IndexMap;
 use portico_gostd::os::error_text;
-use portico_machinery::{GroupVersion, Object};
-use portico_schema::description::{self, Packages};
-use portico_schema::model::TypeSetBuilder;
-use portico_schema::{DecodeError, Decoded, Format, Schema};
 
-pub use error::PluginConfigurationError;
-
-/// The kinds that one plugin knows, or another reader of configuration files.
-pub struct Scheme {
-    /// The kinds.
-    pub kinds: &'static [ConfigKind],
-    /// The types by name, as descriptions.
-    pub types: &'static str,
-    /// Whether unknown and repeated fields are refused, which not every plugin of upstream does.
-    pub strict: bool,
-}
-
-/// A kind in one version.
-pub struct ConfigKind {
-    /// Group and version.
-    pub version: &'static str,
-    /// Its name.
-    pub kind: &'static str,
-    /// Its type.
-    pub ty: &'static str,
-}
-
-/// What every object says of itself.
-const TYPE_META: &str =
-    r#"{"TypeMeta": {"fields": {"kind": {"type": "string"}, "apiVersion": {"type": "string"}}}}"#;
-
-impl Scheme {
-    /// Reads an object of one of the kinds, JSON or YAML.
-    ///
-    /// # Errors
-    /// [`PluginConfigurationError`], in upstream's words.
-    pub fn decode(&self, bytes: &[u8]) -> Result<Object, PluginConfigurationError> {
-        let meta = untagged(TYPE_META, "TypeMeta", bytes, Format::Yaml)?;
-        let missing = |field| PluginConfigurationError::Missing {
-            field,
-            body: String::from_utf8_lossy(bytes).into_owned(),
-        };
-        let (kind, version) = (meta.kind(), meta.api_version());
-        if kind.is_empty() {
-            return Err(missing("Kind"));
-        }
-        if version.is_empty() {
-            return Err(missing("apiVersion"));
-        }
-        let known = self.kinds.iter().find(|known| known.kind == kind && known.version == version);
-        let Some(known) = known else {
-            let (kind, version) = (kind.to_owned(), version.to_owned());
-            return Err(PluginConfigurationError::NotRegistered { kind, version });
-        };
-        let group_version: GroupVersion =
-            version.parse().map_err(|_| PluginConfigurationError::Syntax(version.to_owned()))?;
-        let schema = schema(self.types, &group_version.version, known.ty)?;
-        let decoded = schema.decode(bytes, Format::Yaml, &group_version.kind(kind)).map_err(of_decode)?;
-        let Decoded { object, strict } = decoded;
-        if self.strict && !strict.is_empty() {
-            return Err(PluginConfigurationError::Strict(strict));
-        }
-        Ok(object)
-    }
-}
-
-/// Reads an object of this format that does not say of what kind it is; unknown fields are dropped.
-///
-/// # Errors
-/// [`PluginConfigurationError`], in upstream's words.
-pub(crate) fn untagged(
-    types: &str,
-    ty: &str,
-    bytes: &[u8],
-    format: Format,
-) -> Result<Object, PluginConfigurationError> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Object::default());
-    }
-    let decoded = schema(types, "v1", ty)?.decode_untagged(bytes, format).map_err(of_decode)?;
-    Ok(decoded.object)
-}
+pub use portico_schema::configuration::ConfigurationError as PluginConfigurationError;
+pub(crate) use portico_schema::configuration::{ConfigKind, Scheme, untagged};
 
 /// A refusal in Go's words for a file that is not there.
 pub(crate) fn must_exist(file: &Path) -> Result<(), PluginConfigurationError> {
@@ -97,27 +13,4 @@ pub(crate) fn must_exist(file: &Path) -> Result<(), PluginConfigurationError> {
         PluginConfigurationError::Words(format!("stat {}: {}", file.display(), error_text(&error)))
     };
     std::fs::metadata(file).map(drop).map_err(missing)
-}
-
-/// The type of this name, whose package is called as its version is.
-fn schema(types: &str, version: &str, ty: &str) -> Result<Schema, PluginConfigurationError> {
-    let broken = |why: String| PluginConfigurationError::Words(format!("the types of {ty}: {why}"));
-    let types = serde_json::from_str(types).map_err(|error| broken(error.to_string()))?;
-    let mut builder = TypeSetBuilder::default();
-    description::add(&mut builder, &IndexMap::new(), Packages::from_iter([(version.to_owned(), types)]))
-        .map_err(|error| broken(error.to_string()))?;
-    let types = Arc::new(builder.build().map_err(|error| broken(error.to_string()))?);
-    Schema::named(&types, &format!("{version}.{ty}")).ok_or_else(|| broken("not described".to_owned()))
-}
-
-fn of_decode(error: DecodeError) -> PluginConfigurationError {
-    match error {
-        DecodeError::CannotBeHandled { error, .. } => PluginConfigurationError::Type(error),
-        DecodeError::Syntax { error, .. } | DecodeError::Unrecognized { error, .. } => {
-            PluginConfigurationError::Syntax(error)
-        }
-        DecodeError::WrongKind { .. } | DecodeError::Version { .. } => {
-            PluginConfigurationError::Words(error.to_string())
-        }
-    }
 }

@@ -56,7 +56,7 @@ mod write_target;
 
 pub use chain::{AdmissionChain, Explanation};
 pub use configuration::{Configuration, ConfigurationError};
-pub use configuration_kinds::{ConfigKind, PluginConfigurationError, Scheme};
+pub use configuration_kinds::PluginConfigurationError;
 pub use enabled::PluginNameError;
 pub use enabled_plugins::EnabledPlugins;
 pub use image_policy::ImageBackend;

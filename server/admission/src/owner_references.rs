@@ -24,11 +24,11 @@ impl Plugin for OwnerReferences {
     }
 
     fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
-        Box::pin(async move { check(objects, &request).map(|()| Vec::new()) })
+        Box::pin(async move { check(objects, &request).await.map(|()| Vec::new()) })
     }
 }
 
-fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(), Box<Status>> {
+async fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(), Box<Status>> {
     let attributes = &request.attributes;
     let resource = &attributes.served.resource;
     // What old kubelets write there is kept apart by the kind itself.
@@ -40,22 +40,22 @@ fn check(objects: &Objects, request: &ValidationRequest<'_>) -> Result<(), Box<S
         return Ok(());
     }
     let user = Arc::new(attributes.context.user.clone());
-    let ask = |question: &Question, why: &str| {
-        let decision = objects.authorizer.authorize(question);
+    let ask = async |question: &Question, why: &str| {
+        let decision = objects.authorizer.decide(question).await;
         let refusal = || request.forbidden(&format!("{why}: {}, <nil>", decision.reason));
         if decision.allowed() { Ok(()) } else { Err(refusal()) }
     };
     if attributes.operation != Operation::Create {
-        ask(&deletion(&user, attributes), NO_DELETION)?;
+        ask(&deletion(&user, attributes), NO_DELETION).await?;
     }
     let blocking = newly_blocking(&new, &old);
-    if blocking.is_empty() || objects.authorizer.authorize(&any_finalizer(&user)).allowed() {
+    if blocking.is_empty() || objects.authorizer.decide(&any_finalizer(&user)).await.allowed() {
         return Ok(());
     }
     for owner in blocking {
         let question =
             finalizers(objects, attributes, &user, owner).map_err(|why| request.forbidden(&why))?;
-        ask(&question, NO_FINALIZERS)?;
+        ask(&question, NO_FINALIZERS).await?;
     }
     Ok(())
 }

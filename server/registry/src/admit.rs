@@ -1,6 +1,9 @@
 //! Asking about a write, in upstream's order: admission mutates; once the write is valid its kind decides, then admission
 //! validates; quotas count what is left.
 
+use std::sync::Arc;
+
+use portico_auth::authz::Questions;
 use portico_machinery::{Object, Status};
 
 use crate::Result;
@@ -70,7 +73,14 @@ impl Verbs {
         admitted: bool,
     ) -> Result<Vec<String>> {
         let served = attributes.served;
-        let errors = served.strategies.permit.permit(&write);
+        let questions = Questions::new(Arc::clone(&self.objects.authorizer));
+        let asking = Write { authorizer: &questions, ..write };
+        let errors = loop {
+            let errors = served.strategies.permit.permit(&asking);
+            if !questions.settle().await {
+                break errors;
+            }
+        };
         if !errors.is_empty() {
             let kind = served.stored_info().group_kind();
             return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));

@@ -130,7 +130,7 @@ impl Verbs {
             place.namespace,
             place.name,
         );
-        self.objects.authorizer.check(&question)?;
+        self.objects.authorizer.decide(&question).await.permit(&question)?;
         new.remove(&["metadata", "resourceVersion"]);
         served.to_version(&mut new);
         let created = self

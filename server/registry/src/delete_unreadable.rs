@@ -47,7 +47,7 @@ impl Verbs {
         name: &str,
     ) -> Result<Deleted> {
         served.require("delete")?;
-        self.authorize_unsafe(context, served, namespace, name)?;
+        self.authorize_unsafe(context, served, namespace, name).await?;
         let snapshot = self.objects.snapshot(served).await?;
         let namespace = if served.info.namespaced { namespace } else { "" };
         let key = portico_store::Key::new(&served.storage, namespace, name);
@@ -78,7 +78,7 @@ impl Verbs {
         }
     }
 
-    fn authorize_unsafe(
+    async fn authorize_unsafe(
         &self,
         context: &Context,
         served: &ServedResource,
@@ -95,7 +95,8 @@ impl Verbs {
             name: name.to_owned(),
             ..RequestInfo::default()
         };
-        let decision = self.objects.authorizer.authorize(&Attributes::new(context.user.clone(), request));
+        let question = Attributes::new(context.user.clone(), request);
+        let decision = self.objects.authorizer.decide(&question).await;
         if decision.allowed() {
             return Ok(());
         }

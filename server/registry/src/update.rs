@@ -92,7 +92,7 @@ impl Verbs {
             place.namespace,
             place.name,
         );
-        self.objects.authorizer.check(&question)?;
+        self.objects.authorizer.decide(&question).await.permit(&question)?;
         object.remove(&["metadata", "resourceVersion"]);
         // Already defaulted and in the storage version: both are idempotent.
         served.to_version(&mut object);

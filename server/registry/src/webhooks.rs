@@ -11,6 +11,7 @@ mod credentials;
 mod endpoint;
 mod reason;
 mod refusal;
+mod retries;
 mod transport;
 
 use std::sync::Arc;
@@ -111,6 +112,16 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Whether it took too long.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Exchange { reason, .. } | Self::Broken(reason) => reason.contains("deadline exceeded"),
+            Self::Refused { code, .. } => *code == 504,
+            Self::Configuration(_) => false,
+        }
+    }
+
     /// Whether the next call may go better, as upstream's `DefaultShouldRetry` has it.
     #[must_use]
     pub fn is_transient(&self) -> bool {
@@ -211,6 +222,7 @@ impl Webhooks {
 }
 
 /// One call: the webhook, the credentials, the body and its limits.
+#[derive(Clone)]
 pub struct WebhookCall<'a> {
     /// Where the webhook is, and how long the call may take.
     pub endpoint: &'a WebhookEndpoint,

@@ -40,7 +40,7 @@ impl Resolver<'_> {
         }
         if connection.is_stream() {
             let query = options::stream(connection, self.request.query)?;
-            self.check_creation()?;
+            self.check_creation().await?;
             return self.stream(connection, query).await.map(Some);
         }
         match connection {
@@ -52,7 +52,7 @@ impl Resolver<'_> {
     }
 
     /// WebSockets begin with a GET, SPDY with a POST: whoever may only `get` must not run commands that way.
-    fn check_creation(&self) -> Result<()> {
+    async fn check_creation(&self) -> Result<()> {
         if self.request.call.verb == "create" || !self.request.objects.settings.connections.check_creation {
             return Ok(());
         }
@@ -69,11 +69,8 @@ impl Resolver<'_> {
             name: target.name.clone(),
             ..RequestInfo::default()
         };
-        let decision = self
-            .request
-            .objects
-            .authorizer
-            .authorize(&Attributes::new(self.request.call.user.clone(), request));
+        let question = Attributes::new(self.request.call.user.clone(), request);
+        let decision = self.request.objects.authorizer.decide(&question).await;
         if decision.allowed() {
             return Ok(());
         }

@@ -34,7 +34,7 @@ impl WriteGuard for RolesGuard {
         old: Option<&'a Object>,
     ) -> Pending<'a, ()> {
         let grant = Grant { objects, context, served, new, old };
-        Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_rules() } })
+        Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_rules().await } })
     }
 }
 
@@ -63,11 +63,11 @@ impl Grant<'_> {
         Err(Box::new(Status::forbidden(&self.served.resource, self.new.name(), why)))
     }
 
-    fn check_rules(&self) -> Result<()> {
+    async fn check_rules(&self) -> Result<()> {
         let Self { objects, context, served, new, old } = *self;
         // The request of a create carries no name.
         let name = old.map(Object::name).unwrap_or_default();
-        let escalate = self.may("escalate", &served.resource, new.namespace(), name);
+        let escalate = self.may("escalate", &served.resource, new.namespace(), name).await;
         if escalate {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Grant<'_> {
         }
         let resource = if role.cluster { rbac::Resource::ClusterRoles } else { rbac::Resource::Roles };
         let resource = resource.group_resource();
-        if self.may("bind", &resource, new.namespace(), &role.name) {
+        if self.may("bind", &resource, new.namespace(), &role.name).await {
             return Ok(());
         }
         let namespace = if role.cluster { "" } else { new.namespace() };
@@ -113,9 +113,9 @@ impl Grant<'_> {
         }
     }
 
-    fn may(&self, verb: &str, resource: &GroupResource, namespace: &str, name: &str) -> bool {
+    async fn may(&self, verb: &str, resource: &GroupResource, namespace: &str, name: &str) -> bool {
         let question = Attributes::resource(self.context.user.clone(), verb, resource, namespace, name);
-        self.objects.authorizer.authorize(&question).allowed()
+        self.objects.authorizer.decide(&question).await.allowed()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use portico_admission::PluginConfigurationError;
+use portico_schema::configuration::ConfigurationError;
 use portico_gostd::os::error_text;
 use portico_machinery::{aggregate, field};
 use portico_store::MaskedRule;
@@ -36,7 +36,7 @@ pub enum EncryptionError {
         /// Which file.
         path: PathBuf,
         /// Why.
-        error: PluginConfigurationError,
+        error: ConfigurationError,
     },
     /// Values that are not allowed.
     #[error("error while parsing file: {}", aggregate(.0))]

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{AlwaysAllow, AlwaysDeny, Authorizer, AuthorizerUnion, Facades, Masters, Node, Relations};
+use portico_machinery::{Attributes, UserInfo};
+
+use super::{
+    AlwaysAllow, AlwaysDeny, Authorizer, AuthorizerUnion, Decision, Facades, Masters, Node, Relations, Rules,
+};
 
 /// One of the modes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mode {
     /// Kubelets by what their nodes run.
     Node,
@@ -15,6 +19,48 @@ pub enum Mode {
     AlwaysAllow,
     /// Nobody but `system:masters` may do anything.
     AlwaysDeny,
+    /// By the policies of a file, which the control service reads.
+    Abac,
+    /// As a webhook says, which the control service asks.
+    Webhook,
+}
+
+/// All modes, in upstream's order.
+pub const MODES: [Mode; 6] =
+    [Mode::AlwaysAllow, Mode::AlwaysDeny, Mode::Abac, Mode::Webhook, Mode::Rbac, Mode::Node];
+
+impl Mode {
+    /// Upstream's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Rbac => "RBAC",
+            Self::AlwaysAllow => "AlwaysAllow",
+            Self::AlwaysDeny => "AlwaysDeny",
+            Self::Abac => "ABAC",
+            Self::Webhook => "Webhook",
+        }
+    }
+
+    /// The mode of this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        MODES.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// What only the control service decides: always to be asked.
+struct Elsewhere;
+
+impl Authorizer for Elsewhere {
+    fn authorize(&self, _: &Attributes) -> Decision {
+        Decision::ask()
+    }
+
+    fn rules_for(&self, _: &UserInfo, _: &str) -> Rules {
+        Rules { incomplete: true, ..Rules::default() }
+    }
 }
 
 /// The authorizers of these modes behind those that no mode turns off.
@@ -26,14 +72,13 @@ pub fn of_modes(modes: &[Mode], rbac: &Arc<dyn Authorizer>, relations: &Relation
         Mode::Rbac => Arc::clone(rbac),
         Mode::AlwaysAllow => Arc::new(AlwaysAllow),
         Mode::AlwaysDeny => Arc::new(AlwaysDeny),
+        Mode::Abac | Mode::Webhook => Arc::new(Elsewhere),
     }));
     Arc::new(AuthorizerUnion::new(all))
 }
 
 #[cfg(test)]
 mod tests {
-    use portico_machinery::{Attributes, UserInfo};
-
     use super::*;
     use crate::authz::Rbac;
 
@@ -50,6 +95,14 @@ mod tests {
             |modes: &[Mode]| of_modes(modes, &empty(), &Relations::Elsewhere).authorize(&question).verdict;
         assert_eq!(asked(&[Mode::Node, Mode::Rbac]), super::super::Verdict::Ask);
         assert_eq!(asked(&[Mode::AlwaysAllow, Mode::Node]), super::super::Verdict::Allow);
+        assert_eq!(asked(&[Mode::Webhook, Mode::AlwaysAllow]), super::super::Verdict::Ask);
+        assert_eq!(asked(&[Mode::Abac, Mode::AlwaysAllow]), super::super::Verdict::Ask);
+    }
+
+    #[test]
+    fn a_mode_is_known_by_its_name() {
+        assert!(MODES.into_iter().all(|mode| Mode::of_name(mode.name()) == Some(mode)));
+        assert_eq!(Mode::of_name("rbac"), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Plugin for CertificateApproval {
         Box::pin(async move {
             // The stored signer counts, whatever is written over it.
             let signer = request.old.unwrap_or(request.new).str_at("spec.signerName");
-            match signer::may(objects, &request.attributes.context.user, "approve", signer) {
+            match signer::may(objects, &request.attributes.context.user, "approve", signer).await {
                 true => Ok(Vec::new()),
                 false => Err(request.forbidden(&format!(
                     "user not permitted to approve requests with signerName {signer:?}"

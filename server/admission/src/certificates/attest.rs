@@ -20,7 +20,7 @@ impl Plugin for ClusterTrustBundleAttest {
             let unchanged = request.old.is_some_and(|old| says_the_same(request.new, old));
             if signer.is_empty()
                 || unchanged
-                || signer::may(objects, &request.attributes.context.user, "attest", signer)
+                || signer::may(objects, &request.attributes.context.user, "attest", signer).await
             {
                 return Ok(Vec::new());
             }

@@ -4,11 +4,14 @@ use portico_machinery::{Attributes, GroupResource, UserInfo};
 use portico_registry::Objects;
 
 /// Whether a user may do this for a signer: by its own name, or for all signers of its domain.
-pub(super) fn may(objects: &Objects, user: &UserInfo, verb: &str, signer: &str) -> bool {
+pub(super) async fn may(objects: &Objects, user: &UserInfo, verb: &str, signer: &str) -> bool {
     let signers = GroupResource::new("certificates.k8s.io", "signers");
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
-    [signer, &domain].iter().any(|name| {
+    for name in [signer, &domain] {
         let question = Attributes::resource(user.clone(), verb, &signers, "", name).with_version("*");
-        objects.authorizer.authorize(&question).allowed()
-    })
+        if objects.authorizer.decide(&question).await.allowed() {
+            return true;
+        }
+    }
+    false
 }

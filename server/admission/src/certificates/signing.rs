@@ -23,7 +23,7 @@ impl Plugin for CertificateSigning {
             let same = |field| request.new.at(&["status", field]).same_as(&old.at(&["status", field]));
             let signer = old.str_at("spec.signerName");
             if same("certificate") && same("conditions")
-                || signer::may(objects, &request.attributes.context.user, "sign", signer)
+                || signer::may(objects, &request.attributes.context.user, "sign", signer).await
             {
                 return Ok(Vec::new());
             }

@@ -71,6 +71,19 @@ impl<'a> MatchTarget<'a> {
             Arc::new(UserAuthorizer::new(user, Arc::clone(&objects.authorizer)))
         })
     }
+
+    /// Evaluates expressions, again until whatever they ask the authorizer is answered.
+    pub(crate) async fn asking<T>(&self, mut evaluate: impl FnMut() -> T) -> T {
+        loop {
+            let before = self.request_budget.left();
+            let outcome = evaluate();
+            let Some(authorizer) = self.authorizer.get() else { return outcome };
+            if !authorizer.settle().await {
+                return outcome;
+            }
+            self.request_budget.set_left(before);
+        }
+    }
 }
 
 fn is_namespaces(resource: &GroupVersionResource) -> bool {

@@ -41,7 +41,7 @@ pub(super) async fn check(
     let asked = "request-serviceaccounts-token-audience";
     let attributes =
         Attributes::resource(user.clone(), asked, &resource, namespace, account).with_version("v1");
-    if node_request.objects.authorizer.authorize(&attributes).allowed() {
+    if node_request.objects.authorizer.decide(&attributes).await.allowed() {
         return Ok(());
     }
     Err(format!(

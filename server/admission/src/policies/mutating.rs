@@ -106,11 +106,15 @@ impl Round<'_> {
             let shown = Shown::of(objects, target, invocation.version.clone(), pair).await?;
             let params = invocation.param.as_ref();
             let subject = Subject { params, namespace, ..shown.subject(objects, target) };
-            if index == 0 && !self.is_meant(invocation, &id, &subject, &mut failed) {
-                return Ok(failed);
+            if index == 0 {
+                let matched = target.asking(|| policy.matches(&subject)).await;
+                if !self.is_meant(invocation, &id, matched, &mut failed) {
+                    return Ok(failed);
+                }
             }
-            let before = target.request_budget.left();
-            let (change, took) = self.metrics.policies.evaluating(|| policy.change(index, &subject));
+            let (before, policies) = (target.request_budget.left(), &self.metrics.policies);
+            let change = || policies.evaluating(|| policy.change(index, &subject));
+            let (change, took) = target.asking(change).await;
             drop(subject);
             invocations::give_way(before - target.request_budget.left()).await;
             let applied = match change {
@@ -146,12 +150,12 @@ impl Round<'_> {
         &self,
         invocation: &Invocation<'_, MutatingHook>,
         id: &str,
-        subject: &Subject<'_>,
+        matched: Matched,
         failed: &mut Vec<String>,
     ) -> bool {
         let operation = self.target.attributes.operation_name();
         let counted = Counted { name: &invocation.policy.name, step: "validate", operation };
-        match invocation.policy.evaluator.policy.matches(subject) {
+        match matched {
             Matched::Yes => self.reinvocation.is_due(self.rounds, id),
             Matched::No => {
                 self.metrics.excluded(counted, KIND);

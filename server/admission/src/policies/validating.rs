@@ -137,8 +137,9 @@ impl<'a> Validation<'a> {
                 ..shown[at].subject(objects, target)
             };
             let before = target.request_budget.left();
-            let (verdict, took) =
-                self.metrics.policies.evaluating(|| invocation.policy.evaluator.evaluate(&subject));
+            let policies = &self.metrics.policies;
+            let evaluate = || policies.evaluating(|| invocation.policy.evaluator.evaluate(&subject));
+            let (verdict, took) = target.asking(evaluate).await;
             drop(subject);
             self.carry_out(&invocation, verdict, took);
             invocations::give_way(before - target.request_budget.left()).await;

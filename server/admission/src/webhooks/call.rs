@@ -52,17 +52,18 @@ impl<'a> ReviewContext<'a> {
             return Ok(None);
         }
         let shown = Shown::of(self.objects, self.target, version, pair).await?;
-        Ok(self.is_meant(webhook, &shown)?.then_some(shown))
+        Ok(self.is_meant(webhook, &shown).await?.then_some(shown))
     }
 
     /// Whether its match conditions hold; where they fail, its failure policy decides.
-    pub(super) fn is_meant(&self, webhook: &Webhook, shown: &Shown<'_>) -> Result<bool> {
+    pub(super) async fn is_meant(&self, webhook: &Webhook, shown: &Shown<'_>) -> Result<bool> {
         let counted = self.counted(webhook);
         if webhook.conditions.is_empty() {
             return Ok(true);
         }
         let begun = Instant::now();
-        let matched = webhook.conditions.evaluate(&shown.subject(self.objects, self.target));
+        let subject = shown.subject(self.objects, self.target);
+        let matched = self.target.asking(|| webhook.conditions.evaluate(&subject)).await;
         self.metrics.conditions_evaluated(counted, KIND, begun.elapsed());
         match matched {
             Matched::Yes => Ok(true),

@@ -32,7 +32,7 @@ impl ConfiguredWebhooks {
                 continue;
             }
             let at = Shown::find_or_make(&mut versions, objects, target, version.clone(), pair).await?;
-            if cx.is_meant(webhook, &versions[at])? {
+            if cx.is_meant(webhook, &versions[at]).await? {
                 asked.push((webhook, at));
             }
         }

@@ -90,13 +90,17 @@ impl Handler for Approver {
             }
             let permissions = permissions(&request, &asked(&request)?);
             let (user, authorizer) = (requester(&request), &registry.objects().authorizer);
-            let may = |permission: &&Permission| {
+            let mut granted = None;
+            for permission in permissions {
                 let question = Attributes::resource(user.clone(), "create", &request::resource(), "", "")
                     .with_subresource(permission.subresource)
                     .with_version("*");
-                authorizer.authorize(&question).allowed()
-            };
-            if let Some(permission) = permissions.iter().find(may) {
+                if authorizer.decide(&question).await.allowed() {
+                    granted = Some(permission);
+                    break;
+                }
+            }
+            if let Some(permission) = granted {
                 add_condition(&mut request, "Approved", "AutoApproved", permission.message);
                 let (context, options) = (account(USER), UpdateOptions::default());
                 let part = Part::Subresource("approval");

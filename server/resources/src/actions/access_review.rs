@@ -43,8 +43,10 @@ impl Action for AccessReview {
             let question = Attributes::new(user, attributes::request(&spec));
             let error = attributes::selector_errors(&spec.field("resourceAttributes")).join("; ");
             drop(spec);
-            let decision = request.verbs.objects.authorizer.authorize(&question);
-            answer(&mut review, &decision, &error);
+            let decision = request.verbs.objects.authorizer.decide(&question).await;
+            let errors = [&*decision.error, &error].into_iter().filter(|error| !error.is_empty());
+            let errors = errors.collect::<Vec<_>>().join("; ");
+            answer(&mut review, &decision, &errors);
             Ok(Outcome::Created(review))
         })
     }

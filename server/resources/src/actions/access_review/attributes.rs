@@ -40,6 +40,7 @@ pub(super) fn request(spec: &Cursor<'_>) -> RequestInfo {
         subresource: text(&resource, "subresource"),
         name: text(&resource, "name"),
         field_selector: field_selector(&resource.field("fieldSelector")),
+        label_selector: label_selector(&resource.field("labelSelector")),
         ..RequestInfo::default()
     }
 }
@@ -59,6 +60,27 @@ fn field_selector(selector: &Cursor<'_>) -> String {
         let mut values = one.field("values").items();
         let value = values.next().filter(|_| values.next().is_none())?;
         Some(format!("{}{operator}{}", one.field("key").str(), FieldSelector::escape(value.str())))
+    });
+    terms.collect::<Vec<_>>().join(",")
+}
+
+/// The label selector as a request line would have it; what cannot be read is left out.
+fn label_selector(selector: &Cursor<'_>) -> String {
+    let raw = selector.field("rawSelector").str();
+    if LabelSelector::parse(raw).is_ok_and(|read| !read.is_empty()) {
+        return raw.to_owned();
+    }
+    let terms = selector.field("requirements").items().filter_map(|one| {
+        let key = one.field("key").str();
+        let values: Vec<_> = one.field("values").items().map(|value| value.str()).collect();
+        let term = match (one.field("operator").str(), values.is_empty()) {
+            ("In", false) => format!("{key} in ({})", values.join(",")),
+            ("NotIn", false) => format!("{key} notin ({})", values.join(",")),
+            ("Exists", true) => key.to_owned(),
+            ("DoesNotExist", true) => format!("!{key}"),
+            _ => return None,
+        };
+        LabelSelector::parse(&term).is_ok().then_some(term)
     });
     terms.collect::<Vec<_>>().join(",")
 }

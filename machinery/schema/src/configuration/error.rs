@@ -1,10 +1,10 @@
-//! Why the configuration of a plugin cannot be used, in upstream's words but always in one line.
+//! Why a configuration cannot be used, in upstream's words but always in one line.
 
 use portico_machinery::{aggregate, field};
 
 /// Why one configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum PluginConfigurationError {
+pub enum ConfigurationError {
     /// Neither JSON nor YAML, or no object.
     #[error("{0}")]
     Syntax(String),
@@ -16,7 +16,7 @@ pub enum PluginConfigurationError {
         /// What is there.
         body: String,
     },
-    /// Of a kind that the plugin does not know.
+    /// Of a kind that the scheme does not know.
     #[error("no kind {kind:?} is registered for version {version:?}")]
     NotRegistered {
         /// The kind.
@@ -33,7 +33,7 @@ pub enum PluginConfigurationError {
     /// Values that are not allowed.
     #[error("{}", aggregate(_0))]
     Invalid(Vec<field::Error>),
-    /// What is wrong in words of the plugin.
+    /// What is wrong in other words.
     #[error("{0}")]
     Words(String),
 }

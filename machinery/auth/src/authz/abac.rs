@@ -1,0 +1,247 @@
+//! Attribute-based access control (`--authorization-mode ABAC`): policies of a file, one JSON object a line.
+//!
+//! Upstream rules: pkg/auth/authorizer/abac. Knows the text only; assembly reads the file.
+
+use portico_machinery::rbac::Rule;
+use portico_machinery::user::AUTHENTICATED;
+use portico_machinery::{Attributes, UserInfo};
+use serde::Deserialize;
+
+use super::{Authorizer, Decision, Rules};
+
+const KIND: &str = "Policy";
+const V1BETA1: &str = "abac.authorization.kubernetes.io/v1beta1";
+const V0: &str = "abac.authorization.kubernetes.io/v0";
+/// What fits everything.
+const ANY: &str = "*";
+
+/// A line that is no policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error reading policy, line {line}: {reason}")]
+pub struct PolicyError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// The policies of a file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policies(Vec<Policy>);
+
+/// One policy: whom it is about, and what they may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Policy {
+    user: String,
+    group: String,
+    readonly: bool,
+    api_group: String,
+    resource: String,
+    namespace: String,
+    #[serde(rename = "nonResourcePath")]
+    path: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Tagged {
+    kind: String,
+    api_version: String,
+    spec: Policy,
+}
+
+impl Policies {
+    /// Reads a file's text; blank lines and comments (`#`) are none.
+    ///
+    /// # Errors
+    /// [`PolicyError`] names the first line that is no policy.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+        let policies = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let read =
+            policies.map(|(line, text)| Policy::parse(text).map_err(|reason| PolicyError { line, reason }));
+        read.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Policy {
+    fn parse(line: &str) -> Result<Self, String> {
+        let wrong = |error: serde_json::Error| portico_gostd::json::error_text(&error);
+        let tagged: Tagged = portico_gostd::json::from_slice(line.as_bytes()).map_err(wrong)?;
+        match (tagged.api_version.as_str(), tagged.kind.as_str()) {
+            (V1BETA1, KIND) => Ok(tagged.spec.any_is_authenticated()),
+            // A line of no kind is of the oldest one, whose fields stand at its top.
+            ("" | V0, "" | KIND) => {
+                let policy: Self = portico_gostd::json::from_slice(line.as_bytes()).map_err(wrong)?;
+                Ok(policy.of_v0())
+            }
+            (version, kind) => Err(format!("no kind {kind:?} is registered for version {version:?}")),
+        }
+    }
+
+    /// Everybody is everybody who has proved who they are.
+    fn any_is_authenticated(mut self) -> Self {
+        if self.user == ANY || self.group == ANY {
+            AUTHENTICATED.clone_into(&mut self.group);
+            self.user.clear();
+        }
+        self
+    }
+
+    /// What the oldest version leaves out is everything (`Convert_v0_Policy_To_abac_Policy`).
+    fn of_v0(mut self) -> Self {
+        ANY.clone_into(&mut self.api_group);
+        self.path.clear();
+        if self.user.is_empty() && self.group.is_empty() {
+            AUTHENTICATED.clone_into(&mut self.group);
+        }
+        if self.namespace.is_empty() && self.resource.is_empty() {
+            ANY.clone_into(&mut self.path);
+        }
+        for field in [&mut self.namespace, &mut self.resource] {
+            if field.is_empty() {
+                ANY.clone_into(field);
+            }
+        }
+        self.any_is_authenticated()
+    }
+
+    fn concerns(&self, user: &UserInfo) -> bool {
+        let is_user = self.user.is_empty() || self.user == ANY || self.user == user.name;
+        let is_group = self.group.is_empty() || self.group == ANY || user.groups.contains(&self.group);
+        is_user && is_group && !(self.user.is_empty() && self.group.is_empty())
+    }
+
+    fn allows(&self, attributes: &Attributes) -> bool {
+        let request = &attributes.request;
+        if !self.concerns(&attributes.user) || (self.readonly && !request.is_read_only()) {
+            return false;
+        }
+        let fits = |policy: &str, asked: &str| policy == ANY || policy == asked;
+        if request.is_resource_request {
+            return fits(&self.namespace, &request.namespace)
+                && fits(&self.resource, &request.resource)
+                && fits(&self.api_group, &request.api_group);
+        }
+        let below = |path: &str| path.ends_with(ANY) && request.path.starts_with(path.trim_end_matches(ANY));
+        fits(&self.path, &request.path) || below(&self.path)
+    }
+
+    fn rules(&self) -> impl Iterator<Item = Rule> {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let verbs = texts(if self.readonly { &["get", "list", "watch"] } else { &[ANY] });
+        let resources = (!self.resource.is_empty()).then(|| Rule {
+            verbs: verbs.clone(),
+            api_groups: texts(&[&self.api_group]),
+            resources: texts(&[&self.resource]),
+            ..Rule::default()
+        });
+        let paths = (!self.path.is_empty()).then(|| Rule {
+            verbs,
+            non_resource_urls: texts(&[&self.path]),
+            ..Rule::default()
+        });
+        resources.into_iter().chain(paths)
+    }
+}
+
+impl Authorizer for Policies {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        if self.0.iter().any(|policy| policy.allows(attributes)) {
+            return Decision::allow("");
+        }
+        Decision::no_opinion("No policy matched.")
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        let here = |policy: &&Policy| policy.namespace == ANY || policy.namespace == namespace;
+        let policies = self.0.iter().filter(|policy| policy.concerns(user)).filter(here);
+        Rules { rules: policies.flat_map(Policy::rules).collect(), ..Rules::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::GroupResource;
+
+    use super::*;
+
+    const FILE: &str = r#"
+# what everybody may
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "*", "readonly": true, "nonResourcePath": "/version"}}
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "alice", "namespace": "*", "resource": "*", "apiGroup": "*", "nonResourcePath": "/logs/*"}}
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "bob", "group": "dev", "namespace": "n", "resource": "pods", "readonly": true}}
+{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"namespace": "*", "resource": "*", "apiGroup": "*"}}
+{"user": "old", "resource": "pods"}
+"#;
+
+    fn user(name: &str, groups: &[&str]) -> UserInfo {
+        UserInfo::new(name, groups.iter().copied()).authenticated()
+    }
+
+    fn may(user: UserInfo, verb: &str, group: &str, resource: &str, namespace: &str) -> bool {
+        let resource = GroupResource::new(group, resource);
+        Policies::parse(FILE)
+            .unwrap()
+            .authorize(&Attributes::resource(user, verb, &resource, namespace, ""))
+            .allowed()
+    }
+
+    #[test]
+    fn a_policy_fits_by_user_and_group_and_what_is_asked() {
+        for (name, groups, verb, group, resource, namespace, allowed) in [
+            ("alice", &[][..], "delete", "apps", "deployments", "n", true),
+            ("bob", &["dev"], "get", "", "pods", "n", true),
+            ("bob", &["dev"], "create", "", "pods", "n", false),
+            ("bob", &["dev"], "get", "", "pods", "m", false),
+            ("bob", &["dev"], "get", "apps", "pods", "n", false),
+            ("bob", &[], "get", "", "pods", "n", false),
+            ("carol", &["dev"], "get", "", "pods", "n", false),
+            ("old", &[], "delete", "apps", "pods", "n", true),
+            ("old", &[], "delete", "", "secrets", "n", false),
+        ] {
+            let asked = may(user(name, groups), verb, group, resource, namespace);
+            assert_eq!(asked, allowed, "{name} {verb} {group}/{resource} {namespace}");
+        }
+    }
+
+    #[test]
+    fn paths_fit_whole_or_below_a_star() {
+        let policies = Policies::parse(FILE).unwrap();
+        let may = |user: UserInfo, verb: &str, path: &str| {
+            policies.authorize(&Attributes::path(user, verb, path)).allowed()
+        };
+        assert!(may(user("carol", &[]), "get", "/version"));
+        assert!(!may(UserInfo::anonymous(), "get", "/version"), "a star is everybody who is known");
+        assert!(!may(user("carol", &[]), "post", "/version"));
+        assert!(may(user("alice", &[]), "post", "/logs/x/y"));
+        assert!(!may(user("alice", &[]), "get", "/metrics"));
+        let refused = policies.authorize(&Attributes::path(user("carol", &[]), "get", "/x"));
+        assert_eq!(refused, Decision::no_opinion("No policy matched."));
+    }
+
+    #[test]
+    fn rules_are_listed_by_namespace() {
+        let rules = Policies::parse(FILE).unwrap().rules_for(&user("bob", &["dev"]), "n");
+        let verbs: Vec<_> = rules.rules.iter().map(|rule| rule.verbs.join(",")).collect();
+        assert_eq!((verbs.len(), rules.incomplete), (1, false));
+        assert_eq!(verbs[0], "get,list,watch");
+    }
+
+    #[test]
+    fn a_line_that_is_no_policy_is_named() {
+        let wrong = |text: &str| Policies::parse(text).unwrap_err();
+        assert_eq!(wrong("\n{").line, 2);
+        let other = r#"{"apiVersion": "v1", "kind": "Pod"}"#;
+        assert_eq!(wrong(other).reason, r#"no kind "Pod" is registered for version "v1""#);
+        assert_eq!(Policies::parse("# nothing\n\n"), Ok(Policies::default()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[{}\":,a-z\\n]{0,80}") {
+            let _ = Policies::parse(&text);
+        }
+    }
+}

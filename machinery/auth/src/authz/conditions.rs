@@ -1,0 +1,202 @@
+//! Match conditions of authorization webhooks: expressions about what is asked, which decide whether the webhook is (upstream's
+//! pkg/authorization/cel).
+
+use std::sync::{Arc, LazyLock};
+
+use portico_cel::decl::{DeclKind, Field, ListKind, escape};
+use portico_cel::kubernetes::STORED_EXPRESSIONS;
+use portico_cel::value::Map;
+use portico_cel::{DEFAULT_COST_LIMIT, DeclType, Environment, Language, Program, Type, Value};
+use portico_machinery::{Attributes, Object, aggregate};
+
+use super::review::Spec;
+
+/// What one webhook's conditions may cost together.
+const BUDGET: u64 = 2_500_000;
+/// The variable.
+const REQUEST: &str = "request";
+
+/// One condition.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    text: Box<str>,
+    program: Program,
+}
+
+impl Condition {
+    /// Compiles one.
+    ///
+    /// # Errors
+    /// What is wrong with it, in upstream's words.
+    pub fn compile(text: &str) -> Result<Self, String> {
+        let environment =
+            Environment::new(Language::of_release(STORED_EXPRESSIONS)).with(REQUEST, SPEC.ty.clone());
+        let program = environment.compile(text).map_err(|error| error.to_string())?;
+        if *program.result_type() != Type::Bool {
+            return Err(format!("must evaluate to bool but got {}", program.result_type()));
+        }
+        Ok(Self { text: text.into(), program: program.without_tree() })
+    }
+}
+
+/// Whether all conditions hold of what is asked. One that does not hold decides, whatever else fails.
+///
+/// # Errors
+/// Why it cannot be told.
+pub fn hold(conditions: &[Condition], attributes: &Attributes) -> Result<bool, String> {
+    if conditions.is_empty() {
+        return Ok(true);
+    }
+    let request = shown(attributes);
+    let (mut failed, mut budget) = (Vec::new(), BUDGET);
+    for condition in conditions {
+        let value = Value::Map(Map::Json { members: request.map(), of: DeclType::dynamic() });
+        let limit = budget.min(DEFAULT_COST_LIMIT);
+        let (outcome, cost) = condition.program.evaluate(&[(REQUEST, value)], limit, &|| false);
+        budget = budget.saturating_sub(cost);
+        match outcome {
+            Ok(Value::Bool(true)) => {}
+            Ok(_) => return Ok(false),
+            Err(error) => failed.push(format!(
+                "cel evaluation error: expression '{}' resulted in error: {error}",
+                condition.text
+            )),
+        }
+    }
+    if failed.is_empty() { Ok(true) } else { Err(aggregate(&failed)) }
+}
+
+/// What is asked with every text of it, also those that are empty (`convertObjectToUnstructured`).
+fn shown(attributes: &Attributes) -> Object {
+    let spec = Spec::of(attributes).to_json();
+    // What was written as an object is one.
+    let mut request = Object::from_json(spec.as_bytes()).unwrap_or_default();
+    let r = &attributes.request;
+    request.set(&["user"], &attributes.user.name);
+    request.set(&["uid"], &attributes.user.uid);
+    request.set(&["groups"], &attributes.user.groups);
+    request.set(&["extra"], &attributes.user.extra);
+    if r.is_resource_request {
+        for (field, text) in [
+            ("namespace", &r.namespace),
+            ("verb", &r.verb),
+            ("group", &r.api_group),
+            ("version", &r.api_version),
+            ("resource", &r.resource),
+            ("subresource", &r.subresource),
+            ("name", &r.name),
+        ] {
+            request.set(&["resourceAttributes", field], text);
+        }
+    } else {
+        request.set(&["nonResourceAttributes", "path"], &r.path);
+        request.set(&["nonResourceAttributes", "verb"], &r.verb);
+    }
+    request
+}
+
+/// `kubernetes.SubjectAccessReviewSpec` (upstream's `buildRequestType`).
+static SPEC: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
+    let texts = list(text());
+    let requirement = object("SelectorRequirement", &["key", "operator"], vec![field("values", &texts)]);
+    let selector =
+        |name| object(name, &["rawSelector"], vec![field("requirements", &list(Arc::clone(&requirement)))]);
+    let resource = object(
+        "ResourceAttributes",
+        &["namespace", "verb", "group", "version", "resource", "subresource", "name"],
+        vec![
+            field("fieldSelector", &selector("FieldSelectorAttributes")),
+            field("labelSelector", &selector("LabelSelectorAttributes")),
+        ],
+    );
+    let fields = vec![
+        field("resourceAttributes", &resource),
+        field("nonResourceAttributes", &object("NonResourceAttributes", &["path", "verb"], Vec::new())),
+        field("groups", &texts),
+        field("extra", &Arc::new(DeclType::map(Arc::clone(&texts), u64::MAX))),
+    ];
+    object("SubjectAccessReviewSpec", &["user", "uid"], fields)
+});
+
+fn text() -> Arc<DeclType> {
+    Arc::new(DeclType::scalar(DeclKind::String, u64::MAX, 0))
+}
+
+fn list(of: Arc<DeclType>) -> Arc<DeclType> {
+    Arc::new(DeclType::list(of, ListKind::Atomic, u64::MAX))
+}
+
+fn object(name: &str, texts: &[&str], mut fields: Vec<Field>) -> Arc<DeclType> {
+    fields.extend(texts.iter().map(|name| field(name, &text())));
+    Arc::new(DeclType::object(&format!("kubernetes.{name}"), fields, 0))
+}
+
+fn field(name: &str, of: &Arc<DeclType>) -> Field {
+    let escaped = escape(name).unwrap_or_else(|| name.to_owned());
+    Field { name: name.into(), escaped: escaped.into(), of: Arc::clone(of) }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::{GroupResource, UserInfo};
+
+    use super::*;
+
+    fn holds(texts: &[&str], attributes: &Attributes) -> Result<bool, String> {
+        let conditions: Vec<_> = texts.iter().map(|text| Condition::compile(text).unwrap()).collect();
+        hold(&conditions, attributes)
+    }
+
+    #[test]
+    fn conditions_see_what_is_asked() {
+        let pods = GroupResource::new("", "pods");
+        let mut resource =
+            Attributes::resource(UserInfo::new("alice", ["dev"]), "list", &pods, "kube-system", "");
+        "spec.nodeName=a".clone_into(&mut Arc::make_mut(&mut resource.request).field_selector);
+        let path = Attributes::path(UserInfo::new("alice", ["dev"]), "get", "/x");
+        for (text, of_resource, of_path) in [
+            ("has(request.resourceAttributes)", true, false),
+            ("request.user == 'alice' && 'dev' in request.groups && request.uid == ''", true, true),
+            ("!has(request.nonResourceAttributes) || request.nonResourceAttributes.path == '/x'", true, true),
+            (
+                "has(request.resourceAttributes) && request.resourceAttributes.namespace == 'kube-system'",
+                true,
+                false,
+            ),
+            ("has(request.resourceAttributes) && request.resourceAttributes.subresource == ''", true, false),
+            (
+                "has(request.resourceAttributes) && request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == 'spec.nodeName' && r.operator == 'In' && r.values == ['a'])",
+                true,
+                false,
+            ),
+            ("!('k' in request.extra)", true, true),
+        ] {
+            assert_eq!(holds(&[text], &resource), Ok(of_resource), "{text}");
+            assert_eq!(holds(&[text], &path), Ok(of_path), "{text}");
+        }
+        assert_eq!(hold(&[], &path), Ok(true));
+    }
+
+    #[test]
+    fn one_that_does_not_hold_decides_whatever_fails() {
+        let path = Attributes::path(UserInfo::new("alice", [""; 0]), "get", "/x");
+        let fails = "request.resourceAttributes.namespace == 'n'";
+        assert_eq!(holds(&[fails, "false"], &path), Ok(false));
+        let error = holds(&["true", fails], &path).unwrap_err();
+        let words = format!(
+            "cel evaluation error: expression '{fails}' resulted in error: no such key: resourceAttributes"
+        );
+        assert_eq!(error, words);
+    }
+
+    #[test]
+    fn what_does_not_compile_is_refused_in_upstreams_words() {
+        let refused = |text: &str| Condition::compile(text).expect_err(text);
+        assert_eq!(refused("'a'"), "must evaluate to bool but got string");
+        assert!(
+            refused("request.nobody")
+                .starts_with("compilation failed: ERROR: <input>:1:8: undefined field 'nobody'")
+        );
+        assert!(refused("object.x").contains("undeclared reference to 'object'"));
+    }
+}

@@ -1,0 +1,386 @@
+//! SubjectAccessReviews as webhooks see them: the question in either version, and what is answered. Pure: the answer is foreign bytes.
+//!
+//! Upstream rules: plugin/pkg/authorizer/webhook.
+
+use std::collections::BTreeMap;
+
+use portico_machinery::selector::{FieldSelector, LabelSelector, Operator};
+use portico_machinery::{Attributes, RequestInfo};
+use serde::{Deserialize, Serialize};
+
+use super::Decision;
+
+const KIND: &str = "SubjectAccessReview";
+const GROUP: &str = "authorization.k8s.io";
+/// What callers say that is longer together is not remembered (`maxControlledAttrCacheSize`).
+const MAX_CALLER_BYTES: usize = 10_000;
+
+/// The version of reviews that a webhook speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `authorization.k8s.io/v1`
+    V1,
+    /// `authorization.k8s.io/v1beta1`
+    V1beta1,
+}
+
+impl Version {
+    /// The version of this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::V1, Self::V1beta1].into_iter().find(|version| version.name() == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V1beta1 => "v1beta1",
+        }
+    }
+}
+
+/// What is asked, as `authorization.k8s.io/v1` has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_attributes: Option<Resource<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    non_resource_attributes: Option<Path<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<&'a BTreeMap<String, Vec<String>>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    verb: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    group: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    resource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    subresource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field_selector: Option<Requirements>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label_selector: Option<Requirements>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Path<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    path: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    verb: &'a str,
+}
+
+/// A selector, term by term.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Requirements {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Requirement {
+    key: String,
+    operator: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    values: Vec<String>,
+}
+
+/// The older version, whose groups are called otherwise.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OlderSpec<'s, 'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_attributes: Option<&'s Resource<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    non_resource_attributes: Option<&'s Path<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    user: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    group: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<&'a BTreeMap<String, Vec<String>>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'s, S> {
+    kind: &'static str,
+    api_version: String,
+    metadata: Empty,
+    spec: &'s S,
+    status: Unanswered,
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize)]
+struct Unanswered {
+    allowed: bool,
+}
+
+impl<'a> Spec<'a> {
+    /// What these attributes ask.
+    #[must_use]
+    pub fn of(attributes: &'a Attributes) -> Self {
+        let (user, request) = (&attributes.user, &*attributes.request);
+        Self {
+            resource_attributes: request.is_resource_request.then(|| Resource::of(request)),
+            non_resource_attributes: (!request.is_resource_request)
+                .then_some(Path { path: &request.path, verb: &request.verb }),
+            user: &user.name,
+            groups: &user.groups,
+            extra: Some(&user.extra).filter(|extra| !extra.is_empty()),
+            uid: &user.uid,
+        }
+    }
+
+    /// The question as JSON, by which its answer is remembered.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Texts, lists and maps of texts always encode.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// A whole review in a version.
+    #[must_use]
+    pub fn review(&self, version: Version) -> Vec<u8> {
+        match version {
+            Version::V1 => review(version, self),
+            Version::V1beta1 => {
+                let older = OlderSpec {
+                    resource_attributes: self.resource_attributes.as_ref(),
+                    non_resource_attributes: self.non_resource_attributes.as_ref(),
+                    user: self.user,
+                    group: self.groups,
+                    extra: self.extra,
+                    uid: self.uid,
+                };
+                review(version, &older)
+            }
+        }
+    }
+}
+
+fn review<S: Serialize>(version: Version, spec: &S) -> Vec<u8> {
+    let api_version = format!("{GROUP}/{}", version.name());
+    let status = Unanswered { allowed: false };
+    let review = Review { kind: KIND, api_version, metadata: Empty {}, spec, status };
+    serde_json::to_vec(&review).unwrap_or_default()
+}
+
+impl<'a> Resource<'a> {
+    fn of(request: &'a RequestInfo) -> Self {
+        Self {
+            namespace: &request.namespace,
+            verb: &request.verb,
+            group: &request.api_group,
+            version: &request.api_version,
+            resource: &request.resource,
+            subresource: &request.subresource,
+            name: &request.name,
+            field_selector: of_fields(&request.field_selector),
+            label_selector: of_labels(&request.label_selector),
+        }
+    }
+}
+
+/// The terms of a field selector. What cannot be read asks for more, never for less.
+fn of_fields(selector: &str) -> Option<Requirements> {
+    let selector = FieldSelector::parse(selector).ok()?;
+    let terms = selector.terms().iter().map(|term| Requirement {
+        key: term.field.clone(),
+        operator: if term.negated { "NotIn" } else { "In" },
+        values: vec![term.value.clone()],
+    });
+    some(terms.collect())
+}
+
+fn of_labels(selector: &str) -> Option<Requirements> {
+    let selector = LabelSelector::parse(selector).ok()?;
+    let terms = selector.requirements().iter().filter_map(|term| {
+        let operator = match term.operator {
+            Operator::Equals | Operator::In => "In",
+            Operator::NotEquals | Operator::NotIn => "NotIn",
+            Operator::Exists => "Exists",
+            Operator::DoesNotExist => "DoesNotExist",
+            // Nothing says these; without them more is asked for.
+            Operator::GreaterThan | Operator::LessThan => return None,
+        };
+        Some(Requirement { key: term.key.clone(), operator, values: term.values.clone() })
+    });
+    some(terms.collect())
+}
+
+fn some(requirements: Vec<Requirement>) -> Option<Requirements> {
+    (!requirements.is_empty()).then_some(Requirements { requirements })
+}
+
+/// Whether an answer may be remembered: what callers may write of any length is short (`shouldCache`).
+#[must_use]
+pub fn is_short(attributes: &Attributes) -> bool {
+    let r = &attributes.request;
+    let texts =
+        [&r.namespace, &r.verb, &r.api_group, &r.api_version, &r.resource, &r.subresource, &r.name, &r.path];
+    texts.iter().map(|text| text.len()).sum::<usize>() < MAX_CALLER_BYTES
+}
+
+/// What a webhook answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// Yes.
+    pub allowed: bool,
+    /// No, and nobody else is to be asked.
+    pub denied: bool,
+    /// Why.
+    pub reason: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Answered {
+    kind: String,
+    api_version: String,
+    status: Answer,
+}
+
+impl Answer {
+    /// Reads a review of this version.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn read(version: Version, body: &[u8]) -> Result<Self, String> {
+        let answered: Answered = portico_gostd::json::from_slice(body).map_err(|error| {
+            if error.is_syntax() || error.is_eof() {
+                return format!(
+                    "couldn't get version/kind; json parse error: {}",
+                    portico_gostd::json::error_text(&error)
+                );
+            }
+            portico_gostd::json::error_text(&error)
+        })?;
+        let expected = format!("{GROUP}/{}", version.name());
+        // A webhook that leaves out what it answers with answers what it was asked with.
+        let of = |said: &str, wanted: &str| said.is_empty() || said == wanted;
+        if of(&answered.kind, KIND) && of(&answered.api_version, &expected) {
+            return Ok(answered.status);
+        }
+        let (kind, said) = (&answered.kind, &answered.api_version);
+        let version = if said.is_empty() { &expected } else { said };
+        Err(format!("no kind {kind:?} is registered for version {version:?}"))
+    }
+
+    /// The decision that it is.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        let reason = self.reason.clone();
+        match (self.allowed, self.denied) {
+            (true, true) => Decision::deny(reason)
+                .with_error("webhook subject access review returned both allow and deny response"),
+            (false, true) => Decision::deny(reason),
+            (true, false) => Decision::allow(reason),
+            (false, false) => Decision::no_opinion(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::{GroupResource, UserInfo};
+
+    use super::*;
+
+    fn alice() -> UserInfo {
+        let extra = BTreeMap::from([("k".to_owned(), vec!["v".to_owned()])]);
+        UserInfo { extra, uid: "u1".to_owned(), ..UserInfo::new("alice", ["dev"]) }
+    }
+
+    fn text(bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_review_has_upstreams_fields_in_either_version() {
+        let path = Attributes::path(alice(), "get", "/x");
+        let v1 = text(Spec::of(&path).review(Version::V1));
+        assert_eq!(
+            v1,
+            r#"{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{"nonResourceAttributes":{"path":"/x","verb":"get"},"user":"alice","groups":["dev"],"extra":{"k":["v"]},"uid":"u1"},"status":{"allowed":false}}"#
+        );
+        let older = text(Spec::of(&path).review(Version::V1beta1));
+        assert_eq!(older, v1.replace("/v1\"", "/v1beta1\"").replace("groups", "group"));
+    }
+
+    #[test]
+    fn selectors_are_told_term_by_term() {
+        let pods = GroupResource::new("", "pods");
+        let mut question = Attributes::resource(UserInfo::new("u", [""; 0]), "list", &pods, "n", "");
+        let request = std::sync::Arc::make_mut(&mut question.request);
+        "spec.nodeName=a,metadata.name!=b".clone_into(&mut request.field_selector);
+        "a in (x,y),!b,c,d!=z".clone_into(&mut request.label_selector);
+        let json = Spec::of(&question).to_json();
+        assert_eq!(
+            json,
+            r#"{"resourceAttributes":{"namespace":"n","verb":"list","resource":"pods","fieldSelector":{"requirements":[{"key":"metadata.name","operator":"NotIn","values":["b"]},{"key":"spec.nodeName","operator":"In","values":["a"]}]},"labelSelector":{"requirements":[{"key":"a","operator":"In","values":["x","y"]},{"key":"b","operator":"DoesNotExist"},{"key":"c","operator":"Exists"},{"key":"d","operator":"NotIn","values":["z"]}]}},"user":"u"}"#
+        );
+        "a in (".clone_into(&mut std::sync::Arc::make_mut(&mut question.request).label_selector);
+        assert!(!Spec::of(&question).to_json().contains("labelSelector"));
+    }
+
+    #[test]
+    fn an_answer_is_a_decision() {
+        let said = |status: &str| {
+            Answer::read(Version::V1, format!(r#"{{"status":{status}}}"#).as_bytes()).unwrap().decision()
+        };
+        assert_eq!(said(r#"{"allowed":true,"reason":"r"}"#), Decision::allow("r"));
+        assert_eq!(said(r#"{"denied":true,"reason":"r"}"#), Decision::deny("r"));
+        assert_eq!(said("null"), Decision::no_opinion(""));
+        let both = said(r#"{"allowed":true,"denied":true}"#);
+        assert!(!both.allowed() && both.error.contains("both allow and deny"));
+    }
+
+    #[test]
+    fn what_is_no_review_is_refused() {
+        for (body, words) in [
+            ("<html>", "couldn't get version/kind; json parse error"),
+            (r#"{"status":{"allowed":"yes"}}"#, ""),
+            (r#"{"kind":"Pod","apiVersion":"v1"}"#, r#"no kind "Pod" is registered for version "v1""#),
+            (
+                r#"{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":true}}"#,
+                "is registered for version \"authorization.k8s.io/v1beta1\"",
+            ),
+        ] {
+            let refused = Answer::read(Version::V1, body.as_bytes()).expect_err(body);
+            assert!(refused.contains(words), "{body}: {refused}");
+        }
+    }
+
+    #[test]
+    fn what_callers_make_long_is_not_remembered() {
+        let asked = |length: usize| Attributes::path(alice(), "get", &"x".repeat(length));
+        assert!(is_short(&asked(9_000)));
+        assert!(!is_short(&asked(10_000)));
+    }
+}
