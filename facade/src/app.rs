@@ -21,7 +21,7 @@ use crate::layers::authentication::{Authentication, Authenticator};
 use crate::layers::authorization::{Authorization, Permissions};
 use crate::layers::cors::{AllowedOrigins, Cors};
 use crate::layers::goaway::goaway;
-use crate::layers::impersonation::Impersonation;
+use crate::layers::impersonation::{Impersonation, Impersonations};
 use crate::layers::in_force::in_force;
 use crate::layers::lifecycle::lifecycle;
 use crate::layers::max_in_flight::MaxInFlight;
@@ -62,7 +62,7 @@ pub struct Layers {
     /// Who asks.
     pub authentication: Authenticator,
     /// Who they want to be.
-    pub impersonation: Impersonation,
+    pub impersonation: Impersonations,
     /// `--max-requests-inflight`, `--max-mutating-requests-inflight`
     pub max_in_flight: MaxInFlight,
     /// What they may do.
@@ -72,6 +72,7 @@ pub struct Layers {
 /// The layers around `director`. Audit comes after authentication, storage-version preconditions last, when they come.
 pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
     let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
+    let impersonation = layers.impersonation;
     let no_cache = HeaderValue::from_static("no-cache, private");
     ServiceBuilder::new()
         .layer(AroundLayer::new(audit_init))
@@ -92,7 +93,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(AroundLayer::new(record_warnings))
         .option_layer(layers.cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
-        .layer(Validate::custom(layers.impersonation))
+        .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
         .layer(Validate::custom(layers.max_in_flight))
         .layer(layer_fn(|inner| Authorization::new(inner, permissions.clone())))
         .service(director)

@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_auth::authz::Decider;
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::drain;
@@ -42,7 +43,7 @@ use crate::layers::authentication::Authenticator;
 use crate::layers::authorization::Permissions;
 use crate::layers::cors::AllowedOrigins;
 use crate::layers::hsts;
-use crate::layers::impersonation::Impersonation;
+use crate::layers::impersonation::Impersonations;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::retry_after::RetryAfter;
@@ -303,6 +304,7 @@ impl Parts {
 
     fn layers(&self, settings: &FacadeSettings, control: &ControlTransport) -> Result<Layers, StartError> {
         let asker = Asker::new(control.clone(), settings.control_request_timeout);
+        let decider: Arc<dyn Decider> = Arc::new(AccessAsker::new(asker.clone()));
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
@@ -326,13 +328,13 @@ impl Parts {
             },
             cors: AllowedOrigins::new(&settings.cors_allowed_origins)?,
             authentication: Authenticator {
-                reviewer: Arc::new(TokenAsker(asker.clone())),
+                reviewer: Arc::new(TokenAsker(asker)),
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
-            impersonation: Impersonation { duration: timed("impersonation") },
+            impersonation: Impersonations { decider: Arc::clone(&decider), duration: timed("impersonation") },
             max_in_flight: MaxInFlight { in_flight: self.in_flight.clone() },
             authorization: Permissions {
-                decider: Arc::new(AccessAsker(asker)),
+                decider,
                 metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),
             },
         })

@@ -43,7 +43,7 @@ pub struct Configuration {
     /// Given when the first configuration is in force.
     pub synced: Signal,
     base: RouteTable,
-    /// `--authorization-mode`
+    /// `--authorization-mode`, until the control service says who decides.
     modes: Vec<Mode>,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
@@ -70,6 +70,14 @@ impl Held {
             Some(Payload::Setting(text)) => Some(text),
             _ => None,
         }
+    }
+
+    /// Who decides, as the control service says; these while it does not say. A mode that is not known here is the control
+    /// service's to decide by.
+    fn modes(&self, own: &[Mode]) -> Vec<Mode> {
+        let said = self.setting(setting::AUTHORIZATION_MODES);
+        let mode = |name| Mode::of_name(name).unwrap_or(Mode::Webhook);
+        said.map_or_else(|| own.to_vec(), |said| said.lines().map(mode).collect())
     }
 }
 
@@ -165,7 +173,7 @@ impl Configuration {
         // Its own revision, which may be older than what was known of another epoch.
         let policy_revision = facts.iter().map(|f| f.revision).max().unwrap_or(version.revision);
         let mut next = self.next();
-        next.set_policy(changed_policy(Policy::default(), facts), &self.modes);
+        next.set_policy(changed_policy(Policy::default(), facts), &held.modes(&self.modes));
         next.routes = Arc::new(table);
         next.apis = next.apis.replaced_by(changes);
         follow_settings(&mut next, &held);
@@ -213,10 +221,11 @@ impl Configuration {
         }
         let policy_revision = facts.iter().map(|f| f.revision).max();
         if policy_revision.is_some() {
-            next.set_policy(changed_policy(Policy::clone(&next.policy), facts), &self.modes);
+            next.set_policy(changed_policy(Policy::clone(&next.policy), facts), &held.modes(&self.modes));
         }
         if of_the_issuer {
             follow_settings(&mut next, &held);
+            next.set_modes(&held.modes(&self.modes));
         }
         self.current.store(Arc::new(next));
         self.policy.send_if_modified(|known| {

@@ -56,6 +56,11 @@ impl InForce {
     /// Decides by this policy, as the modes say.
     pub fn set_policy(&mut self, policy: Policy, modes: &[Mode]) {
         self.policy = Arc::new(policy);
+        self.set_modes(modes);
+    }
+
+    /// Decides as these modes say.
+    pub fn set_modes(&mut self, modes: &[Mode]) {
         let rbac: Arc<dyn Authorizer> = self.policy.clone();
         self.authorizer = of_modes(modes, &rbac, &Relations::Elsewhere);
     }

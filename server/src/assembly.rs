@@ -1,5 +1,6 @@
 //! Joins the components: trust, store, registry, routes, controllers, catalog, services; starts and ends them.
 
+mod authorizers;
 mod backends;
 mod checks;
 mod controllers;
@@ -92,8 +93,13 @@ impl Server {
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let signing = Signing::load(&settings, pki.authority.cert_pem())?;
         let (trust, verifier) = LocalTrust::issue();
-        let identities =
-            TrustedIdentities::new(&settings, pki.authority.cert_pem(), signing.own_ca.as_deref(), verifier)?;
+        let identities = TrustedIdentities::new(
+            &settings,
+            pki.authority.cert_pem(),
+            signing.own_ca.as_deref(),
+            verifier,
+            &process.metrics,
+        )?;
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
         let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
         process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
@@ -143,6 +149,11 @@ impl Server {
         tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &components.board);
         signing.publish(&components.board);
         components.board.post(service_address(&settings));
+        identities.authorizers.publish(&components.board, &tasks);
+        if let Some(webhooks) = registry.objects().webhooks() {
+            // Nobody has set it before.
+            let _ = identities.calls.set(webhooks.clone());
+        }
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_policy(&registry, &identities.rbac, &tasks);
         let (of_store, of_pki) = (Arc::clone(&store), Arc::clone(&pki));

@@ -33,8 +33,8 @@ pub(crate) fn caller<T>(request: &Request<T>) -> RpcResult<Caller> {
 }
 
 /// Asks the caller's authorizer, as gRPC.
-pub(crate) fn authorize(caller: &Caller, request: RequestInfo) -> RpcResult<()> {
-    caller.authorize(request).map_err(|status| to_rpc(&status))
+pub(crate) async fn authorize(caller: &Caller, request: RequestInfo) -> RpcResult<()> {
+    caller.authorize(request).await.map_err(|status| to_rpc(&status))
 }
 
 /// The last filter before a service: writes wait until storage versions are told, where they are.

@@ -19,6 +19,7 @@ pub use portico_admission::{
     AdmissionSettings, Configuration as AdmissionConfiguration, DefaultTolerations, EnabledPlugins,
     PluginNameError,
 };
+pub use portico_auth::authz::review::Version as SubjectAccessReviewVersion;
 pub use portico_controllers::governed::ControllerSettings;
 pub use portico_controllers::names as controllers;
 pub use portico_controllers::resource_quota::QuotaSettings;
@@ -28,4 +29,6 @@ pub use portico_controllers::service_endpoints::slices::SliceSettings;
 pub use portico_kinds::RuntimeConfig;
 pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, WebhookLimits};
 pub use portico_store::Settings as StoreSettings;
-pub use settings::{ServerSettings, ServiceAccountSettings, SigningSettings};
+pub use settings::{
+    AuthorizationFlags, AuthorizationSettings, ServerSettings, ServiceAccountSettings, SigningSettings,
+};

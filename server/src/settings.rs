@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use portico_auth::authz::Mode;
+use portico_auth::authz::review::Version;
 use portico_controllers::governed::ControllerSettings;
 use portico_kinds::RuntimeConfig;
 use portico_machinery::FrontProxy;
@@ -38,8 +39,8 @@ pub struct ServerSettings {
     pub token_auth_file: Option<PathBuf>,
     /// Service accounts' tokens.
     pub service_accounts: ServiceAccountSettings,
-    /// Who is asked what callers may do, in order.
-    pub authorization: Vec<Mode>,
+    /// Who is asked what callers may do.
+    pub authorization: AuthorizationSettings,
     /// The client certificate that backends see when they are probed, and its key.
     pub proxy_client: Option<(PathBuf, PathBuf)>,
     /// How backends are dialled.
@@ -84,6 +85,37 @@ pub struct ServerSettings {
     pub max_streams_per_connection: u32,
     /// Boot checks pass on /livez for so long.
     pub livez_grace_period: Duration,
+}
+
+/// Who decides what callers may do.
+#[derive(Clone, Debug)]
+pub enum AuthorizationSettings {
+    /// As flags say.
+    Flags(AuthorizationFlags),
+    /// `--authorization-config`
+    File {
+        /// The file.
+        path: PathBuf,
+        /// `--authorization-policy-file`
+        policy_file: Option<PathBuf>,
+    },
+}
+
+/// What flags say of authorization; field names follow them.
+#[derive(Clone, Debug)]
+pub struct AuthorizationFlags {
+    /// `--authorization-mode`
+    pub modes: Vec<Mode>,
+    /// `--authorization-policy-file`
+    pub policy_file: Option<PathBuf>,
+    /// `--authorization-webhook-config-file`
+    pub webhook_config_file: Option<PathBuf>,
+    /// `--authorization-webhook-version`
+    pub webhook_version: Version,
+    /// `--authorization-webhook-cache-authorized-ttl`
+    pub authorized_ttl: Duration,
+    /// `--authorization-webhook-cache-unauthorized-ttl`
+    pub unauthorized_ttl: Duration,
 }
 
 /// Who issues service accounts' tokens, and how; field names follow the flags.

@@ -47,7 +47,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         client_ca_file: s.authentication.client_ca_file.clone(),
         request_header: s.authentication.front_proxy(),
         token_auth_file: s.authentication.token_auth_file.clone(),
-        authorization: s.authorization.modes(),
+        authorization: s.authorization.server()?,
         service_accounts: service_accounts(s),
         proxy_client,
         egress_selector_config_file: s.proxying.egress_selector_config_file.clone(),

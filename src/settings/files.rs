@@ -26,10 +26,14 @@ impl Settings {
     pub(super) fn check_files(&self) -> Result<(), SettingError> {
         use Holds::{Certificates, Key, Text};
         let (a, s, p, k) = (&self.authentication, &self.serving, &self.proxying, &self.kubelets);
-        let files: [(&str, &Option<PathBuf>, Holds); 12] = [
+        let z = &self.authorization;
+        let files: [(&str, &Option<PathBuf>, Holds); 15] = [
             ("--client-ca-file", &a.client_ca_file, Certificates),
             ("--requestheader-client-ca-file", &a.requestheader_client_ca_file, Certificates),
             ("--token-auth-file", &a.token_auth_file, Text),
+            ("--authorization-config", &z.authorization_config, Text),
+            ("--authorization-policy-file", &z.authorization_policy_file, Text),
+            ("--authorization-webhook-config-file", &z.authorization_webhook_config_file, Text),
             ("--tls-cert-file", &s.tls_cert_file, Certificates),
             ("--tls-private-key-file", &s.tls_private_key_file, Key),
             ("--proxy-client-cert-file", &p.proxy_client_cert_file, Certificates),

@@ -56,9 +56,6 @@ const NO_METRIC_CHOICE: &str = "all metrics are always there, with bounded label
 const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
 const NO_AUDIT: &str = "audit is not here yet";
 const NO_OIDC: &str = "tokens of OIDC issuers and webhooks are not taken yet";
-const NO_WEBHOOK_AUTHORIZATION: &str =
-    "authorization by webhooks, ABAC and configuration files is not here yet";
-const NO_ENCRYPTION: &str = "values are not encrypted at rest yet";
 const NO_FAIRNESS: &str = "priority and fairness is not here yet: --max-requests-inflight bounds requests";
 const OFF: Taken = Taken::Only(&["false"]);
 
@@ -161,15 +158,7 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     refused("authentication-token-webhook-cache-ttl", NO_OIDC),
     refused("authentication-token-webhook-config-file", NO_OIDC),
     refused("authentication-token-webhook-version", NO_OIDC),
-    refused("authorization-config", NO_WEBHOOK_AUTHORIZATION),
-    refused("authorization-policy-file", NO_WEBHOOK_AUTHORIZATION),
-    refused("authorization-webhook-cache-authorized-ttl", NO_WEBHOOK_AUTHORIZATION),
-    refused("authorization-webhook-cache-unauthorized-ttl", NO_WEBHOOK_AUTHORIZATION),
-    refused("authorization-webhook-config-file", NO_WEBHOOK_AUTHORIZATION),
-    refused("authorization-webhook-version", NO_WEBHOOK_AUTHORIZATION),
     switch("enable-priority-and-fairness", OFF, NO_FAIRNESS),
-    refused("encryption-provider-config", NO_ENCRYPTION),
-    refused("encryption-provider-config-automatic-reload", NO_ENCRYPTION),
     refused("oidc-ca-file", NO_OIDC),
     refused("oidc-client-id", NO_OIDC),
     refused("oidc-groups-claim", NO_OIDC),

@@ -4,6 +4,7 @@
 //! it saw, for it has nobody to tell but the test.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a harness fails by panicking")]
 
+mod access_review;
 mod admission;
 pub mod backend;
 pub mod binary;

@@ -135,7 +135,10 @@ impl Rig {
                 reviewer: Arc::new(Nobody),
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),
             },
-            impersonation: Impersonation { duration: metrics.filter("impersonation") },
+            impersonation: Impersonations {
+                decider: self.decider.clone(),
+                duration: metrics.filter("impersonation"),
+            },
             max_in_flight: MaxInFlight { in_flight: InFlight::new(self.reads, 1, metrics.clone()) },
             authorization: Permissions {
                 decider: self.decider.clone(),

@@ -82,7 +82,11 @@ impl Permissions {
     ) -> Option<Response> {
         let status = match &decision {
             Some(decision) if decision.allowed() => None,
-            Some(decision) => Some(forbidden(attributes, &decision.reason)),
+            Some(decision) if decision.error.is_empty() => Some(forbidden(attributes, &decision.reason)),
+            Some(decision) => {
+                self.metrics.done(None, begin.elapsed());
+                return Some(respond::internal(request, &decision.error));
+            }
             None => Some(unavailable(attributes.request.is_read_only(), "nobody could be asked")),
         };
         self.metrics.done(decision.map(|decision| decision.verdict), begin.elapsed());

@@ -1,52 +1,94 @@
 //! Impersonation: replaces the caller when it may, and takes the asking headers off.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
 
 use http::header::HeaderName;
+use portico_auth::authz::{Decider, Delegating, Questions};
 use portico_auth::impersonate::{ImpersonationRequest, consumes_header, impersonate};
+use portico_kit::layer::Step;
 use portico_kit::metrics::Histogram;
 use portico_machinery::Status;
-use tower_http::validate_request::ValidateRequest;
+use tower::Service;
 
 use super::header_values::Headers;
-use crate::body::Body;
+use crate::handler::Handler;
 use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond;
 
-/// See the module.
+/// How it is decided who may be whom.
 #[derive(Clone)]
-pub struct Impersonation {
+pub struct Impersonations {
+    /// Who knows what cannot be told here.
+    pub decider: Arc<dyn Decider>,
     /// `apiserver_request_filter_duration_seconds{filter="impersonation"}`
     pub duration: Histogram,
 }
 
-impl ValidateRequest<Body> for Impersonation {
-    type ResponseBody = Body;
+/// See the module.
+#[derive(Clone)]
+pub struct Impersonation<S> {
+    impersonations: Impersonations,
+    inner: S,
+}
 
-    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
-        let asking: Vec<HeaderName> =
-            request.headers().keys().filter(|name| consumes_header(name.as_str())).cloned().collect();
-        if asking.is_empty() {
-            return Ok(());
-        }
-        let begin = std::time::Instant::now();
-        let decided = decide(request);
-        for name in asking {
-            request.headers_mut().remove(&name);
-        }
-        self.duration.observe(begin.elapsed().as_secs_f64());
-        if let Some(caller) = decided.map_err(|status| respond::forbidden(request, &status))? {
-            request.extensions_mut().insert(caller);
-        }
-        Ok(())
+impl<S> Impersonation<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, impersonations: Impersonations) -> Self {
+        Self { impersonations, inner }
     }
 }
 
-fn decide(request: &Request) -> Result<Option<Caller>, Box<Status>> {
-    let Some(wanted) = ImpersonationRequest::from_headers(&Headers(request.headers()))? else {
-        return Ok(None);
-    };
-    let authorizer = &request.in_force().authorizer;
-    let impersonated = impersonate(authorizer, &request.user(), request.info(), &wanted)?;
-    Ok(Some(Caller(Arc::new(impersonated.user))))
+impl<S: Handler> Service<Request> for Impersonation<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let asking: Vec<HeaderName> =
+            request.headers().keys().filter(|name| consumes_header(name.as_str())).cloned().collect();
+        if asking.is_empty() {
+            return Step::passed(self.inner.call(request));
+        }
+        let (impersonations, mut inner) = (self.impersonations.clone(), self.inner.clone());
+        Step::waiting(async move {
+            let begin = Instant::now();
+            let decided = impersonations.decide(&request).await;
+            for name in asking {
+                request.headers_mut().remove(&name);
+            }
+            impersonations.duration.observe(begin.elapsed().as_secs_f64());
+            match decided {
+                Ok(caller) => {
+                    if let Some(caller) = caller {
+                        request.extensions_mut().insert(caller);
+                    }
+                    inner.call(request).await
+                }
+                Err(status) => Ok(respond::forbidden(&request, &status)),
+            }
+        })
+    }
+}
+
+impl Impersonations {
+    async fn decide(&self, request: &Request) -> Result<Option<Caller>, Box<Status>> {
+        let Some(wanted) = ImpersonationRequest::from_headers(&Headers(request.headers()))? else {
+            return Ok(None);
+        };
+        let local = Arc::clone(&request.in_force().authorizer);
+        let questions = Questions::new(Arc::new(Delegating::new(local, Arc::clone(&self.decider))));
+        loop {
+            let impersonated = impersonate(&questions, &request.user(), request.info(), &wanted);
+            if !questions.settle().await {
+                return Ok(Some(Caller(Arc::new(impersonated?.user))));
+            }
+        }
+    }
 }

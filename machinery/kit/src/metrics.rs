@@ -110,6 +110,11 @@ impl Registry {
         self.get_or_register(name, name, help, Gauge::default)
     }
 
+    /// Gauges of floats by label set.
+    pub fn float_gauge_vec<L: Labels>(&self, name: &str, help: &str) -> Family<L, FloatGauge> {
+        self.get_or_register(name, name, help, Family::default)
+    }
+
     /// Histograms by label set.
     pub fn histogram_vec<L: Labels>(
         &self,

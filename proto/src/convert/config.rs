@@ -59,6 +59,8 @@ pub mod setting {
     pub const BOOTSTRAP_TOKENS: &str = "enable-bootstrap-token-auth";
     /// The certificate (PEM) of the CA that signs certificate requests, where client certificates of it are trusted.
     pub const SIGNING_CA: &str = "signing-ca";
+    /// Who decides what callers may do: modes by upstream's names, in their order.
+    pub const AUTHORIZATION_MODES: &str = "authorization-modes";
 }
 
 /// What an entry says.

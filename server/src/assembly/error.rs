@@ -56,6 +56,9 @@ pub enum StartError {
         /// Why.
         reason: String,
     },
+    /// Who decides what callers may do.
+    #[error("authorization: {0}")]
+    Authorization(String),
     /// The address is taken, or not ours.
     #[error("--control-address {address}: {}", error_text(source))]
     Bind {
@@ -98,6 +101,7 @@ impl StartError {
                 | Self::Egress(_)
                 | Self::Encryption(_)
                 | Self::TokenKey { .. }
+                | Self::Authorization(_)
         )
     }
 }

@@ -299,7 +299,8 @@ fn desired(kinds: &Kinds) -> impl Iterator<Item = Desired> {
     })
 }
 
-fn own_identity() -> Identity {
+/// This server's, in each start of the process another.
+pub(super) fn own_identity() -> Identity {
     Identity::new(&hostname(), &uuid::Uuid::new_v4().to_string())
 }
 

@@ -8,15 +8,17 @@ use portico_auth::authn::{
     AuthnError, Authority, Reviewer, Reviews, TokenAuthenticator, TokenFile, TokenTrust,
 };
 use portico_auth::authz::node::{Features, Graph, Relations};
-use portico_auth::authz::{Mode, Rbac, of_modes};
+use portico_auth::authz::{Mode, Rbac};
 use portico_auth::forwarded::LocalTrustVerifier;
 use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_controllers::log::Listener;
 use portico_identity::Identity;
 use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::metrics::Registry as Metrics;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::UserInfo;
 
+use super::authorizers::{Authorizers, Calls, Parts};
 use super::error::StartError;
 use super::node_graph::NodeGraph;
 use crate::chain::Identities;
@@ -27,6 +29,9 @@ use crate::settings::ServerSettings;
 pub(super) struct TrustedIdentities {
     pub(super) identities: Arc<Identities>,
     pub(super) authorizer: Arc<dyn Authorizer>,
+    pub(super) authorizers: Authorizers,
+    /// The way to webhooks, once there is one.
+    pub(super) calls: Calls,
     /// What roles and bindings say, for the authorizer.
     pub(super) rbac: Arc<Rbac>,
     /// What objects have to do with which nodes, when somebody decides by it.
@@ -104,6 +109,7 @@ impl TrustedIdentities {
         internal_ca: &str,
         signing_ca: Option<&str>,
         local: LocalTrustVerifier,
+        metrics: &Metrics,
     ) -> Result<Self, StartError> {
         let internal = Authority::from_pem(internal_ca.as_bytes())?;
         let signing = signing_ca.map(|pem| Authority::from_pem(pem.as_bytes())).transpose()?;
@@ -120,13 +126,33 @@ impl TrustedIdentities {
                 trust_bundles: gate("ClusterTrustBundle"),
             },
         };
-        let authorizer = of_modes(&settings.authorization, &(Arc::clone(&rbac) as _), &relations);
-        let nodes = settings.authorization.contains(&Mode::Node).then_some(graph);
+        let calls = Calls::default();
+        let parts = Parts {
+            rbac: Arc::clone(&rbac) as _,
+            relations,
+            calls: Arc::clone(&calls),
+            metrics: metrics.clone(),
+        };
+        let authorizers = Authorizers::new(settings, parts)?;
+        let authorizer: Arc<dyn Authorizer> = Arc::new(authorizers.clone());
+        let nodes = authorizers.has(Mode::Node).then_some(graph);
         let reviews = Arc::new(Reviews::default());
         let trust = Arc::default();
         let chain = authenticators(&internal, signing.as_ref(), &files, &reviews, &trust);
         let identities = Arc::new(Identities::new(chain, Arc::clone(&authorizer), local));
-        Ok(Self { identities, authorizer, rbac, nodes, internal, signing, files, reviews, trust })
+        Ok(Self {
+            identities,
+            authorizer,
+            authorizers,
+            calls,
+            rbac,
+            nodes,
+            internal,
+            signing,
+            files,
+            reviews,
+            trust,
+        })
     }
 
     /// Who has to be notified of every change, so that nodes may what they should.
@@ -174,6 +200,9 @@ impl TrustedIdentities {
             if let Err(error) = file.reload().await {
                 tracing::error!(%error, "changed files are not used");
             }
+        }
+        if let Err(error) = self.authorizers.reload().await {
+            tracing::error!(%error, "changed files are not used");
         }
     }
 }

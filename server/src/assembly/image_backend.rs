@@ -22,7 +22,11 @@ pub(super) fn read(file: &Path, tasks: &TaskSet) -> Result<ImageBackend, StartEr
     Ok(ImageBackend::new(&config, webhook_users::read_current(file, tasks)?))
 }
 
-fn config(file: &Path) -> Result<ClientConfig, String> {
+/// Where the current context leads.
+///
+/// # Errors
+/// Why nobody can be asked there.
+pub(super) fn config(file: &Path) -> Result<ClientConfig, String> {
     let cluster = KubeconfigCluster::read(file).map_err(|error| error.to_string())?;
     if cluster.server.is_empty() {
         return Err("invalid configuration: no configuration has been provided".to_owned());

@@ -25,7 +25,9 @@ impl<S> MethodAuthorization<S> {
 
 impl<S> Service<http::Request<Body>> for MethodAuthorization<S>
 where
-    S: Service<http::Request<Body>, Response = http::Response<Body>>,
+    S: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
 {
     type Response = http::Response<Body>;
     type Error = S::Error;
@@ -36,23 +38,34 @@ where
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        match check(&request) {
-            Ok(()) => Step::passed(self.inner.call(request)),
-            Err(status) => Step::answered(Ok(status.into_http())),
-        }
+        let caller = match check(&request) {
+            Ok(None) => return Step::passed(self.inner.call(request)),
+            Ok(Some(caller)) => caller,
+            Err(status) => return Step::answered(Ok(status.into_http())),
+        };
+        // The one that is ready goes along; its clone may not be.
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        Step::waiting(async move {
+            match caller.authorize_path(&format!("/grpc{}", request.uri().path())).await {
+                Ok(()) => inner.call(request).await,
+                Err(status) => Ok(status.into_http()),
+            }
+        })
     }
 }
 
-fn check(request: &http::Request<Body>) -> Result<(), Box<tonic::Status>> {
+/// The caller who has to be asked about; nobody where that is settled.
+fn check(request: &http::Request<Body>) -> Result<Option<Caller>, Box<tonic::Status>> {
     let path = request.uri().path();
     let access = access(path);
     if access == Access::Anyone {
-        return Ok(());
+        return Ok(None);
     }
     let caller = request.extensions().get::<Caller>().ok_or_else(|| Box::new(unauthorized()))?;
     match access {
-        Access::Anyone | Access::Object => Ok(()),
-        Access::Path => caller.authorize_path(&format!("/grpc{path}")).map_err(Box::new),
-        Access::Facade => caller.require_facade(path).map_err(Box::new),
+        Access::Anyone | Access::Object => Ok(None),
+        Access::Path => Ok(Some(caller.clone())),
+        Access::Facade => caller.require_facade(path).map(|()| None).map_err(Box::new),
     }
 }

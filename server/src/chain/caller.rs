@@ -70,18 +70,21 @@ impl Caller {
     ///
     /// # Errors
     /// The 403 Status.
-    pub fn authorize(&self, request: RequestInfo) -> Result<(), Box<Status>> {
-        if self.forwarded { Ok(()) } else { self.ask(&Attributes::new(self.user.clone(), request)) }
+    pub async fn authorize(&self, request: RequestInfo) -> Result<(), Box<Status>> {
+        if self.forwarded { Ok(()) } else { self.ask(&Attributes::new(self.user.clone(), request)).await }
     }
 
-    fn ask(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
-        let decision = self.authorizer.authorize(attributes);
-        if decision.allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &decision.reason))) }
+    async fn ask(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        let decision = self.authorizer.decide(attributes).await;
+        if decision.allowed() || decision.error.is_empty() {
+            return decision.permit(attributes);
+        }
+        Err(Box::new(Status::internal(decision.error)))
     }
 
-    pub(super) fn authorize_path(&self, path: &str) -> Result<(), tonic::Status> {
+    pub(super) async fn authorize_path(&self, path: &str) -> Result<(), tonic::Status> {
         // Forwarded callers have no business here: a facade calls objects for them and nothing else.
-        self.ask(&Attributes::path(self.user.clone(), "post", path)).map_err(|s| to_rpc(&s))
+        self.ask(&Attributes::path(self.user.clone(), "post", path)).await.map_err(|s| to_rpc(&s))
     }
 
     pub(super) fn require_facade(&self, path: &str) -> Result<(), tonic::Status> {

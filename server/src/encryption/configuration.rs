@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portico_schema::configuration::{ConfigKind, Scheme};
 use portico_gostd::time::parse_duration;
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::{Cursor, Object};
+use portico_schema::configuration::{ConfigKind, Scheme};
 use zeroize::Zeroizing;
 
 use super::error::EncryptionError;

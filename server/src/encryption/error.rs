@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use portico_schema::configuration::ConfigurationError;
 use portico_gostd::os::error_text;
 use portico_machinery::{aggregate, field};
+use portico_schema::configuration::ConfigurationError;
 use portico_store::MaskedRule;
 
 /// Why an encryption configuration cannot be used; upstream's words, one line.

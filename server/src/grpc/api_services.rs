@@ -38,8 +38,7 @@ impl ApiServicesService {
     }
 
     /// The caller, authorized as the equivalent Kubernetes request.
-    fn allow<T>(&self, request: &Request<T>, verb: &str, name: &str, subresource: &str) -> RpcResult<Caller> {
-        let caller = caller(request)?;
+    async fn allow(&self, caller: Caller, verb: &str, name: &str, subresource: &str) -> RpcResult<Caller> {
         let info = RequestInfo {
             is_resource_request: true,
             verb: verb.to_owned(),
@@ -51,7 +50,7 @@ impl ApiServicesService {
             name: name.to_owned(),
             ..RequestInfo::default()
         };
-        authorize(&caller, info.clone())?;
+        authorize(&caller, info.clone()).await?;
         match self.hold.refusal(&caller, || info) {
             Some(status) => Err(refused(status)),
             None => Ok(caller),
@@ -95,7 +94,7 @@ impl ApiServices for ApiServicesService {
 
     async fn create(&self, request: Request<pb::CreateRequest>) -> RpcResult<Response<pb::ApiService>> {
         // As over HTTP, a create is authorized without a name.
-        let caller = self.allow(&request, "create", "", "")?;
+        let caller = self.allow(caller(&request)?, "create", "", "").await?;
         let request = request.into_inner();
         let object = api_service_to_object(&required(request.api_service)?);
         let options = options::write(request.dry_run);
@@ -104,7 +103,7 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn get(&self, request: Request<pb::GetRequest>) -> RpcResult<Response<pb::ApiService>> {
-        self.allow(&request, "get", &request.get_ref().name, "")?;
+        self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
         let user = caller(&request)?.user().clone();
         let request = request.into_inner();
         if request.resource_version.is_empty() {
@@ -116,7 +115,7 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {
-        self.allow(&request, "list", "", "")?;
+        self.allow(caller(&request)?, "list", "", "").await?;
         let options = options::list(&request.into_inner())?;
         let listed = self.registry.list(&self.resource, "", &options).await.map_err(refused)?;
         Ok(Response::new(Box::pin(stream::list_parts(listed))))
@@ -124,7 +123,7 @@ impl ApiServices for ApiServicesService {
 
     async fn update(&self, request: Request<pb::UpdateRequest>) -> RpcResult<Response<pb::ApiService>> {
         let name = name_of(request.get_ref().api_service.as_ref());
-        let caller = self.allow(&request, "update", &name, "")?;
+        let caller = self.allow(caller(&request)?, "update", &name, "").await?;
         let request = request.into_inner();
         self.replace(&caller, Part::Main, request.api_service, request.dry_run).await
     }
@@ -134,14 +133,14 @@ impl ApiServices for ApiServicesService {
         request: Request<pb::UpdateStatusRequest>,
     ) -> RpcResult<Response<pb::ApiService>> {
         let name = name_of(request.get_ref().api_service.as_ref());
-        let caller = self.allow(&request, "update", &name, "status")?;
+        let caller = self.allow(caller(&request)?, "update", &name, "status").await?;
         let request = request.into_inner();
         self.replace(&caller, Part::Subresource("status"), request.api_service, request.dry_run).await
     }
 
     async fn patch(&self, request: Request<pb::PatchRequest>) -> RpcResult<Response<pb::ApiService>> {
         let (name, subresource) = (request.get_ref().name.clone(), request.get_ref().subresource.clone());
-        let caller = self.allow(&request, "patch", &name, &subresource)?;
+        let caller = self.allow(caller(&request)?, "patch", &name, &subresource).await?;
         let request = request.into_inner();
         let patch = match request.r#type() {
             pb::PatchType::Json => Patch::Json(request.patch.into()),
@@ -160,7 +159,7 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn delete(&self, request: Request<pb::DeleteRequest>) -> RpcResult<Response<pb::ApiService>> {
-        self.allow(&request, "delete", &request.get_ref().name, "")?;
+        self.allow(caller(&request)?, "delete", &request.get_ref().name, "").await?;
         let caller = caller(&request)?;
         let request = request.into_inner();
         let some = |text: String| (!text.is_empty()).then_some(text);
@@ -178,7 +177,7 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn watch(&self, request: Request<pb::WatchRequest>) -> RpcResult<Response<Self::WatchStream>> {
-        let caller = self.allow(&request, "watch", "", "")?;
+        let caller = self.allow(caller(&request)?, "watch", "", "").await?;
         let call = options::watch_call(&self.resource, caller.user().clone(), &request.into_inner());
         let events = stream::watch_events(self.registry.serve(call).await)?;
         Ok(Response::new(Box::pin(events)))
@@ -188,7 +187,7 @@ impl ApiServices for ApiServicesService {
         &self,
         request: Request<pb::ExplainRequest>,
     ) -> RpcResult<Response<pb::ExplainResponse>> {
-        self.allow(&request, "get", &request.get_ref().name, "")?;
+        self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
         let name = request.into_inner().name;
         let found = self.registry.get(&self.resource, "", &name).await;
         let explained = self.explainer.api_service(&name);

@@ -40,7 +40,7 @@ impl ObjectsService {
     ) -> RpcResult<(Answer, bool)> {
         let call = required(call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
-        authorize(caller, call::request_info(&call))?;
+        authorize(caller, call::request_info(&call)).await?;
         let configures = call::configures(&call);
         let answer = match self.hold.refusal(caller, || call::request_info(&call)) {
             Some(status) => Answer::status(status),
@@ -101,7 +101,7 @@ impl Objects for ObjectsService {
         let caller = caller(&request)?;
         let call = required(request.into_inner().call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
-        authorize(&caller, call::request_info(&call))?;
+        authorize(&caller, call::request_info(&call)).await?;
         let connected = match self.hold.refusal(&caller, || call::request_info(&call)) {
             Some(status) => Connected::Answered(Answer::status(status)),
             None => self.registry.connect(call, &self.routes).await,

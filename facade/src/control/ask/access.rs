@@ -1,16 +1,44 @@
 //! May this user do this: a SubjectAccessReview.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use portico_auth::Decision;
+use portico_auth::authz::answers::Answers;
+use portico_auth::authz::review::{self, is_short};
 use portico_auth::authz::{Decider, Deciding};
 use portico_machinery::Attributes;
+use portico_machinery::selector::{FieldSelector, LabelSelector};
 use serde::{Deserialize, Serialize};
 
 use super::{Asker, Review};
 
-/// Asks what callers may do.
-pub struct AccessAsker(pub Asker);
+/// While nobody can be asked, what was allowed is allowed for this long after it was.
+const STALE_KEPT: Duration = Duration::from_secs(600);
+
+/// Asks what callers may do. While the control service is away that is what it has allowed before, and nothing else.
+pub struct AccessAsker {
+    asker: Asker,
+    allowed: Answers<Decision>,
+}
+
+impl AccessAsker {
+    /// Nothing was allowed yet.
+    #[must_use]
+    pub fn new(asker: Asker) -> Self {
+        Self { asker, allowed: Answers::default() }
+    }
+
+    /// What was decided is known for when nobody can be asked.
+    fn remember(&self, attributes: &Attributes, decision: &Decision) {
+        let question = review::Spec::of(attributes).to_json();
+        if decision.allowed() && is_short(attributes) {
+            self.allowed.keep(&question, decision.clone(), Instant::now(), STALE_KEPT);
+        } else {
+            self.allowed.forget(&question);
+        }
+    }
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,6 +65,8 @@ struct Resource<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     field_selector: Option<Selector<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label_selector: Option<Selector<'a>>,
 }
 
 #[derive(Serialize)]
@@ -57,6 +87,8 @@ struct Said {
     allowed: bool,
     denied: bool,
     reason: String,
+    #[serde(rename = "evaluationError")]
+    error: String,
 }
 
 impl Review for Spec<'_> {
@@ -69,6 +101,10 @@ impl Review for Spec<'_> {
 impl<'a> Spec<'a> {
     fn of(attributes: &'a Attributes) -> Self {
         let (user, r) = (&attributes.user, &attributes.request);
+        // What cannot be read asks for more, never for less.
+        let selector = |text: &'a str, reads: bool| {
+            (reads && !text.is_empty()).then_some(Selector { raw_selector: text })
+        };
         let resource = Resource {
             verb: &r.verb,
             group: &r.api_group,
@@ -77,8 +113,8 @@ impl<'a> Spec<'a> {
             subresource: &r.subresource,
             namespace: &r.namespace,
             name: &r.name,
-            field_selector: (!r.field_selector.is_empty())
-                .then_some(Selector { raw_selector: &r.field_selector }),
+            field_selector: selector(&r.field_selector, FieldSelector::parse(&r.field_selector).is_ok()),
+            label_selector: selector(&r.label_selector, LabelSelector::parse(&r.label_selector).is_ok()),
         };
         Self {
             user: &user.name,
@@ -95,12 +131,16 @@ impl<'a> Spec<'a> {
 impl Decider for AccessAsker {
     fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a> {
         Box::pin(async move {
-            let said = self.0.review(&Spec::of(attributes)).await?;
-            Some(match (said.allowed, said.denied) {
+            let Some(said) = self.asker.review(&Spec::of(attributes)).await else {
+                return self.allowed.get(&review::Spec::of(attributes).to_json(), Instant::now());
+            };
+            let decision = match (said.allowed, said.denied) {
                 (true, _) => Decision::allow(said.reason),
-                (false, true) => Decision::deny(said.reason),
-                (false, false) => Decision::no_opinion(said.reason),
-            })
+                (false, true) => Decision::deny(said.reason).with_error(said.error),
+                (false, false) => Decision::no_opinion(said.reason).with_error(said.error),
+            };
+            self.remember(attributes, &decision);
+            Some(decision)
         })
     }
 }

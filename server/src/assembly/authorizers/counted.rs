@@ -1,0 +1,52 @@
+//! Counts how often an authorizer decides (upstream's `InstrumentedAuthorizer`).
+
+use std::sync::Arc;
+
+use portico_auth::authz::{Authorizer, Authorizing, Decision, Mode, Rules, Verdict};
+use portico_machinery::{Attributes, UserInfo};
+use prometheus_client::metrics::counter::Counter;
+
+use super::metrics::AuthorizationMetrics;
+
+/// See the module.
+pub(super) struct Counted {
+    authorizer: Arc<dyn Authorizer>,
+    allowed: Counter,
+    denied: Counter,
+}
+
+impl Counted {
+    /// An authorizer of this type and name.
+    pub(super) fn new(
+        mode: Mode,
+        name: &str,
+        authorizer: Arc<dyn Authorizer>,
+        metrics: &AuthorizationMetrics,
+    ) -> Self {
+        let of = |decision| metrics.decisions(mode.name(), name, decision);
+        Self { authorizer, allowed: of("allowed"), denied: of("denied") }
+    }
+
+    fn count(&self, decision: Decision) -> Decision {
+        match decision.verdict {
+            Verdict::Allow => drop(self.allowed.inc()),
+            Verdict::Deny => drop(self.denied.inc()),
+            Verdict::NoOpinion | Verdict::Ask => {}
+        }
+        decision
+    }
+}
+
+impl Authorizer for Counted {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        self.count(self.authorizer.authorize(attributes))
+    }
+
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+        Box::pin(async move { self.count(self.authorizer.decide(attributes).await) })
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        self.authorizer.rules_for(user, namespace)
+    }
+}

@@ -1,0 +1,162 @@
+//! A webhook that decides: asked by SubjectAccessReviews, its answers remembered.
+//!
+//! Upstream rules: plugin/pkg/authorizer/webhook. Nothing is locked while it is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use portico_auth::authz::answers::Answers;
+use portico_auth::authz::conditions::{self, Condition};
+use portico_auth::authz::review::{Answer, Spec, Version, is_short};
+use portico_auth::authz::{Authorizer, Authorizing, Decision, Rules};
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{Attributes, UserInfo};
+use portico_registry::CallError;
+
+use super::Calls;
+use super::backend::ReviewBackend;
+use super::configuration::{FailurePolicy, WebhookConfiguration};
+use super::metrics::{AuthorizationMetrics, Called, WebhookMetrics};
+
+/// See the module.
+pub(super) struct Webhook {
+    backend: ReviewBackend,
+    version: Version,
+    conditions: Vec<Condition>,
+    on_failure: FailurePolicy,
+    /// How long yes, and anything else, is remembered.
+    ttl: (Duration, Duration),
+    answers: Answers<Arc<Answer>>,
+    calls: Calls,
+    metrics: WebhookMetrics,
+    /// Whether the last call has failed: a log says so once.
+    failing: AtomicBool,
+}
+
+/// What can be told without asking.
+enum Known {
+    Decided(Decision),
+    /// The question, under which its answer is remembered.
+    Ask(String),
+}
+
+impl Webhook {
+    /// One as it is configured.
+    ///
+    /// # Errors
+    /// What its kubeconfig or its conditions cannot be used for.
+    pub(super) fn new(
+        name: &str,
+        configuration: &WebhookConfiguration,
+        calls: &Calls,
+        metrics: &AuthorizationMetrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, String> {
+        let backend = ReviewBackend::read(&configuration.kube_config_file, configuration.timeout, tasks)?;
+        let conditions = configuration.match_conditions.iter().map(|text| Condition::compile(text));
+        Ok(Self {
+            backend,
+            version: configuration.version,
+            conditions: conditions.collect::<Result<_, _>>()?,
+            on_failure: configuration.failure_policy,
+            ttl: (configuration.authorized_ttl, configuration.unauthorized_ttl),
+            answers: Answers::default(),
+            calls: Arc::clone(calls),
+            metrics: metrics.of_webhook(name),
+            failing: AtomicBool::new(false),
+        })
+    }
+
+    fn known(&self, attributes: &Attributes) -> Known {
+        if !self.conditions.is_empty() {
+            let begun = Instant::now();
+            let hold = conditions::hold(&self.conditions, attributes);
+            self.metrics.conditions(&hold, begun.elapsed());
+            match hold {
+                Ok(true) => {}
+                Ok(false) => return Known::Decided(Decision::no_opinion("")),
+                Err(error) => return Known::Decided(self.on_failure.decision().with_error(error)),
+            }
+        }
+        let question = Spec::of(attributes).to_json();
+        match self.answers.get(&question, Instant::now()) {
+            Some(answer) => Known::Decided(answer.decision()),
+            None => Known::Ask(question),
+        }
+    }
+
+    async fn ask(&self, attributes: &Attributes, question: &str) -> Decision {
+        let mut last = Called::Error;
+        let ended = |outcome: &Result<Bytes, CallError>, took| {
+            last = self.called(outcome);
+            self.metrics.called(last, took);
+        };
+        let answer = match self.calls.get() {
+            Some(webhooks) => {
+                let review = Spec::of(attributes).review(self.version);
+                let answer = self.backend.ask(webhooks, review, ended).await;
+                answer.map_err(|error| error.to_string()).and_then(|body| Answer::read(self.version, &body))
+            }
+            None => Err("webhooks cannot be reached yet".to_owned()),
+        };
+        match answer {
+            Ok(answer) => {
+                self.failing.store(false, Ordering::Relaxed);
+                let answer = Arc::new(answer);
+                let (yes, other) = self.ttl;
+                if is_short(attributes) {
+                    let ttl = if answer.allowed { yes } else { other };
+                    self.answers.keep(question, Arc::clone(&answer), Instant::now(), ttl);
+                }
+                answer.decision()
+            }
+            Err(error) => self.failed(error, last),
+        }
+    }
+
+    fn called(&self, outcome: &Result<Bytes, CallError>) -> Called {
+        match outcome {
+            Ok(body) if Answer::read(self.version, body).is_ok() => Called::Success,
+            Err(error) if error.is_timeout() => Called::Timeout,
+            _ => Called::Error,
+        }
+    }
+
+    /// Logs the first of the failures in a row; with many requests there are many.
+    fn failed(&self, error: String, last: Called) -> Decision {
+        if self.failing.swap(true, Ordering::Relaxed) {
+            tracing::debug!(error, "Failed to make webhook authorizer request");
+        } else {
+            tracing::error!(error, "Failed to make webhook authorizer request");
+        }
+        if self.on_failure == FailurePolicy::NoOpinion {
+            self.metrics.failed_open(last);
+        }
+        self.on_failure.decision().with_error(error)
+    }
+}
+
+impl Authorizer for Webhook {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        match self.known(attributes) {
+            Known::Decided(decision) => decision,
+            Known::Ask(_) => Decision::ask(),
+        }
+    }
+
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Authorizing<'a> {
+        Box::pin(async move {
+            match self.known(attributes) {
+                Known::Decided(decision) => decision,
+                Known::Ask(question) => self.ask(attributes, &question).await,
+            }
+        })
+    }
+
+    fn rules_for(&self, _: &UserInfo, _: &str) -> Rules {
+        let error = "webhook authorizer does not support user rule resolution".to_owned();
+        Rules { incomplete: true, errors: vec![error], ..Rules::default() }
+    }
+}

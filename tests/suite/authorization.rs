@@ -1,0 +1,281 @@
+//! Who decides beside roles: webhooks, policies of a file, and the file that says who decides.
+
+use http::Request;
+use http_body_util::Full;
+use portico_tests::http::{Answer, Http};
+use portico_tests::objects::API_SERVICES;
+use portico_tests::{Backend, Launch, Mood, Portico, eventually};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+
+/// A backend that decides, and the kubeconfig that leads to it.
+struct Decider {
+    backend: Backend,
+    launch: Launch,
+    folder: std::path::PathBuf,
+}
+
+impl Decider {
+    async fn prepare(launch: Launch) -> Self {
+        let backend = Backend::with_names("access", &["127.0.0.1"]).await;
+        let (launch, folder) = launch.prepared();
+        std::fs::write(folder.join("ca.crt"), &backend.ca).unwrap();
+        let kubeconfig = json!({"kind": "Config", "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "access", "user": "me"}}],
+            "clusters": [{"name": "access", "cluster": {
+                "server": format!("{}/access", backend.url()), "certificate-authority": "ca.crt"}}],
+            "users": [{"name": "me", "user": {"token": "known"}}]});
+        std::fs::write(folder.join("access.kubeconfig"), kubeconfig.to_string()).unwrap();
+        Self { backend, launch, folder }
+    }
+
+    fn kubeconfig(&self) -> String {
+        self.folder.join("access.kubeconfig").to_string_lossy().into_owned()
+    }
+
+    /// With flags, behind roles.
+    async fn behind_roles(launch: Launch, more: &[&str]) -> (Portico, Backend) {
+        let Self { backend, launch, folder } = Self::prepare(launch).await;
+        let file = folder.join("access.kubeconfig").to_string_lossy().into_owned();
+        let flags = ["--authorization-mode", "RBAC,Webhook", "--authorization-webhook-config-file", &file];
+        (launch.args(&flags).args(more).start().await, backend)
+    }
+}
+
+/// The questions that a backend was asked, but for those of the server itself.
+fn asked(backend: &Backend) -> Vec<Value> {
+    let read = |seen: portico_tests::Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
+    let reviews = backend.seen().into_iter().map(read);
+    reviews
+        .filter(|review| !review["spec"]["user"].as_str().unwrap_or_default().starts_with("system:"))
+        .collect()
+}
+
+fn forbidden(answer: &Answer, why: &str) {
+    let body = answer.status_body(403, "Forbidden");
+    let message = body["message"].as_str().unwrap();
+    assert!(message.ends_with(why), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_decides_what_roles_do_not_and_is_asked_once_about_the_same() {
+    let (portico, backend) =
+        Decider::behind_roles(Launch::new(), &["--authorization-webhook-version", "v1"]).await;
+    let (alice, bob) = (portico.admin().as_user("alice"), portico.admin().as_user("bob"));
+    let path = format!("{CONFIG_MAPS}?labelSelector=a%20in%20(b)&fieldSelector=metadata.name%3Dx");
+    for _ in 0..2 {
+        assert_eq!(alice.get(&path).await.status, 200);
+        forbidden(&bob.get(CONFIG_MAPS).await, "in the namespace \"default\": who is that?");
+        forbidden(&alice.get(SECRETS).await, ": no secrets");
+    }
+    let reviews = asked(&backend);
+    assert_eq!(reviews.len(), 3, "answers are remembered: {reviews:?}");
+    let spec = json!({"resourceAttributes": {"namespace": "default", "verb": "list", "version": "v1", "resource": "configmaps", "name": "x",
+            "fieldSelector": {"requirements": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]},
+            "labelSelector": {"requirements": [{"key": "a", "operator": "In", "values": ["b"]}]}},
+        "user": "alice", "groups": ["dev", "system:authenticated"], "uid": "uid-alice"});
+    assert_eq!((&reviews[0]["spec"], &reviews[0]["apiVersion"]), (&spec, &json!("authorization.k8s.io/v1")));
+    assert_eq!(backend.last().all("authorization"), ["Bearer known"]);
+    assert_eq!(portico.admin().get(SECRETS).await.status, 200, "roles come first");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_fails_lets_nobody_in_who_needs_it() {
+    let flags = [
+        "--authorization-webhook-cache-authorized-ttl",
+        "0s",
+        "--authorization-webhook-cache-unauthorized-ttl",
+        "0s",
+    ];
+    let (portico, backend) = Decider::behind_roles(Launch::new(), &flags).await;
+    let alice = portico.admin().as_user("alice");
+    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
+    assert_eq!(asked(&backend)[0]["spec"]["group"], json!(["dev", "system:authenticated"]), "v1beta1");
+    backend.behave(Mood::Code(403));
+    let refused = alice.get(CONFIG_MAPS).await;
+    assert_eq!(refused.status, 500, "{}", refused.text());
+    assert!(
+        refused.text().starts_with("Internal Server Error: \"/api/v1/namespaces/default/configmaps\": "),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(portico.admin().get(CONFIG_MAPS).await.status, 200, "whom roles allow");
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": "alice", "resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let told =
+        portico.admin().post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await.json();
+    assert_eq!(told["status"]["allowed"], false, "{told}");
+    assert!(told["status"]["evaluationError"].is_string(), "{told}");
+    backend.behave(Mood::Well);
+    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_be_somebody_else_and_what_policies_ask_is_asked_of_webhooks_too() {
+    let (portico, _backend) = Decider::behind_roles(Launch::new(), &[]).await;
+    let alice = portico.admin().as_user("alice");
+    let as_carol =
+        Request::get(CONFIG_MAPS).header("impersonate-user", "carol").body(Full::default()).unwrap();
+    let refused = alice.fetch(as_carol).await.unwrap();
+    forbidden(&refused, "in the namespace \"default\": who is that?");
+    assert!(refused.text().contains("User \\\"carol\\\""), "{}", refused.text());
+    let own = |name: &str, expression: &str| {
+        json!({"metadata": {"name": name}, "spec": {
+        "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]},
+        "validations": [{"expression": expression}]}})
+    };
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let asks = "authorizer.group('x').resource('pods').check('create').allowed() && !authorizer.group('').resource('secrets').check('get').allowed()";
+    let made = portico.admin().post(policies, &own("asks", asks)).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let binding =
+        json!({"metadata": {"name": "asks"}, "spec": {"policyName": "asks", "validationActions": ["Deny"]}});
+    let made = portico
+        .admin()
+        .post("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings", &binding)
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let map = json!({"metadata": {"generateName": "m-"}});
+    eventually("the policy refuses the administrator, who may read secrets", 20, || async {
+        let answer = portico.admin().post(CONFIG_MAPS, &map).await;
+        if answer.status == 422 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+    let made = alice.post(CONFIG_MAPS, &map).await;
+    assert_eq!(made.status, 201, "the webhook was asked: {}", made.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_control_service_is_away_nobody_may_more_than_was_allowed_before() {
+    let proxied = Backend::start("away.example.com").await;
+    let (mut server, _backend) = Decider::behind_roles(Launch::server(), &[]).await;
+    let facade = Launch::facade(&server).start().await;
+    let made = facade.admin().post(API_SERVICES, &proxied.api_service()).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let alice = facade.admin().as_user("alice");
+    let known = proxied.path("/flunders");
+    eventually("the backend is reached, as the webhook allows", 20, || async {
+        let answer = alice.get(&known).await;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+    server.kill();
+    assert_eq!(alice.get(&known).await.status, 200, "that was allowed");
+    let new = alice.get(&proxied.path("/flunders/one")).await;
+    assert_eq!(new.status, 503, "nobody has allowed that: {}", new.text());
+    let other = facade.admin().as_user("bob").get(&known).await;
+    assert_eq!(other.status, 503, "{}", other.text());
+    assert_eq!(facade.admin().get(&proxied.path("/flunders/one")).await.status, 200, "roles are known here");
+}
+
+fn configuration(kubeconfig: &str, condition: &str) -> String {
+    json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthorizationConfiguration", "authorizers": [
+        {"type": "Webhook", "name": "first.example.com", "webhook": {
+            "timeout": "3s", "subjectAccessReviewVersion": "v1", "matchConditionSubjectAccessReviewVersion": "v1",
+            "failurePolicy": "Deny", "connectionInfo": {"type": "KubeConfigFile", "kubeConfigFile": kubeconfig},
+            "matchConditions": [{"expression": condition}]}},
+        {"type": "RBAC", "name": "rbac"}]})
+    .to_string()
+}
+
+async fn configured(condition: &str) -> (Portico, Backend, std::path::PathBuf, String) {
+    let decider = Decider::prepare(Launch::new()).await;
+    let (file, kubeconfig) = (decider.folder.join("authorization.json"), decider.kubeconfig());
+    std::fs::write(&file, configuration(&kubeconfig, condition)).unwrap();
+    let launch = decider.launch.args(&["--authorization-config", file.to_str().unwrap()]);
+    (launch.start().await, decider.backend, file, kubeconfig)
+}
+
+async fn metrics(portico: &Portico, words: &str) -> Result<(), String> {
+    let text = portico.admin().get("/metrics").await.text();
+    let of = text.lines().filter(|line| line.contains("authorization")).collect::<Vec<_>>().join("\n");
+    if text.contains(words) { Ok(()) } else { Err(of) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_says_who_decides_and_is_read_again() {
+    let of_alice = "request.user == 'alice' && has(request.resourceAttributes)";
+    let (portico, backend, file, kubeconfig) = configured(of_alice).await;
+    let (alice, carol) = (portico.admin().as_user("alice"), portico.admin().as_user("carol"));
+    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
+    forbidden(&carol.get(CONFIG_MAPS).await, "in the namespace \"default\"");
+    assert_eq!(asked(&backend).len(), 1, "carol is none of the webhook's business");
+    backend.behave(Mood::Code(403));
+    let refused = alice.get(SECRETS).await;
+    assert_eq!(refused.status, 500, "failurePolicy Deny: {}", refused.text());
+    backend.behave(Mood::Well);
+    for words in [
+        r#"apiserver_authorization_decisions_total{type="Webhook",name="first.example.com",decision="allowed"} 1"#,
+        r#"apiserver_authorization_match_condition_exclusions_total{type="Webhook",name="first.example.com"}"#,
+        r#"apiserver_authorization_webhook_evaluations_total{name="first.example.com",result="error"} 1"#,
+        "apiserver_authorization_config_controller_last_config_info{",
+    ] {
+        metrics(&portico, words).await.unwrap();
+    }
+    std::fs::write(&file, configuration(&kubeconfig, "1 + 1")).unwrap();
+    portico.signal(Signal::HUP);
+    let failed = r#"apiserver_authorization_config_controller_automatic_reloads_total{status="failure","#;
+    eventually("the bad file is counted", 20, || metrics(&portico, failed)).await;
+    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200, "the old one stays");
+    std::fs::write(&file, configuration(&kubeconfig, "request.user == 'nobody'")).unwrap();
+    portico.signal(Signal::HUP);
+    eventually("the changed file is in force", 20, || async {
+        let answer = alice.get(CONFIG_MAPS).await;
+        if answer.status == 403 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+    let changed = r#"apiserver_authorization_config_controller_automatic_reloads_total{status="success","#;
+    metrics(&portico, changed).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_of_a_file_decide() {
+    let (launch, folder) = Launch::new().prepared();
+    let file = folder.join("policies");
+    let policy = json!({"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy",
+        "spec": {"user": "alice", "namespace": "default", "resource": "configmaps", "readonly": true}});
+    std::fs::write(&file, format!("# alice reads\n{policy}\n")).unwrap();
+    let flags = ["--authorization-mode", "ABAC", "--authorization-policy-file", file.to_str().unwrap()];
+    let portico = launch.args(&flags).start().await;
+    let alice: Http = portico.admin().as_user("alice");
+    assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
+    let written = alice.post(CONFIG_MAPS, &json!({"metadata": {"name": "m"}})).await;
+    forbidden(&written, ": No policy matched.");
+    forbidden(&alice.get("/api/v1/namespaces/kube-system/configmaps").await, ": No policy matched.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_decide_is_refused_at_the_start() {
+    let (_, folder) = Launch::new().prepared();
+    let file = folder.join("x");
+    let path = file.to_str().unwrap().to_owned();
+    for (args, content, words) in [
+        (vec!["--authorization-mode", "Webhook"], "", "Webhook's authorization config file not passed"),
+        (vec!["--authorization-mode", "ABAC"], "", "ABAC's authorization policy file not passed"),
+        (vec!["--authorization-policy-file", &path], "", "without mode ABAC"),
+        (vec!["--authorization-webhook-config-file", &path], "", "without mode Webhook"),
+        (vec!["--authorization-webhook-version", "v2"], "", "supported versions are \"v1\", \"v1beta1\""),
+        (
+            vec!["--authorization-config", &path, "--authorization-mode", "RBAC"],
+            "",
+            "can not be specified when",
+        ),
+        (vec!["--authorization-config", &path], "{}", "Object 'Kind' is missing"),
+        (vec!["--authorization-mode", "ABAC", "--authorization-policy-file", &path], "{", "line 1"),
+        (
+            vec!["--authorization-mode", "Webhook", "--authorization-webhook-config-file", &path],
+            "{}",
+            "kubeconfig has no context",
+        ),
+    ] {
+        let (launch, _folder) = Launch::new().args(&args).prepared();
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(&file, content).unwrap();
+        let (code, _, err) = launch.run().await;
+        assert!(err.contains(words), "{args:?}: {err}");
+        assert_eq!((code, err.lines().count()), (Some(2), 1), "{args:?}: {err}");
+    }
+}
