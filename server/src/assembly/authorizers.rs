@@ -10,8 +10,9 @@ mod counted;
 mod metrics;
 mod webhook;
 
-pub(super) use configuration::Configuration;
-pub(super) use metrics::ReloadMetrics;
+pub(super) use backend::Calls;
+use configuration::Configuration;
+use metrics::ReloadMetrics;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +30,6 @@ use portico_kit::metrics::Registry as Metrics;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{Attributes, UserInfo};
 use portico_proto::convert::{Payload, PayloadKind, setting};
-use portico_registry::Webhooks;
 
 use super::error::StartError;
 use super::hooks::own_identity;
@@ -38,9 +38,6 @@ use crate::settings::{AuthorizationSettings, ServerSettings};
 use counted::Counted;
 use metrics::AuthorizationMetrics;
 use webhook::Webhook;
-
-/// The way to webhooks, once there is one.
-pub(super) type Calls = Arc<OnceLock<Webhooks>>;
 
 /// What authorizers are made of; it outlives changes of the configuration.
 pub(super) struct Parts {

@@ -1,6 +1,7 @@
 //! A backend that answers reviews, as a kubeconfig's current context says it.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +14,9 @@ use super::super::{image_backend, webhook_users};
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// A longer answer, in bytes, is a failure: a review is short.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+/// The way to webhooks, once there is one.
+pub(crate) type Calls = Arc<OnceLock<Webhooks>>;
 
 /// Where it is, and as whom it is asked.
 pub(crate) struct ReviewBackend {

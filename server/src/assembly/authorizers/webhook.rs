@@ -15,8 +15,7 @@ use portico_kit::tasks::TaskSet;
 use portico_machinery::{Attributes, UserInfo};
 use portico_registry::CallError;
 
-use super::Calls;
-use super::backend::ReviewBackend;
+use super::backend::{Calls, ReviewBackend};
 use super::configuration::{FailurePolicy, WebhookConfiguration};
 use super::metrics::{AuthorizationMetrics, Called, WebhookMetrics};
 
