@@ -8,6 +8,7 @@ use portico_kit::tasks::TaskSet;
 use portico_proto::kms as pb;
 use portico_proto::kms::key_management_service_server::{KeyManagementService, KeyManagementServiceServer};
 use tokio::net::UnixListener;
+use tokio::runtime::{Builder, Runtime};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
@@ -15,7 +16,8 @@ use tonic::{Request, Response, Status};
 /// A key service that runs. Dropping it ends it, and leaves its socket behind.
 pub struct KeyServicePlugin {
     state: Arc<Mutex<State>>,
-    tasks: TaskSet,
+    /// Its own, so that connections end with it.
+    runtime: Option<Runtime>,
 }
 
 /// What it is told, and what it was asked.
@@ -34,15 +36,19 @@ impl KeyServicePlugin {
     /// Listens at this path, in the place of what was there, with the key of this id.
     pub fn start(socket: &Path, key_id: &str) -> Self {
         let _none = std::fs::remove_file(socket);
-        let listener = UnixListener::bind(socket).expect("the socket can be made");
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = {
+            let _entered = runtime.enter();
+            UnixListener::bind(socket).expect("the socket can be made")
+        };
         let state = Arc::new(Mutex::new(State { key_id: key_id.to_owned(), ..State::default() }));
         let tasks = TaskSet::new();
         let service = KeyManagementServiceServer::new(Plugin(Arc::clone(&state)));
-        tasks.spawn_until_cancelled("key-service", async move {
+        tasks.spawn_on(runtime.handle(), "key-service", async move {
             let incoming = UnixListenerStream::new(listener);
             Server::builder().add_service(service).serve_with_incoming(incoming).await.unwrap();
         });
-        Self { state, tasks }
+        Self { state, runtime: Some(runtime) }
     }
 
     /// Wraps with this key from now on.
@@ -64,7 +70,9 @@ impl KeyServicePlugin {
 
 impl Drop for KeyServicePlugin {
     fn drop(&mut self) {
-        self.tasks.cancel();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -111,6 +111,7 @@ async fn no_file_holds_what_is_encrypted_and_everything_else_is_as_before() {
         let created = http.post("/api/v1/namespaces/default/configmaps", &plain).await;
         assert_eq!(created.status.as_u16(), 201, "{}", created.text());
         assert!(!files_with(portico.folder(), PLAIN).is_empty(), "the search finds what is not encrypted");
+        portico.stop().await;
         portico.restart().await;
         assert_eq!(read(&portico.admin(), "a").await, (200, PLAIN.to_owned()));
         let found = files_with(&portico.data(), &format!("k8s:enc:{cipher}:v1:k1:"));
@@ -260,6 +261,7 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     })
     .await;
     plugin.lose("two");
+    portico.stop().await;
     portico.restart().await;
     assert_eq!(read(&portico.admin(), "e").await, (200, PLAIN.to_owned()));
 }
