@@ -43,6 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "portico-proxy",
             "portico-facade-catalog",
+            "portico-audit",
             "portico-auth",
             "portico-proto",
             "portico-gostd",
@@ -123,6 +124,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-store", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-proxy", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-facade-catalog", &["portico-gostd", "portico-machinery", "portico-kit"]),
+    ("portico-audit", &["portico-gostd", "portico-machinery"]),
     ("portico-auth", &["portico-gostd", "portico-machinery", "portico-cel", "portico-kit"]),
     ("portico-validation", &["portico-kinds", "portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-policy", &["portico-auth", "portico-cel", "portico-machinery"]),

@@ -1,0 +1,184 @@
+//! Reading a policy file: what is unknown in it is passed over with a warning, what is wrong is an error.
+//!
+//! Upstream: `LoadPolicyFromBytes`, which decodes strictly first, and leniently when only unknown fields stand against that.
+
+use std::collections::BTreeMap;
+
+use portico_machinery::{aggregate, field};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_saphyr::options::DuplicateKeyPolicy;
+
+use super::{GroupResources, Policy, Rule, validation};
+use crate::API_VERSION;
+use crate::level::{Level, Stage};
+
+/// The only kind that is a policy.
+const KIND: &str = "Policy";
+/// Kinds of the same group that are none.
+const OTHER_KINDS: [&str; 3] = ["Event", "EventList", "PolicyList"];
+
+/// Why a policy is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// No YAML, or a value of another type than the field has.
+    #[error("failed decoding: {0}")]
+    Decoding(String),
+    /// The file says no version, or no kind.
+    #[error("unknown group version field audit.k8s.io/__internal, Kind=Policy in policy")]
+    Untyped,
+    /// Values that are not allowed.
+    #[error("{}", aggregate(.0.iter().map(printed)))]
+    Invalid(Vec<field::Error>),
+    /// There is no rule.
+    #[error("loaded illegal policy with 0 rules")]
+    Empty,
+}
+
+fn printed(error: &field::Error) -> String {
+    format!("{}: {}", error.path, error.body)
+}
+
+type Unknown = BTreeMap<String, IgnoredAny>;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct PolicyFile {
+    #[serde(deserialize_with = "or_empty")]
+    api_version: String,
+    #[serde(deserialize_with = "or_empty")]
+    kind: String,
+    #[serde(rename = "metadata")]
+    _metadata: IgnoredAny,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) rules: Vec<RuleFile>,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) omit_stages: Vec<String>,
+    #[serde(deserialize_with = "or_empty")]
+    omit_managed_fields: bool,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct RuleFile {
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) level: String,
+    #[serde(deserialize_with = "or_empty")]
+    users: Vec<String>,
+    #[serde(deserialize_with = "or_empty")]
+    user_groups: Vec<String>,
+    #[serde(deserialize_with = "or_empty")]
+    verbs: Vec<String>,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) resources: Vec<ResourcesFile>,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) namespaces: Vec<String>,
+    #[serde(rename = "nonResourceURLs", deserialize_with = "or_empty")]
+    pub(super) non_resource_urls: Vec<String>,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) omit_stages: Vec<String>,
+    omit_managed_fields: Option<bool>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ResourcesFile {
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) group: String,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) resources: Vec<String>,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) resource_names: Vec<String>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// `null` is what is empty, as Go reads it.
+fn or_empty<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+pub(super) fn parse(text: &str) -> Result<Policy, PolicyError> {
+    if text.trim().is_empty() {
+        return Err(PolicyError::Untyped);
+    }
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    let file: PolicyFile = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| PolicyError::Decoding(first_line(&error.to_string())))?;
+    check_kind(&file)?;
+    let errors = validation::errors(&file);
+    if !errors.is_empty() {
+        return Err(PolicyError::Invalid(errors));
+    }
+    if file.rules.is_empty() {
+        return Err(PolicyError::Empty);
+    }
+    let warnings = unknown_fields(&file);
+    Ok(Policy {
+        omit_stages: stages(&file.omit_stages),
+        omit_managed_fields: file.omit_managed_fields,
+        rules: file.rules.into_iter().map(rule).collect(),
+        warnings,
+    })
+}
+
+/// What follows shows the text around the mistake.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn check_kind(file: &PolicyFile) -> Result<(), PolicyError> {
+    let PolicyFile { api_version, kind, .. } = file;
+    let refused = |words: String| Err(PolicyError::Decoding(words));
+    match (api_version.as_str(), kind.as_str()) {
+        ("", _) | (_, "") => Err(PolicyError::Untyped),
+        (API_VERSION, KIND) => Ok(()),
+        (API_VERSION, other) if OTHER_KINDS.contains(&other) => {
+            refused(format!("converting (v1.{other}) to (audit.Policy): unknown conversion"))
+        }
+        _ => refused(format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+        )),
+    }
+}
+
+fn unknown_fields(file: &PolicyFile) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut add = |path: String, unknown: &Unknown| {
+        found.extend(unknown.keys().map(|name| format!("unknown field \"{path}{name}\"")));
+    };
+    add(String::new(), &file.unknown);
+    for (i, rule) in file.rules.iter().enumerate() {
+        add(format!("rules[{i}]."), &rule.unknown);
+        for (j, resources) in rule.resources.iter().enumerate() {
+            add(format!("rules[{i}].resources[{j}]."), &resources.unknown);
+        }
+    }
+    found
+}
+
+fn stages(names: &[String]) -> crate::Stages {
+    names.iter().filter_map(|name| Stage::parse(name)).collect()
+}
+
+fn rule(file: RuleFile) -> Rule {
+    Rule {
+        level: Level::parse(&file.level).unwrap_or_default(),
+        omit_stages: stages(&file.omit_stages),
+        users: file.users,
+        user_groups: file.user_groups,
+        verbs: file.verbs,
+        resources: file.resources.into_iter().map(group_resources).collect(),
+        namespaces: file.namespaces,
+        non_resource_urls: file.non_resource_urls,
+        omit_managed_fields: file.omit_managed_fields,
+    }
+}
+
+fn group_resources(file: ResourcesFile) -> GroupResources {
+    GroupResources { group: file.group, resources: file.resources, resource_names: file.resource_names }
+}
