@@ -1,0 +1,143 @@
+//! A file that is put aside when it is large, with lumberjack's file names: `audit.log` becomes
+//! `audit-2006-01-02T15-04-05.000.log`, and of these the oldest are removed.
+//!
+//! For one writer thread: everything blocks. It must not know what is written.
+
+mod backups;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+/// How a file is put aside, and what is kept of what was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rotation {
+    /// How large the file becomes; 0 never puts it aside.
+    pub max_bytes: u64,
+    /// How many days files are kept that were put aside; 0 keeps them.
+    pub max_age_days: u32,
+    /// How many of them are kept; 0 keeps all.
+    pub max_backups: usize,
+    /// Whether they are compressed with gzip.
+    pub compress: bool,
+}
+
+/// See the module.
+pub struct RotatingFile {
+    path: PathBuf,
+    rotation: Rotation,
+    file: File,
+    size: u64,
+}
+
+impl RotatingFile {
+    /// Opens the file to append to it; makes it, and the folder that it is in, for nobody else to read.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::DirBuilder::new().recursive(true).create(folder)?;
+        }
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let size = file.metadata()?.len();
+        let this = Self { path: path.to_owned(), rotation, file, size };
+        this.tidy();
+        Ok(this)
+    }
+
+    /// Puts the file aside and begins a new one with the same mode and owner.
+    fn rotate(&mut self) -> io::Result<()> {
+        let old = self.file.metadata()?;
+        fs::rename(&self.path, backups::name(&self.path, Timestamp::now()))?;
+        let mode = old.permissions().mode() & 0o777;
+        let file = OpenOptions::new().create(true).append(true).mode(mode).open(&self.path)?;
+        copy_owner(&old, &self.path);
+        (self.file, self.size) = (file, 0);
+        self.tidy();
+        Ok(())
+    }
+
+    /// Removes and compresses what was put aside. What fails is tried again next time.
+    fn tidy(&self) {
+        if let Err(error) = backups::tidy(&self.path, &self.rotation, Timestamp::now()) {
+            let path = self.path.display();
+            tracing::warn!(%path, %error, "old files of a log cannot be removed or compressed");
+        }
+    }
+}
+
+/// Only root may give files away: others own what they write already.
+fn copy_owner(old: &fs::Metadata, new: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    if let Err(error) = chown(new, Some(old.uid()), Some(old.gid())) {
+        tracing::debug!(path = %new.display(), %error, "the owner of a log file is not kept");
+    }
+}
+
+impl Write for RotatingFile {
+    /// Writes all of it into one file.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (length, max) = (bytes.len() as u64, self.rotation.max_bytes);
+        if max > 0 && length > max {
+            let words = format!("write length {length} exceeds maximum file size {max}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        if max > 0 && self.size.saturating_add(length) > max {
+            self.rotate()?;
+        }
+        self.file.write_all(bytes)?;
+        self.size = self.size.saturating_add(length);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_full_file_is_put_aside_and_a_line_is_never_torn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/audit.log");
+        let rotation = Rotation { max_bytes: 10, max_backups: 0, ..Rotation::default() };
+        let mut file = RotatingFile::open(&path, rotation).unwrap();
+        file.write_all(b"12345\n").unwrap();
+        file.write_all(b"6789\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"6789\n");
+        let names = names(path.parent().unwrap());
+        assert_eq!((names.len(), names[1].as_str()), (2, "audit.log"));
+        assert_eq!(names[0].len(), "audit-2006-01-02T15-04-05.000.log".len());
+        let refused = file.write_all(b"12345678901").unwrap_err();
+        assert_eq!(refused.to_string(), "write length 11 exceeds maximum file size 10");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_there_is_appended_to_and_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        for line in [b"one\n", b"two\n"] {
+            RotatingFile::open(&path, Rotation::default()).unwrap().write_all(line).unwrap();
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"one\ntwo\n");
+        let rotation = Rotation { max_bytes: 9, ..Rotation::default() };
+        RotatingFile::open(&path, rotation).unwrap().write_all(b"three\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"three\n");
+    }
+}
