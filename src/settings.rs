@@ -3,6 +3,7 @@
 //! Every setting is parsed and checked before anything binds; what only the other half uses is checked and left.
 
 mod admission;
+mod audit;
 mod authentication;
 mod authorization;
 mod control;
@@ -23,6 +24,7 @@ mod store;
 mod values;
 
 pub(crate) use admission::Admission;
+pub(crate) use audit::Audit;
 pub(crate) use authentication::Authentication;
 pub(crate) use authorization::Authorization;
 pub(crate) use control::Control;
@@ -98,6 +100,8 @@ pub(crate) struct Settings {
     #[command(flatten)]
     pub(crate) authorization: Authorization,
     #[command(flatten)]
+    pub(crate) audit: Audit,
+    #[command(flatten)]
     pub(crate) service_accounts: ServiceAccounts,
     #[command(flatten)]
     pub(crate) proxying: Proxying,
@@ -170,6 +174,7 @@ impl Settings {
         self.proxying.check()?;
         self.kubelets.check()?;
         self.authorization.check()?;
+        self.audit.check()?;
         self.core_api.check()?;
         self.encryption.check()?;
         self.admission.check(self.core_api.features()?)?;

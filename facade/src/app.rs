@@ -14,8 +14,10 @@ use tower::layer::layer_fn;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
 
+use crate::audit::Auditor;
 use crate::handler::Handler;
 use crate::in_force::Current;
+use crate::layers::audit::Audit;
 use crate::layers::audit_init::audit_init;
 use crate::layers::authentication::{Authentication, Authenticator};
 use crate::layers::authorization::{Authorization, Permissions};
@@ -61,6 +63,8 @@ pub struct Layers {
     pub cors: Option<AllowedOrigins>,
     /// Who asks.
     pub authentication: Authenticator,
+    /// What is recorded, if anything is.
+    pub auditor: Option<Arc<Auditor>>,
     /// Who they want to be.
     pub impersonation: Impersonations,
     /// `--max-requests-inflight`, `--max-mutating-requests-inflight`
@@ -69,7 +73,7 @@ pub struct Layers {
     pub authorization: Permissions,
 }
 
-/// The layers around `director`. Audit comes after authentication, storage-version preconditions last, when they come.
+/// The layers around `director`. Storage-version preconditions come last, when they come.
 pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
     let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
     let impersonation = layers.impersonation;
@@ -93,6 +97,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(AroundLayer::new(record_warnings))
         .option_layer(layers.cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
+        .option_layer(layers.auditor.map(|auditor| layer_fn(move |inner| Audit::new(inner, auditor.clone()))))
         .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
         .layer(Validate::custom(layers.max_in_flight))
         .layer(layer_fn(|inner| Authorization::new(inner, permissions.clone())))

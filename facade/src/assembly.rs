@@ -30,6 +30,7 @@ use portico_kit::telemetry::Telemetry;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::app::{Layers, app};
+use crate::audit::Auditor;
 use crate::configuration::Configuration;
 use crate::connection::ConnectionLimits;
 use crate::control::{self, AccessAsker, Asker, Control, TokenAsker};
@@ -109,6 +110,7 @@ impl Facade {
         let serving = serving::Serving::load(&settings)?;
         let auth = AuthFiles::load(&settings)?;
         let proxying = proxying::Proxying::load(&settings, &process.registry, &parts.tasks)?;
+        let auditor = Auditor::start(&settings.audit, &process.registry)?;
 
         let mut options = ListenerOptions::new("https");
         options.handshake_timeout = settings.tls_handshake_timeout;
@@ -127,7 +129,7 @@ impl Facade {
         parts.load_state(&settings);
         parts.configuration.set_authenticators(auth.authenticators());
         let director = parts.director(&settings, &process, &control, proxying.proxy.clone(), server_address);
-        let handler = app(parts.layers(&settings, &control)?, director);
+        let handler = app(parts.layers(&settings, &control, auditor.as_ref())?, director);
         parts.health.install();
 
         let (drain, watch) = drain::channel();
@@ -146,7 +148,7 @@ impl Facade {
         auth.follow(&parts.tasks, &parts.configuration);
         proxying.follow(&parts.tasks);
         tracing::info!(%addr, "serving HTTPS");
-        Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying)))
+        Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying, auditor)))
     }
 }
 
@@ -302,7 +304,12 @@ impl Parts {
         })
     }
 
-    fn layers(&self, settings: &FacadeSettings, control: &ControlTransport) -> Result<Layers, StartError> {
+    fn layers(
+        &self,
+        settings: &FacadeSettings,
+        control: &ControlTransport,
+        auditor: Option<&Arc<Auditor>>,
+    ) -> Result<Layers, StartError> {
         let asker = Asker::new(control.clone(), settings.control_request_timeout);
         let decider: Arc<dyn Decider> = Arc::new(AccessAsker::new(asker.clone()));
         let life = &self.lifecycle;
@@ -322,12 +329,15 @@ impl Parts {
                 shutdown: life.not_accepting_new_request.clone(),
             }),
             wait_group: CountShortRequests { group: self.short.clone() },
+            auditor: auditor.cloned(),
             request_deadline: RequestDeadline {
+                auditor: auditor.cloned(),
                 request_timeout: settings.request_timeout,
                 stalled_read: settings.stalled_read_timeout,
             },
             cors: AllowedOrigins::new(&settings.cors_allowed_origins)?,
             authentication: Authenticator {
+                auditor: auditor.cloned(),
                 reviewer: Arc::new(TokenAsker(asker)),
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },

@@ -102,7 +102,6 @@ impl Body {
     }
 
     /// Whether the length is known and all bytes are here.
-    #[cfg(test)]
     pub fn is_whole(&self) -> bool {
         matches!(self.kind, Kind::Whole(_))
     }

@@ -3,6 +3,7 @@
 //! A layer that only looks at the request, and lets it pass or answers, is a `ValidateRequest`; one that then changes the
 //! response is a function for `AroundLayer`; any other has a service and a future of its own. No layer needs a box for a request that does not wait.
 
+pub mod audit;
 pub mod audit_init;
 pub mod authentication;
 pub mod authorization;

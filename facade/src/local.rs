@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod connect;
 mod pump;
+mod recorded;
 mod websocket;
 
 use std::sync::Arc;
@@ -121,9 +122,11 @@ impl Local {
             Ok((parts.message().await?.unwrap_or_default(), parts))
         };
         let (first, parts) = self.answered(request, begun).await?;
-        let ListResponse { code, body, media_type, warnings, retry_after_seconds, .. } = first;
+        let ListResponse { code, body, media_type, warnings, retry_after_seconds, audit, .. } = first;
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
+        let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
         let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
+        let rest = recorder.follow(body.clone(), rest);
         Ok(answer::streamed(&self.renderer, request, head, body, rest).await)
     }
 
@@ -139,6 +142,7 @@ impl Local {
         match first {
             Some(watch_response::Step::Started(started)) => {
                 request.record().warn(started.warnings);
+                recorded::annotations(request, started.audit_annotations);
                 let shutdown = request.found().map(|WatchShutdown(signal)| signal.clone());
                 let events = self.pumped(steps, shutdown);
                 if websocket::is_asked(&request.headers) {
@@ -176,8 +180,9 @@ impl Local {
     }
 
     async fn done(&self, request: &Parts, answer: DoResponse) -> Response {
-        let DoResponse { code, body, media_type, warnings, retry_after_seconds, .. } = answer;
+        let DoResponse { code, body, media_type, warnings, retry_after_seconds, audit, .. } = answer;
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
+        recorded::whole(request, audit, answer.audit_annotations, &media_type, &body);
         answer::whole(&self.renderer, request, head, body).await
     }
 
@@ -243,6 +248,7 @@ fn call_of(request: &Parts, body: Bytes) -> Call {
         content_type: request.header(CONTENT_TYPE).to_owned(),
         accept: request.header(ACCEPT).to_owned(),
         user_agent: request.header(USER_AGENT).to_owned(),
+        audit_level: recorded::level(request).into(),
         method: if plain { String::new() } else { request.method.as_str().to_owned() },
     }
 }

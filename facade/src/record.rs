@@ -4,17 +4,18 @@
 //! Everything is set once. The tokens go back when the last holder is gone: the response's completion, or a task that goes on
 //! after the response (a watch over WebSocket).
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use crate::audit::Audited;
 use crate::in_flight::Permit;
 use crate::wait_group::Token;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RequestRecord {
     /// When the answer must have been given; none for long-running requests.
     pub deadline: OnceLock<Instant>,
@@ -22,6 +23,8 @@ pub struct RequestRecord {
     pub wait_group: OnceLock<Token>,
     /// Of the in-flight limiter.
     pub permit: OnceLock<Permit>,
+    /// What the audit log is to say; nothing of requests that are not recorded.
+    pub audited: OnceLock<Arc<Audited>>,
     warnings: Mutex<Vec<String>>,
     aggregated: AtomicBool,
     known_resource: AtomicBool,
@@ -31,6 +34,11 @@ impl RequestRecord {
     /// The deadline, if there is one.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline.get().copied()
+    }
+
+    /// See [`RequestRecord::audited`].
+    pub fn audited(&self) -> Option<&Arc<Audited>> {
+        self.audited.get()
     }
 
     /// The response gets a `Warning` header of each of these texts.

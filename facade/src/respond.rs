@@ -2,6 +2,8 @@
 //!
 //! It must not know why something is refused.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, X_CONTENT_TYPE_OPTIONS};
 use portico_machinery::Status;
@@ -14,6 +16,10 @@ use crate::request::{BeforeMuxComplete, RequestView, Response};
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// Of a response: it is this Status, in the form that was asked for.
+#[derive(Clone, Debug)]
+pub struct Answered(pub Arc<Status>);
 
 /// Text as Go's `http.Error` writes it: the message and one newline.
 #[must_use]
@@ -84,7 +90,9 @@ pub fn forbidden(request: &impl RequestView, refusal: &Status) -> Response {
 pub fn status(request: &impl RequestView, status: &Status) -> Response {
     let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
     let fallback = Choice { encoding: Encoding::Json, form: Form::Object, pretty: true };
-    let choice = negotiate(request.header(ACCEPT), offer).unwrap_or(fallback);
+    let negotiated = negotiate(request.header(ACCEPT), offer);
+    let is_negotiated = negotiated.is_some();
+    let choice = negotiated.unwrap_or(fallback);
     let style = Style::of(request.query(), request.header(USER_AGENT));
     let body = match choice.encoding {
         Encoding::Protobuf => status.to_protobuf(),
@@ -94,6 +102,9 @@ pub fn status(request: &impl RequestView, status: &Status) -> Response {
     };
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = whole(code, choice.encoding.media_type(), body);
+    if is_negotiated {
+        response.extensions_mut().insert(Answered(status.clone().into()));
+    }
     if status.retry_after_seconds() > 0 {
         response.headers_mut().insert(RETRY_AFTER, status.retry_after_seconds().into());
     }

@@ -11,6 +11,7 @@ use portico_kit::tls::{CertPair, MinVersion};
 use portico_machinery::FrontProxy;
 use tokio::sync::watch;
 
+use crate::audit::AuditSettings;
 use crate::version_info::VersionInfo;
 
 /// See the module. [`FacadeSettings::new`] gives the flags' defaults.
@@ -38,6 +39,8 @@ pub struct FacadeSettings {
     pub authentication: AuthenticationSettings,
     /// `--authorization-mode`
     pub authorization: Vec<Mode>,
+    /// What is recorded.
+    pub audit: AuditSettings,
     /// Backends.
     pub proxying: ProxyingSettings,
     /// Kubelets.
@@ -202,6 +205,7 @@ impl FacadeSettings {
             advertise_address: None,
             authentication: AuthenticationSettings::default(),
             authorization: vec![Mode::Rbac],
+            audit: AuditSettings::default(),
             proxying: ProxyingSettings::default(),
             kubelets: KubeletSettings::default(),
             request_timeout: Duration::from_secs(60),

@@ -124,6 +124,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         advertise_address: s.advertise_address,
         authentication: authentication(settings),
         authorization: settings.authorization.modes(),
+        audit: settings.audit.facade()?,
         proxying: proxying(settings),
         kubelets: settings.kubelets.facade(),
         request_timeout: s.request_timeout,

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT ask for a clean exit, SIGHUP for certificates and token files to be read again.
+//! SIGTERM and SIGINT ask for a clean exit, SIGHUP for certificates, token files and the audit policy to be read again.
 
 use std::io;
 

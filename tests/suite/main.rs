@@ -1,6 +1,8 @@
 //! Behaviour of the whole system, a module per topic; every test starts real processes on ports 0.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audit;
+mod audit_recorded;
 mod authorization;
 mod availability;
 mod binder;

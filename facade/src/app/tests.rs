@@ -126,12 +126,15 @@ impl Rig {
             goaway_chance: None,
             watch_termination: None,
             wait_group: CountShortRequests { group: self.group.clone() },
+            auditor: None,
             request_deadline: RequestDeadline {
+                auditor: None,
                 request_timeout: self.timeout,
                 stalled_read: Duration::from_secs(10),
             },
             cors: AllowedOrigins::new(&["^https://good\\.example$".to_owned()]).unwrap(),
             authentication: Authenticator {
+                auditor: None,
                 reviewer: Arc::new(Nobody),
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),
             },

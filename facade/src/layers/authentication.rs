@@ -16,7 +16,9 @@ use portico_kit::layer::{AfterResponse, OnResponse, Step};
 use portico_machinery::{Status, aggregate};
 use tower::Service;
 
+use super::audit;
 use super::header_values::Headers;
+use crate::audit::Auditor;
 use crate::connection::Connection;
 use crate::handler::Handler;
 use crate::metrics::access::{Authenticated, AuthenticationMetrics};
@@ -29,6 +31,8 @@ pub struct Authenticator {
     pub reviewer: Arc<dyn Reviewer>,
     /// How it ends, and how long it takes.
     pub metrics: AuthenticationMetrics,
+    /// What records refusals.
+    pub auditor: Option<Arc<Auditor>>,
 }
 
 /// See the module.
@@ -93,7 +97,9 @@ impl Authenticator {
             self.metrics.done(Authenticated::Refused, begin.elapsed());
             tracing::debug!(peer = %request.connection().peer, %error, "authentication failed");
             let status = Status::too_many_requests(error.to_string(), 1);
-            return Err(Box::new(respond::status(&request, &status)));
+            let refusal = respond::status(&request, &status);
+            audit::refused(self.auditor.as_ref(), &request, &refusal);
+            return Err(Box::new(refusal));
         }
         let found = authenticate(&request);
         self.admit(found, request, begin)
@@ -110,7 +116,11 @@ impl Authenticator {
         let (user, anonymous) = match found.outcome {
             Outcome::Authenticated(user, _) => (user, false),
             Outcome::Anonymous(user) => (user, true),
-            refused => return Err(Box::new(refuse(&request, &refused))),
+            refused => {
+                let refusal = refuse(&request, &refused);
+                audit::refused(self.auditor.as_ref(), &request, &refusal);
+                return Err(Box::new(refusal));
+            }
         };
         request.extensions_mut().insert(Caller(user));
         let after = (anonymous && request.is_http2()).then(|| GoAway(request.connection().clone()));

@@ -86,9 +86,15 @@ impl Impersonations {
         let questions = Questions::new(Arc::new(Delegating::new(local, Arc::clone(&self.decider))));
         loop {
             let impersonated = impersonate(&questions, &request.user(), request.info(), &wanted);
-            if !questions.settle().await {
-                return Ok(Some(Caller(Arc::new(impersonated?.user))));
+            if questions.settle().await {
+                continue;
             }
+            let impersonated = impersonated?;
+            let user = Arc::new(impersonated.user);
+            if let Some(audited) = request.record().audited() {
+                audited.impersonate(&user, &impersonated.constraint);
+            }
+            return Ok(Some(Caller(user)));
         }
     }
 }

@@ -1,23 +1,28 @@
 //! RequestDeadline: `?timeout=` can only shorten `--request-timeout`; both count from arrival. Bodies of requests with a
 //! deadline must not stall either.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portico_gostd::url::first_value;
 use portico_machinery::Status;
 use tower_http::validate_request::ValidateRequest;
 
+use super::audit;
+use crate::audit::Auditor;
 use crate::body::Body;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RequestDeadline {
     /// `--request-timeout`
     pub request_timeout: Duration,
     /// `--stalled-read-timeout`
     pub stalled_read: Duration,
+    /// What records refusals.
+    pub auditor: Option<Arc<Auditor>>,
 }
 
 impl ValidateRequest<Body> for RequestDeadline {
@@ -29,7 +34,9 @@ impl ValidateRequest<Body> for RequestDeadline {
         }
         let asked = asked(request.query()).map_err(|error| {
             let message = format!("invalid timeout specified in the request URL - {error}");
-            respond::status(request, &Status::bad_request(message))
+            let refusal = respond::status(request, &Status::bad_request(message));
+            audit::refused(self.auditor.as_ref(), request, &refusal);
+            refusal
         })?;
         let shorter = asked.filter(|t| !t.is_zero() && *t < self.request_timeout);
         let deadline = request.received() + shorter.unwrap_or(self.request_timeout);

@@ -10,6 +10,7 @@ use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 
 use crate::frame::Frame;
+use crate::recorded::Record;
 
 /// Pieces of one list, in order; joined they are the document, JSON with its closing newline. Never fails: everything
 /// that can is settled before the first piece. Pieces have about 64 KiB.
@@ -53,6 +54,8 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// Audit annotations.
     pub audit: Vec<(String, String)>,
+    /// What else an audit event is to say.
+    pub record: Record,
     /// The revision of the object or list; 0 when there is none.
     pub revision: i64,
     /// The Status when the answer is one (failures, and deletions that answer `Success`).
@@ -72,6 +75,7 @@ impl Answer {
             body: Body::Bytes(body),
             warnings: Vec::new(),
             audit: Vec::new(),
+            record: Record::default(),
             revision,
             status: None,
             unrouted: false,

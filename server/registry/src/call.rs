@@ -6,6 +6,8 @@ use bytes::Bytes;
 use portico_machinery::request_info::RequestInfo;
 use portico_machinery::{GroupResource, GroupVersion, UserInfo};
 
+use crate::recorded::Recorded;
+
 /// Largest body that a write may carry, in bytes; the servers check it while they read (upstream's `MaxRequestBodyBytes`).
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
@@ -80,4 +82,6 @@ pub struct Call {
     pub accept: String,
     /// The User-Agent header.
     pub user_agent: String,
+    /// What an audit event is to say of it.
+    pub recorded: Recorded,
 }

@@ -43,6 +43,7 @@ pub mod options;
 mod patch;
 pub mod preconditions;
 mod recent;
+mod recorded;
 mod registry;
 mod replace;
 mod scale;
@@ -90,6 +91,7 @@ pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,
     UpdateOptions, VersionMatch,
 };
+pub use recorded::{Record, Recorded};
 pub use registry::Registry;
 pub use scale::ScaleSelector;
 pub use scale_error::ScaleError;

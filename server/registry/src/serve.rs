@@ -29,12 +29,16 @@ use crate::handlers::HandlerTable;
 use crate::long_work;
 use crate::objects::Objects;
 use crate::options::Query;
+use crate::recorded::Recorder;
 use crate::scheme::Scheme;
 use crate::served::ServedResource;
 use crate::typed::{Context, Part, Place};
 use crate::verbs::Verbs;
 use request::{Handling, Request};
 use verb::{Route, Verb};
+
+/// The audit annotation of a deprecated API.
+const DEPRECATED: &str = "k8s.io/deprecated";
 
 /// Answers calls.
 pub(crate) struct CallHandler {
@@ -88,7 +92,8 @@ impl CallHandler {
                 return Answer::unrouted();
             }
             let context = Context::new(call.user.clone(), call.user_agent.as_str());
-            let mut answer = match self.try_serve(call, &context, served.clone()).await {
+            let recorder = Recorder::new(call.recorded);
+            let mut answer = match self.try_serve(call, &context, &recorder, served.clone()).await {
                 Ok(answer) => answer,
                 Err(status) if is_definition_changed(&status) && attempts < MAX_DEFINITION_ATTEMPTS => {
                     attempts += 1;
@@ -98,10 +103,12 @@ impl CallHandler {
                 Err(status) => negotiate::failure(*status, &call.accept),
             };
             answer.audit.extend(context.annotations.take());
+            answer.record = recorder.take();
             if let Some(served) = &served {
                 let deprecation = &served.info.deprecation;
                 if !deprecation.is_empty() {
                     answer.warnings.insert(0, deprecation.clone());
+                    answer.audit.push((DEPRECATED.to_owned(), "true".to_owned()));
                 }
             }
             return answer;
@@ -112,6 +119,7 @@ impl CallHandler {
         &self,
         call: &Call,
         context: &Context,
+        recorder: &Recorder,
         served: Option<Arc<ServedResource>>,
     ) -> Result<Answer> {
         let served = served.ok_or_else(|| Box::new(Status::no_route()))?;
@@ -123,7 +131,8 @@ impl CallHandler {
         }
         let place = Place { part, namespace, name };
         let query = Query::parse(&call.query);
-        let request = Request { handler: &self.handling, call, context, served, query, namespace, place };
+        let handler = &self.handling;
+        let request = Request { handler, call, context, recorder, served, query, namespace, place };
         request.answer(action).await
     }
 

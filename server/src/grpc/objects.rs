@@ -10,12 +10,15 @@ use portico_proto::objects::{
     WatchResponse, WatchStarted, watch_response,
 };
 use portico_proto::rpc_status::to_rpc;
-use portico_registry::{Answer, Body, Connected, Registry};
+use portico_registry::{Answer, Body, Connected, Recorded, Registry};
 use portico_routes::Routes;
 use tonic::{Request, Response};
 
 use super::{Hold, RpcResult, authorize, caller};
 use stream::{ListParts, WatchSteps};
+
+/// What of an audit record may stand before the first part of a list, which has at most 1 MiB.
+const MAX_LIST_RECORD: usize = 2 * 1024 * 1024;
 
 /// The service.
 #[derive(Clone)]
@@ -32,23 +35,23 @@ impl ObjectsService {
     }
 
     /// Authorizes a native caller and asks the registry. A refusal is an answer for forwarded callers, an error for
-    /// native ones. Tells, too, whether the call changes what facades decide by.
+    /// native ones. Tells, too, what the audit log asks for, and whether the call changes what facades decide by.
     async fn serve(
         &self,
         caller: &crate::chain::Caller,
         call: Option<portico_proto::objects::Call>,
-    ) -> RpcResult<(Answer, bool)> {
+    ) -> RpcResult<(Answer, Recorded, bool)> {
         let call = required(call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         authorize(caller, call::request_info(&call)).await?;
-        let configures = call::configures(&call);
+        let (recorded, configures) = (call.recorded, call::configures(&call));
         let answer = match self.hold.refusal(caller, || call::request_info(&call)) {
             Some(status) => Answer::status(status),
             None => self.registry.serve(call).await,
         };
         match &answer.status {
             Some(status) if status.is_failure() && !caller.is_forwarded() => Err(to_rpc(status)),
-            _ => Ok((answer, configures)),
+            _ => Ok((answer, recorded, configures)),
         }
     }
 }
@@ -60,15 +63,17 @@ impl Objects for ObjectsService {
 
     async fn r#do(&self, request: Request<DoRequest>) -> RpcResult<Response<DoResponse>> {
         let caller = caller(&request)?;
-        let (answer, configures) = self.serve(&caller, request.into_inner().call).await?;
-        let response = call::response(answer, !caller.is_forwarded()).await?;
+        let (answer, recorded, configures) = self.serve(&caller, request.into_inner().call).await?;
+        let response = call::response(answer, recorded, !caller.is_forwarded()).await?;
         Ok(Response::new(DoResponse { configures, ..response }))
     }
 
     async fn list(&self, request: Request<ListRequest>) -> RpcResult<Response<ListParts>> {
         let caller = caller(&request)?;
-        let (answer, _) = self.serve(&caller, request.into_inner().call).await?;
+        let (mut answer, recorded, _) = self.serve(&caller, request.into_inner().call).await?;
         let head = ListResponse {
+            audit: call::record(&mut answer, recorded, MAX_LIST_RECORD),
+            audit_annotations: std::mem::take(&mut answer.audit).into_iter().collect(),
             code: u32::from(answer.code),
             media_type: call::media_type(&answer, !caller.is_forwarded()),
             retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
@@ -82,15 +87,16 @@ impl Objects for ObjectsService {
 
     async fn watch(&self, request: Request<WatchRequest>) -> RpcResult<Response<WatchSteps>> {
         let caller = caller(&request)?;
-        let (answer, _) = self.serve(&caller, request.into_inner().call).await?;
+        let (answer, recorded, _) = self.serve(&caller, request.into_inner().call).await?;
         let media_type = call::media_type(&answer, !caller.is_forwarded());
         let steps = match answer {
-            Answer { body: Body::Watch(frames), warnings, .. } => {
-                let started = WatchStarted { media_type, warnings };
+            Answer { body: Body::Watch(frames), warnings, audit, .. } => {
+                let audit_annotations = audit.into_iter().collect();
+                let started = WatchStarted { media_type, warnings, audit_annotations };
                 WatchSteps::frames(step(watch_response::Step::Started(started)), frames)
             }
             answer => {
-                let refused = call::response(answer, !caller.is_forwarded()).await?;
+                let refused = call::response(answer, recorded, !caller.is_forwarded()).await?;
                 WatchSteps::only(step(watch_response::Step::Refused(refused)))
             }
         };
@@ -102,6 +108,7 @@ impl Objects for ObjectsService {
         let call = required(request.into_inner().call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         authorize(&caller, call::request_info(&call)).await?;
+        let recorded = call.recorded;
         let connected = match self.hold.refusal(&caller, || call::request_info(&call)) {
             Some(status) => Connected::Answered(Answer::status(status)),
             None => self.registry.connect(call, &self.routes).await,
@@ -114,7 +121,7 @@ impl Objects for ObjectsService {
                 return Err(to_rpc(&status));
             }
             Connected::Answered(answer) => {
-                Decision::Answered(call::response(answer, !caller.is_forwarded()).await?)
+                Decision::Answered(call::response(answer, recorded, !caller.is_forwarded()).await?)
             }
         };
         Ok(Response::new(ConnectResponse { decision: Some(decision) }))

@@ -29,6 +29,7 @@ impl Request<'_> {
         let (gvk, schema) = self.served.kind_of(self.place.part)?;
         let decoded =
             body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
+        self.recorder.object(&decoded.object, schema);
         if self.served.info.namespaced && self.served.info.stored {
             self.verbs().require_namespace(self.namespace, options.dry_run).await?;
         }
@@ -57,6 +58,9 @@ impl Request<'_> {
             Outcome::Annotated { object, warnings, audit } => (object, warnings, audit),
         };
         schema.normalise(&mut object);
+        if self.recorder.wants_response() && wanted.encoding == Encoding::Protobuf {
+            self.recorder.response(object.to_json().into());
+        }
         let document = document(schema, &object, wanted.encoding);
         let warnings = decoded.strict.into_iter().chain(advice).chain(warnings).collect();
         Ok(Answer { warnings, audit, ..Answer::json(201, document.into(), 0) }.dressed(wanted))

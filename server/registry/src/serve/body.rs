@@ -1,7 +1,7 @@
 //! Bodies: media types, decoding, patches, delete options (the request half of upstream's handlers).
 
 use portico_gostd::mime::parse_media_type;
-use portico_machinery::{GroupVersionKind, Status};
+use portico_machinery::{GroupVersionKind, Object, Status};
 use portico_schema::decode::warnings;
 use portico_schema::{Decoded, Format, Schema};
 
@@ -94,6 +94,12 @@ pub(super) fn patch(call: &Call) -> Result<Patch> {
     let read =
         patch_type(&call.content_type).ok_or_else(|| Box::new(Status::unsupported_media_type(&PATCHES)))?;
     Ok(read(call.body.clone()))
+}
+
+/// Options of a delete that came in a body, as an object.
+pub(super) fn untagged_options(schema: &Schema, call: &Call, served: &ServedResource) -> Option<Object> {
+    let format = format(served, call).ok().filter(|_| !call.body.is_empty())?;
+    schema.decode_untagged(&call.body, format).ok().map(|decoded| decoded.object)
 }
 
 /// Options of a delete: the body's when there is one, else the query's. The schema is that of delete options.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
 use portico_machinery::Status;
 use portico_machinery::accept::{Encoding, Form};
 use portico_machinery::status::Details;
@@ -16,8 +17,10 @@ use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
 use crate::forms::{self, Include, Renderer};
 use crate::handlers::HandlerTable;
+use crate::list::Page;
 use crate::objects::Objects;
 use crate::options::{DeleteOptions, Query};
+use crate::recorded::Recorder;
 use crate::scheme::Scheme;
 use crate::served::ServedResource;
 use crate::stored::Stored;
@@ -42,6 +45,7 @@ pub(super) struct Request<'a> {
     pub(super) handler: &'a Handling,
     pub(super) call: &'a Call,
     pub(super) context: &'a Context,
+    pub(super) recorder: &'a Recorder,
     pub(super) served: Arc<ServedResource>,
     pub(super) query: Query<'a>,
     pub(super) namespace: &'a str,
@@ -106,6 +110,10 @@ impl Request<'_> {
             include: self.include(wanted.form)?,
             now: self.objects().moment().now,
         };
+        if self.recorder.wants_response() && wanted.encoding == Encoding::Protobuf {
+            let json = Renderer { encoding: Encoding::Json, ..renderer }.document(stored.record());
+            self.recorder.response(json.into());
+        }
         let body = renderer.document(stored.record()).into();
         Ok(Answer::json(code, body, stored.revision()).dressed(wanted))
     }
@@ -146,8 +154,18 @@ impl Request<'_> {
         let page = self.objects().list(&self.served, self.namespace, &options).await?;
         let revision = page.revision;
         let warnings = unreadable::warning(&self.served.resource, &page.unreadable).into_iter().collect();
-        let body = forms::stream(self.objects(), &self.served, wanted, include, page);
+        let body = self.page(wanted, include, page).await;
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+    }
+
+    /// A page as an answer.
+    async fn page(&self, wanted: Wanted, include: Include, page: Page) -> Body {
+        if self.recorder.wants_response() && wanted.encoding == Encoding::Protobuf {
+            let json = Wanted { encoding: Encoding::Json, ..wanted };
+            let body = forms::stream(self.objects(), &self.served, json, include, page.clone());
+            self.recorder.response(gathered(body).await);
+        }
+        forms::stream(self.objects(), &self.served, wanted, include, page)
     }
 
     async fn watch(&self) -> Result<Answer> {
@@ -187,6 +205,7 @@ impl Request<'_> {
             &info.gvk,
             options.field_validation,
         )?;
+        self.recorder.object(&decoded.object, &info.schema);
         let written =
             self.verbs().create(self.context, &self.served, self.namespace, decoded.object, &options).await;
         self.written(written, wanted, decoded.strict)
@@ -207,6 +226,7 @@ impl Request<'_> {
             &info.gvk,
             options.field_validation,
         )?;
+        self.recorder.object(&decoded.object, &info.schema);
         let written = match (crate::patch::check_name(&decoded.object, self.place.name), view) {
             (Err(status), _) => Err(status),
             (Ok(()), Some(view)) => {
@@ -227,6 +247,7 @@ impl Request<'_> {
         }
         let options = self.query.patch_options()?;
         let patch = body::patch(self.call)?;
+        self.recorder.patch(&self.call.body);
         let written = match self.view() {
             Some(view) => self.verbs().patch_view(self.context, view, &patch, &options).await,
             None => self.verbs().patch(self.context, &self.served, self.place, &patch, &options).await,
@@ -237,6 +258,7 @@ impl Request<'_> {
     async fn apply(&self, wanted: Wanted) -> Result<Answer> {
         let options = self.query.apply_options()?;
         let config = &self.call.body;
+        self.recorder.patch(config);
         let written = match self.view() {
             Some(view) => self.verbs().apply_view(self.context, view, config, &options).await,
             None => self.verbs().apply(self.context, &self.served, self.place, config, &options).await,
@@ -249,6 +271,7 @@ impl Request<'_> {
         self.check_size()?;
         let options =
             body::delete_options(self.handler.delete_options.as_ref(), self.call, &self.query, &self.served)?;
+        self.record_delete_options();
         let options = self.objects().checked_delete(options, false)?;
         let (namespace, name, options) = (self.namespace, self.place.name, &options);
         let deleted = if options.ignore_read_error {
@@ -260,6 +283,16 @@ impl Request<'_> {
         answer.warnings.extend(deleted.warnings);
         answer.warnings.extend(self.served.strategies.delete.delete_warnings(options));
         Ok(answer)
+    }
+
+    /// Options that came in a body; those of the query stand in the request line.
+    fn record_delete_options(&self) {
+        let Some(schema) = &self.handler.delete_options else { return };
+        if self.recorder.wants_request()
+            && let Some(options) = body::untagged_options(schema, self.call, &self.served)
+        {
+            self.recorder.delete_options(options, schema);
+        }
     }
 
     /// What is answered to a delete.
@@ -288,6 +321,7 @@ impl Request<'_> {
         let select = self.query.list_options(false)?;
         let options =
             body::delete_options(self.handler.delete_options.as_ref(), self.call, &self.query, &self.served)?;
+        self.record_delete_options();
         let options = self.objects().checked_delete(options, true)?;
         let include = self.include(wanted.form)?;
         let (page, last) = self
@@ -296,10 +330,28 @@ impl Request<'_> {
             .await?;
         let revision = page.revision.max(last);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
-        let body = forms::stream(self.objects(), &self.served, wanted, include, page);
+        let body = self.page(wanted, include, page).await;
         let warnings =
             left_out.into_iter().chain(self.served.strategies.delete.delete_warnings(&options)).collect();
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+    }
+}
+
+/// A document in one piece.
+async fn gathered(body: Body) -> Bytes {
+    match body {
+        Body::Bytes(bytes) => bytes,
+        Body::List(parts) => {
+            let whole = parts.fold(BytesMut::new(), |mut whole, part| {
+                // What is more than this is not recorded, and need not be held.
+                if whole.len() <= BODY_LIMIT {
+                    whole.extend_from_slice(&part);
+                }
+                std::future::ready(whole)
+            });
+            whole.await.freeze()
+        }
+        Body::Watch(_) => Bytes::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use portico_machinery::{RequestInfo, Status, UserInfo};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::objects as pb;
 use portico_proto::rpc_status::to_rpc;
-use portico_registry::{Answer, Body, Call, Target};
+use portico_registry::{Answer, Body, Call, Recorded, Target};
 
 use crate::grpc::RpcResult;
 
@@ -41,6 +41,12 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
         content_type: call.content_type,
         accept: call.accept,
         user_agent: call.user_agent,
+        recorded: match pb::AuditLevel::try_from(call.audit_level).unwrap_or_default() {
+            pb::AuditLevel::Unspecified => Recorded::Nothing,
+            pb::AuditLevel::Metadata => Recorded::Reference,
+            pb::AuditLevel::Request => Recorded::Sent,
+            pb::AuditLevel::RequestResponse => Recorded::Everything,
+        },
     })
 }
 
@@ -85,8 +91,18 @@ pub(super) fn media_type(answer: &Answer, native: bool) -> String {
 ///
 /// # Errors
 /// A list that does not fit; `List` streams it.
-pub(super) async fn response(answer: Answer, native: bool) -> RpcResult<pb::DoResponse> {
+pub(super) async fn response(
+    mut answer: Answer,
+    recorded: Recorded,
+    native: bool,
+) -> RpcResult<pb::DoResponse> {
+    let room = match &answer.body {
+        Body::Bytes(bytes) => (MAX_MESSAGE_BYTES - ENVELOPE_BYTES).saturating_sub(bytes.len()),
+        Body::List(_) | Body::Watch(_) => 0,
+    };
+    let audit = record(&mut answer, recorded, room);
     Ok(pb::DoResponse {
+        audit,
         code: u32::from(answer.code),
         media_type: media_type(&answer, native),
         revision: answer.revision,
@@ -96,6 +112,38 @@ pub(super) async fn response(answer: Answer, native: bool) -> RpcResult<pb::DoRe
         warnings: answer.warnings,
         configures: false,
         body: whole(answer.body).await?,
+    })
+}
+
+/// What an audit event is to say, as far as there is room for it.
+pub(super) fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb::AuditRecord> {
+    if recorded == Recorded::Nothing {
+        return None;
+    }
+    let record = std::mem::take(&mut answer.record);
+    let status = answer.status.as_ref().filter(|_| !answer.unrouted);
+    let mut truncated = false;
+    let mut fitting = |object: Bytes| match room.checked_sub(object.len()) {
+        Some(left) => {
+            room = left;
+            object
+        }
+        None => {
+            truncated = true;
+            Bytes::new()
+        }
+    };
+    let status = fitting(status.map(|status| status.to_json().into()).unwrap_or_default());
+    let (request_object, response_object) = (fitting(record.request), fitting(record.response));
+    Some(pb::AuditRecord {
+        namespace: record.namespace,
+        name: record.name,
+        uid: record.uid,
+        resource_version: record.resource_version,
+        request_object,
+        status,
+        response_object,
+        truncated,
     })
 }
 

@@ -1,0 +1,185 @@
+//! Audit: what is recorded of requests, and where it goes.
+//!
+//! `audited` is one request's event in the making; `backend` takes events as a mode says, `batches` in the background;
+//! `log` and `webhook` are where they end. It must not know layers, nor how a request is answered.
+
+mod audited;
+mod backend;
+mod batches;
+mod log;
+mod metrics;
+mod settings;
+mod throttle;
+mod webhook;
+
+pub use audited::Audited;
+pub use settings::{
+    AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
+    AuditWebhookSettings, Truncation,
+};
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use portico_audit::{AuditConfig, Event, Policy, Stage};
+use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{RequestInfo, UserInfo};
+
+use backend::{Backend, Wait};
+use metrics::AuditMetrics;
+
+/// How long the end of the process waits for events that a webhook does not take.
+const FLUSH: Duration = Duration::from_secs(30);
+
+/// Why audit cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// `--audit-policy-file`
+    #[error("--audit-policy-file: {0}")]
+    Policy(#[from] FileError),
+    /// `--audit-log-path`
+    #[error("--audit-log-path: ensureLogFile: open {path}: {}", portico_gostd::os::error_text(source))]
+    Log {
+        /// The path.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// `--audit-webhook-config-file`
+    #[error("--audit-webhook-config-file: initializing audit webhook: {0}")]
+    Webhook(String),
+}
+
+/// What is recorded, and where it goes.
+pub struct Auditor {
+    policy: FileWatch<Policy>,
+    backends: Vec<Backend>,
+    metrics: AuditMetrics,
+    /// What takes events in the background; ends after everything else.
+    tasks: TaskSet,
+    /// Connections of the webhook, which those tasks use to the last.
+    connections: TaskSet,
+}
+
+/// One event, for each backend in the form that it takes; nothing for one that does not get it.
+pub(crate) type Encoded = Vec<Option<Bytes>>;
+
+impl Auditor {
+    /// Reads the policy, opens the log and reads the webhook's configuration; nothing without a policy or somewhere to record.
+    ///
+    /// # Errors
+    /// [`AuditError`] names the setting.
+    pub fn start(settings: &AuditSettings, registry: &Registry) -> Result<Option<Arc<Self>>, AuditError> {
+        let metrics = AuditMetrics::new(registry);
+        let Some(policy) = &settings.policy_file else {
+            if settings.log.is_some() || settings.webhook.is_some() {
+                tracing::info!("no audit policy file provided, no events will be recorded");
+            }
+            return Ok(None);
+        };
+        let policy = self::policy(policy)?;
+        warn_of(&policy.current());
+        let (mut backends, tasks, connections) = (Vec::new(), TaskSet::new(), TaskSet::new());
+        if let Some(log) = &settings.log {
+            backends.push(Backend::log(log, &metrics, &tasks)?);
+        }
+        if let Some(webhook) = &settings.webhook {
+            backends.push(Backend::webhook(webhook, &metrics, &tasks, &connections)?);
+        }
+        if backends.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(Self { policy, backends, metrics, tasks, connections })))
+    }
+
+    /// What is recorded of a request.
+    pub(crate) fn evaluate(&self, user: Option<&UserInfo>, request: &RequestInfo) -> AuditConfig {
+        let config = self.policy.current().evaluate(user, request);
+        self.metrics.level(config.level);
+        config
+    }
+
+    /// Makes an event's bytes, once for all that take the same.
+    pub(crate) fn encode(&self, event: &Event) -> Encoded {
+        self.metrics.events.inc();
+        let mut json = event.to_json();
+        json.push(b'\n');
+        let json = Bytes::from(json);
+        self.backends.iter().map(|backend| backend.encode(event, &json)).collect()
+    }
+
+    /// Gives an event to all backends, each in turn, and waits as their modes say; false when a strict one failed.
+    pub(crate) async fn process(&self, encoded: Encoded, stage: Stage) -> bool {
+        let wait = if stage == Stage::RequestReceived { Wait::Strict } else { Wait::Blocking };
+        let mut stored = true;
+        for (backend, record) in self.backends.iter().zip(encoded) {
+            if let Some(record) = record {
+                stored &= backend.take(record, wait).await;
+            }
+        }
+        stored
+    }
+
+    /// The same where nobody can wait.
+    pub(crate) fn hand_over(self: &Arc<Self>, encoded: Encoded, stage: Stage) {
+        if self.backends.iter().all(Backend::never_waits) {
+            for (backend, record) in self.backends.iter().zip(encoded) {
+                record.into_iter().for_each(|record| backend.buffer(record));
+            }
+            return;
+        }
+        let this = Arc::clone(self);
+        self.tasks.spawn("audit-event", async move {
+            this.process(encoded, stage).await;
+        });
+    }
+
+    /// A request was refused because its event was not stored.
+    pub(crate) fn rejected(&self) {
+        self.metrics.rejected.inc();
+    }
+
+    /// Reads the policy again. One that cannot be used is returned, and the old one stays.
+    pub async fn reload(&self) -> Option<FileError> {
+        match self.policy.reload().await {
+            Ok(changed) => {
+                if changed {
+                    warn_of(&self.policy.current());
+                }
+                None
+            }
+            Err(error) => Some(error),
+        }
+    }
+
+    /// Delivers all events that came before, and takes no more.
+    pub async fn shutdown(&self) {
+        let unsent = self.tasks.shutdown(FLUSH).await;
+        if !unsent.is_empty() {
+            tracing::error!(?unsent, "audit events were not delivered in time and are lost");
+        }
+        for backend in &self.backends {
+            backend.close().await;
+        }
+        self.connections.shutdown(Duration::ZERO).await;
+    }
+}
+
+fn policy(path: &Path) -> Result<FileWatch<Policy>, FileError> {
+    let parse = |files: &[Vec<u8>]| {
+        let text = String::from_utf8_lossy(files.first().map_or(&[], Vec::as_slice));
+        Policy::parse(&text).map_err(|error| format!("loading audit policy file: {error}"))
+    };
+    FileWatch::new(vec![path.to_owned()], parse)
+}
+
+fn warn_of(policy: &Policy) {
+    if !policy.warnings().is_empty() {
+        let errors = policy.warnings().join(", ");
+        tracing::warn!(errors, "audit policy contains errors, falling back to lenient decoding");
+    }
+}

@@ -1,0 +1,152 @@
+//! One request's event in the making. Whoever answers the request adds to it; each stage sends it as it is then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use portico_audit::{
+    AuditConfig, Event, Level, ObjectReference, ResponseStatus, Stage, without_managed_fields,
+};
+use portico_gostd::time::GoDuration;
+use portico_machinery::{Status, UserInfo};
+
+use super::{Auditor, Encoded};
+
+/// Requests that took longer say how long (upstream's `writeLatencyToAnnotation`).
+const SLOW: Duration = Duration::from_millis(500);
+const TOTAL_LATENCY: &str = "apiserver.latency.k8s.io/total";
+/// Of a response that never came.
+const CLOSED_EARLY: &str = "Connection closed early";
+
+/// See the module.
+pub struct Audited {
+    auditor: Arc<Auditor>,
+    config: AuditConfig,
+    event: Mutex<Event>,
+}
+
+impl Audited {
+    /// A request that is recorded as `config` says, from what its head says.
+    pub(crate) fn new(auditor: Arc<Auditor>, config: AuditConfig, event: Event) -> Self {
+        Self { auditor, config, event: Mutex::new(event) }
+    }
+
+    /// How much is recorded.
+    pub(crate) fn level(&self) -> Level {
+        self.config.level
+    }
+
+    /// Notes values for the event; what is known stays.
+    pub(crate) fn annotate<K: Into<String>, V: Into<String>>(&self, notes: impl IntoIterator<Item = (K, V)>) {
+        let mut event = self.event.lock();
+        for (key, value) in notes {
+            let key = key.into();
+            if !event.annotate(key.clone(), value) {
+                tracing::warn!(key, audit_id = event.audit_id, "an audit annotation has been set already");
+            }
+        }
+    }
+
+    /// Whom the caller impersonates, and by which verb other than `impersonate`.
+    pub(crate) fn impersonate(&self, user: &Arc<UserInfo>, constraint: &str) {
+        let mut event = self.event.lock();
+        event.impersonated_user = Some(Arc::clone(user));
+        constraint.clone_into(&mut event.impersonation_constraint);
+    }
+
+    /// What was sent, as JSON.
+    pub(crate) fn set_request_object(&self, json: Bytes) {
+        if self.config.level >= Level::Request && is_json(&json) {
+            self.event.lock().request_object = Some(self.object(json));
+        }
+    }
+
+    /// What was answered, as JSON.
+    pub(crate) fn set_response_object(&self, json: Bytes) {
+        if self.config.level >= Level::RequestResponse {
+            self.event.lock().response_object = Some(self.object(json));
+        }
+    }
+
+    /// What was answered is too large to be recorded.
+    pub(crate) fn leave_out_response_object(&self) {
+        self.event.lock().note_truncated();
+    }
+
+    fn object(&self, json: Bytes) -> Bytes {
+        let stripped = self.config.omit_managed_fields.then(|| without_managed_fields(&json)).flatten();
+        stripped.map_or(json, Bytes::from)
+    }
+
+    /// What the object says that was sent, where the request line says nothing.
+    pub(crate) fn complete_reference(&self, of: &ObjectReference) {
+        if let Some(known) = &mut self.event.lock().object_ref {
+            known.complete(&of.namespace, &of.name, &of.uid, &of.resource_version);
+        }
+    }
+
+    /// The answer is this Status.
+    pub(crate) fn set_status(&self, status: &Status) {
+        self.event.lock().response_status = Some(ResponseStatus::from(status));
+    }
+
+    /// The answer's code.
+    pub(crate) fn set_code(&self, code: u16) {
+        self.event.lock().response_status.get_or_insert_default().code = code;
+    }
+
+    /// Sends the event of a stage, and waits as the modes of the backends say; false when the request must not go on.
+    pub(crate) async fn process(&self, stage: Stage) -> bool {
+        match self.encoded(stage) {
+            Some(encoded) => self.auditor.process(encoded, stage).await,
+            None => true,
+        }
+    }
+
+    /// The same where nobody can wait.
+    pub(crate) fn hand_over(&self, stage: Stage) {
+        if let Some(encoded) = self.encoded(stage) {
+            self.auditor.hand_over(encoded, stage);
+        }
+    }
+
+    /// The request was refused because its first event was not stored.
+    pub(crate) fn rejected(&self) {
+        self.auditor.rejected();
+    }
+
+    fn encoded(&self, stage: Stage) -> Option<Encoded> {
+        if self.config.omit_stages.contains(stage) {
+            return None;
+        }
+        let mut event = self.event.lock();
+        event.stage = stage;
+        if stage != Stage::RequestReceived {
+            event.stage_time = Timestamp::now();
+        }
+        if stage == Stage::ResponseComplete {
+            complete(&mut event);
+        }
+        Some(self.auditor.encode(&event))
+    }
+}
+
+fn complete(event: &mut Event) {
+    event.response_status.get_or_insert_with(|| ResponseStatus {
+        status: "Success".to_owned(),
+        message: CLOSED_EARLY.to_owned(),
+        code: 200,
+        ..ResponseStatus::default()
+    });
+    let took = event.stage_time.duration_since(event.request_received);
+    if let Some(took) = Duration::try_from(took).ok().filter(|took| *took > SLOW) {
+        event.annotate(TOTAL_LATENCY, GoDuration::from_std(took).to_string());
+    }
+}
+
+/// Patches may be YAML, or nothing at all: upstream loses such an event, here it has no object.
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}

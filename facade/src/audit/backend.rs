@@ -1,0 +1,164 @@
+//! One backend: what of an event it takes, and who waits for that.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portico_audit::{Event, Level};
+use portico_kit::tasks::TaskSet;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::AuditError;
+use super::batches::Batches;
+use super::log::Log;
+use super::metrics::AuditMetrics;
+use super::settings::{
+    AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditWebhookSettings, Truncation,
+};
+use super::webhook::Webhook;
+
+/// What upstream calls the part that buffers, and the one that cuts.
+const BUFFERED: &str = "buffered";
+const TRUNCATE: &str = "truncate";
+
+/// Who waits for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Only a strict backend: the request has not begun.
+    Strict,
+    /// Every blocking one: the response waits.
+    Blocking,
+}
+
+/// Where events end.
+pub(super) enum Destination {
+    Log(Log),
+    Webhook(Webhook),
+}
+
+impl Destination {
+    /// Delivers events, in order; false when one was not. Loss is counted here.
+    pub(super) async fn deliver(&self, events: Vec<Bytes>, wait: bool) -> bool {
+        match self {
+            Self::Log(log) => log.write(events, wait).await,
+            Self::Webhook(webhook) => webhook.post(&events).await,
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Backend {
+    destination: Arc<Destination>,
+    strict: bool,
+    legacy: bool,
+    truncation: Option<Truncation>,
+    /// In batch mode.
+    buffer: Option<mpsc::Sender<Bytes>>,
+    metrics: AuditMetrics,
+}
+
+impl Backend {
+    /// Lines in a file.
+    pub(super) fn log(
+        settings: &AuditLogSettings,
+        metrics: &AuditMetrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, AuditError> {
+        let log = Log::open(settings, metrics.clone())
+            .map_err(|source| AuditError::Log { path: settings.path.display().to_string(), source })?;
+        let legacy = settings.format == AuditFormat::Legacy;
+        Ok(Self::new(Destination::Log(log), &settings.delivery, legacy, metrics, tasks))
+    }
+
+    /// Lists of events for a server.
+    pub(super) fn webhook(
+        settings: &AuditWebhookSettings,
+        metrics: &AuditMetrics,
+        tasks: &TaskSet,
+        connections: &TaskSet,
+    ) -> Result<Self, AuditError> {
+        let webhook = Webhook::read(settings, metrics.clone(), connections).map_err(AuditError::Webhook)?;
+        Ok(Self::new(Destination::Webhook(webhook), &settings.delivery, false, metrics, tasks))
+    }
+
+    fn new(
+        destination: Destination,
+        delivery: &AuditDelivery,
+        legacy: bool,
+        metrics: &AuditMetrics,
+        tasks: &TaskSet,
+    ) -> Self {
+        let destination = Arc::new(destination);
+        let buffer = (delivery.mode == AuditMode::Batch).then(|| {
+            let max_bytes = delivery.truncation.map(|truncation| truncation.max_batch_bytes);
+            Batches::start(delivery.batches, max_bytes, &destination, tasks)
+        });
+        Self {
+            destination,
+            strict: delivery.mode == AuditMode::BlockingStrict,
+            legacy,
+            truncation: delivery.truncation,
+            buffer,
+            metrics: metrics.clone(),
+        }
+    }
+
+    /// The event as it is delivered; `json` is it in a line.
+    pub(super) fn encode(&self, event: &Event, json: &Bytes) -> Option<Bytes> {
+        let Some(limit) = self.truncation.map(|truncation| truncation.max_event_bytes) else {
+            return Some(self.formatted(event, json));
+        };
+        if json.len() <= limit {
+            return Some(self.formatted(event, json));
+        }
+        if event.level >= Level::Request {
+            let event = event.truncated();
+            let mut json = event.to_json();
+            json.push(b'\n');
+            if json.len() <= limit {
+                return Some(self.formatted(&event, &Bytes::from(json)));
+            }
+        }
+        self.metrics.lost(TRUNCATE, 1, "event is too large even after truncating");
+        None
+    }
+
+    fn formatted(&self, event: &Event, json: &Bytes) -> Bytes {
+        match self.legacy {
+            true => Bytes::from(format!("{}\n", event.to_line())),
+            false => json.clone(),
+        }
+    }
+
+    /// Whether nobody ever waits for it.
+    pub(super) fn never_waits(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// Takes an event; false when the request must not go on.
+    pub(super) async fn take(&self, event: Bytes, wait: Wait) -> bool {
+        if self.buffer.is_some() {
+            self.buffer(event);
+            return true;
+        }
+        let wait = self.strict || wait == Wait::Blocking;
+        self.destination.deliver(vec![event], wait).await || !self.strict
+    }
+
+    /// Keeps an event until its batch is sent; drops it when there is no room.
+    pub(super) fn buffer(&self, event: Bytes) {
+        let Some(buffer) = &self.buffer else { return };
+        match buffer.try_send(event) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => self.metrics.lost(BUFFERED, 1, "audit buffer queue blocked"),
+            Err(TrySendError::Closed(_)) => self.metrics.lost(BUFFERED, 1, "audit backend shut down"),
+        }
+    }
+
+    /// Writes what is under way, and takes no more.
+    pub(super) async fn close(&self) {
+        if let Destination::Log(log) = &*self.destination {
+            log.close().await;
+        }
+    }
+}

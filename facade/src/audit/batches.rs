@@ -1,0 +1,148 @@
+//! Events gathered in the background, and delivered many at a time (upstream's `bufferedBackend`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portico_kit::tasks::TaskSet;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::backend::Destination;
+use super::settings::AuditBatches;
+use super::throttle::Throttle;
+
+/// How many batches are under way at a time; upstream has no such bound.
+const MAX_UNDER_WAY: usize = 16;
+
+/// See the module.
+pub(super) struct Batches {
+    events: mpsc::Receiver<Bytes>,
+    settings: AuditBatches,
+    /// A larger batch is split.
+    max_bytes: Option<usize>,
+    destination: Arc<Destination>,
+    throttle: Option<Throttle>,
+    under_way: Arc<Semaphore>,
+    tasks: TaskSet,
+}
+
+impl Batches {
+    /// Starts gathering what comes out of the returned queue. Ends with `tasks`, when all that was queued is delivered.
+    pub(super) fn start(
+        settings: AuditBatches,
+        max_bytes: Option<usize>,
+        destination: &Arc<Destination>,
+        tasks: &TaskSet,
+    ) -> mpsc::Sender<Bytes> {
+        let (queue, events) = mpsc::channel(settings.buffer);
+        let this = Self {
+            events,
+            settings,
+            max_bytes,
+            destination: Arc::clone(destination),
+            throttle: settings.throttle.map(|(qps, burst)| Throttle::new(qps, burst)),
+            under_way: Arc::new(Semaphore::new(MAX_UNDER_WAY)),
+            tasks: tasks.clone(),
+        };
+        tasks.spawn("audit-batches", this.run());
+        queue
+    }
+
+    async fn run(mut self) {
+        let stop = self.tasks.token();
+        while !stop.is_cancelled() {
+            let batch = self.gather(&stop).await;
+            self.send(batch).await;
+        }
+        self.events.close();
+        loop {
+            let mut batch = Vec::new();
+            if self.events.recv_many(&mut batch, self.settings.max_size).await == 0 {
+                return;
+            }
+            self.send(batch).await;
+        }
+    }
+
+    /// The next batch: full, or what there is when its time is over or everything ends.
+    async fn gather(&mut self, stop: &CancellationToken) -> Vec<Bytes> {
+        let (mut batch, max) = (Vec::new(), self.settings.max_size);
+        let end = Instant::now().checked_add(self.settings.max_wait);
+        let end = async {
+            match end {
+                // One event is a batch: there is nothing to wait for.
+                Some(end) if max > 1 => sleep_until(end).await,
+                _ => std::future::pending().await,
+            }
+        };
+        let mut end = std::pin::pin!(end);
+        while batch.len() < max {
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Some(event) => batch.push(event),
+                    None => break,
+                },
+                () = &mut end => break,
+                () = stop.cancelled() => break,
+            }
+        }
+        batch
+    }
+
+    async fn send(&mut self, batch: Vec<Bytes>) {
+        for batch in split(batch, self.max_bytes) {
+            if let Some(throttle) = &mut self.throttle {
+                throttle.accept().await;
+            }
+            let destination = Arc::clone(&self.destination);
+            if matches!(&*destination, Destination::Log(_)) {
+                // Lines stay in order.
+                destination.deliver(batch, false).await;
+                continue;
+            }
+            let Ok(place) = Arc::clone(&self.under_way).acquire_owned().await else { return };
+            self.tasks.spawn("audit-batch", async move {
+                destination.deliver(batch, true).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+/// The same events in batches that are not larger than this, or have one event.
+fn split(batch: Vec<Bytes>, max_bytes: Option<usize>) -> Vec<Vec<Bytes>> {
+    let max = max_bytes.unwrap_or(usize::MAX);
+    let (mut batches, mut size): (Vec<Vec<Bytes>>, usize) = (Vec::new(), 0);
+    for event in batch {
+        match batches.last_mut() {
+            Some(last) if size.saturating_add(event.len()) <= max => {
+                size += event.len();
+                last.push(event);
+            }
+            _ => {
+                size = event.len();
+                batches.push(vec![event]);
+            }
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_split_where_it_becomes_too_large() {
+        let events = |sizes: &[usize]| sizes.iter().map(|size| Bytes::from(vec![0; *size])).collect();
+        let sizes = |max| {
+            let batches = split(events(&[3, 3, 9, 1, 5]), max);
+            batches.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(None), [5]);
+        assert_eq!(sizes(Some(6)), [2, 1, 2]);
+        assert_eq!(sizes(Some(1)), [1, 1, 1, 1, 1]);
+        assert!(split(Vec::new(), None).is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! The log: lines in a file, or on standard output, written by a thread of its own.
+
+use std::io;
+use std::path::Path;
+
+use bytes::Bytes;
+use portico_kit::line_writer::LineWriter;
+use portico_kit::rotating_file::RotatingFile;
+
+use super::metrics::AuditMetrics;
+use super::settings::AuditLogSettings;
+
+const PLUGIN: &str = "log";
+const STANDARD_OUTPUT: &str = "-";
+
+/// See the module.
+pub(super) struct Log {
+    writer: LineWriter,
+    metrics: AuditMetrics,
+}
+
+impl Log {
+    pub(super) fn open(settings: &AuditLogSettings, metrics: AuditMetrics) -> io::Result<Self> {
+        let errors = metrics.clone();
+        let failed = Box::new(move |error: &io::Error| errors.lost(PLUGIN, 1, &error.to_string()));
+        let writer = if settings.path == Path::new(STANDARD_OUTPUT) {
+            LineWriter::start("audit-log", io::stdout(), failed)
+        } else {
+            let file = RotatingFile::open(&settings.path, settings.rotation.clone())?;
+            LineWriter::start("audit-log", file, failed)
+        };
+        Ok(Self { writer: writer?, metrics })
+    }
+
+    /// Writes lines; where nobody waits, errors are only counted.
+    pub(super) async fn write(&self, lines: Vec<Bytes>, wait: bool) -> bool {
+        let mut written = true;
+        for line in lines {
+            if wait {
+                written &= self.writer.write(line).await;
+            } else if !self.writer.queue(line).await {
+                self.metrics.lost(PLUGIN, 1, "the log is closed");
+                written = false;
+            }
+        }
+        written
+    }
+
+    pub(super) async fn close(&self) {
+        self.writer.close().await;
+    }
+}

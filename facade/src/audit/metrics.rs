@@ -1,0 +1,49 @@
+//! Upstream's metrics of audit.
+
+use portico_audit::Level;
+use portico_kit::metrics::Registry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+type Label = [(&'static str, &'static str); 1];
+
+/// `apiserver_audit_*`
+#[derive(Clone)]
+pub(super) struct AuditMetrics {
+    /// Events that were made.
+    pub(super) events: Counter,
+    /// Requests that were refused because their event could not be stored.
+    pub(super) rejected: Counter,
+    errors: Family<Label, Counter>,
+    levels: [Counter; 4],
+}
+
+impl AuditMetrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let help = "Counter of policy levels for audit events (1 per request).";
+        let levels: Family<Label, Counter> = registry.counter_vec("apiserver_audit_level_total", help);
+        let help = "Counter of audit events generated and sent to the audit backend.";
+        let events = registry.counter("apiserver_audit_event_total", help);
+        let help = "Counter of apiserver requests rejected due to an error in audit logging backend.";
+        let rejected = registry.counter("apiserver_audit_requests_rejected_total", help);
+        let help = "Counter of audit events that failed to be audited properly. Plugin identifies the plugin \
+                    affected by the error.";
+        Self {
+            events,
+            rejected,
+            errors: registry.counter_vec("apiserver_audit_error_total", help),
+            levels: Level::ALL.map(|level| levels.get_or_create_owned(&[("level", level.as_str())])),
+        }
+    }
+
+    /// A request is recorded at this level.
+    pub(super) fn level(&self, level: Level) {
+        self.levels[level as usize].inc();
+    }
+
+    /// So many events are lost.
+    pub(super) fn lost(&self, plugin: &'static str, events: usize, why: &str) {
+        self.errors.get_or_create_owned(&[("plugin", plugin)]).inc_by(events as u64);
+        tracing::error!(plugin, events, error = why, "audit events are lost");
+    }
+}

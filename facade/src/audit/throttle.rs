@@ -1,0 +1,55 @@
+//! A bucket of tokens (client-go's `flowcontrol`): so many a second, and some at once after a pause.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// See the module.
+pub(super) struct Throttle {
+    /// How long one token takes to come.
+    interval: Duration,
+    /// When the bucket would be full again.
+    full_at: Instant,
+    burst: u32,
+}
+
+impl Throttle {
+    pub(super) fn new(qps: f32, burst: usize) -> Self {
+        let interval = Duration::try_from_secs_f32(1.0 / qps).unwrap_or(Duration::MAX);
+        Self { interval, full_at: Instant::now(), burst: u32::try_from(burst).unwrap_or(u32::MAX) }
+    }
+
+    /// Takes a token, and waits for one when there is none.
+    pub(super) async fn accept(&mut self) {
+        let now = Instant::now();
+        let capacity = self.interval.saturating_mul(self.burst);
+        self.full_at = self.full_at.max(now).checked_add(self.interval).unwrap_or(now);
+        let free_at = self.full_at.checked_sub(capacity).unwrap_or(now);
+        if free_at > now {
+            sleep_until(free_at).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_passes_at_once_and_then_one_at_a_time() {
+        let mut throttle = Throttle::new(10.0, 3);
+        let begin = Instant::now();
+        let mut passed = Vec::new();
+        for _ in 0..5 {
+            throttle.accept().await;
+            passed.push(begin.elapsed().as_millis());
+        }
+        assert_eq!(passed, [0, 0, 0, 100, 200]);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let begin = Instant::now();
+        for _ in 0..3 {
+            throttle.accept().await;
+        }
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+    }
+}

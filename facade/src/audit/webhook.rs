@@ -1,0 +1,184 @@
+//! The webhook: a server that takes lists of events. Whatever goes wrong is tried again, a few times.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
+use http::{Method, Uri};
+use portico_audit::{API_VERSION, Event};
+use portico_kit::dial::{Connector, ConnectorOptions, Target};
+use portico_kit::fetch::{FetchRequest, FetchTarget, Fetcher};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{CertPair, ClientTls, Roots};
+use portico_proto::client::{KubeconfigCluster, KubeconfigUser, KubeconfigUsers, Source};
+
+use super::metrics::AuditMetrics;
+use super::settings::AuditWebhookSettings;
+
+const PLUGIN: &str = "webhook";
+/// One request, with its answer (upstream's `defaultRequestTimeout`, which its client says in the query, too).
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a batch is sent at most.
+const ATTEMPTS: u32 = 5;
+/// How much longer each wait is than the one before, and by which part of it at random.
+const FACTOR: f64 = 1.5;
+const JITTER: f64 = 0.2;
+/// Of an answer nothing is read but whether it is one.
+const MAX_ANSWER: usize = 64 * 1024;
+/// Connections that wait for the next batch.
+const KEPT_CONNECTIONS: usize = 4;
+
+/// See the module.
+pub(super) struct Webhook {
+    fetcher: Fetcher,
+    target: FetchTarget,
+    path: String,
+    headers: HeaderMap,
+    initial_backoff: Duration,
+    metrics: AuditMetrics,
+}
+
+impl Webhook {
+    /// Reads the kubeconfig, and the files that it names.
+    pub(super) fn read(
+        settings: &AuditWebhookSettings,
+        metrics: AuditMetrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, String> {
+        let file = &settings.config_file;
+        let cluster = KubeconfigCluster::read(file).map_err(|error| error.to_string())?;
+        let user = user(file)?;
+        let (target, path) = place(&cluster, &user)?;
+        let connector = Connector::new(ConnectorOptions::default());
+        Ok(Self {
+            fetcher: Fetcher::new(connector, tasks.clone()).keeping(KEPT_CONNECTIONS),
+            target,
+            path,
+            headers: headers(&user)?,
+            initial_backoff: settings.initial_backoff,
+            metrics,
+        })
+    }
+
+    /// Sends events, again when that fails; false when it failed each time.
+    pub(super) async fn post(&self, events: &[Bytes]) -> bool {
+        let (body, mut wait) = (list(events), self.initial_backoff);
+        for attempt in 1.. {
+            let Err(error) = self.attempt(body.clone()).await else { return true };
+            if attempt == ATTEMPTS {
+                self.metrics.lost(PLUGIN, events.len(), &error);
+                break;
+            }
+            tracing::debug!(attempt, error, "audit events were not taken");
+            tokio::time::sleep(wait.mul_f64(1.0 + JITTER * rand::random::<f64>())).await;
+            wait = wait.mul_f64(FACTOR);
+        }
+        false
+    }
+
+    async fn attempt(&self, body: Bytes) -> Result<(), String> {
+        let request = FetchRequest {
+            method: Method::POST,
+            path: self.path.clone(),
+            headers: self.headers.clone(),
+            timeout: TIMEOUT,
+            body,
+            max_body: MAX_ANSWER,
+        };
+        match self.fetcher.send(&self.target, &request).await {
+            Ok(answer) if answer.status.is_success() => Ok(()),
+            Ok(answer) => Err(format!("the server answered {}", answer.status)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// An `EventList`.
+fn list(events: &[Bytes]) -> Bytes {
+    let size: usize = events.iter().map(Bytes::len).sum();
+    let mut out = BytesMut::with_capacity(size + 128);
+    out.put_slice(
+        format!(r#"{{"kind":"EventList","apiVersion":"{API_VERSION}","metadata":{{}},"items":["#).as_bytes(),
+    );
+    for (i, event) in events.iter().enumerate() {
+        out.put_slice(if i == 0 { b"{" } else { b",{" });
+        // Elements of a list do not say what they are.
+        let element = Event::without_type(event).unwrap_or_default();
+        out.put_slice(element.strip_suffix(b"\n").unwrap_or(element));
+    }
+    out.put_slice(b"]}\n");
+    out.freeze()
+}
+
+/// The user of the current context; nobody where there is none.
+fn user(file: &Path) -> Result<KubeconfigUser, String> {
+    let KubeconfigUsers { users, current } =
+        KubeconfigUsers::read(file).map_err(|error| error.to_string())?;
+    let user = users.into_iter().find(|user| Some(&user.name) == current.as_ref());
+    Ok(user.unwrap_or_default())
+}
+
+fn place(cluster: &KubeconfigCluster, user: &KubeconfigUser) -> Result<(FetchTarget, String), String> {
+    let wrong = |why: &str| format!("the server {:?} {why}", cluster.server);
+    if cluster.server.is_empty() {
+        return Err("invalid configuration: no configuration has been provided".to_owned());
+    }
+    let url: Uri = cluster.server.parse().map_err(|_| wrong("is no URL"))?;
+    let host = url.host().ok_or_else(|| wrong("has no host"))?.trim_matches(['[', ']']).to_owned();
+    let (tls, port) = match url.scheme_str() {
+        Some("https") => (Some(tls(cluster, user, &host)?), 443),
+        Some("http") => (None, 80),
+        _ => return Err(wrong("is neither https nor http")),
+    };
+    let target = Target::new(host, url.port_u16().unwrap_or(port));
+    let host = url.authority().map(|authority| authority.as_str().to_owned());
+    let path = match url.path().trim_end_matches('/') {
+        "" => "/",
+        path => path,
+    };
+    Ok((FetchTarget { target, tls, host }, format!("{path}?timeout={}s", TIMEOUT.as_secs())))
+}
+
+fn tls(cluster: &KubeconfigCluster, user: &KubeconfigUser, host: &str) -> Result<ClientTls, String> {
+    let pair = match &user.certificate {
+        Some((cert, key)) => {
+            let pair = CertPair::from_pem("client-certificate", &bytes(cert)?, &bytes(key)?);
+            Some(pair.map_err(|error| error.to_string())?)
+        }
+        None => None,
+    };
+    let ca = cluster.ca_pem.as_deref().unwrap_or_default();
+    ClientTls::builder()
+        .roots(Roots::bundle("certificate-authority", ca.trim_ascii()))
+        .client_cert(pair)
+        .server_name(cluster.server_name.clone().unwrap_or_else(|| host.to_owned()))
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+fn headers(user: &KubeconfigUser) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
+    headers.insert(USER_AGENT, HeaderValue::from_static("portico"));
+    let authorization = match (&user.token, &user.basic) {
+        (Some(token), _) => format!("Bearer {}", String::from_utf8_lossy(&bytes(token)?).trim()),
+        (None, Some((name, password))) => format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))),
+        (None, None) => return Ok(headers),
+    };
+    let mut value = HeaderValue::from_str(&authorization).map_err(|_| "the user's token cannot be sent")?;
+    value.set_sensitive(true);
+    headers.insert(AUTHORIZATION, value);
+    Ok(headers)
+}
+
+fn bytes(source: &Source) -> Result<Vec<u8>, String> {
+    match source {
+        Source::Data(data) => Ok(data.clone()),
+        Source::File(file) => std::fs::read(file)
+            .map_err(|error| format!("{}: {}", file.display(), portico_gostd::os::error_text(&error))),
+    }
+}

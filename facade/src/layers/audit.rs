@@ -1,0 +1,200 @@
+//! Audit: what the policy asks for is recorded of a request, at each stage of its life.
+//!
+//! A response whose bytes are all here goes out after its last event, any other one before it: with its last byte, or when
+//! the client leaves. Upstream: `WithAudit`, and `WithFailedAuthenticationAudit` for requests that come no further.
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::USER_AGENT;
+use http_body::{Frame, SizeHint};
+use jiff::{SignedDuration, Timestamp};
+use portico_audit::{AuditConfig, Event, Level, ObjectReference, Stage, source_ips};
+use portico_kit::layer::Step;
+use portico_machinery::{Status, UserInfo};
+use tower::Service;
+
+use crate::audit::{Audited, Auditor};
+use crate::body::{Body, BoxError};
+use crate::handler::{Answer, Handler};
+use crate::request::{Caller, Request, RequestView, Response};
+use crate::respond::{self, Answered};
+
+/// See the module.
+#[derive(Clone)]
+pub struct Audit<S> {
+    auditor: Arc<Auditor>,
+    inner: S,
+}
+
+impl<S> Audit<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, auditor: Arc<Auditor>) -> Self {
+        Self { auditor, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for Audit<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    /// Only a request that is recorded needs a box.
+    fn call(&mut self, request: Request) -> Self::Future {
+        let caller = request.found::<Caller>().map(|Caller(user)| user.clone());
+        let config = self.auditor.evaluate(caller.as_deref(), request.info());
+        if config.level == Level::None {
+            return Step::passed(self.inner.call(request));
+        }
+        let event = event_of(&request, config, caller);
+        let audited = Arc::new(Audited::new(Arc::clone(&self.auditor), config, event));
+        // Nobody else sets it.
+        let _ = request.record().audited.set(Arc::clone(&audited));
+        Step::waiting(recorded(audited, request, self.inner.clone()))
+    }
+}
+
+async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner: S) -> Answer {
+    if !audited.process(Stage::RequestReceived).await {
+        audited.rejected();
+        return Ok(respond::internal(&request, "failed to store audit event"));
+    }
+    let is_long_running = request.target().long_running;
+    let mut ending = Ending::new(Arc::clone(&audited), request.record().deadline());
+    // What a panic leaves behind is dropped with the request.
+    let answer = AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind().await;
+    let response = match answer {
+        Ok(answer) => answer?,
+        Err(panic) => {
+            ending.disarm();
+            audited.set_status(&panicked(&*panic));
+            audited.process(Stage::Panic).await;
+            resume_unwind(panic);
+        }
+    };
+    note_response(&audited, &response);
+    ending.answered();
+    if is_long_running {
+        audited.process(Stage::ResponseStarted).await;
+    }
+    if response.body().is_whole() {
+        ending.disarm();
+        audited.process(Stage::ResponseComplete).await;
+        return Ok(response);
+    }
+    Ok(response.map(|body| Body::streamed(UntilOut { body, _ending: ending })))
+}
+
+/// What a layer answers before there is an audit layer: one event, by the policy's rules for nobody.
+pub fn refused(auditor: Option<&Arc<Auditor>>, request: &Request, refusal: &Response) {
+    let Some(auditor) = auditor else { return };
+    let config = auditor.evaluate(None, request.info());
+    if config.level == Level::None {
+        return;
+    }
+    let audited = Audited::new(Arc::clone(auditor), config, event_of(request, config, None));
+    note_response(&audited, refusal);
+    audited.hand_over(Stage::ResponseStarted);
+}
+
+fn event_of(request: &Request, config: AuditConfig, user: Option<Arc<UserInfo>>) -> Event {
+    let waited = SignedDuration::try_from(request.received().elapsed()).unwrap_or_default();
+    let received = Timestamp::now().saturating_sub(waited).unwrap_or_default();
+    let audit_id = String::from_utf8_lossy(request.audit_id().as_bytes());
+    let mut event = Event::new(config.level, audit_id, received);
+    request.uri().path_and_query().map_or("", |uri| uri.as_str()).clone_into(&mut event.request_uri);
+    event.verb.clone_from(&request.info().verb);
+    event.user = user.unwrap_or_default();
+    let peer = request.connection().peer.ip();
+    event.source_ips = source_ips(request.header("x-forwarded-for"), request.header("x-real-ip"), peer);
+    event.set_user_agent(request.headers().get(USER_AGENT).map_or(&[], |agent| agent.as_bytes()));
+    event.object_ref = ObjectReference::of(request.info());
+    event
+}
+
+fn note_response(audited: &Audited, response: &Response) {
+    if let Some(Answered(status)) = response.extensions().get() {
+        audited.set_status(status);
+        audited.set_response_object(status.to_json().into());
+    }
+    audited.set_code(response.status().as_u16());
+}
+
+/// Upstream's words for a handler that panicked.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> Status {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let mut status = Status::internal("");
+    status.message = format!("APIServer panic'd: {text}");
+    status.details = None;
+    status
+}
+
+/// The last event of a request, sent when this is dropped: with the response's body, or with the request.
+struct Ending {
+    audited: Option<Arc<Audited>>,
+    /// Of a request without an answer yet.
+    deadline: Option<Instant>,
+}
+
+impl Ending {
+    fn new(audited: Arc<Audited>, deadline: Option<Instant>) -> Self {
+        Self { audited: Some(audited), deadline }
+    }
+
+    /// How it ended is known.
+    fn answered(&mut self) {
+        self.deadline = None;
+    }
+
+    /// The last event is sent otherwise.
+    fn disarm(&mut self) {
+        self.audited = None;
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Some(audited) = self.audited.take() else { return };
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            audited.set_status(&Status::timeout("request did not complete within the allotted timeout"));
+        }
+        audited.hand_over(Stage::ResponseComplete);
+    }
+}
+
+/// A body that is followed by the last event.
+struct UntilOut {
+    body: Body,
+    _ending: Ending,
+}
+
+impl http_body::Body for UntilOut {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

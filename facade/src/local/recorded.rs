@@ -1,0 +1,152 @@
+//! What the control service's answers say for the audit log, handed to the request's event.
+
+use std::collections::HashMap;
+use std::future::ready;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures::stream::once;
+use futures::{Stream, StreamExt};
+use http::header::ACCEPT;
+use http::request::Parts;
+use portico_audit::{Level, ObjectReference};
+use portico_machinery::Status;
+use portico_machinery::accept::{Encoding, Offer, negotiate};
+use portico_proto::objects::{AuditLevel, AuditRecord};
+
+use crate::audit::Audited;
+use crate::body::BoxError;
+use crate::request::RequestView;
+
+/// A larger list is not recorded.
+const MAX_RECORDED_LIST: usize = 16 << 20;
+
+/// What the control service is asked for.
+pub(super) fn level(request: &Parts) -> AuditLevel {
+    match request.record().audited().map(|audited| audited.level()) {
+        None | Some(Level::None) => AuditLevel::Unspecified,
+        Some(Level::Metadata) => AuditLevel::Metadata,
+        Some(Level::Request) => AuditLevel::Request,
+        Some(Level::RequestResponse) => AuditLevel::RequestResponse,
+    }
+}
+
+/// Notes annotations.
+pub(super) fn annotations(request: &Parts, annotations: HashMap<String, String>) {
+    if let Some(audited) = request.record().audited() {
+        audited.annotate(annotations);
+    }
+}
+
+/// Notes an answer that is all here.
+pub(super) fn whole(
+    request: &Parts,
+    record: Option<AuditRecord>,
+    annotations: HashMap<String, String>,
+    media_type: &str,
+    body: &Bytes,
+) {
+    let record_of = request.record();
+    let Some(audited) = record_of.audited() else { return };
+    audited.annotate(annotations);
+    if note(request, audited, record) == Response::Body && is_json(media_type) && !body.is_empty() {
+        audited.set_response_object(body.clone());
+    }
+}
+
+/// Notes the head of a list; what is returned follows its body.
+pub(super) fn list(
+    request: &Parts,
+    record: Option<AuditRecord>,
+    annotations: HashMap<String, String>,
+    media_type: &str,
+) -> ListRecorder {
+    let record_of = request.record();
+    let Some(audited) = record_of.audited() else { return ListRecorder(None) };
+    audited.annotate(annotations);
+    let body = note(request, audited, record) == Response::Body && is_json(media_type);
+    let wanted = body && audited.level() == Level::RequestResponse;
+    ListRecorder(wanted.then(|| Arc::clone(audited)))
+}
+
+/// Where the object is that was answered.
+#[derive(PartialEq, Eq)]
+enum Response {
+    /// It is the body.
+    Body,
+    /// It came in the record, or is none.
+    Known,
+}
+
+fn note(request: &Parts, audited: &Audited, record: Option<AuditRecord>) -> Response {
+    let Some(record) = record else { return Response::Known };
+    audited.complete_reference(&ObjectReference {
+        namespace: record.namespace,
+        name: record.name,
+        uid: record.uid,
+        resource_version: record.resource_version,
+        ..ObjectReference::default()
+    });
+    if !record.request_object.is_empty() {
+        audited.set_request_object(record.request_object);
+    }
+    if record.truncated {
+        audited.leave_out_response_object();
+    }
+    if let Some(status) = Status::from_json(&record.status) {
+        // Upstream writes failures that cannot be negotiated past its audit.
+        if !status.is_failure() || is_negotiable(request) {
+            audited.set_status(&status);
+            audited.set_response_object(record.status);
+        }
+        return Response::Known;
+    }
+    if record.response_object.is_empty() {
+        return Response::Body;
+    }
+    audited.set_response_object(record.response_object);
+    Response::Known
+}
+
+fn is_negotiable(request: &Parts) -> bool {
+    let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
+    negotiate(request.header(ACCEPT), offer).is_some()
+}
+
+/// YAML is made here, of JSON.
+fn is_json(media_type: &str) -> bool {
+    media_type.starts_with("application/json") || media_type.starts_with("application/yaml")
+}
+
+/// Follows a list's body, if it is recorded.
+pub(super) struct ListRecorder(Option<Arc<Audited>>);
+
+impl ListRecorder {
+    /// The same parts; when the last one has passed, `first` and all of them are what was answered.
+    pub(super) fn follow<S>(
+        self,
+        first: Bytes,
+        rest: S,
+    ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + use<S>
+    where
+        S: Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
+    {
+        let Some(audited) = self.0 else { return rest.left_stream() };
+        let mut gathered = Some(BytesMut::from(first));
+        let ended = rest.map(Some).chain(once(ready(None)));
+        let followed = ended.filter_map(move |part| {
+            match (&part, &mut gathered) {
+                (Some(Ok(part)), Some(whole)) if whole.len() + part.len() <= MAX_RECORDED_LIST => {
+                    whole.extend_from_slice(part);
+                }
+                (Some(_), _) => gathered = None,
+                (None, _) => match gathered.take() {
+                    Some(whole) => audited.set_response_object(whole.freeze()),
+                    None => audited.leave_out_response_object(),
+                },
+            }
+            ready(part)
+        });
+        followed.right_stream()
+    }
+}

@@ -1,0 +1,292 @@
+//! What is recorded of requests, and where it goes; the flags are kube-apiserver's.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use portico_facade::{
+    AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
+    AuditWebhookSettings, Rotation, Truncation,
+};
+
+use super::SettingError;
+use super::values::duration;
+
+/// The only version of events.
+const VERSION: &str = "audit.k8s.io/v1";
+const MODES: [(&str, AuditMode); 3] = [
+    ("batch", AuditMode::Batch),
+    ("blocking", AuditMode::Blocking),
+    ("blocking-strict", AuditMode::BlockingStrict),
+];
+const FORMATS: [(&str, AuditFormat); 2] = [("legacy", AuditFormat::Legacy), ("json", AuditFormat::Json)];
+const MEGABYTE: u64 = 1024 * 1024;
+
+/// Settings of audit.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Audit (facade)"))]
+pub(crate) struct Audit {
+    /// The policy (audit.k8s.io/v1) that says what is recorded of which requests; without one nothing is. Read again on SIGHUP.
+    #[arg(long, value_name = "FILE")]
+    audit_policy_file: Option<PathBuf>,
+    /// The file to which events are written; - is standard output.
+    #[arg(long, value_name = "FILE")]
+    audit_log_path: Option<PathBuf>,
+    /// The format of the log: json (an event in each line) or legacy (text).
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    audit_log_format: String,
+    /// How large the log becomes, in megabytes, before it is put aside; 0 = never.
+    #[arg(long, value_name = "MB", default_value_t = 100, allow_negative_numbers = true)]
+    audit_log_maxsize: i64,
+    /// How many days logs are kept that were put aside; 0 = for ever.
+    #[arg(long, value_name = "DAYS", default_value_t = 366, allow_negative_numbers = true)]
+    audit_log_maxage: i64,
+    /// How many logs are kept that were put aside; 0 = all.
+    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
+    audit_log_maxbackup: i64,
+    /// Compress logs that were put aside with gzip.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    audit_log_compress: bool,
+    /// The version of events in the log.
+    #[arg(long, value_name = "VERSION", default_value = VERSION)]
+    audit_log_version: String,
+    /// Whether requests wait for the log: batch (no), blocking (responses do), blocking-strict (a request that cannot be
+    /// recorded is refused).
+    #[arg(long, value_name = "MODE", default_value = "blocking")]
+    audit_log_mode: String,
+    /// Events that may wait for the log in batch mode; further ones are dropped.
+    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
+    audit_log_batch_buffer_size: i64,
+    /// The most events in a batch, in batch mode.
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    audit_log_batch_max_size: i64,
+    /// How long a batch waits that is not full, in batch mode.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    audit_log_batch_max_wait: Duration,
+    /// Limit how many batches are written a second, in batch mode.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    audit_log_batch_throttle_enable: bool,
+    /// The most batches a second, on average.
+    #[arg(long, value_name = "N", default_value_t = 0.0, allow_negative_numbers = true)]
+    audit_log_batch_throttle_qps: f32,
+    /// The most batches at once after a pause.
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    audit_log_batch_throttle_burst: i64,
+    /// Take objects out of events that are too large for the log.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    audit_log_truncate_enabled: bool,
+    /// The largest event, in bytes: a larger one loses its objects, and is dropped if it is still larger.
+    #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
+    audit_log_truncate_max_event_size: i64,
+    /// The largest batch, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
+    audit_log_truncate_max_batch_size: i64,
+    /// A kubeconfig whose current context says which server takes events.
+    #[arg(long, value_name = "FILE")]
+    audit_webhook_config_file: Option<PathBuf>,
+    /// How long the first wait is before a batch is sent again.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s", alias = "audit-webhook-batch-initial-backoff")]
+    audit_webhook_initial_backoff: Duration,
+    /// The version of events for the webhook.
+    #[arg(long, value_name = "VERSION", default_value = VERSION)]
+    audit_webhook_version: String,
+    /// Whether requests wait for the webhook: batch (no), blocking (responses do), blocking-strict (a request that cannot be
+    /// recorded is refused).
+    #[arg(long, value_name = "MODE", default_value = "batch")]
+    audit_webhook_mode: String,
+    /// Events that may wait for the webhook in batch mode; further ones are dropped.
+    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
+    audit_webhook_batch_buffer_size: i64,
+    /// The most events in a batch, in batch mode.
+    #[arg(long, value_name = "N", default_value_t = 400, allow_negative_numbers = true)]
+    audit_webhook_batch_max_size: i64,
+    /// How long a batch waits that is not full, in batch mode.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
+    audit_webhook_batch_max_wait: Duration,
+    /// Limit how many batches are sent a second, in batch mode.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    audit_webhook_batch_throttle_enable: bool,
+    /// The most batches a second, on average.
+    #[arg(long, value_name = "N", default_value_t = 10.0, allow_negative_numbers = true)]
+    audit_webhook_batch_throttle_qps: f32,
+    /// The most batches at once after a pause.
+    #[arg(long, value_name = "N", default_value_t = 15, allow_negative_numbers = true)]
+    audit_webhook_batch_throttle_burst: i64,
+    /// Take objects out of events that are too large for the webhook.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    audit_webhook_truncate_enabled: bool,
+    /// The largest event, in bytes: a larger one loses its objects, and is dropped if it is still larger.
+    #[arg(long, value_name = "BYTES", default_value_t = 102_400, allow_negative_numbers = true)]
+    audit_webhook_truncate_max_event_size: i64,
+    /// The largest batch, in bytes; larger ones are split.
+    #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, allow_negative_numbers = true)]
+    audit_webhook_truncate_max_batch_size: i64,
+}
+
+/// What the flags of both backends say alike.
+struct Flags<'a> {
+    /// `log` or `webhook`.
+    plugin: &'static str,
+    version: &'a str,
+    mode: &'a str,
+    buffer: i64,
+    max_size: i64,
+    max_wait: Duration,
+    throttle: Option<(f32, i64)>,
+    truncate: bool,
+    max_event: i64,
+    max_batch: i64,
+}
+
+impl Audit {
+    /// What the facade records.
+    ///
+    /// # Errors
+    /// Upstream's (`AuditOptions.Validate`).
+    pub(crate) fn facade(&self) -> Result<AuditSettings, SettingError> {
+        Ok(AuditSettings {
+            policy_file: self.audit_policy_file.clone(),
+            log: self.audit_log_path.clone().map(|path| self.log(path)).transpose()?,
+            webhook: self.audit_webhook_config_file.clone().map(|file| self.webhook(file)).transpose()?,
+        })
+    }
+
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        self.facade()?.check().map_err(|error| SettingError::new("--audit-policy-file", error))
+    }
+
+    fn log(&self, path: PathBuf) -> Result<AuditLogSettings, SettingError> {
+        let delivery = self.log_flags().delivery()?;
+        let format = FORMATS.iter().find(|(name, _)| *name == self.audit_log_format);
+        let Some((_, format)) = format else {
+            let wrong = &self.audit_log_format;
+            let words = format!("invalid audit log format {wrong}, allowed formats are \"legacy,json\"");
+            return Err(SettingError::new("--audit-log-format", words));
+        };
+        let max_age = not_negative("--audit-log-maxage", self.audit_log_maxage)?;
+        let max_backups = not_negative("--audit-log-maxbackup", self.audit_log_maxbackup)?;
+        let max_size = not_negative("--audit-log-maxsize", self.audit_log_maxsize)?;
+        let rotation = Rotation {
+            max_bytes: max_size.saturating_mul(MEGABYTE),
+            max_age_days: u32::try_from(max_age).unwrap_or(u32::MAX),
+            max_backups: usize::try_from(max_backups).unwrap_or(usize::MAX),
+            compress: self.audit_log_compress,
+        };
+        Ok(AuditLogSettings { path, format: *format, rotation, delivery })
+    }
+
+    fn webhook(&self, config_file: PathBuf) -> Result<AuditWebhookSettings, SettingError> {
+        super::files::read("--audit-webhook-config-file", &config_file)?;
+        let initial_backoff = self.audit_webhook_initial_backoff;
+        Ok(AuditWebhookSettings { config_file, initial_backoff, delivery: self.webhook_flags().delivery()? })
+    }
+
+    fn log_flags(&self) -> Flags<'_> {
+        let throttle = (self.audit_log_batch_throttle_qps, self.audit_log_batch_throttle_burst);
+        Flags {
+            plugin: "log",
+            version: &self.audit_log_version,
+            mode: &self.audit_log_mode,
+            buffer: self.audit_log_batch_buffer_size,
+            max_size: self.audit_log_batch_max_size,
+            max_wait: self.audit_log_batch_max_wait,
+            throttle: self.audit_log_batch_throttle_enable.then_some(throttle),
+            truncate: self.audit_log_truncate_enabled,
+            max_event: self.audit_log_truncate_max_event_size,
+            max_batch: self.audit_log_truncate_max_batch_size,
+        }
+    }
+
+    fn webhook_flags(&self) -> Flags<'_> {
+        let throttle = (self.audit_webhook_batch_throttle_qps, self.audit_webhook_batch_throttle_burst);
+        Flags {
+            plugin: "webhook",
+            version: &self.audit_webhook_version,
+            mode: &self.audit_webhook_mode,
+            buffer: self.audit_webhook_batch_buffer_size,
+            max_size: self.audit_webhook_batch_max_size,
+            max_wait: self.audit_webhook_batch_max_wait,
+            throttle: self.audit_webhook_batch_throttle_enable.then_some(throttle),
+            truncate: self.audit_webhook_truncate_enabled,
+            max_event: self.audit_webhook_truncate_max_event_size,
+            max_batch: self.audit_webhook_truncate_max_batch_size,
+        }
+    }
+}
+
+impl Flags<'_> {
+    fn delivery(&self) -> Result<AuditDelivery, SettingError> {
+        let Some((_, mode)) = MODES.iter().find(|(name, _)| *name == self.mode) else {
+            let Self { plugin, mode, .. } = self;
+            let words = format!(
+                "invalid audit {plugin} mode {mode}, allowed modes are \"batch,blocking,blocking-strict\""
+            );
+            return Err(self.wrong("mode", words));
+        };
+        let batches = match mode {
+            AuditMode::Batch => self.batches()?,
+            // What is not used is not looked at.
+            _ => AuditBatches { buffer: 1, max_size: 1, max_wait: Duration::ZERO, throttle: None },
+        };
+        let truncation = self.truncation()?;
+        if self.version != VERSION {
+            let words = format!("invalid group version, allowed versions are [{VERSION:?}]");
+            return Err(self.wrong("version", words));
+        }
+        Ok(AuditDelivery { mode: *mode, batches, truncation })
+    }
+
+    fn batches(&self) -> Result<AuditBatches, SettingError> {
+        let plugin = self.plugin;
+        let positive = |flag, what, value: i64| match usize::try_from(value) {
+            Ok(value) if value > 0 => Ok(value),
+            _ => {
+                let words = format!("invalid audit batch {plugin} {what} {value}, must be a positive number");
+                Err(self.wrong(flag, words))
+            }
+        };
+        let buffer = positive("batch-buffer-size", "buffer size", self.buffer)?;
+        let max_size = positive("batch-max-size", "max batch size", self.max_size)?;
+        let throttle = match self.throttle {
+            Some((qps, _)) if qps.is_nan() || qps <= 0.0 => {
+                let words =
+                    format!("invalid audit batch {plugin} throttle QPS {qps}, must be a positive number");
+                return Err(self.wrong("batch-throttle-qps", words));
+            }
+            Some((qps, burst)) => Some((qps, positive("batch-throttle-burst", "throttle burst", burst)?)),
+            None => None,
+        };
+        // Tokio's queues have a bound of their own.
+        let buffer = buffer.min(tokio::sync::Semaphore::MAX_PERMITS);
+        Ok(AuditBatches { buffer, max_size, max_wait: self.max_wait, throttle })
+    }
+
+    fn truncation(&self) -> Result<Option<Truncation>, SettingError> {
+        let Self { plugin, max_event, max_batch, .. } = self;
+        if *max_event <= 0 {
+            let words = format!(
+                "invalid audit truncate {plugin} max event size {max_event}, must be a positive number"
+            );
+            return Err(self.wrong("truncate-max-event-size", words));
+        }
+        if max_batch < max_event {
+            let words = format!(
+                "invalid audit truncate {plugin} max batch size {max_batch}, must be greater than max event size ({max_event})"
+            );
+            return Err(self.wrong("truncate-max-batch-size", words));
+        }
+        let bytes = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
+        let truncation =
+            Truncation { max_event_bytes: bytes(*max_event), max_batch_bytes: bytes(*max_batch) };
+        Ok(self.truncate.then_some(truncation))
+    }
+
+    fn wrong(&self, flag: &str, words: String) -> SettingError {
+        SettingError::new(&format!("--audit-{}-{flag}", self.plugin), words)
+    }
+}
+
+fn not_negative(setting: &str, value: i64) -> Result<u64, SettingError> {
+    u64::try_from(value)
+        .map_err(|_| SettingError::new(setting, format!("{setting} {value} can't be a negative number")))
+}
