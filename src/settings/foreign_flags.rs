@@ -54,7 +54,6 @@ const NO_PEERS: &str = "servers behind one address do not forward requests to ea
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
 const NO_METRIC_CHOICE: &str = "all metrics are always there, with bounded labels";
 const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
-const NO_AUDIT: &str = "audit is not here yet";
 const NO_OIDC: &str = "tokens of OIDC issuers and webhooks are not taken yet";
 const NO_FAIRNESS: &str = "priority and fairness is not here yet: --max-requests-inflight bounds requests";
 const OFF: Taken = Taken::Only(&["false"]);
@@ -123,37 +122,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     refused("vmodule", "--v takes levels for modules, as in portico_store=debug"),
     switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
     ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),
-    refused("audit-log-batch-buffer-size", NO_AUDIT),
-    refused("audit-log-batch-max-size", NO_AUDIT),
-    refused("audit-log-batch-max-wait", NO_AUDIT),
-    refused("audit-log-batch-throttle-burst", NO_AUDIT),
-    refused("audit-log-batch-throttle-enable", NO_AUDIT),
-    refused("audit-log-batch-throttle-qps", NO_AUDIT),
-    refused("audit-log-compress", NO_AUDIT),
-    refused("audit-log-format", NO_AUDIT),
-    refused("audit-log-maxage", NO_AUDIT),
-    refused("audit-log-maxbackup", NO_AUDIT),
-    refused("audit-log-maxsize", NO_AUDIT),
-    refused("audit-log-mode", NO_AUDIT),
-    refused("audit-log-path", NO_AUDIT),
-    refused("audit-log-truncate-enabled", NO_AUDIT),
-    refused("audit-log-truncate-max-batch-size", NO_AUDIT),
-    refused("audit-log-truncate-max-event-size", NO_AUDIT),
-    refused("audit-log-version", NO_AUDIT),
-    refused("audit-policy-file", NO_AUDIT),
-    refused("audit-webhook-batch-buffer-size", NO_AUDIT),
-    refused("audit-webhook-batch-max-size", NO_AUDIT),
-    refused("audit-webhook-batch-max-wait", NO_AUDIT),
-    refused("audit-webhook-batch-throttle-burst", NO_AUDIT),
-    refused("audit-webhook-batch-throttle-enable", NO_AUDIT),
-    refused("audit-webhook-batch-throttle-qps", NO_AUDIT),
-    refused("audit-webhook-config-file", NO_AUDIT),
-    refused("audit-webhook-initial-backoff", NO_AUDIT),
-    refused("audit-webhook-mode", NO_AUDIT),
-    refused("audit-webhook-truncate-enabled", NO_AUDIT),
-    refused("audit-webhook-truncate-max-batch-size", NO_AUDIT),
-    refused("audit-webhook-truncate-max-event-size", NO_AUDIT),
-    refused("audit-webhook-version", NO_AUDIT),
     refused("authentication-config", NO_OIDC),
     refused("authentication-token-webhook-cache-ttl", NO_OIDC),
     refused("authentication-token-webhook-config-file", NO_OIDC),
