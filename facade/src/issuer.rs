@@ -35,7 +35,8 @@ pub fn concerns(entry: &Entry) -> bool {
 impl Issuer {
     /// What all entries together say.
     pub fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> Self {
-        let (mut keys, mut jwks_uri, mut bootstrap) = (TokenKeys::default(), String::new(), false);
+        let (mut keys, mut jwks_uri) = (TokenKeys::default(), String::new());
+        let (mut bootstrap, mut others) = (false, false);
         let lines = |text: &str| text.lines().map(str::to_owned).collect();
         for entry in entries {
             match &entry.payload {
@@ -48,12 +49,14 @@ impl Issuer {
                     setting::AUDIENCES => keys.audiences = lines(value),
                     setting::JWKS_URI => jwks_uri.clone_from(value),
                     setting::BOOTSTRAP_TOKENS => bootstrap = value == "true",
+                    setting::OTHER_TOKENS => others = value == "true",
                     _ => {}
                 },
                 _ => {}
             }
         }
-        Self { trust: Arc::new(TokenTrust::new(keys, bootstrap)), jwks_uri }
+        let trust = TokenTrust::new(keys, bootstrap).with_others(others);
+        Self { trust: Arc::new(trust), jwks_uri }
     }
 
     /// Whose tokens are reviewed.

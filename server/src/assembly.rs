@@ -20,6 +20,7 @@ mod served;
 mod signing;
 mod storage_versions;
 mod to_backends;
+mod token_webhook;
 mod tokens;
 mod webhook_users;
 
@@ -104,12 +105,12 @@ impl Server {
         let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
         process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
         let store_tasks = TaskSet::new();
-        let identity = Arc::new(tokens::identity(&settings, identities.fixed_tokens())?);
+        let tasks = TaskSet::new();
+        let identity = Arc::new(tokens::identity(&settings, &identities, &tasks)?);
         let mut table = portico_resources::table();
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
         let metrics = portico_store::Metrics::new(&process.metrics);
-        let tasks = TaskSet::new();
         let encryption = Encryption::start(&settings.encryption, &process.metrics, &tasks).await?;
         let (kept, seal) = (settings.store.clone(), encryption.seal());
         let opened = SqliteStore::open_sealed(kept, indexer, seal, metrics, &store_tasks).await?;

@@ -19,7 +19,7 @@ pub use portico_admission::{
     AdmissionSettings, Configuration as AdmissionConfiguration, DefaultTolerations, EnabledPlugins,
     PluginNameError,
 };
-pub use portico_auth::authz::review::Version as SubjectAccessReviewVersion;
+pub use portico_auth::authz::review::Version as ReviewVersion;
 pub use portico_controllers::governed::ControllerSettings;
 pub use portico_controllers::names as controllers;
 pub use portico_controllers::resource_quota::QuotaSettings;
@@ -31,4 +31,5 @@ pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, Web
 pub use portico_store::Settings as StoreSettings;
 pub use settings::{
     AuthorizationFlags, AuthorizationSettings, ServerSettings, ServiceAccountSettings, SigningSettings,
+    TokenWebhookSettings,
 };

@@ -37,6 +37,8 @@ pub struct ServerSettings {
     pub request_header: Option<FrontProxy>,
     /// Bearer tokens, CSV.
     pub token_auth_file: Option<PathBuf>,
+    /// Who else knows bearer tokens.
+    pub token_webhook: Option<TokenWebhookSettings>,
     /// Service accounts' tokens.
     pub service_accounts: ServiceAccountSettings,
     /// Who is asked what callers may do.
@@ -85,6 +87,17 @@ pub struct ServerSettings {
     pub max_streams_per_connection: u32,
     /// Boot checks pass on /livez for so long.
     pub livez_grace_period: Duration,
+}
+
+/// A webhook that knows bearer tokens; field names follow the flags.
+#[derive(Clone, Debug)]
+pub struct TokenWebhookSettings {
+    /// `--authentication-token-webhook-config-file`
+    pub config_file: PathBuf,
+    /// `--authentication-token-webhook-version`
+    pub version: Version,
+    /// `--authentication-token-webhook-cache-ttl`
+    pub cache_ttl: Duration,
 }
 
 /// Who decides what callers may do.

@@ -47,6 +47,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         client_ca_file: s.authentication.client_ca_file.clone(),
         request_header: s.authentication.front_proxy(),
         token_auth_file: s.authentication.token_auth_file.clone(),
+        token_webhook: s.authentication.token_webhook()?,
         authorization: s.authorization.server()?,
         service_accounts: service_accounts(s),
         proxy_client,

@@ -1,11 +1,14 @@
 //! Who is trusted: client certificates, tokens, front proxies, anonymous callers.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use portico_machinery::FrontProxy;
+use portico_server::{ReviewVersion, TokenWebhookSettings};
 
 use super::SettingError;
+use super::values::duration;
 
 /// Settings of authentication.
 #[derive(Args, Clone, Debug)]
@@ -17,6 +20,15 @@ pub(crate) struct Authentication {
     /// A CSV file of bearer tokens: token,user,uid[,"group1,group2"].
     #[arg(long, value_name = "FILE")]
     pub(crate) token_auth_file: Option<PathBuf>,
+    /// A kubeconfig whose current context is a service that knows bearer tokens, by TokenReviews.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) authentication_token_webhook_config_file: Option<PathBuf>,
+    /// The version of TokenReviews that the webhook speaks: v1 or v1beta1.
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
+    pub(crate) authentication_token_webhook_version: String,
+    /// How long the webhook's answers are remembered.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2m")]
+    pub(crate) authentication_token_webhook_cache_ttl: Duration,
     /// Let callers without credentials in as system:anonymous. Off when everything is allowed anyway.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) anonymous_auth: Option<bool>,
@@ -53,7 +65,22 @@ impl Authentication {
         })
     }
 
+    /// The webhook that knows tokens, when there is one.
+    pub(crate) fn token_webhook(&self) -> Result<Option<TokenWebhookSettings>, SettingError> {
+        let name = &self.authentication_token_webhook_version;
+        let version = ReviewVersion::of_name(name).ok_or_else(|| {
+            let why = format!(
+                "unsupported authentication webhook version {name:?}, supported versions are \"v1\", \"v1beta1\""
+            );
+            SettingError::new("--authentication-token-webhook-version", why)
+        })?;
+        let cache_ttl = self.authentication_token_webhook_cache_ttl;
+        let file = self.authentication_token_webhook_config_file.clone();
+        Ok(file.map(|config_file| TokenWebhookSettings { config_file, version, cache_ttl }))
+    }
+
     pub(super) fn check(&self) -> Result<(), SettingError> {
+        self.token_webhook()?;
         let lists = [
             ("--requestheader-username-headers", &self.requestheader_username_headers),
             ("--requestheader-uid-headers", &self.requestheader_uid_headers),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use portico_facade::AuthorizationMode;
-use portico_server::{AuthorizationFlags, AuthorizationSettings, SubjectAccessReviewVersion};
+use portico_server::{AuthorizationFlags, AuthorizationSettings, ReviewVersion};
 
 use super::SettingError;
 use super::values::duration;
@@ -140,9 +140,9 @@ impl Authorization {
         }))
     }
 
-    fn version(&self) -> Result<SubjectAccessReviewVersion, SettingError> {
+    fn version(&self) -> Result<ReviewVersion, SettingError> {
         let name = self.authorization_webhook_version.as_deref().unwrap_or("v1beta1");
-        SubjectAccessReviewVersion::of_name(name).ok_or_else(|| {
+        ReviewVersion::of_name(name).ok_or_else(|| {
             let why = format!(
                 "unsupported webhook authorizer version {name:?}, supported versions are \"v1\", \"v1beta1\""
             );

@@ -330,6 +330,7 @@ async fn answer(
         None if path.starts_with("/admission/") => {
             reply(StatusCode::OK, "application/json", crate::admission::answer(&path, &seen.body))
         }
+        None if path == "/tokens" => json_reply(&crate::access_review::token(&seen.body)),
         None if path == "/access" => json_reply(&crate::access_review::answer(&seen.body)),
         None if path == "/images" => json_reply(&crate::image_review::answer(&seen.body)),
         None if path.starts_with("/convert") => json_reply(&crate::conversion::answer(&path, &seen.body)),

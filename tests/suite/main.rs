@@ -3,6 +3,7 @@
 
 mod audit;
 mod audit_recorded;
+mod authentication;
 mod authorization;
 mod availability;
 mod binder;

@@ -16,6 +16,7 @@ mod bearer;
 mod chain;
 mod error;
 mod method;
+pub mod remote;
 mod request_header;
 mod reviews;
 mod service_account;

@@ -57,6 +57,8 @@ pub mod setting {
     pub const SERVICE_ADDRESS: &str = "service-address";
     /// Whether bootstrap tokens are believed: `true` or not there.
     pub const BOOTSTRAP_TOKENS: &str = "enable-bootstrap-token-auth";
+    /// Whether the control service may know tokens that no key has signed: `true` or not there.
+    pub const OTHER_TOKENS: &str = "other-tokens";
     /// The certificate (PEM) of the CA that signs certificate requests, where client certificates of it are trusted.
     pub const SIGNING_CA: &str = "signing-ca";
     /// Who decides what callers may do: modes by upstream's names, in their order.

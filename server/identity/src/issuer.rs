@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_auth::authn::remote::RemoteTokens;
 use portico_auth::authn::{TokenAuthenticator, TokenKeys};
 use portico_auth::jwt::SigningKey;
 use portico_machinery::{GroupResource, UserInfo};
@@ -27,6 +28,8 @@ pub struct Identity {
     pub bootstrap_tokens: bool,
     /// Tokens that are known without any object.
     pub fixed: Vec<Arc<dyn TokenAuthenticator>>,
+    /// Who else knows tokens, in the order in which they are asked.
+    pub remote: Vec<Arc<dyn RemoteTokens>>,
 }
 
 impl std::fmt::Debug for Identity {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_auth::authn::{Reviewer, Reviewing};
-use portico_machinery::UserInfo;
+use portico_machinery::{UserInfo, aggregate};
 
 use crate::issuer::Identity;
 use crate::{bootstrap, bound, legacy};
@@ -35,21 +35,34 @@ pub(crate) async fn review(
             return Ok(reviewed(UserInfo::clone(&user), audiences));
         }
     }
-    let refused = |why: &dyn std::fmt::Display| format!("[{UNKNOWN}, {why}]");
-    let signed = identity.keys.read(token, asked, now).map_err(|e| refused(&e))?;
-    if let Some(signed) = signed {
-        let user = match signed.is_legacy() {
-            true => legacy::user(verbs, identity, token, &signed.claims).await,
-            false => bound::user(objects, &signed.claims, now).await,
-        };
-        return user.map(|user| reviewed(user, signed.audiences)).map_err(|e| refused(&e));
+    let mut errors = vec![UNKNOWN.to_owned()];
+    match identity.keys.read(token, asked, now) {
+        Ok(Some(signed)) => {
+            let user = match signed.is_legacy() {
+                true => legacy::user(verbs, identity, token, &signed.claims).await,
+                false => bound::user(objects, &signed.claims, now).await,
+            };
+            match user {
+                Ok(user) => return Ok(reviewed(user, signed.audiences)),
+                Err(why) => errors.push(why.to_string()),
+            }
+        }
+        Ok(None) => {}
+        Err(why) => errors.push(why.to_string()),
     }
     if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(identity, asked))
         && let Some(user) = bootstrap::user(objects, token, now).await
     {
         return Ok(reviewed(user, audiences));
     }
-    Err(UNKNOWN.to_owned())
+    for remote in &identity.remote {
+        match remote.authenticate(token, asked).await {
+            Ok(Some(known)) => return Ok(reviewed(known.user, known.audiences)),
+            Ok(None) => {}
+            Err(why) => errors.push(why),
+        }
+    }
+    Err(aggregate(&errors))
 }
 
 fn reviewed(user: UserInfo, audiences: Vec<String>) -> Reviewed {

@@ -10,7 +10,7 @@ mod counted;
 mod metrics;
 mod webhook;
 
-pub(super) use backend::Calls;
+pub(super) use backend::{Calls, ReviewBackend};
 use configuration::Configuration;
 use metrics::ReloadMetrics;
 

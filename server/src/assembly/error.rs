@@ -56,6 +56,9 @@ pub enum StartError {
         /// Why.
         reason: String,
     },
+    /// Who knows bearer tokens.
+    #[error("authentication: {0}")]
+    Authentication(String),
     /// Who decides what callers may do.
     #[error("authorization: {0}")]
     Authorization(String),
@@ -101,6 +104,7 @@ impl StartError {
                 | Self::Egress(_)
                 | Self::Encryption(_)
                 | Self::TokenKey { .. }
+                | Self::Authentication(_)
                 | Self::Authorization(_)
         )
     }

@@ -167,7 +167,8 @@ impl TrustedIdentities {
 
     /// Trusts tokens that stand for objects, too, once there is somebody who knows the objects.
     pub(super) fn review_with(&self, identity: &Identity, reviewer: Arc<dyn Reviewer>) {
-        let trust = TokenTrust::new(identity.keys.as_ref().clone(), identity.bootstrap_tokens);
+        let trust = TokenTrust::new(identity.keys.as_ref().clone(), identity.bootstrap_tokens)
+            .with_others(!identity.remote.is_empty());
         // The first one counts.
         let _ = self.trust.set(Arc::new(trust));
         self.identities.review_with(reviewer);

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use portico_auth::authn::{TokenAuthenticator, TokenKeys};
+use portico_auth::authn::TokenKeys;
 use portico_auth::jwt::{PublicKey, SigningKey};
 use portico_identity::Identity;
 use portico_kit::atomic_file;
+use portico_kit::tasks::TaskSet;
 use portico_proto::convert::{Payload, PayloadKind, setting};
 
 use super::error::StartError;
+use super::identities::TrustedIdentities;
+use super::token_webhook::TokenWebhook;
 use crate::grpc::config::board::Board;
 use crate::settings::ServerSettings;
 
@@ -19,7 +22,8 @@ const OWN_KEY: &str = "service-account.key";
 /// Reads the keys, or makes one on the first start.
 pub(super) fn identity(
     settings: &ServerSettings,
-    fixed: Vec<Arc<dyn TokenAuthenticator>>,
+    identities: &TrustedIdentities,
+    tasks: &TaskSet,
 ) -> Result<Identity, StartError> {
     let s = &settings.service_accounts;
     let signer = match &s.signing_key_file {
@@ -35,6 +39,9 @@ pub(super) fn identity(
         }
     }
     let audiences = if s.api_audiences.is_empty() { &s.issuers } else { &s.api_audiences };
+    let webhook = settings.token_webhook.as_ref();
+    let webhook =
+        webhook.map(|webhook| TokenWebhook::new(webhook, audiences, &identities.calls, tasks)).transpose()?;
     Ok(Identity {
         keys: Arc::new(TokenKeys { issuers: s.issuers.clone(), audiences: audiences.clone(), keys }),
         signer,
@@ -42,7 +49,8 @@ pub(super) fn identity(
         extend_expiration: s.extend_token_expiration,
         lookup: s.lookup,
         bootstrap_tokens: s.bootstrap_tokens,
-        fixed,
+        fixed: identities.fixed_tokens(),
+        remote: webhook.into_iter().map(|webhook| Arc::new(webhook) as _).collect(),
     })
 }
 
@@ -52,12 +60,13 @@ pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board
         let der = key.der().to_vec().into();
         (PayloadKind::TokenKey, key.id().to_owned(), Some(Payload::TokenKey(der)))
     });
-    let bootstrap = if identity.bootstrap_tokens { "true" } else { "" };
+    let on = |on: bool| if on { "true".to_owned() } else { String::new() };
     let settings = [
         (setting::ISSUERS, identity.keys.issuers.join("\n")),
         (setting::AUDIENCES, identity.keys.audiences.join("\n")),
         (setting::JWKS_URI, jwks_uri.unwrap_or_default().to_owned()),
-        (setting::BOOTSTRAP_TOKENS, bootstrap.to_owned()),
+        (setting::BOOTSTRAP_TOKENS, on(identity.bootstrap_tokens)),
+        (setting::OTHER_TOKENS, on(!identity.remote.is_empty())),
     ];
     let settings = settings
         .into_iter()

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 use parking_lot::Mutex;
@@ -63,6 +63,8 @@ pub(super) enum Known {
 pub struct TokenTrust {
     keys: TokenKeys,
     bootstrap: bool,
+    /// Whether somebody knows tokens that no key here has signed.
+    others: bool,
     /// Counts up through the process, so that answers given under other keys are known as such; 0 trusts nobody.
     generation: u64,
 }
@@ -72,7 +74,18 @@ impl TokenTrust {
     #[must_use]
     pub fn new(keys: TokenKeys, bootstrap: bool) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { keys, bootstrap, generation: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Self { keys, bootstrap, others: false, generation: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The same where tokens of any kind are reviewed, or not.
+    #[must_use]
+    pub fn with_others(self, others: bool) -> Self {
+        Self { others, ..self }
+    }
+
+    /// Whether anybody may have made up this token: no key tells that it is one.
+    fn is_anybodys(&self, token: &str, now: i64) -> bool {
+        is_bootstrap(token) || (self.others && !matches!(self.keys.read(token, &[], now), Ok(Some(_))))
     }
 
     /// The keys, their issuers and the audiences of this API.
@@ -177,7 +190,7 @@ impl Reviews {
     /// What is known of a token. `now` is in seconds since the epoch, for the token's own time.
     pub(super) fn look(&self, trust: &TokenTrust, token: &str, now: i64) -> Known {
         let bootstrap = trust.bootstrap && is_bootstrap(token);
-        if !bootstrap && !token.contains('.') {
+        if !bootstrap && !trust.others && !token.contains('.') {
             return Known::Nothing;
         }
         let known = self.answers.lock().of(trust).and_then(|a| a.known(&self.key(token), Instant::now()));
@@ -188,8 +201,9 @@ impl Reviews {
             return Known::Ask;
         }
         match trust.keys.read(token, &[], now) {
-            Ok(None) => Known::Nothing,
             Ok(Some(_)) => Known::Ask,
+            _ if trust.others => Known::Ask,
+            Ok(None) => Known::Nothing,
             Err(refused) => Known::Bad(AuthnError::Token(refused.to_string().into())),
         }
     }
@@ -206,7 +220,8 @@ impl Reviews {
     ) -> Result<(), TooManyReviews> {
         let (key, begin) = (self.key(token), Instant::now());
         let was_good = self.answers.lock().of(trust).is_some_and(|answers| answers.was_good(&key, begin));
-        let is_unknown = is_bootstrap(token) && !was_good;
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let is_unknown = !was_good && trust.is_anybodys(token, i64::try_from(seconds).unwrap_or(i64::MAX));
         let _under_way = is_unknown.then(|| self.unknown.begin(begin)).transpose()?;
         let answer = reviewer.review(token).await;
         let at = Instant::now();
@@ -297,6 +312,10 @@ mod tests {
         assert_eq!(reviews.look(&trust, "abcdef.0123456789abcdef", 50), Known::Ask);
         assert_eq!(reviews.look(&trust, "abcdef.0123456789abcdeF", 50), Known::Nothing);
         assert_eq!(keeper.asked.load(Ordering::Relaxed), 1);
+        let more = trust.clone().with_others(true);
+        for token in ["plain", "a.b.c", &late] {
+            assert_eq!(Reviews::default().look(&more, token, 1_000), Known::Ask, "somebody else may know it");
+        }
         let others = TokenTrust::new(TokenKeys::default(), false);
         assert_eq!(reviews.look(&others, &good, 50), Known::Nothing, "other keys, nothing kept");
         assert_eq!(reviews.look(&trust, &good, 50), Known::Ask, "who still has the older keys keeps nothing");

@@ -195,6 +195,7 @@ fn identity() -> Identity {
         lookup: true,
         bootstrap_tokens: false,
         fixed: Vec::new(),
+        remote: Vec::new(),
     }
 }
 

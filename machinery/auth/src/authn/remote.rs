@@ -1,0 +1,226 @@
+//! Tokens that somebody else knows: TokenReviews as webhooks see them, and what was answered lately.
+//!
+//! Upstream rules: plugin/pkg/authenticator/token/webhook, pkg/authentication/token/cache. Pure: answers are foreign bytes.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use portico_machinery::UserInfo;
+use serde::{Deserialize, Serialize};
+
+use crate::authz::answers::Answers;
+use crate::authz::review::Version;
+
+const KIND: &str = "TokenReview";
+const GROUP: &str = "authentication.k8s.io";
+
+/// Whose token it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The user, as they were told.
+    pub user: UserInfo,
+    /// Those of the token's audiences that were asked for.
+    pub audiences: Vec<String>,
+}
+
+/// An answer about a token on its way: nothing when nobody there knows it.
+pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Option<Known>, String>> + Send + 'a>>;
+
+/// Knows tokens by asking somebody.
+pub trait RemoteTokens: Send + Sync {
+    /// Whose token this is for these audiences; those of this API when there are none.
+    fn authenticate<'a>(&'a self, token: &'a str, audiences: &'a [String]) -> Authenticating<'a>;
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a> {
+    kind: &'static str,
+    api_version: String,
+    metadata: Empty,
+    spec: Spec<'a>,
+    status: Unanswered,
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize)]
+struct Spec<'a> {
+    token: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    audiences: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Unanswered {
+    user: Empty,
+}
+
+/// A whole review in a version.
+#[must_use]
+pub fn review(version: Version, token: &str, audiences: &[String]) -> Vec<u8> {
+    let review = Review {
+        kind: KIND,
+        api_version: format!("{GROUP}/{}", version.name()),
+        metadata: Empty {},
+        spec: Spec { token, audiences },
+        status: Unanswered { user: Empty {} },
+    };
+    // Texts always encode.
+    serde_json::to_vec(&review).unwrap_or_default()
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Answered {
+    kind: String,
+    api_version: String,
+    status: Said,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    authenticated: bool,
+    user: User,
+    audiences: Vec<String>,
+    error: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct User {
+    username: String,
+    uid: String,
+    groups: Vec<String>,
+    extra: BTreeMap<String, Vec<String>>,
+}
+
+/// Reads a review that was asked for the audiences `asked`; tokens that name none are for `own`.
+///
+/// # Errors
+/// What the webhook says is wrong with the token, or why its answer is none.
+pub fn answer(
+    version: Version,
+    body: &[u8],
+    asked: &[String],
+    own: &[String],
+) -> Result<Option<Known>, String> {
+    let answered: Answered =
+        portico_gostd::json::from_slice(body).map_err(|error| portico_gostd::json::error_text(&error))?;
+    let expected = format!("{GROUP}/{}", version.name());
+    let of = |said: &str, wanted: &str| said.is_empty() || said == wanted;
+    if !of(&answered.kind, KIND) || !of(&answered.api_version, &expected) {
+        let (kind, version) = (answered.kind, answered.api_version);
+        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+    }
+    let Said { authenticated, user, audiences, error } = answered.status;
+    let got = if audiences.is_empty() { own } else { &audiences };
+    let audiences: Vec<String> = asked.iter().filter(|one| got.contains(one)).cloned().collect();
+    if !asked.is_empty() && audiences.is_empty() {
+        return Ok(None);
+    }
+    if !authenticated {
+        return if error.is_empty() { Ok(None) } else { Err(error) };
+    }
+    let User { username, uid, groups, extra } = user;
+    Ok(Some(Known { user: UserInfo { name: username, uid, groups, extra }, audiences }))
+}
+
+/// What was answered about tokens lately; tokens are kept under a keyed hash, never themselves.
+pub struct TokenAnswers {
+    secret: hmac::Key,
+    answers: Answers<Option<Known>>,
+    life: Duration,
+}
+
+impl TokenAnswers {
+    /// Answers that are good for so long.
+    #[must_use]
+    pub fn new(life: Duration) -> Self {
+        // As wide as the digest; random, so that nobody can aim at a place in the table.
+        let mut secret = [0; 32];
+        let random = aws_lc_rs::rand::fill(&mut secret);
+        debug_assert!(random.is_ok(), "the system gives random numbers");
+        Self { secret: hmac::Key::new(hmac::HMAC_SHA256, &secret), answers: Answers::default(), life }
+    }
+
+    /// What is known of a token for these audiences.
+    #[must_use]
+    pub fn get(&self, token: &str, audiences: &[String], now: Instant) -> Option<Option<Known>> {
+        self.answers.get(&self.key(token, audiences), now)
+    }
+
+    /// Keeps an answer.
+    pub fn keep(&self, token: &str, audiences: &[String], answer: Option<Known>, now: Instant) {
+        self.answers.keep(&self.key(token, audiences), answer, now, self.life);
+    }
+
+    fn key(&self, token: &str, audiences: &[String]) -> String {
+        let mut context = hmac::Context::with_key(&self.secret);
+        // Lengths come first: "xy" and "z" are not "x" and "yz".
+        for text in std::iter::once(token).chain(audiences.iter().map(String::as_str)) {
+            context.update(&text.len().to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        STANDARD_NO_PAD.encode(context.sign())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_review_names_the_token_and_the_audiences() {
+        let text = String::from_utf8(review(Version::V1, "t", &texts(&["a"]))).unwrap();
+        assert_eq!(
+            text,
+            r#"{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","metadata":{},"spec":{"token":"t","audiences":["a"]},"status":{"user":{}}}"#
+        );
+    }
+
+    #[test]
+    fn an_answer_names_a_user_for_audiences_that_were_asked_for() {
+        let own = texts(&["api"]);
+        let read = |status: &str, asked: &[&str]| {
+            answer(Version::V1, format!(r#"{{"status":{status}}}"#).as_bytes(), &texts(asked), &own)
+        };
+        let yes = r#"{"authenticated":true,"user":{"username":"u","groups":["g"],"extra":{"k":["v"]}}"#;
+        let known = read(&format!("{yes}}}"), &["api"]).unwrap().unwrap();
+        assert_eq!((known.user.name.as_str(), known.audiences), ("u", texts(&["api"])));
+        assert_eq!(read(&format!("{yes}}}"), &["other"]), Ok(None), "it names none, and is for this API");
+        let other = read(&format!(r#"{yes},"audiences":["other","x"]}}"#), &["other"]).unwrap().unwrap();
+        assert_eq!(other.audiences, texts(&["other"]));
+        assert_eq!(read(&format!(r#"{yes},"audiences":["x"]}}"#), &["api"]), Ok(None));
+        assert!(read(&format!(r#"{yes},"audiences":["x"]}}"#), &[]).unwrap().is_some());
+        assert_eq!(read("{}", &[]), Ok(None));
+        assert_eq!(read(r#"{"error":"expired"}"#, &[]), Err("expired".to_owned()));
+        let older = br#"{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1beta1"}"#;
+        assert!(answer(Version::V1, older, &[], &own).unwrap_err().contains("is registered for version"));
+        assert!(answer(Version::V1, b"<html>", &[], &own).is_err());
+    }
+
+    #[test]
+    fn answers_are_known_by_token_and_audiences_for_their_life() {
+        let life = Duration::from_secs(5);
+        let (answers, now) = (TokenAnswers::new(life), Instant::now());
+        answers.keep("ab", &texts(&["c"]), Some(Known::default()), now);
+        answers.keep("bad", &[], None, now);
+        assert_eq!(answers.get("ab", &texts(&["c"]), now), Some(Some(Known::default())));
+        assert_eq!(answers.get("bad", &[], now), Some(None));
+        assert_eq!(answers.get("a", &texts(&["bc"]), now), None);
+        assert_eq!(answers.get("ab", &[], now), None);
+        assert_eq!(answers.get("bad", &[], now + life), None);
+    }
+}
