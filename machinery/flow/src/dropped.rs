@@ -39,6 +39,11 @@ impl Dropped {
         self.retry_after
     }
 
+    /// When a rejected client should come again.
+    pub(crate) fn retry_after(&self) -> u64 {
+        self.retry_after
+    }
+
     fn remember(&mut self, second: u64) {
         self.history.push_back((second, self.count));
         let longest = (2 * self.retry_after).min(MAX);

@@ -95,9 +95,18 @@ impl<W: Wake> Level<W> {
         })
     }
 
-    /// A request that ran has ended.
-    pub fn finish(&self, ticket: Ticket, now: Instant) {
-        self.with(|state| state.set.finish(ticket, now));
+    /// A request that ran has ended; says when seats come back by themselves that somebody waits for.
+    pub fn finish(&self, ticket: Ticket, now: Instant) -> Option<Instant> {
+        self.with(|state| {
+            state.set.finish(ticket, now);
+            state.set.next_due()
+        })
+    }
+
+    /// After how many seconds a rejected client should come again.
+    #[must_use]
+    pub fn retry_after(&self) -> u64 {
+        self.state.lock().dropped.retry_after()
     }
 
     /// So many watches would see a write of this schema.
