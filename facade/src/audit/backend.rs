@@ -33,7 +33,7 @@ pub(super) enum Wait {
 /// Where events end.
 pub(super) enum Destination {
     Log(Log),
-    Webhook(Webhook),
+    Webhook(Box<Webhook>),
 }
 
 impl Destination {
@@ -78,7 +78,7 @@ impl Backend {
         connections: &TaskSet,
     ) -> Result<Self, AuditError> {
         let webhook = Webhook::read(settings, metrics.clone(), connections).map_err(AuditError::Webhook)?;
-        Ok(Self::new(Destination::Webhook(webhook), &settings.delivery, false, metrics, tasks))
+        Ok(Self::new(Destination::Webhook(Box::new(webhook)), &settings.delivery, false, metrics, tasks))
     }
 
     fn new(

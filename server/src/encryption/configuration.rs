@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portico_gostd::time::parse_duration;
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::{Cursor, Object};
 use portico_schema::configuration::{ConfigKind, Scheme};
 use zeroize::Zeroizing;
 
 use super::error::EncryptionError;
-use super::validation::validate;
+use super::validation::{api_version, timeout, validate};
 
 const KIND: &str = "EncryptionConfiguration";
 const SCHEME: Scheme = Scheme {
@@ -40,11 +39,6 @@ const SCHEME: Scheme = Scheme {
     }"#,
     strict: true,
 };
-
-/// Of a key service that says nothing of it.
-pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Of a key service that says nothing of it, as upstream has it.
-const DEFAULT_API_VERSION: &str = "v1";
 
 /// A file that was read.
 pub(super) struct Read {
@@ -105,19 +99,6 @@ pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
 pub(super) fn hash(path: &Path) -> Result<String, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
     Ok(format!("sha256:{}", sha256_hex(&std::fs::read(path).map_err(file)?)))
-}
-
-/// The API version of a key service, defaulted.
-pub(super) fn api_version<'a>(kms: &Cursor<'a>) -> &'a str {
-    kms.field("apiVersion").opt_str().filter(|version| !version.is_empty()).unwrap_or(DEFAULT_API_VERSION)
-}
-
-/// The timeout of a key service, defaulted; none when it is no duration.
-pub(super) fn timeout(kms: &Cursor<'_>) -> Option<Duration> {
-    match kms.field("timeout").opt_str() {
-        None => Some(DEFAULT_TIMEOUT),
-        Some(text) => parse_duration(text).ok(),
-    }
 }
 
 fn rules(object: &Object) -> Vec<ResourceRule> {

@@ -1,15 +1,15 @@
 //! Upstream's `ValidateEncryptionConfiguration`. Keys are never printed.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use portico_gostd::time::parse_duration;
 use portico_gostd::url::Url;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 use zeroize::Zeroizing;
-
-use super::configuration::{api_version, timeout};
 
 const AES: &[usize] = &[16, 24, 32];
 const SECRETBOX: &[usize] = &[32];
@@ -19,6 +19,11 @@ const PROVIDERS: [&str; 5] = ["kms", "aesgcm", "aescbc", "secretbox", "identity"
 const NO_API: [&str; 3] = ["apiserveripinfo", "serviceipallocations", "servicenodeportallocations"];
 /// In the place of keys.
 const REDACTED: &str = "\"REDACTED\"";
+
+/// Of a key service that says nothing of it.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Of a key service that says nothing of it, as upstream has it.
+const DEFAULT_API_VERSION: &str = "v1";
 
 /// What is wrong with a decoded file, in upstream's order.
 pub(super) fn validate(object: &Object, reload: bool) -> Vec<Error> {
@@ -53,6 +58,19 @@ pub(super) fn validate(object: &Object, reload: bool) -> Vec<Error> {
         }
     }
     errors
+}
+
+/// The API version of a key service, defaulted.
+pub(super) fn api_version<'a>(kms: &Cursor<'a>) -> &'a str {
+    kms.field("apiVersion").opt_str().filter(|version| !version.is_empty()).unwrap_or(DEFAULT_API_VERSION)
+}
+
+/// The timeout of a key service, defaulted; none when it is no duration.
+pub(super) fn timeout(kms: &Cursor<'_>) -> Option<Duration> {
+    match kms.field("timeout").opt_str() {
+        None => Some(DEFAULT_TIMEOUT),
+        Some(text) => parse_duration(text).ok(),
+    }
 }
 
 fn at_least_one(at: &Cursor<'_>) -> Error {

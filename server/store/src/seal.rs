@@ -11,8 +11,8 @@ mod metrics;
 mod object;
 mod provider;
 mod rules;
+mod stored;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,26 +29,12 @@ pub use rules::{MaskedRule, SealRules};
 use crate::key::Key;
 use crate::key::Resource;
 use provider::Providers;
+pub(crate) use stored::{Opened, Stored};
 
 /// What seals and opens values; shared by a store and by whoever changes the rules.
 pub struct Seal {
     rules: ArcSwap<SealRules>,
     metrics: Option<SealMetrics>,
-}
-
-/// A value as it stands in the database, without the byte that says which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored<'a> {
-    Plain(&'a [u8]),
-    Sealed(&'a [u8]),
-}
-
-/// A value that could be opened.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Opened<'a> {
-    pub(crate) json: Cow<'a, [u8]>,
-    /// Whether it would be sealed otherwise if it were written now.
-    pub(crate) stale: bool,
 }
 
 impl Seal {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cipher::CipherKey;
 use super::envelope::Envelope;
 use super::error::SealError;
-use super::{Opened, Stored};
+use super::stored::{Opened, Stored};
 
 /// The providers of a resource: the first seals, each may open.
 pub(super) type Providers = Arc<[Arc<Provider>]>;
