@@ -102,8 +102,7 @@ impl Server {
             &process.metrics,
         )?;
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
-        let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
-        process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
+        expose_features(&settings, &process.metrics);
         let store_tasks = TaskSet::new();
         let tasks = TaskSet::new();
         let identity = Arc::new(tokens::identity(&settings, &identities, &tasks)?);
@@ -134,9 +133,8 @@ impl Server {
         let health = Health::new(settings.livez_grace_period);
         let (drain, drained) = drain::channel();
         let listener = bind(&settings, &pki, &process)?;
-        let address = listener
-            .local_addr()
-            .map_err(|source| StartError::Bind { address: settings.control_address, source })?;
+        let unbound = |source| StartError::Bind { address: settings.control_address, source };
+        let address = listener.local_addr().map_err(unbound)?;
         identities.watch(&tasks);
         signing.watch(&tasks);
         let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
@@ -151,10 +149,7 @@ impl Server {
         signing.publish(&components.board);
         components.board.post(service_address(&settings));
         identities.authorizers.publish(&components.board, &tasks);
-        if let Some(webhooks) = registry.objects().webhooks() {
-            // Nobody has set it before.
-            let _ = identities.calls.set(webhooks.clone());
-        }
+        identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_policy(&registry, &identities.rbac, &tasks);
         components.keep_flow_control(&registry, &tasks);
@@ -306,6 +301,12 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         });
     }
     address
+}
+
+/// `kubernetes_feature_enabled`
+fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Registry) {
+    let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
+    metrics.constants(name, help, ["name", "stage"], settings.features.rows());
 }
 
 /// Where clients in the first range of Services reach the API, as facades tell them.

@@ -273,6 +273,7 @@ impl Objects for Scripted {
         let started = portico_proto::objects::WatchStarted {
             media_type: "application/json".into(),
             warnings: vec!["old".into()],
+            audit_annotations: HashMap::new(),
         };
         let frames = tokio_stream::wrappers::BroadcastStream::new(self.inner.frames.subscribe());
         let frames = frames.filter_map(|bytes| async {

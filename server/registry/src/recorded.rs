@@ -59,14 +59,14 @@ impl Recorder {
         self.wanted == Recorded::Everything
     }
 
-    /// An object was sent: it is noted with its defaults, as upstream decodes it.
-    pub(crate) fn object(&self, object: &Object, schema: &Schema) {
+    /// An object was sent: it is noted with its defaults, which `complete` sets, as upstream decodes it.
+    pub(crate) fn object(&self, object: &Object, schema: &Schema, complete: impl FnOnce(&mut Object)) {
         if self.wanted == Recorded::Nothing {
             return;
         }
         let request = (self.wanted >= Recorded::Sent).then(|| {
             let mut whole = object.clone();
-            schema.default(&mut whole);
+            complete(&mut whole);
             schema.normalise(&mut whole);
             Bytes::from(whole.to_json())
         });

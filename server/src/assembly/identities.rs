@@ -17,6 +17,7 @@ use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry as Metrics;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::UserInfo;
+use portico_registry::Registry;
 
 use super::authorizers::{Authorizers, Calls, Parts};
 use super::error::StartError;
@@ -100,6 +101,14 @@ impl TokenAuthenticator for FixedTokens {
 }
 
 impl TrustedIdentities {
+    /// Has authorizers and token reviews call webhooks as the registry does.
+    pub(super) fn call_with(&self, registry: &Registry) {
+        if let Some(webhooks) = registry.objects().webhooks() {
+            // Nobody has set it before.
+            let _ = self.calls.set(webhooks.clone());
+        }
+    }
+
     /// Reads the files.
     ///
     /// # Errors

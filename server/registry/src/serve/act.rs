@@ -29,7 +29,7 @@ impl Request<'_> {
         let (gvk, schema) = self.served.kind_of(self.place.part)?;
         let decoded =
             body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
-        self.recorder.object(&decoded.object, schema);
+        self.recorder.object(&decoded.object, schema, |whole| schema.default(whole));
         if self.served.info.namespaced && self.served.info.stored {
             self.verbs().require_namespace(self.namespace, options.dry_run).await?;
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use portico_machinery::Status;
 use portico_machinery::accept::{Encoding, Form};
 use portico_machinery::status::Details;
+use portico_machinery::{Object, Status};
 use portico_schema::Schema;
 
 use super::body;
@@ -205,7 +205,7 @@ impl Request<'_> {
             &info.gvk,
             options.field_validation,
         )?;
-        self.recorder.object(&decoded.object, &info.schema);
+        self.record(&decoded.object, &self.served);
         let written =
             self.verbs().create(self.context, &self.served, self.namespace, decoded.object, &options).await;
         self.written(written, wanted, decoded.strict)
@@ -226,7 +226,7 @@ impl Request<'_> {
             &info.gvk,
             options.field_validation,
         )?;
-        self.recorder.object(&decoded.object, &info.schema);
+        self.record(&decoded.object, view.map_or(&self.served, |view| &view.viewed.served));
         let written = match (crate::patch::check_name(&decoded.object, self.place.name), view) {
             (Err(status), _) => Err(status),
             (Ok(()), Some(view)) => {
@@ -283,6 +283,14 @@ impl Request<'_> {
         answer.warnings.extend(deleted.warnings);
         answer.warnings.extend(self.served.strategies.delete.delete_warnings(options));
         Ok(answer)
+    }
+
+    /// An object that was sent.
+    fn record(&self, object: &Object, served: &ServedResource) {
+        self.recorder.object(object, &served.info.schema, |whole| {
+            served.complete(whole, self.objects().moment());
+            served.to_version(whole);
+        });
     }
 
     /// Options that came in a body; those of the query stand in the request line.

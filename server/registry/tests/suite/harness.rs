@@ -125,6 +125,7 @@ impl Harness {
             content_type: media.to_owned(),
             accept: accept.to_owned(),
             user_agent: "suite".to_owned(),
+            recorded: portico_registry::Recorded::Nothing,
         };
         self.registry.serve(call).await
     }

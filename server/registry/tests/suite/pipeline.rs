@@ -288,6 +288,7 @@ async fn connections_are_asked_about_before_anything_is_dialled() {
         content_type: String::new(),
         accept: String::new(),
         user_agent: "suite".to_owned(),
+        recorded: portico_registry::Recorded::Nothing,
     };
     // The pod is on no node: what is asked comes before that is found out.
     drop(walk.harness.registry.connect(call, &NoBackends).await);
