@@ -6,19 +6,22 @@
 mod audited;
 mod backend;
 mod batches;
+mod destination;
+mod error;
 mod log;
 mod metrics;
+mod policy_file;
 mod settings;
 mod throttle;
 mod webhook;
 
 pub use audited::Audited;
+pub use error::AuditError;
 pub use settings::{
     AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
     AuditWebhookSettings, Truncation,
 };
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,25 +37,6 @@ use metrics::AuditMetrics;
 
 /// How long the end of the process waits for events that a webhook does not take.
 const FLUSH: Duration = Duration::from_secs(30);
-
-/// Why audit cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum AuditError {
-    /// `--audit-policy-file`
-    #[error("--audit-policy-file: {0}")]
-    Policy(#[from] FileError),
-    /// `--audit-log-path`
-    #[error("--audit-log-path: ensureLogFile: open {path}: {}", portico_gostd::os::error_text(source))]
-    Log {
-        /// The path.
-        path: String,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// `--audit-webhook-config-file`
-    #[error("--audit-webhook-config-file: initializing audit webhook: {0}")]
-    Webhook(String),
-}
 
 /// What is recorded, and where it goes.
 pub struct Auditor {
@@ -81,8 +65,8 @@ impl Auditor {
             }
             return Ok(None);
         };
-        let policy = self::policy(policy)?;
-        warn_of(&policy.current());
+        let policy = policy_file::read(policy)?;
+        policy_file::warn_of(&policy.current());
         let (mut backends, tasks, connections) = (Vec::new(), TaskSet::new(), TaskSet::new());
         if let Some(log) = &settings.log {
             backends.push(Backend::log(log, &metrics, &tasks)?);
@@ -148,7 +132,7 @@ impl Auditor {
         match self.policy.reload().await {
             Ok(changed) => {
                 if changed {
-                    warn_of(&self.policy.current());
+                    policy_file::warn_of(&self.policy.current());
                 }
                 None
             }
@@ -166,20 +150,5 @@ impl Auditor {
             backend.close().await;
         }
         self.connections.shutdown(Duration::ZERO).await;
-    }
-}
-
-fn policy(path: &Path) -> Result<FileWatch<Policy>, FileError> {
-    let parse = |files: &[Vec<u8>]| {
-        let text = String::from_utf8_lossy(files.first().map_or(&[], Vec::as_slice));
-        Policy::parse(&text).map_err(|error| format!("loading audit policy file: {error}"))
-    };
-    FileWatch::new(vec![path.to_owned()], parse)
-}
-
-fn warn_of(policy: &Policy) {
-    if !policy.warnings().is_empty() {
-        let errors = policy.warnings().join(", ");
-        tracing::warn!(errors, "audit policy contains errors, falling back to lenient decoding");
     }
 }

@@ -8,8 +8,9 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::AuditError;
 use super::batches::Batches;
+use super::destination::Destination;
+use super::error::AuditError;
 use super::log::Log;
 use super::metrics::AuditMetrics;
 use super::settings::{
@@ -28,22 +29,6 @@ pub(super) enum Wait {
     Strict,
     /// Every blocking one: the response waits.
     Blocking,
-}
-
-/// Where events end.
-pub(super) enum Destination {
-    Log(Log),
-    Webhook(Box<Webhook>),
-}
-
-impl Destination {
-    /// Delivers events, in order; false when one was not. Loss is counted here.
-    pub(super) async fn deliver(&self, events: Vec<Bytes>, wait: bool) -> bool {
-        match self {
-            Self::Log(log) => log.write(events, wait).await,
-            Self::Webhook(webhook) => webhook.post(&events).await,
-        }
-    }
 }
 
 /// See the module.

@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::backend::Destination;
+use super::destination::Destination;
 use super::settings::AuditBatches;
 use super::throttle::Throttle;
 

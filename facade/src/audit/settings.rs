@@ -6,6 +6,8 @@ use std::time::Duration;
 use portico_kit::certs::FileError;
 use portico_kit::rotating_file::Rotation;
 
+use super::policy_file;
+
 /// `--audit-*`; nothing is recorded without a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditSettings {
@@ -23,7 +25,7 @@ impl AuditSettings {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self) -> Result<(), FileError> {
-        self.policy_file.as_deref().map_or(Ok(()), |file| super::policy(file).map(drop))
+        self.policy_file.as_deref().map_or(Ok(()), |file| policy_file::read(file).map(drop))
     }
 }
 

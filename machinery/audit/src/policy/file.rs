@@ -2,14 +2,12 @@
 //!
 //! Upstream: `LoadPolicyFromBytes`, which decodes strictly first, and leniently when only unknown fields stand against that.
 
-use std::collections::BTreeMap;
-
 use portico_machinery::{aggregate, field};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
-use super::{GroupResources, Policy, Rule, validation};
+use super::document::{PolicyFile, ResourcesFile, RuleFile, Unknown};
+use super::rules::{GroupResources, Policy, Rule};
+use super::validation;
 use crate::API_VERSION;
 use crate::level::{Level, Stage};
 
@@ -39,70 +37,17 @@ fn printed(error: &field::Error) -> String {
     format!("{}: {}", error.path, error.body)
 }
 
-type Unknown = BTreeMap<String, IgnoredAny>;
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct PolicyFile {
-    #[serde(deserialize_with = "or_empty")]
-    api_version: String,
-    #[serde(deserialize_with = "or_empty")]
-    kind: String,
-    #[serde(rename = "metadata")]
-    _metadata: IgnoredAny,
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) rules: Vec<RuleFile>,
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) omit_stages: Vec<String>,
-    #[serde(deserialize_with = "or_empty")]
-    omit_managed_fields: bool,
-    #[serde(flatten)]
-    unknown: Unknown,
+impl Policy {
+    /// Reads a policy file.
+    ///
+    /// # Errors
+    /// [`PolicyError`], in upstream's words.
+    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+        parse(text)
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct RuleFile {
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) level: String,
-    #[serde(deserialize_with = "or_empty")]
-    users: Vec<String>,
-    #[serde(deserialize_with = "or_empty")]
-    user_groups: Vec<String>,
-    #[serde(deserialize_with = "or_empty")]
-    verbs: Vec<String>,
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) resources: Vec<ResourcesFile>,
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) namespaces: Vec<String>,
-    #[serde(rename = "nonResourceURLs", deserialize_with = "or_empty")]
-    pub(super) non_resource_urls: Vec<String>,
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) omit_stages: Vec<String>,
-    omit_managed_fields: Option<bool>,
-    #[serde(flatten)]
-    unknown: Unknown,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct ResourcesFile {
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) group: String,
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) resources: Vec<String>,
-    #[serde(deserialize_with = "or_empty")]
-    pub(super) resource_names: Vec<String>,
-    #[serde(flatten)]
-    unknown: Unknown,
-}
-
-/// `null` is what is empty, as Go reads it.
-fn or_empty<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
-pub(super) fn parse(text: &str) -> Result<Policy, PolicyError> {
+fn parse(text: &str) -> Result<Policy, PolicyError> {
     if text.trim().is_empty() {
         return Err(PolicyError::Untyped);
     }

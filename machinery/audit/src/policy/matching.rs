@@ -2,7 +2,7 @@
 
 use portico_machinery::{RequestInfo, UserInfo};
 
-use super::{GroupResources, Rule};
+use super::rules::{GroupResources, Rule};
 
 impl Rule {
     pub(super) fn matches(&self, user: Option<&UserInfo>, request: &RequestInfo) -> bool {

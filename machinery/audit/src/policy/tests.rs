@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 
+use portico_machinery::{RequestInfo, UserInfo};
+
 use super::*;
-use crate::level::Stage;
+use crate::level::{Level, Stage};
 
 fn policy(rules: &str) -> Policy {
     Policy::parse(&format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}")).unwrap()

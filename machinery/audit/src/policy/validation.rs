@@ -3,7 +3,7 @@
 use portico_gostd::apimachinery::validation::dns1123_subdomain;
 use portico_machinery::field::{Error, Path};
 
-use super::file::{PolicyFile, ResourcesFile, RuleFile};
+use super::document::{PolicyFile, ResourcesFile, RuleFile};
 use crate::level::{Level, Stage};
 
 pub(super) fn errors(file: &PolicyFile) -> Vec<Error> {

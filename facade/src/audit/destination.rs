@@ -1,0 +1,22 @@
+//! Where events end.
+
+use bytes::Bytes;
+
+use super::log::Log;
+use super::webhook::Webhook;
+
+/// Where events end.
+pub(super) enum Destination {
+    Log(Log),
+    Webhook(Box<Webhook>),
+}
+
+impl Destination {
+    /// Delivers events, in order; false when one was not. Loss is counted here.
+    pub(super) async fn deliver(&self, events: Vec<Bytes>, wait: bool) -> bool {
+        match self {
+            Self::Log(log) => log.write(events, wait).await,
+            Self::Webhook(webhook) => webhook.post(&events).await,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The policy's file.
+
+use std::path::Path;
+
+use portico_audit::Policy;
+use portico_kit::certs::{FileError, FileWatch};
+
+/// Reads the policy.
+pub(super) fn read(path: &Path) -> Result<FileWatch<Policy>, FileError> {
+    let parse = |files: &[Vec<u8>]| {
+        let text = String::from_utf8_lossy(files.first().map_or(&[], Vec::as_slice));
+        Policy::parse(&text).map_err(|error| format!("loading audit policy file: {error}"))
+    };
+    FileWatch::new(vec![path.to_owned()], parse)
+}
+
+/// Logs what is wrong with a policy and was passed over.
+pub(super) fn warn_of(policy: &Policy) {
+    if !policy.warnings().is_empty() {
+        let errors = policy.warnings().join(", ");
+        tracing::warn!(errors, "audit policy contains errors, falling back to lenient decoding");
+    }
+}
