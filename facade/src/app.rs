@@ -15,7 +15,6 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
 
 use crate::audit::Auditor;
-use crate::flow::Flow;
 use crate::handler::Handler;
 use crate::in_force::Current;
 use crate::layers::audit::Audit;
@@ -30,7 +29,6 @@ use crate::layers::lifecycle::lifecycle;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::mux_complete::mux_complete;
 use crate::layers::panic_recovery::PanicRecovery;
-use crate::layers::priority_and_fairness::PriorityAndFairness;
 use crate::layers::received_timestamp::received_timestamp;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::request_info::ReadRequestInfo;
@@ -69,10 +67,8 @@ pub struct Layers {
     pub auditor: Option<Arc<Auditor>>,
     /// Who they want to be.
     pub impersonation: Impersonations,
-    /// `--enable-priority-and-fairness`, with as many seats as the next would let run.
-    pub flow: Option<Flow>,
-    /// Without it: `--max-requests-inflight`, `--max-mutating-requests-inflight`.
-    pub max_in_flight: Option<MaxInFlight>,
+    /// `--max-requests-inflight`, `--max-mutating-requests-inflight`
+    pub max_in_flight: MaxInFlight,
     /// What they may do.
     pub authorization: Permissions,
 }
@@ -103,10 +99,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
         .option_layer(layers.auditor.map(|auditor| layer_fn(move |inner| Audit::new(inner, auditor.clone()))))
         .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
-        .option_layer(
-            layers.flow.map(|flow| layer_fn(move |inner| PriorityAndFairness::new(inner, flow.clone()))),
-        )
-        .option_layer(layers.max_in_flight.map(Validate::custom))
+        .layer(Validate::custom(layers.max_in_flight))
         .layer(layer_fn(|inner| Authorization::new(inner, permissions.clone())))
         .service(director)
 }

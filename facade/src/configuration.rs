@@ -14,14 +14,12 @@ use portico_auth::authz::Mode;
 use portico_facade_catalog::Change;
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
-use portico_machinery::flow_control;
 use portico_machinery::pool::Pool;
 use portico_machinery::rbac::{self, Fact, Policy};
 use portico_machinery::route::Backend;
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version, setting};
 use tokio::sync::watch;
 
-use crate::flow::Flow;
 use crate::in_force::{Current, InForce};
 use crate::issuer::{self, Issuer};
 use crate::mux::MuxError;
@@ -47,8 +45,6 @@ pub struct Configuration {
     base: RouteTable,
     /// `--authorization-mode`, until the control service says who decides.
     modes: Vec<Mode>,
-    /// What schemas and levels are told, where requests are queued.
-    flow: Option<Flow>,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
     /// The revision up to which roles and bindings are in force.
@@ -97,20 +93,10 @@ impl Configuration {
             synced,
             base,
             modes,
-            flow: None,
             held: Mutex::default(),
             changed: watch::channel(0).0,
             policy: watch::channel(0).0,
         }
-    }
-
-    /// The same, which tells `flow` what the schemas and levels are.
-    #[must_use]
-    pub fn with_flow(self, flow: Flow) -> Self {
-        let mut next = self.next();
-        next.flow = Arc::new(flow.digest(&[], &[]));
-        self.current.store(Arc::new(next));
-        Self { flow: Some(flow), ..self }
     }
 
     /// Knows callers by these from now on, besides by the issuer's keys.
@@ -191,7 +177,6 @@ impl Configuration {
         next.routes = Arc::new(table);
         next.apis = next.apis.replaced_by(changes);
         follow_settings(&mut next, &held);
-        self.follow_flow_control(&mut next, &held);
         self.current.store(Arc::new(next));
         self.policy.send_replace(policy_revision);
         self.health.replace_remote(checks);
@@ -209,7 +194,6 @@ impl Configuration {
         let mut changes = Vec::new();
         let mut facts = Vec::new();
         let of_the_issuer = entries.iter().any(issuer::concerns);
-        let of_flow_control = entries.iter().any(|entry| entry.kind == PayloadKind::FlowControl);
         for mut entry in in_order(entries) {
             share(&mut entry, &mut held.backends);
             if in_table(entry.kind)
@@ -242,9 +226,6 @@ impl Configuration {
         if of_the_issuer {
             follow_settings(&mut next, &held);
             next.set_modes(&held.modes(&self.modes));
-        }
-        if of_flow_control {
-            self.follow_flow_control(&mut next, &held);
         }
         self.current.store(Arc::new(next));
         self.policy.send_if_modified(|known| {
@@ -298,22 +279,6 @@ impl Configuration {
         }
     }
 
-    /// All schemas and levels together: they depend on each other.
-    fn follow_flow_control(&self, next: &mut InForce, held: &Held) {
-        let Some(flow) = &self.flow else { return };
-        let (mut schemas, mut levels) = (Vec::new(), Vec::new());
-        for entry in held.entries.values() {
-            match &entry.payload {
-                Some(Payload::FlowControl(flow_control::Fact::Schema(schema))) => {
-                    schemas.push(schema.clone())
-                }
-                Some(Payload::FlowControl(flow_control::Fact::Level(level))) => levels.push(level.clone()),
-                _ => {}
-            }
-        }
-        next.flow = Arc::new(flow.digest(&schemas, &levels));
-    }
-
     fn announce(&self) {
         self.changed.send_modify(|n| *n += 1);
         self.synced.signal();
@@ -353,12 +318,11 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
         (Some(Payload::Route(route)), _) => return table.set_route(route.clone()),
         (Some(Payload::Served(served)), _) => table.set_served(&entry.key, served.clone()),
         (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
-        // What the route table does not show.
-        (Some(_), _) => {}
+        (Some(Payload::Check(_) | Payload::Setting(_) | Payload::Rbac(_) | Payload::TokenKey(_)), _) => {}
         (None, PayloadKind::Route) => table.remove_route(&entry.key),
         (None, PayloadKind::Served) => table.remove_served(&entry.key),
         (None, PayloadKind::TrustBundle) => table.remove_bundle(&entry.key),
-        (None, _) => {}
+        (None, PayloadKind::Check | PayloadKind::Setting | PayloadKind::Rbac | PayloadKind::TokenKey) => {}
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::metrics::{Class, Phase, RequestMetrics};
+use crate::metrics::{Class, RequestMetrics};
 
 /// The limiter. Clones share it.
 #[derive(Clone)]
@@ -15,7 +15,6 @@ struct Inner {
     /// 0 is unlimited.
     limits: [usize; 2],
     now: [AtomicUsize; 2],
-    phase: Phase,
     metrics: Arc<RequestMetrics>,
 }
 
@@ -41,18 +40,8 @@ impl InFlight {
     /// `--max-requests-inflight` and `--max-mutating-requests-inflight`; 0 is unlimited.
     #[must_use]
     pub fn new(reads: usize, mutations: usize, metrics: Arc<RequestMetrics>) -> Self {
-        Self::with_limits([reads, mutations], Phase::Executing, metrics)
-    }
-
-    /// Counts, and limits nothing.
-    #[must_use]
-    pub fn counting(phase: Phase, metrics: Arc<RequestMetrics>) -> Self {
-        Self::with_limits([0, 0], phase, metrics)
-    }
-
-    fn with_limits(limits: [usize; 2], phase: Phase, metrics: Arc<RequestMetrics>) -> Self {
         let now = [AtomicUsize::new(0), AtomicUsize::new(0)];
-        Self { inner: Arc::new(Inner { limits, now, phase, metrics }) }
+        Self { inner: Arc::new(Inner { limits: [reads, mutations], now, metrics }) }
     }
 
     /// How many reads and others are in flight.
@@ -71,7 +60,7 @@ impl InFlight {
         if limit != 0 && now > limit && !always {
             return None;
         }
-        self.inner.metrics.note(self.inner.phase, class, now);
+        self.inner.metrics.in_flight(class, now);
         Some(permit)
     }
 }

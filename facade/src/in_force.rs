@@ -12,7 +12,6 @@ use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_facade_catalog::ServedApis;
 use portico_machinery::rbac::Policy;
 
-use crate::flow::Rules;
 use crate::issuer::Issuer;
 use crate::route_table::RouteTable;
 
@@ -33,8 +32,6 @@ pub struct InForce {
     pub policy: Arc<Policy>,
     /// Who decides what callers may do: the modes that are on, with this policy.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Which priority levels requests belong to.
-    pub flow: Arc<Rules>,
 }
 
 /// What is in force now.
@@ -51,7 +48,6 @@ impl Default for InForce {
             signing_ca: None,
             policy: Arc::default(),
             authorizer: Arc::new(AuthorizerUnion::default()),
-            flow: Arc::default(),
         }
     }
 }

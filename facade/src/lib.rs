@@ -16,7 +16,6 @@ mod director;
 mod documents;
 mod endpoints;
 mod fail_static;
-mod flow;
 mod freshness;
 mod handler;
 mod in_flight;

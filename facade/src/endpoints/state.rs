@@ -13,7 +13,6 @@ use portico_machinery::Status;
 use portico_machinery::accept::route_takes;
 use portico_machinery::status::{Details, Reason};
 
-use crate::flow::Flow;
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
@@ -35,8 +34,6 @@ pub struct Endpoints {
     pub profiling: bool,
     /// Discovery and OpenAPI.
     pub catalog: Arc<Catalog>,
-    /// Who waits for seats, where requests are queued.
-    pub flow: Option<Flow>,
     /// For large documents.
     pub renderer: Renderer,
     /// `host:port` of this facade, where its issuer's keys are published unless somebody else does.

@@ -1,6 +1,6 @@
 //! MaxInFlight: two limits, for reads and for everything else; long-running requests pass (1.8).
 //!
-//! Stands in the place of priority and fairness where that is off.
+//! Stands where priority and fairness will stand.
 
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};

@@ -4,26 +4,17 @@
 //! For one writer thread: everything blocks. It must not know what is written.
 
 mod backups;
+mod rotation;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-/// How a file is put aside, and what is kept of what was.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rotation {
-    /// How large the file becomes; 0 never puts it aside.
-    pub max_bytes: u64,
-    /// How many days files are kept that were put aside; 0 keeps them.
-    pub max_age_days: u32,
-    /// How many of them are kept; 0 keeps all.
-    pub max_backups: usize,
-    /// Whether they are compressed with gzip.
-    pub compress: bool,
-}
+pub use rotation::Rotation;
+use rotation::copy_owner;
 
 /// See the module.
 pub struct RotatingFile {
@@ -67,14 +58,6 @@ impl RotatingFile {
             let path = self.path.display();
             tracing::warn!(%path, %error, "old files of a log cannot be removed or compressed");
         }
-    }
-}
-
-/// Only root may give files away: others own what they write already.
-fn copy_owner(old: &fs::Metadata, new: &Path) {
-    use std::os::unix::fs::MetadataExt;
-    if let Err(error) = chown(new, Some(old.uid()), Some(old.gid())) {
-        tracing::debug!(path = %new.display(), %error, "the owner of a log file is not kept");
     }
 }
 

@@ -11,7 +11,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Rotation, copy_owner};
+use super::rotation::{Rotation, copy_owner};
 
 const COMPRESSED: &str = ".gz";
 /// Of a name: `2006-01-02T15-04-05.000`.

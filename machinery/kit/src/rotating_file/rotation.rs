@@ -1,0 +1,25 @@
+//! When a file is put aside, what is kept of those that were, and whose they are.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::Path;
+
+/// How a file is put aside, and what is kept of what was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rotation {
+    /// How large the file becomes; 0 never puts it aside.
+    pub max_bytes: u64,
+    /// How many days files are kept that were put aside; 0 keeps them.
+    pub max_age_days: u32,
+    /// How many of them are kept; 0 keeps all.
+    pub max_backups: usize,
+    /// Whether they are compressed with gzip.
+    pub compress: bool,
+}
+
+/// Only root may give files away: others own what they write already.
+pub(super) fn copy_owner(old: &fs::Metadata, new: &Path) {
+    if let Err(error) = chown(new, Some(old.uid()), Some(old.gid())) {
+        tracing::debug!(path = %new.display(), %error, "the owner of a log file is not kept");
+    }
+}
