@@ -54,7 +54,7 @@ const NO_PEERS: &str = "servers behind one address do not forward requests to ea
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
 const NO_METRIC_CHOICE: &str = "all metrics are always there, with bounded labels";
 const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
-const NO_OIDC: &str = "tokens of OIDC issuers and webhooks are not taken yet";
+const NO_OIDC: &str = "OpenID Connect issuers are not here yet";
 const NO_FAIRNESS: &str = "priority and fairness is not here yet: --max-requests-inflight bounds requests";
 const OFF: Taken = Taken::Only(&["false"]);
 
@@ -123,9 +123,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
     ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),
     refused("authentication-config", NO_OIDC),
-    refused("authentication-token-webhook-cache-ttl", NO_OIDC),
-    refused("authentication-token-webhook-config-file", NO_OIDC),
-    refused("authentication-token-webhook-version", NO_OIDC),
     switch("enable-priority-and-fairness", OFF, NO_FAIRNESS),
     refused("oidc-ca-file", NO_OIDC),
     refused("oidc-client-id", NO_OIDC),
