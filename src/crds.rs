@@ -11,8 +11,8 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 use portico_proto::apiextensions::finding::Kind;
 use portico_proto::apiextensions::{CheckRequest, CheckResponse};
-use portico_proto::client::{Client, Connection};
 
+use crate::client_verb::{ControlService, parse};
 use documents::Document;
 use failure::Failure;
 
@@ -46,12 +46,8 @@ struct Check {
     /// How findings are printed.
     #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// The kubeconfig of an administrator of the control service.
-    #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
-    kubeconfig: PathBuf,
-    /// Its context.
-    #[arg(long, default_value = "control")]
-    context: String,
+    #[command(flatten)]
+    control: ControlService,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,13 +58,9 @@ enum Output {
 
 /// Runs the verb in these arguments, of which the first are `portico crds`.
 pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli: Cli = match parse(arguments, FAILED) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Nowhere is left to say that nothing can be said.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
-        }
+        Err(ending) => return ending,
     };
     let Verb::Check(check) = cli.verb;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -82,8 +74,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitC
 
 async fn run(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
     let documents = documents::read(&check.files)?;
-    let connection = Connection::from_kubeconfig(&check.kubeconfig, Some(&check.context))?;
-    let client = Client::connect(&connection.with_deadline(DEADLINE))?;
+    let client = check.control.client(DEADLINE)?;
     let mut all = Vec::new();
     for Document { from, definition, media_type } in documents {
         let request = CheckRequest { definition, media_type: media_type.to_owned() };

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use portico_server::data::{self, BackupError, DEFAULT_REVISION_BUMP};
 
+use crate::client_verb::parse;
 use crate::ending::fail_with;
 
 /// The verbs that are ours.
@@ -30,7 +31,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Copy the database into a new file while it is served, or while it is not. The copy is the state of one revision, and
-    /// holds Secrets as they are. Exit code 0: copied; 1: not.
+    /// holds Secrets as the database does: sealed where they are encrypted at rest. Exit code 0: copied; 1: not.
     Backup(Backup),
     /// Take a copy into service in the place of the database of a data folder that is not served. A new epoch begins:
     /// watches and continue tokens of before end with 410. The database that was there is kept beside it. Exit code 0:
@@ -69,13 +70,9 @@ const MAX_BUMP: i64 = 1_000 * DEFAULT_REVISION_BUMP;
 
 /// Runs the verb in these arguments, of which the first is `portico`.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli: Cli = match parse(arguments, USAGE) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Nowhere is left to say that nothing can be said.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
-        }
+        Err(ending) => return ending,
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -1,5 +1,6 @@
 //! The `portico` command: control service and facade in one process, or either alone; and verbs of its client.
 
+mod client_verb;
 mod crds;
 mod data;
 mod ending;

@@ -1,15 +1,14 @@
 //! `portico secrets rewrap`: has the control service seal anew what is not sealed as it should be.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use portico_gostd::os::error_text;
 use portico_proto::admin::{RewrapProgress, RewrapRequest};
-use portico_proto::client::{Client, ConnectError, Connection, KubeconfigError};
 
+use crate::client_verb::{ControlService, NoClient, parse};
 use crate::ending::fail_with;
 
 /// How long it may take: every object of a large store may have to be written.
@@ -37,21 +36,15 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct Rewrap {
-    /// The kubeconfig of an administrator of the control service.
-    #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
-    kubeconfig: PathBuf,
-    /// Its context.
-    #[arg(long, default_value = "control")]
-    context: String,
+    #[command(flatten)]
+    control: ControlService,
 }
 
 /// Why it was not done; one line for people.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
-    Kubeconfig(#[from] KubeconfigError),
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Unreachable(#[from] NoClient),
     #[error("{0}")]
     Refused(String),
     #[error("the control service ended before the work was done: call it again")]
@@ -62,13 +55,9 @@ enum Failure {
 
 /// Runs the verb in these arguments, of which the first are `portico secrets`.
 pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli: Cli = match parse(arguments, FAILED) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Nowhere is left to say that nothing can be said.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
-        }
+        Err(ending) => return ending,
     };
     let Verb::Rewrap(verb) = cli.verb;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -82,8 +71,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitC
 
 /// How many objects cannot be opened.
 async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
-    let connection = Connection::from_kubeconfig(&verb.kubeconfig, Some(&verb.context))?;
-    let client = Client::connect(&connection.with_deadline(DEADLINE))?;
+    let client = verb.control.client(DEADLINE)?;
     let answer = client.admin().rewrap(RewrapRequest {}).await;
     let mut progress = answer.map_err(|status| Failure::Refused(status.message().to_owned()))?.into_inner();
     let (mut out, mut unreadable) = (io::stdout(), 0);
