@@ -67,8 +67,12 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
             found.extend(files_with(&path, text));
             continue;
         }
-        // A file may go while the server runs.
-        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            // A file may go while the server runs: it holds nothing then.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => panic!("{}: {error}", path.display()),
+        };
         if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
             found.push(path.file_name().unwrap().to_string_lossy().into_owned());
         }
