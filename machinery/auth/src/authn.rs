@@ -21,6 +21,7 @@ mod request_header;
 mod reviews;
 mod service_account;
 mod token_file;
+mod token_review;
 mod websocket;
 mod x509;
 
@@ -35,6 +36,7 @@ pub use reviews::{
 };
 pub use service_account::{Refused, Signed, TokenKeys};
 pub use token_file::{TokenFile, TokenFileError};
+pub use token_review::{ReviewedUser, TokenReviewStatus};
 pub use websocket::without_token;
 
 /// The group of facades' certificates. Only the internal CA can put a caller into it.

@@ -11,7 +11,6 @@ use portico_machinery::rbac::{Rule, cluster_admin};
 use portico_machinery::{Attributes, GroupResource, Status, UserInfo, aggregate};
 
 pub mod abac;
-pub mod answers;
 mod builtin;
 pub mod conditions;
 mod mode;
@@ -25,6 +24,9 @@ pub use mode::{Mode, of_modes};
 pub use node::{Node, Relations};
 pub use questions::Questions;
 pub use rbac::Rbac;
+
+/// How many answers of somebody else are remembered; that which was used longest ago goes first (upstream's number).
+pub const MAX_ANSWERS: usize = 8192;
 
 /// An authorizer's opinion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

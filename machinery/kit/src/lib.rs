@@ -12,6 +12,7 @@ pub mod connection_runtimes;
 pub mod dial;
 pub mod drain;
 pub mod egress;
+pub mod expiring_cache;
 pub mod fetch;
 pub mod health;
 pub mod hooks;

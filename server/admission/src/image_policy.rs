@@ -60,7 +60,7 @@ impl ImagePolicyWebhook {
         let answer = answer.await.map_err(|error| error.to_string())?;
         let verdict = Arc::new(review::verdict(&answer)?);
         let ttl = if verdict.allowed { configuration.allow_ttl } else { configuration.deny_ttl };
-        self.verdicts.remember(spec, &verdict, answer.len(), Instant::now() + ttl);
+        self.verdicts.remember(spec, &verdict, answer.len(), (Instant::now(), ttl));
         Ok(verdict)
     }
 

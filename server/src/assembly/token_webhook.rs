@@ -41,11 +41,13 @@ impl TokenWebhook {
         tasks: &TaskSet,
     ) -> Result<Self, StartError> {
         let backend = ReviewBackend::read(&settings.config_file, TIMEOUT, tasks);
+        let answers = TokenAnswers::new(settings.cache_ttl);
+        let no_key = |_| StartError::Authentication("the system gives no random numbers".to_owned());
         Ok(Self {
             backend: backend.map_err(StartError::Authentication)?,
             version: settings.version,
             audiences: audiences.to_vec(),
-            answers: TokenAnswers::new(settings.cache_ttl),
+            answers: answers.map_err(no_key)?,
             calls: Arc::clone(calls),
             failing: AtomicBool::new(false),
         })

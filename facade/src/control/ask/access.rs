@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use portico_auth::Decision;
-use portico_auth::authz::answers::Answers;
 use portico_auth::authz::review::{self, is_short};
-use portico_auth::authz::{Decider, Deciding};
+use portico_auth::authz::{Decider, Deciding, MAX_ANSWERS};
+use portico_kit::expiring_cache::ExpiringCache;
 use portico_machinery::Attributes;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,14 @@ const STALE_KEPT: Duration = Duration::from_secs(600);
 /// Asks what callers may do. While the control service is away that is what it has allowed before, and nothing else.
 pub struct AccessAsker {
     asker: Asker,
-    allowed: Answers<Decision>,
+    allowed: ExpiringCache<Decision>,
 }
 
 impl AccessAsker {
     /// Nothing was allowed yet.
     #[must_use]
     pub fn new(asker: Asker) -> Self {
-        Self { asker, allowed: Answers::default() }
+        Self { asker, allowed: ExpiringCache::new(MAX_ANSWERS) }
     }
 
     /// What was decided is known for when nobody can be asked.

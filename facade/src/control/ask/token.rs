@@ -1,10 +1,7 @@
 //! Whose token is it: a TokenReview.
 
-use std::collections::BTreeMap;
-
-use portico_auth::authn::{Reviewer, Reviewing};
-use portico_machinery::UserInfo;
-use serde::{Deserialize, Serialize};
+use portico_auth::authn::{Reviewer, Reviewing, TokenReviewStatus};
+use serde::Serialize;
 
 use super::{Asker, Review};
 
@@ -16,28 +13,11 @@ struct Spec<'a> {
     token: &'a str,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Said {
-    authenticated: bool,
-    user: User,
-    error: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct User {
-    username: String,
-    uid: String,
-    groups: Vec<String>,
-    extra: BTreeMap<String, Vec<String>>,
-}
-
 impl Review for Spec<'_> {
     const GROUP: &'static str = "authentication.k8s.io";
     const KIND: &'static str = "TokenReview";
     const RESOURCE: &'static str = "tokenreviews";
-    type Answered = Said;
+    type Answered = TokenReviewStatus;
 }
 
 impl Reviewer for TokenAsker {
@@ -47,8 +27,7 @@ impl Reviewer for TokenAsker {
             if !said.authenticated {
                 return Some(Err(said.error));
             }
-            let User { username, uid, groups, extra } = said.user;
-            Some(Ok(UserInfo { name: username, uid, groups, extra }))
+            Some(Ok(said.user.into()))
         })
     }
 }

@@ -2,18 +2,21 @@
 //!
 //! Upstream rules: plugin/pkg/authenticator/token/webhook, pkg/authentication/token/cache. Pure: answers are foreign bytes.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use portico_kit::expiring_cache::ExpiringCache;
 use portico_machinery::UserInfo;
 use serde::{Deserialize, Serialize};
 
-use crate::authz::answers::Answers;
+use super::token_review::TokenReviewStatus;
+use crate::authz::MAX_ANSWERS;
 use crate::authz::review::Version;
 
 const KIND: &str = "TokenReview";
@@ -81,25 +84,7 @@ pub fn review(version: Version, token: &str, audiences: &[String]) -> Vec<u8> {
 struct Answered {
     kind: String,
     api_version: String,
-    status: Said,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Said {
-    authenticated: bool,
-    user: User,
-    audiences: Vec<String>,
-    error: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct User {
-    username: String,
-    uid: String,
-    groups: Vec<String>,
-    extra: BTreeMap<String, Vec<String>>,
+    status: TokenReviewStatus,
 }
 
 /// Reads a review that was asked for the audiences `asked`; tokens that name none are for `own`.
@@ -120,7 +105,7 @@ pub fn answer(
         let (kind, version) = (answered.kind, answered.api_version);
         return Err(format!("no kind {kind:?} is registered for version {version:?}"));
     }
-    let Said { authenticated, user, audiences, error } = answered.status;
+    let TokenReviewStatus { authenticated, user, audiences, error } = answered.status;
     let got = if audiences.is_empty() { own } else { &audiences };
     let audiences: Vec<String> = asked.iter().filter(|one| got.contains(one)).cloned().collect();
     if !asked.is_empty() && audiences.is_empty() {
@@ -129,26 +114,24 @@ pub fn answer(
     if !authenticated {
         return if error.is_empty() { Ok(None) } else { Err(error) };
     }
-    let User { username, uid, groups, extra } = user;
-    Ok(Some(Known { user: UserInfo { name: username, uid, groups, extra }, audiences }))
+    Ok(Some(Known { user: user.into(), audiences }))
 }
 
 /// What was answered about tokens lately; tokens are kept under a keyed hash, never themselves.
 pub struct TokenAnswers {
     secret: hmac::Key,
-    answers: Answers<Option<Known>>,
+    answers: ExpiringCache<Option<Known>>,
     life: Duration,
 }
 
 impl TokenAnswers {
     /// Answers that are good for so long.
-    #[must_use]
-    pub fn new(life: Duration) -> Self {
-        // As wide as the digest; random, so that nobody can aim at a place in the table.
-        let mut secret = [0; 32];
-        let random = aws_lc_rs::rand::fill(&mut secret);
-        debug_assert!(random.is_ok(), "the system gives random numbers");
-        Self { secret: hmac::Key::new(hmac::HMAC_SHA256, &secret), answers: Answers::default(), life }
+    ///
+    /// # Errors
+    /// The system gives no random numbers for the key: nobody may know what a token's hash is.
+    pub fn new(life: Duration) -> Result<Self, Unspecified> {
+        let secret = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())?;
+        Ok(Self { secret, answers: ExpiringCache::new(MAX_ANSWERS), life })
     }
 
     /// What is known of a token for these audiences.
@@ -214,7 +197,7 @@ mod tests {
     #[test]
     fn answers_are_known_by_token_and_audiences_for_their_life() {
         let life = Duration::from_secs(5);
-        let (answers, now) = (TokenAnswers::new(life), Instant::now());
+        let (answers, now) = (TokenAnswers::new(life).unwrap(), Instant::now());
         answers.keep("ab", &texts(&["c"]), Some(Known::default()), now);
         answers.keep("bad", &[], None, now);
         assert_eq!(answers.get("ab", &texts(&["c"]), now), Some(Some(Known::default())));

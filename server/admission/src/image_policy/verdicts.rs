@@ -1,10 +1,9 @@
 //! What the backend has answered lately, by what it was asked (upstream's `LRUExpireCache`).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use hashlink::LruCache;
-use parking_lot::Mutex;
+use portico_kit::expiring_cache::ExpiringCache;
 
 use super::review::Verdict;
 
@@ -15,56 +14,49 @@ const KEPT: usize = 1024;
 const KEPT_BYTES: usize = 32 << 10;
 
 /// See the module.
-pub(super) struct Verdicts(Mutex<LruCache<Box<str>, Known>>);
-
-struct Known {
-    verdict: Arc<Verdict>,
-    until: Instant,
-}
+pub(super) struct Verdicts(ExpiringCache<Arc<Verdict>>);
 
 impl Default for Verdicts {
     fn default() -> Self {
-        Self(Mutex::new(LruCache::new(KEPT)))
+        Self(ExpiringCache::new(KEPT))
     }
 }
 
 impl Verdicts {
     /// The verdict that is good at this time.
     pub(super) fn get(&self, spec: &str, now: Instant) -> Option<Arc<Verdict>> {
-        let mut known = self.0.lock();
-        let found = known.get(spec)?;
-        if found.until <= now {
-            known.remove(spec);
-            return None;
-        }
-        Some(Arc::clone(&found.verdict))
+        self.0.get(spec, now)
     }
 
-    /// Keeps a verdict, read off an answer of so many bytes, until this time.
-    pub(super) fn remember(&self, spec: &str, verdict: &Arc<Verdict>, answer_bytes: usize, until: Instant) {
+    /// Keeps a verdict, read off an answer of so many bytes, for this long from now on.
+    pub(super) fn remember(
+        &self,
+        spec: &str,
+        verdict: &Arc<Verdict>,
+        answer_bytes: usize,
+        (now, life): (Instant, Duration),
+    ) {
         if spec.len().saturating_add(answer_bytes) <= KEPT_BYTES {
-            self.0.lock().insert(spec.into(), Known { verdict: Arc::clone(verdict), until });
+            self.0.keep(spec, Arc::clone(verdict), now, life);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const TTL: Duration = Duration::from_secs(30);
 
-    fn remember(verdicts: &Verdicts, spec: &str, answer_bytes: usize, until: Instant) {
-        verdicts.remember(spec, &Arc::default(), answer_bytes, until);
+    fn remember(verdicts: &Verdicts, spec: &str, answer_bytes: usize, kept: (Instant, Duration)) {
+        verdicts.remember(spec, &Arc::default(), answer_bytes, kept);
     }
 
     #[test]
     fn a_verdict_is_good_for_a_while() {
         let (verdicts, now) = (Verdicts::default(), Instant::now());
-        remember(&verdicts, "a", 1, now + TTL);
-        remember(&verdicts, "off", 1, now);
+        remember(&verdicts, "a", 1, (now, TTL));
+        remember(&verdicts, "off", 1, (now, Duration::ZERO));
         assert!(verdicts.get("a", now).is_some());
         assert!(verdicts.get("b", now).is_none() && verdicts.get("off", now).is_none());
         assert!(verdicts.get("a", now + TTL - Duration::from_nanos(1)).is_some());
@@ -74,17 +66,17 @@ mod tests {
     #[test]
     fn what_is_too_long_is_not_remembered() {
         let (verdicts, now) = (Verdicts::default(), Instant::now());
-        remember(&verdicts, "long", KEPT_BYTES - 3, now + TTL);
-        remember(&verdicts, "fits", KEPT_BYTES - 4, now + TTL);
+        remember(&verdicts, "long", KEPT_BYTES - 3, (now, TTL));
+        remember(&verdicts, "fits", KEPT_BYTES - 4, (now, TTL));
         assert_eq!(["long", "fits"].map(|spec| verdicts.get(spec, now).is_some()), [false, true]);
     }
 
     #[test]
     fn the_verdict_that_was_used_longest_ago_goes_first() {
         let (verdicts, now) = (Verdicts::default(), Instant::now());
-        (0..KEPT).for_each(|spec| remember(&verdicts, &spec.to_string(), 1, now + TTL));
+        (0..KEPT).for_each(|spec| remember(&verdicts, &spec.to_string(), 1, (now, TTL)));
         assert!(verdicts.get("0", now).is_some());
-        remember(&verdicts, "one more", 1, now + TTL);
+        remember(&verdicts, "one more", 1, (now, TTL));
         assert!(verdicts.get("0", now).is_some() && verdicts.get("1", now).is_none());
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use portico_auth::authz::answers::Answers;
 use portico_auth::authz::conditions::{self, Condition};
 use portico_auth::authz::review::{Answer, Spec, Version, is_short};
-use portico_auth::authz::{Authorizer, Authorizing, Decision, Rules};
+use portico_auth::authz::{Authorizer, Authorizing, Decision, MAX_ANSWERS, Rules};
+use portico_kit::expiring_cache::ExpiringCache;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{Attributes, UserInfo};
 use portico_registry::CallError;
@@ -27,7 +27,7 @@ pub(super) struct Webhook {
     on_failure: FailurePolicy,
     /// How long yes, and anything else, is remembered.
     ttl: (Duration, Duration),
-    answers: Answers<Arc<Answer>>,
+    answers: ExpiringCache<Arc<Answer>>,
     calls: Calls,
     metrics: WebhookMetrics,
     /// Whether the last call has failed: a log says so once.
@@ -61,7 +61,7 @@ impl Webhook {
             conditions: conditions.collect::<Result<_, _>>()?,
             on_failure: configuration.failure_policy,
             ttl: (configuration.authorized_ttl, configuration.unauthorized_ttl),
-            answers: Answers::default(),
+            answers: ExpiringCache::new(MAX_ANSWERS),
             calls: Arc::clone(calls),
             metrics: metrics.of_webhook(name),
             failing: AtomicBool::new(false),
