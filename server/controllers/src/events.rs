@@ -1,7 +1,7 @@
 //! Events of the controllers that stand for kube-controller-manager's, as its recorder writes them (client-go's `tools/record`).
 //!
 //! Recording waits for nothing: events are written one after another behind a queue, and dropped where that is full. An event is a
-//! courtesy: one that cannot be written is logged. Repair of Services records through [`crate::recorder`], as upstream's does.
+//! courtesy: one that cannot be written is logged. Repair of Services records through `recorder`, as upstream's does.
 
 mod correlator;
 
