@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
 """Instructions that one request costs in user space, counted by callgrind: the same on a busy machine and on a quiet one.
 
-    benches/instructions.py BINARY GET|POST|PUT [REQUESTS]
+    benches/instructions.py BINARY GET|POST|PUT [REQUESTS] [--policies N] [--webhooks N] [--of configmaps|secrets]
 
+With --policies or --webhooks so many are in force, about the creations that are counted (ConfigMaps) or about others (Secrets).
 Starts the binary under valgrind (Debian: valgrind), sends ConfigMaps of 1 KiB over one connection, once 50 and once 50 and
 REQUESTS (1,500) more, and prints the difference of both counts for each request. Encryption runs without the processor's own
 instructions there, alike for all builds. Compare two builds; a figure by itself says little.
 """
 
+import argparse
 import http.client
 import json
 import os
 import re
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 
 WARM_UP = 50
 PATH = "/api/v1/namespaces/default/configmaps"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 # Until what a start does once is done, under valgrind.
 SETTLE_SECONDS = 20
 START_ATTEMPTS = 300
@@ -42,12 +44,35 @@ def connect(folder):
     raise SystemExit("the server did not become ready")
 
 
-def send(connection, verb, number):
-    """One request; a PUT or GET is of an object that the first request makes."""
-    verb, name = ("POST", "one") if number == 0 and verb != "POST" else (verb, f"n{number}" if verb == "POST" else "one")
-    value = "x" * 1023 + str(number % 10)
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": value}}
-    path = PATH if verb == "POST" else f"{PATH}/{name}"
+def admission(kind, name, spec):
+    """An object of the group that configures admission."""
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, **spec}
+
+
+def configure(connection, options):
+    """Creates the policies and webhooks that are asked for; no webhook is called, where they are about Secrets."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [options.of], "operations": ["CREATE"]}]
+    expressions = ["object.metadata.name != 'refused-{}'", "object.data.all(key, size(key) < 64)",
+                   "!has(object.metadata.labels) || !('forbidden' in object.metadata.labels)"]
+    objects = []
+    for number in range(options.policies):
+        spec = {"matchConstraints": {"resourceRules": rules},
+                "validations": [{"expression": text.format(number)} for text in expressions]}
+        objects.append(("validatingadmissionpolicies", admission("ValidatingAdmissionPolicy", f"p{number}", {"spec": spec})))
+        spec = {"policyName": f"p{number}", "validationActions": ["Deny"]}
+        objects.append(("validatingadmissionpolicybindings",
+                        admission("ValidatingAdmissionPolicyBinding", f"p{number}", {"spec": spec})))
+    webhooks = [{"name": f"w{number}.bench.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"}, "rules": rules,
+                 "sideEffects": "None", "admissionReviewVersions": ["v1"]} for number in range(options.webhooks)]
+    if webhooks:
+        objects.append(("validatingwebhookconfigurations",
+                        admission("ValidatingWebhookConfiguration", "bench", {"webhooks": webhooks})))
+    for resource, body in objects:
+        exchange(connection, "POST", f"{ADMISSION}/{resource}", body)
+
+
+def exchange(connection, verb, path, body):
+    """One request and its answer, which has to be a success."""
     headers = {"Content-Type": "application/json"}
     connection.request(verb, path, None if verb == "GET" else json.dumps(body), {} if verb == "GET" else headers)
     answer = connection.getresponse()
@@ -56,11 +81,20 @@ def send(connection, verb, number):
         raise SystemExit(f"{verb} {path}: {answer.status} {text[:200]}")
 
 
-def instructions(binary, verb, requests):
+def send(connection, verb, number):
+    """One request; a PUT or GET is of an object that the first request makes."""
+    verb, name = ("POST", "one") if number == 0 and verb != "POST" else (verb, f"n{number}" if verb == "POST" else "one")
+    value = "x" * 1023 + str(number % 10)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": value}}
+    path = PATH if verb == "POST" else f"{PATH}/{name}"
+    exchange(connection, verb, path, body)
+
+
+def instructions(options, requests):
     """All instructions of a server's life with so many requests."""
     with tempfile.TemporaryDirectory() as folder:
         counts = f"{folder}/counts"
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", binary]
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", options.binary]
         command += ["--secure-port", "0", "--control-address", "127.0.0.1:0", "--addresses-file", f"{folder}/addresses.json"]
         environment = {"PATH": os.environ["PATH"], "PORTICO_DATA_DIR": f"{folder}/data"}
         with open(f"{folder}/log", "w") as log:
@@ -68,8 +102,12 @@ def instructions(binary, verb, requests):
         try:
             connection = connect(folder)
             time.sleep(SETTLE_SECONDS)
+            if options.policies or options.webhooks:
+                configure(connection, options)
+                # Controllers check the types of policies.
+                time.sleep(2 * SETTLE_SECONDS)
             for number in range(requests):
-                send(connection, verb, number)
+                send(connection, options.verb, number)
         finally:
             server.terminate()
             server.wait()
@@ -79,11 +117,17 @@ def instructions(binary, verb, requests):
 
 def main():
     """Counts twice."""
-    binary, verb = sys.argv[1:3]
-    requests = int(sys.argv[3]) if len(sys.argv) > 3 else 1500
-    before = instructions(binary, verb, WARM_UP)
-    after = instructions(binary, verb, WARM_UP + requests)
-    print(f"{verb}: {(after - before) // requests:,} instructions each")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("verb", choices=["GET", "POST", "PUT"])
+    parser.add_argument("requests", type=int, nargs="?", default=1500)
+    parser.add_argument("--policies", type=int, default=0)
+    parser.add_argument("--webhooks", type=int, default=0)
+    parser.add_argument("--of", choices=["configmaps", "secrets"], default="configmaps")
+    options = parser.parse_args()
+    before = instructions(options, WARM_UP)
+    after = instructions(options, WARM_UP + options.requests)
+    print(f"{options.verb}: {(after - before) // options.requests:,} instructions each")
 
 
 main()
