@@ -3,7 +3,6 @@
 //! The layers see requests; this module sees bytes, idle time and the drain. It must not know what a
 //! request asks for.
 
-mod frames;
 mod io;
 mod stream;
 mod wellformed;
@@ -12,7 +11,7 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::future::Either;
@@ -40,6 +39,8 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// And closed without one.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a client that was asked to go may take to answer; it begins no request later than that.
+const GOAWAY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Serves connections, each with a clone of one handler.
 pub struct Server<H> {
@@ -132,7 +133,7 @@ impl<H: Handler> Server<H> {
         C: Future<Output = hyper::Result<()>>,
     {
         // A set of one: it polls the wait when that is woken, not whenever the connection is.
-        let mut ending = FuturesUnordered::from_iter([self.ending(connection, false)]);
+        let mut ending = FuturesUnordered::from_iter([Either::Left(self.ending(connection))]);
         loop {
             tokio::select! {
                 biased;
@@ -149,29 +150,44 @@ impl<H: Handler> Server<H> {
                 },
             }
             graceful(conn.as_mut());
-            ending.push(self.ending(connection, true));
+            ending.push(Either::Right(self.gone(connection)));
         }
     }
 
-    /// Waits until the connection should finish, unless it is `finishing`, or must be closed.
-    async fn ending(&self, connection: &Connection, finishing: bool) -> Ending {
+    /// Waits until the connection should finish, or must be closed.
+    async fn ending(&self, connection: &Connection) -> Ending {
         let mut drain = self.drain.clone();
         loop {
-            // A client that was asked to go gets time to answer.
-            let pause =
-                if finishing { self.limits.look() } else { connection.activity.next_look(&self.limits) };
-            let look = tokio::time::sleep(pause);
+            let look = tokio::time::sleep(connection.activity.next_look(&self.limits));
             tokio::select! {
                 biased;
-                () = drain.signaled(), if !finishing => return Ending::Finish,
-                () = connection.asked_to_go_away(), if !finishing => return Ending::Finish,
+                () = drain.signaled() => return Ending::Finish,
+                () = connection.asked_to_go_away() => return Ending::Finish,
                 () = look => match connection.activity.verdict(&self.limits) {
                     Verdict::Fine => {}
-                    Verdict::Idle if !finishing => return Ending::Finish,
-                    Verdict::Idle | Verdict::SlowHead => return Ending::Close,
+                    Verdict::Idle => return Ending::Finish,
+                    Verdict::SlowHead => return Ending::Close,
                 },
             }
         }
+    }
+
+    /// Waits until a connection that was asked to finish must be closed: its client does nothing more, or goes on with new
+    /// requests (h2 takes them until the client has answered the PING behind GOAWAY, which it need not).
+    async fn gone(&self, connection: &Connection) -> Ending {
+        let patience = Instant::now() + GOAWAY_PATIENCE;
+        let mut begun = None;
+        while connection.activity.verdict(&self.limits) == Verdict::Fine {
+            tokio::time::sleep(self.limits.look()).await;
+            if Instant::now() < patience {
+                continue;
+            }
+            let now = connection.activity.begun();
+            if *begun.get_or_insert(now) != now {
+                break;
+            }
+        }
+        Ending::Close
     }
 }
 

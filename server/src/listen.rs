@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use futures::{StreamExt, stream};
 use portico_auth::PeerChain;
 use portico_kit::drain::Watch;
+use portico_kit::http2_frames::FrameReader;
 use portico_kit::listener::{Accepted, TlsIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -26,9 +27,10 @@ pub struct Connected {
     pub chain: Option<Arc<PeerChain>>,
 }
 
-/// A connection with its peer.
+/// A connection with its peer, whose frames are counted: h2 answers those that only cost work without bound.
 struct Connection {
     io: TlsIo,
+    frames: FrameReader,
     connected: Connected,
     /// Dropped with the connection.
     _open: DropGuard,
@@ -46,7 +48,8 @@ where
     let address = accepted.peer.addr.to_string();
     let chain = accepted.peer.chain.as_ref().and_then(|c| PeerChain::new(c)).map(Arc::new);
     let connected = Connected { address, chain };
-    let connection = Connection { io: accepted.io, connected, _open: closed.clone().drop_guard() };
+    let (io, frames, open) = (accepted.io, FrameReader::new(), closed.clone().drop_guard());
+    let connection = Connection { io, frames, connected, _open: open };
     // tonic takes the end of the connections to come for a stop: there are none, and no end of them.
     let incoming = stream::once(ready(Ok::<_, io::Error>(connection))).chain(stream::pending());
     let end = async move {
@@ -65,19 +68,32 @@ impl tonic::transport::server::Connected for Connection {
     }
 }
 
+impl Connection {
+    fn written(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &polled {
+            self.frames.sent(*bytes);
+        }
+        polled
+    }
+}
+
 impl AsyncRead for Connection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.io).poll_read(cx, buf);
+        self.frames.read(&buf.filled()[before..]).map_err(io::Error::other)?;
+        polled
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let polled = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.written(polled)
     }
 
     fn poll_write_vectored(
@@ -85,7 +101,8 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let polled = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.written(polled)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -17,6 +17,8 @@ pub struct Activity {
     /// Milliseconds plus one after `begin` at which a request head began that is not complete; 0 for none.
     head_since: AtomicU64,
     requests: AtomicUsize,
+    /// Requests since the connection began.
+    begun: AtomicU64,
     upgraded: AtomicBool,
 }
 
@@ -42,6 +44,7 @@ impl Default for Activity {
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(0),
             requests: AtomicUsize::new(0),
+            begun: AtomicU64::new(0),
             upgraded: AtomicBool::new(false),
         }
     }
@@ -52,14 +55,27 @@ impl Activity {
     #[must_use]
     pub fn busy(self: &Arc<Self>) -> ActiveRequestGuard {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
         self.head_since.store(0, Ordering::Relaxed);
         ActiveRequestGuard(self.clone())
+    }
+
+    /// Whether a request is under way.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many requests have begun.
+    #[must_use]
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// What to do about the connection now.
     #[must_use]
     pub fn verdict(&self, limits: &ConnectionLimits) -> Verdict {
-        if self.requests.load(Ordering::Relaxed) > 0 {
+        if self.is_busy() {
             return Verdict::Fine;
         }
         let now = self.millis();
@@ -78,7 +94,7 @@ impl Activity {
     #[must_use]
     pub fn next_look(&self, limits: &ConnectionLimits) -> Duration {
         let often = limits.look();
-        if self.requests.load(Ordering::Relaxed) > 0 {
+        if self.is_busy() {
             return often;
         }
         let left = self.idle_at(limits).saturating_sub(self.millis());

@@ -118,6 +118,9 @@ impl Authenticator {
             Outcome::Anonymous(user) => (user, true),
             refused => {
                 let refusal = refuse(&request, &refused);
+                if request.is_http2() {
+                    request.connection().go_away();
+                }
                 audit::refused(self.auditor.as_ref(), &request, &refusal);
                 return Err(Box::new(refusal));
             }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use portico_kit::http2_frames::FrameReader;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::frames::FrameReader;
 use crate::connection::{Activity, Exchange};
 
 /// Less than so many bytes are no progress of a blocked connection: so many wait in TLS alone, whatever the client does.

@@ -26,11 +26,11 @@ const END_HEADERS: u8 = 4;
 /// A client sent more control frames than it may.
 #[derive(Debug, thiserror::Error)]
 #[error("the client sends too many HTTP/2 control frames")]
-pub(super) struct TooManyFrames;
+pub struct TooManyFrames;
 
 /// Follows the frames of one connection.
 #[derive(Debug)]
-pub(super) struct FrameReader {
+pub struct FrameReader {
     preface: usize,
     header: [u8; HEADER],
     filled: usize,
@@ -44,8 +44,16 @@ pub(super) struct FrameReader {
     sent: usize,
 }
 
+impl Default for FrameReader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl FrameReader {
-    pub(super) fn new() -> Self {
+    /// At the beginning of a connection.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             preface: PREFACE,
             header: [0; HEADER],
@@ -60,12 +68,13 @@ impl FrameReader {
     }
 
     /// Whether what was read ends within a request's head, or within the connection's preface.
-    pub(super) fn in_head(&self) -> bool {
+    #[must_use]
+    pub fn in_head(&self) -> bool {
         self.preface > 0 || self.filled > 0 || self.in_headers || self.continues
     }
 
     /// Bytes were sent to the client.
-    pub(super) fn sent(&mut self, bytes: usize) {
+    pub fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         let earned = self.sent / BYTES_PER_CONTROL_FRAME;
         self.sent %= BYTES_PER_CONTROL_FRAME;
@@ -76,7 +85,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// [`TooManyFrames`]: the connection should end.
-    pub(super) fn read(&mut self, mut bytes: &[u8]) -> Result<(), TooManyFrames> {
+    pub fn read(&mut self, mut bytes: &[u8]) -> Result<(), TooManyFrames> {
         let skipped = self.preface.min(bytes.len());
         self.preface -= skipped;
         bytes = &bytes[skipped..];

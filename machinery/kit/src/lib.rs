@@ -16,6 +16,7 @@ pub mod expiring_cache;
 pub mod fetch;
 pub mod health;
 pub mod hooks;
+pub mod http2_frames;
 pub mod layer;
 pub mod lifecycle;
 pub mod line_writer;
