@@ -11,6 +11,7 @@ mod modules;
 mod rules;
 mod source;
 mod tree;
+mod weaknesses;
 
 use std::sync::LazyLock;
 
@@ -51,6 +52,7 @@ invariants! {
     functions_stay_below_a_hundred_lines: "clippy holds functions below 100 lines", files::function_limit;
     names_say_something: "No utils, helpers, common, manager, mod.rs", files::bad_names;
     nothing_knows_this_machine: "No path of a developer's machine in the tree", files::machine;
+    every_known_weakness_has_a_test: "Weaknesses of others are tested (docs/SECURITY.md)", weaknesses::tests;
     the_top_level_is_fixed: "The top level holds what the design lists", layout::top_level;
     nothing_is_missing_at_the_top: "The top level holds all that the design lists", layout::missing_at_the_top;
     folders_nest_one_level: "Crates nest one level", layout::nesting;

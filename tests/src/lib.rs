@@ -12,6 +12,7 @@ pub mod clients;
 mod conversion;
 pub mod faults;
 pub mod http;
+pub mod http2;
 mod image_review;
 mod key_service;
 pub mod objects;

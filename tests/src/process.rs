@@ -247,6 +247,22 @@ impl Portico {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// How much of its memory is resident, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        self.status_kib("VmRSS:")
+    }
+
+    /// The most that was resident at any time, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        self.status_kib("VmHWM:")
+    }
+
+    fn status_kib(&self, field: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();

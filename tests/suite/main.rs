@@ -1,6 +1,7 @@
 //! Behaviour of the whole system, a module per topic; every test starts real processes on ports 0.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod abuse;
 mod audit;
 mod audit_recorded;
 mod authentication;
@@ -51,5 +52,6 @@ mod store_faults;
 mod texts;
 mod tls_settings;
 mod type_checking;
+mod weaknesses;
 mod webhooks;
 mod websocket_watches;

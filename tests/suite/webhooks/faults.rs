@@ -113,32 +113,17 @@ async fn a_gibibyte_and_an_endless_answer_cost_no_more_memory_than_the_limit() {
         let mut webhook = webhook(&setup, &faulty, fault, "Ignore");
         webhook["timeoutSeconds"] = json!(30);
         setup.configure(VALIDATING, "huge", vec![webhook]).await;
-        let before = resident_kib(setup.portico.pid());
+        let before = setup.portico.resident_kib();
         let mut labelled = map("m");
         labelled["metadata"]["labels"] = json!({"fault": format!("{fault:?}"), "policy": "Ignore"});
         let path = format!("{MAPS}?dryRun=All");
         let admin = setup.portico.admin();
         let answers = join_all((0..8).map(|_| admin.post(&path, &labelled))).await;
         assert!(answers.iter().all(|answer| answer.status == 201), "{}", answers[0].text());
-        let grown = peak_kib(setup.portico.pid()).saturating_sub(before);
+        let grown = setup.portico.peak_kib().saturating_sub(before);
         assert!(grown < MOST_KIB, "{fault:?}: {grown} KiB");
         setup.admin.delete(&format!("{CONFIGURATIONS}/{}/huge", VALIDATING.1)).await;
     }
-}
-
-fn status_kib(pid: u32, field: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-    line.split_whitespace().next().unwrap().parse().unwrap()
-}
-
-fn resident_kib(pid: u32) -> u64 {
-    status_kib(pid, "VmRSS:")
-}
-
-/// The most that was resident at any time.
-fn peak_kib(pid: u32) -> u64 {
-    status_kib(pid, "VmHWM:")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -158,3 +158,24 @@ async fn a_review_of_a_change_has_the_generation_that_will_be_stored() {
     let labels = &last.unwrap()["object"]["metadata"]["labels"];
     assert_eq!(labels, &json!({"kubernetes.io/metadata.name": "n"}), "last touches are made");
 }
+
+/// CVE-2021-25735: a webhook that goes by the old object is shown the one that is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_of_a_nodes_change_has_the_stored_node_as_its_old_one() {
+    let setup = asked_about(&["nodes", "nodes/status"]).await;
+    let node = json!({"metadata": {"name": "n", "labels": {"zone": "a"}}});
+    assert_eq!(setup.admin.post("/api/v1/nodes", &node).await.status, 201);
+    let mut sent = setup.admin.get("/api/v1/nodes/n").await.json();
+    sent["metadata"]["labels"] = json!({"zone": "b"});
+    let replaced = setup.admin.put("/api/v1/nodes/n", &sent).await;
+    assert_eq!(replaced.status, 200, "{}", replaced.text());
+    let status = json!({"metadata": {"labels": {"zone": "c"}}, "status": {"phase": "Running"}});
+    setup.admin.merge("/api/v1/nodes/n/status", &status).await;
+    let zones: Vec<Value> = setup
+        .reviews()
+        .into_iter()
+        .filter(|review| review["operation"] == "UPDATE")
+        .map(|review| review["oldObject"]["metadata"]["labels"]["zone"].clone())
+        .collect();
+    assert_eq!(zones, ["a", "a", "b", "b"], "mutating and validating, of the node and of its status");
+}

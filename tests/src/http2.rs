@@ -1,0 +1,139 @@
+//! HTTP/2 frames written by hand, for what no library would send.
+
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use crate::http::{Broken, Http};
+
+/// Types of frames (RFC 9113, section 6).
+pub const DATA: u8 = 0;
+/// See [`DATA`].
+pub const HEADERS: u8 = 1;
+/// See [`DATA`].
+pub const PRIORITY: u8 = 2;
+/// See [`DATA`].
+pub const RST_STREAM: u8 = 3;
+/// See [`DATA`].
+pub const SETTINGS: u8 = 4;
+/// See [`DATA`].
+pub const PING: u8 = 6;
+/// See [`DATA`].
+pub const GOAWAY: u8 = 7;
+/// See [`DATA`].
+pub const WINDOW_UPDATE: u8 = 8;
+/// See [`DATA`].
+pub const CONTINUATION: u8 = 9;
+
+/// Flags: the last frame of a stream, of a head.
+pub const END_STREAM: u8 = 1;
+/// See [`END_STREAM`].
+pub const END_HEADERS: u8 = 4;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HEADER: usize = 9;
+
+/// One frame.
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = vec![length[1], length[2], length[3], kind, flags];
+    frame.put_u32(stream);
+    frame.extend_from_slice(payload);
+    frame
+}
+
+/// A header of a head that is not put into the table (RFC 7541, section 6.2.2); name and value are shorter than 127 bytes.
+pub fn literal(name: &str, value: &str) -> Vec<u8> {
+    let length = |text: &str| u8::try_from(text.len()).ok().filter(|n| *n < 127).expect("a short text");
+    let mut header = vec![0, length(name)];
+    header.extend_from_slice(name.as_bytes());
+    header.push(length(value));
+    header.extend_from_slice(value.as_bytes());
+    header
+}
+
+/// The head of a request of nobody.
+pub fn head(method: &str, path: &str) -> Vec<u8> {
+    let pairs = [(":method", method), (":scheme", "https"), (":authority", "portico"), (":path", path)];
+    pairs.into_iter().flat_map(|(name, value)| literal(name, value)).collect()
+}
+
+/// A frame that the server sent.
+#[derive(Debug)]
+pub struct Received {
+    /// Its type.
+    pub kind: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// Its stream.
+    pub stream: u32,
+    /// What it says.
+    pub payload: Vec<u8>,
+}
+
+/// What the server sends.
+pub struct Frames {
+    stream: ReadHalf<TlsStream<TcpStream>>,
+    read: BytesMut,
+}
+
+/// Where frames are written to.
+pub type FrameSink = WriteHalf<TlsStream<TcpStream>>;
+
+/// A connection that has sent its preface and these settings (identifier and value).
+pub async fn open(http: &Http, settings: &[(u16, u32)]) -> Result<(Frames, FrameSink), Broken> {
+    let (stream, mut sink) = tokio::io::split(http.offering(b"h2").dial().await?);
+    let mut payload = Vec::new();
+    for (identifier, value) in settings {
+        payload.put_u16(*identifier);
+        payload.put_u32(*value);
+    }
+    sink.write_all(PREFACE).await?;
+    sink.write_all(&frame(SETTINGS, 0, 0, &payload)).await?;
+    sink.flush().await?;
+    Ok((Frames { stream, read: BytesMut::new() }, sink))
+}
+
+impl Frames {
+    /// The next frame; nothing at the end of the connection, however it comes.
+    pub async fn next(&mut self) -> Option<Received> {
+        loop {
+            if let Some(frame) = self.take() {
+                return Some(frame);
+            }
+            match self.stream.read_buf(&mut self.read).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return None,
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Received> {
+        let [a, b, c, kind, flags, s0, s1, s2, s3] = *self.read.first_chunk::<HEADER>()?;
+        let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        if self.read.len() < HEADER + length {
+            return None;
+        }
+        let frame = self.read.split_to(HEADER + length);
+        let stream = u32::from_be_bytes([s0, s1, s2, s3]);
+        Some(Received { kind, flags, stream, payload: frame[HEADER..].to_vec() })
+    }
+
+    /// Everything until the server closes the connection.
+    ///
+    /// # Panics
+    /// It stays open for longer than `patience`.
+    pub async fn until_closed(mut self, patience: Duration) -> Vec<Received> {
+        let mut all = Vec::new();
+        let end = async {
+            while let Some(frame) = self.next().await {
+                all.push(frame);
+            }
+        };
+        assert!(tokio::time::timeout(patience, end).await.is_ok(), "the connection stays open");
+        all
+    }
+}

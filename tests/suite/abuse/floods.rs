@@ -1,0 +1,185 @@
+//! Frames without end.
+
+use std::time::Duration;
+
+use portico_tests::http::Http;
+use portico_tests::http2::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, frame};
+use portico_tests::http2::{PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, head, literal};
+use portico_tests::{Portico, until};
+use tokio::io::AsyncWriteExt;
+
+use super::bystander::Bystander;
+
+/// More than any flood of these tests may cost.
+const MOST_KIB: u64 = 48 << 10;
+/// The most that is sent: a connection that took all of it was not ended.
+const ENOUGH_BYTES: usize = 256 << 20;
+/// How much is written at a time.
+const PIECE_BYTES: usize = 64 << 10;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is sent without end: frames of one step, which know its number.
+struct Flood {
+    name: &'static str,
+    /// What comes before.
+    first: Vec<u8>,
+    step: fn(u32) -> Vec<u8>,
+    /// Whether the client reads what comes back.
+    reads: bool,
+}
+
+/// The number of the stream of a step.
+fn stream(step: u32) -> u32 {
+    2 * step + 1
+}
+
+fn floods() -> Vec<Flood> {
+    let flood = |name, step| Flood { name, first: Vec::new(), step, reads: true };
+    let request = |flags, method| frame(HEADERS, flags, 1, &head(method, "/api/v1/namespaces"));
+    let unread = |name, step| Flood { reads: false, ..flood(name, step) };
+    let ping: fn(u32) -> Vec<u8> = |_| frame(PING, 0, 0, &[7; 8]);
+    let settings: fn(u32) -> Vec<u8> = |_| frame(SETTINGS, 0, 0, &[]);
+    vec![
+        flood("CVE-2023-44487: streams that are reset at once", |step| {
+            let mut frames = frame(HEADERS, END_HEADERS | END_STREAM, stream(step), &head("GET", "/version"));
+            frames.extend(frame(RST_STREAM, 0, stream(step), &[0, 0, 0, 8]));
+            frames
+        }),
+        Flood {
+            first: request(0, "GET"),
+            ..flood("CVE-2023-45288: a head that goes on without end", |step| {
+                frame(CONTINUATION, 0, 1, &literal(&format!("x-{step}"), &"a".repeat(100)))
+            })
+        },
+        Flood {
+            first: request(0, "GET"),
+            ..flood("CVE-2024-27316: a head of nothing that goes on", |_| frame(CONTINUATION, 0, 1, &[]))
+        },
+        flood("CVE-2019-9512: pings", ping),
+        unread("CVE-2019-9512: pings whose answers are not read", ping),
+        flood("CVE-2019-9515: settings", settings),
+        unread("CVE-2019-9515: settings whose answers are not read", settings),
+        flood("CVE-2019-9513: priorities", |step| frame(PRIORITY, 0, stream(step), &[0, 0, 0, 0, 9])),
+        flood("window updates of one byte", |_| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        flood("frames of unknown types", |_| frame(0xfa, 0, 0, &[])),
+        Flood {
+            first: request(END_HEADERS, "POST"),
+            ..flood("CVE-2019-9518: empty pieces of a body", |_| frame(DATA, 0, 1, &[]))
+        },
+        flood("CVE-2019-9514: requests that are none", |step| {
+            frame(HEADERS, END_HEADERS | END_STREAM, stream(step), &literal(":nonsense", "x"))
+        }),
+    ]
+}
+
+/// Sends a flood; whether the server ended the connection before all of it was sent.
+async fn ended(http: &Http, flood: &Flood) -> bool {
+    let (mut frames, mut sink) = http2::open(http, &[]).await.unwrap();
+    let writing = async {
+        sink.write_all(&flood.first).await?;
+        let (mut piece, mut sent, mut steps) = (Vec::new(), 0, 0..1 << 30);
+        while sent < ENOUGH_BYTES {
+            piece.clear();
+            while piece.len() < PIECE_BYTES {
+                piece.extend((flood.step)(steps.next().expect("streams are left")));
+            }
+            sink.write_all(&piece).await?;
+            sink.flush().await?;
+            sent += piece.len();
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    let reading = async { while flood.reads && frames.next().await.is_some() {} };
+    let reading = async {
+        reading.await;
+        // Who does not read sees the end only as that of writing.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        written = writing => written.is_err(),
+        () = reading => unreachable!("reading never ends"),
+    }
+}
+
+async fn flooded(portico: &Portico, http: &Http) {
+    // What a first exchange of each kind costs once is no flood's.
+    for flood in floods() {
+        let before = portico.resident_kib();
+        let bystander = Bystander::of(portico);
+        let end = tokio::time::timeout(PATIENCE, ended(http, &flood)).await;
+        assert_ne!(end, Ok(false), "{}: was taken whole", flood.name);
+        assert!(end.is_ok() || !flood.reads, "{}: goes on", flood.name);
+        let grown = portico.resident_kib().saturating_sub(before);
+        assert!(grown < MOST_KIB, "{}: {grown} KiB", flood.name);
+        bystander.end().await;
+    }
+    assert!(!portico.log().contains("panicked"), "{}", portico.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_frames_ends_with_its_connection_at_the_facade() {
+    let portico = Portico::start().await;
+    flooded(&portico, &portico.anyone()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_frames_ends_with_its_connection_at_the_control_service() {
+    let portico = Portico::start().await;
+    flooded(&portico, &Http::new(portico.grpc(), portico.ca())).await;
+}
+
+/// CVE-2016-6581 and its sisters: an entry of the table of headers, named thousands of times in a small head.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large() {
+    let portico = Portico::start().await;
+    for http in [portico.anyone(), Http::new(portico.grpc(), portico.ca())] {
+        let before = portico.resident_kib();
+        let (frames, mut sink) = http2::open(&http, &[]).await.unwrap();
+        for step in 0..200 {
+            let mut bomb = head("GET", "/version");
+            // 32 names of one entry each (RFC 7541, section 6.2.1), then each again 400 times (section 6.1).
+            if step == 0 {
+                for entry in 0..32 {
+                    let mut header = literal(&format!("x-{entry:02}"), &"a".repeat(80));
+                    header[0] = 0x40;
+                    bomb.extend(header);
+                }
+            }
+            bomb.extend((0..12_800).map(|n| 0x80 | (62 + u8::try_from(n % 32).unwrap())));
+            let flags = END_HEADERS | END_STREAM;
+            if sink.write_all(&frame(HEADERS, flags, stream(step), &bomb)).await.is_err() {
+                break;
+            }
+        }
+        // Told to go, or closed: what comes until then is of no matter.
+        drop((frames, sink));
+        let peak = portico.peak_kib().saturating_sub(before);
+        assert!(peak < MOST_KIB, "{peak} KiB");
+    }
+    until("it serves", 10, || async { portico.admin().get("/readyz").await.text() == "ok" }).await;
+}
+
+/// A client that is not known keeps no HTTP/2 connection (upstream's `UnauthenticatedHTTP2DOSMitigation`), though it neither
+/// answers nor stops.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_known_is_told_to_go_after_one_answer() {
+    let portico = Portico::start().await;
+    for credentials in [None, Some("Bearer nobody")] {
+        let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+        let mut request = head("GET", "/api");
+        request.extend(credentials.into_iter().flat_map(|text| literal("authorization", text)));
+        let requesting = async {
+            let mut beat = tokio::time::interval(Duration::from_millis(500));
+            for step in 0.. {
+                beat.tick().await;
+                let frame = frame(HEADERS, END_HEADERS | END_STREAM, stream(step), &request);
+                if sink.write_all(&frame).await.is_err() || sink.flush().await.is_err() {
+                    break;
+                }
+            }
+        };
+        let (received, ()) = tokio::join!(frames.until_closed(Duration::from_secs(40)), requesting);
+        let has = |kind| received.iter().any(|frame| frame.kind == kind);
+        assert!(has(HEADERS) && has(http2::GOAWAY), "{credentials:?}: {received:?}");
+    }
+}

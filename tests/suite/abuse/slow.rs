@@ -1,0 +1,136 @@
+//! Heads and bodies that take as long as they can.
+
+use std::time::Duration;
+
+use portico_tests::http2::{self, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, frame, head, literal};
+use portico_tests::{Launch, Portico};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use super::bystander::Bystander;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const CONNECTIONS: usize = 200;
+
+fn impatient() -> Launch {
+    Launch::new().args(&[
+        "--request-header-timeout",
+        "500ms",
+        "--stalled-write-timeout",
+        "500ms",
+        "--request-timeout",
+        "1s",
+    ])
+}
+
+/// The bearer token of the administrator, as a header of a head.
+fn admin() -> Vec<u8> {
+    literal("authorization", "Bearer admin-token")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_that_never_end_are_given_up_and_others_are_served() {
+    let portico = impatient().start().await;
+    let bystander = Bystander::of(&portico);
+    let before = portico.resident_kib();
+    let mut slow = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+        sink.write_all(&frame(HEADERS, 0, 1, &head("GET", "/version"))).await.unwrap();
+        sink.flush().await.unwrap();
+        slow.push((frames, sink));
+    }
+    let cost = portico.resident_kib().saturating_sub(before);
+    assert!(cost < CONNECTIONS as u64 * 256, "{cost} KiB for {CONNECTIONS} connections");
+    for (frames, sink) in slow {
+        frames.until_closed(PATIENCE).await;
+        drop(sink);
+    }
+    bystander.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_comes_byte_by_byte_ends_at_the_requests_deadline() {
+    let portico = impatient().start().await;
+    let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+    let mut request = head("POST", "/api/v1/namespaces/default/configmaps");
+    request.extend(admin());
+    request.extend(literal("content-type", "application/json"));
+    sink.write_all(&frame(HEADERS, END_HEADERS, 1, &request)).await.unwrap();
+    let dribble = async {
+        let mut beat = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            beat.tick().await;
+            if sink.write_all(&frame(DATA, 0, 1, b" ")).await.is_err() || sink.flush().await.is_err() {
+                return;
+            }
+        }
+    };
+    let ended = async {
+        while let Some(frame) = frames.next().await {
+            let last = frame.flags & END_STREAM != 0 && [HEADERS, DATA].contains(&frame.kind);
+            if frame.stream == 1 && (frame.kind == RST_STREAM || last) {
+                return;
+            }
+        }
+    };
+    let first = async {
+        tokio::select! { () = dribble => {} () = ended => {} }
+    };
+    tokio::time::timeout(PATIENCE, first).await.expect("the request ends");
+}
+
+/// CVE-2019-9511, CVE-2019-9517: much is asked for, and no window given to send it.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_takes_are_given_up_and_cost_little() {
+    let portico = impatient().start().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for at in 0..8 {
+        let map = json!({"metadata": {"name": format!("m{at}")}, "data": {"a": "x".repeat(512 << 10)}});
+        assert_eq!(portico.admin().post(maps, &map).await.status, 201);
+    }
+    let bystander = Bystander::of(&portico);
+    let before = portico.resident_kib();
+    // No window at all, and frames of the least size.
+    let (frames, mut sink) = http2::open(&portico.anyone(), &[(4, 0)]).await.unwrap();
+    let mut request = head("GET", maps);
+    request.extend(admin());
+    for at in 0..100 {
+        sink.write_all(&frame(HEADERS, END_HEADERS | END_STREAM, 2 * at + 1, &request)).await.unwrap();
+    }
+    sink.flush().await.unwrap();
+    let resets = resets(frames, 100).await;
+    assert_eq!(resets, 100);
+    let grown = portico.peak_kib().saturating_sub(before);
+    // Less than half of what was asked for (400 MiB): what is on its way between both halves of the process.
+    assert!(grown < 192 << 10, "{grown} KiB");
+    bystander.end().await;
+}
+
+/// How many streams the server resets, out of so many.
+async fn resets(mut frames: http2::Frames, most: usize) -> usize {
+    let mut count = 0;
+    let all = async {
+        while let Some(frame) = frames.next().await {
+            count += usize::from(frame.kind == RST_STREAM);
+            if count == most {
+                return;
+            }
+        }
+    };
+    // Those that came by then are counted.
+    let _late = tokio::time::timeout(PATIENCE, all).await;
+    count
+}
+
+/// Many who begin nothing: neither listener waits for them longer than for a head.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_send_nothing_are_closed_on_both_listeners() {
+    let portico: Portico = impatient().args(&["--tls-handshake-timeout", "500ms"]).start().await;
+    for address in [portico.https(), portico.grpc()] {
+        let mut silent = tokio::net::TcpStream::connect(address).await.unwrap();
+        let mut rest = Vec::new();
+        let read = tokio::io::AsyncReadExt::read_to_end(&mut silent, &mut rest);
+        assert!(tokio::time::timeout(PATIENCE, read).await.is_ok(), "no handshake, and it stays open");
+    }
+}
