@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, HeaderValue};
+use portico_flow::Dispatcher;
 use portico_kit::layer::AroundLayer;
 use portico_kit::lifecycle::Signal;
 use tower::ServiceBuilder;
@@ -29,6 +30,7 @@ use crate::layers::lifecycle::lifecycle;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::mux_complete::mux_complete;
 use crate::layers::panic_recovery::PanicRecovery;
+use crate::layers::priority_and_fairness::PriorityAndFairness;
 use crate::layers::received_timestamp::received_timestamp;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::request_info::ReadRequestInfo;
@@ -67,8 +69,10 @@ pub struct Layers {
     pub auditor: Option<Arc<Auditor>>,
     /// Who they want to be.
     pub impersonation: Impersonations,
-    /// `--max-requests-inflight`, `--max-mutating-requests-inflight`
-    pub max_in_flight: MaxInFlight,
+    /// `--enable-priority-and-fairness`, with as many seats as the next would let run.
+    pub flow: Option<Dispatcher>,
+    /// Without it: `--max-requests-inflight`, `--max-mutating-requests-inflight`.
+    pub max_in_flight: Option<MaxInFlight>,
     /// What they may do.
     pub authorization: Permissions,
 }
@@ -99,7 +103,10 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
         .option_layer(layers.auditor.map(|auditor| layer_fn(move |inner| Audit::new(inner, auditor.clone()))))
         .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
-        .layer(Validate::custom(layers.max_in_flight))
+        .option_layer(
+            layers.flow.map(|flow| layer_fn(move |inner| PriorityAndFairness::new(inner, flow.clone()))),
+        )
+        .option_layer(layers.max_in_flight.map(Validate::custom))
         .layer(layer_fn(|inner| Authorization::new(inner, permissions.clone())))
         .service(director)
 }

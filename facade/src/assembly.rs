@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use portico_auth::authz::Decider;
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
+use portico_flow::{Dispatcher, Phase};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::drain;
 use portico_kit::health::{Check, Endpoint, Health};
@@ -51,8 +52,8 @@ use crate::layers::retry_after::RetryAfter;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::watch_termination::WatchTermination;
 use crate::local::{Local, LocalLimits};
-use crate::metrics::RequestMetrics;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
+use crate::metrics::{FlowMetrics, RequestMetrics};
 use crate::render::Renderer;
 use crate::route_table::RouteTable;
 use crate::serve::Server;
@@ -89,6 +90,8 @@ struct Parts {
     short: WaitGroup,
     watching: WaitGroup,
     in_flight: InFlight,
+    /// In its place, where requests are queued.
+    flow: Option<Dispatcher>,
     freshness: Arc<Freshness>,
     documents: Arc<Documents>,
     catalog: Arc<Catalog>,
@@ -180,6 +183,13 @@ impl Parts {
         settings.version.tell(&process.registry);
         let (reads, others) = (settings.max_requests_inflight, settings.max_mutating_requests_inflight);
         let in_flight = InFlight::new(reads, others, metrics.clone());
+        let flow = settings.enable_priority_and_fairness.then(|| {
+            let counted = metrics.clone();
+            let observe = move |phase, kind, now| counted.note(phase, kind, now);
+            let flow = Dispatcher::new(reads.saturating_add(others), settings.request_timeout, observe);
+            process.registry.collector(Box::new(FlowMetrics(flow.clone())));
+            flow
+        });
         let max_age = settings.fail_static.as_ref().map_or(Duration::MAX, |f| f.max_age);
         let freshness = Arc::new(Freshness::new(max_age));
         let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
@@ -187,7 +197,11 @@ impl Parts {
         let table = RouteTable::new(&endpoints::paths(settings.profiling))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
         let modes = settings.authorization.clone();
-        let configuration = Arc::new(Configuration::new(table, modes, health.clone(), synced));
+        let configuration = Configuration::new(table, modes, health.clone(), synced);
+        let configuration = Arc::new(match &flow {
+            Some(flow) => configuration.with_flow(flow.clone()),
+            None => configuration,
+        });
         let tasks = TaskSet::new();
         let offload = match &process.offload {
             Some(offload) => Arc::clone(offload),
@@ -205,6 +219,7 @@ impl Parts {
             short: WaitGroup::default(),
             watching: WaitGroup::default(),
             in_flight,
+            flow,
             freshness,
             documents,
             catalog,
@@ -227,14 +242,31 @@ impl Parts {
                 (true, false) => Ok(()),
             });
         self.health.add(&[Endpoint::Readyz], informer_sync)?;
-        let (in_flight, metrics) = (self.in_flight.clone(), self.metrics.clone());
+        self.add_limiter_hooks()?;
+        let stopping = self.lifecycle.shutdown_initiated.clone();
+        let shutdown = Check::new("shutdown", move || match stopping.is_signaled() {
+            true => Err("process is shutting down".to_owned()),
+            false => Ok(()),
+        });
+        Ok(self.health.add(&[Endpoint::Readyz], shutdown)?)
+    }
+
+    /// What limits requests, under upstream's names.
+    fn add_limiter_hooks(&self) -> Result<(), StartError> {
+        let (in_flight, flow, metrics) = (self.in_flight.clone(), self.flow.clone(), self.metrics.clone());
         let (freshness, age) = (self.freshness.clone(), config_age(&self.registry));
-        self.hooks.add_post_start("max-in-flight-filter", move |context| async move {
+        let limiter = if flow.is_some() { "priority-and-fairness-filter" } else { "max-in-flight-filter" };
+        let counted = flow.clone();
+        self.hooks.add_post_start(limiter, move |context| async move {
             context.tasks.spawn_until_cancelled("in-flight-high-water", async move {
                 let mut ticks = tokio::time::interval(Duration::from_secs(1));
                 loop {
                     ticks.tick().await;
-                    metrics.take_high_water(in_flight.now());
+                    let now = match &counted {
+                        Some(flow) => [Phase::Executing, Phase::Waiting].map(|phase| flow.now(phase)),
+                        None => [in_flight.now(), [0, 0]],
+                    };
+                    metrics.take_high_water(now);
                     age.set(
                         freshness.age().map_or(-1, |age| i64::try_from(age.as_secs()).unwrap_or(i64::MAX)),
                     );
@@ -242,12 +274,13 @@ impl Parts {
             });
             Ok(())
         })?;
-        let stopping = self.lifecycle.shutdown_initiated.clone();
-        let shutdown = Check::new("shutdown", move || match stopping.is_signaled() {
-            true => Err("process is shutting down".to_owned()),
-            false => Ok(()),
-        });
-        Ok(self.health.add(&[Endpoint::Readyz], shutdown)?)
+        let Some(flow) = flow else { return Ok(()) };
+        self.hooks.add_post_start("priority-and-fairness-config-consumer", move |context| async move {
+            context.tasks.spawn_until_cancelled("flow-rebalance", flow.clone().rebalance());
+            context.tasks.spawn_until_cancelled("flow-give-back", flow.give_back());
+            Ok(())
+        })?;
+        Ok(())
     }
 
     fn load_state(&self, settings: &FacadeSettings) {
@@ -282,6 +315,7 @@ impl Parts {
             version: settings.version.clone(),
             profiling: settings.profiling,
             catalog: self.catalog.clone(),
+            flow: self.flow.clone(),
             renderer: self.renderer.clone(),
             server_address,
         };
@@ -342,7 +376,11 @@ impl Parts {
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
             impersonation: Impersonations { decider: Arc::clone(&decider), duration: timed("impersonation") },
-            max_in_flight: MaxInFlight { in_flight: self.in_flight.clone() },
+            flow: self.flow.clone(),
+            max_in_flight: match self.flow {
+                Some(_) => None,
+                None => Some(MaxInFlight { in_flight: self.in_flight.clone() }),
+            },
             authorization: Permissions {
                 decider,
                 metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),

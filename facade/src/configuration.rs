@@ -12,8 +12,10 @@ use parking_lot::Mutex;
 use portico_auth::AuthenticatorChain;
 use portico_auth::authz::Mode;
 use portico_facade_catalog::Change;
+use portico_flow::Dispatcher;
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
+use portico_machinery::flow_control;
 use portico_machinery::pool::Pool;
 use portico_machinery::rbac::{self, Fact, Policy};
 use portico_machinery::route::Backend;
@@ -45,6 +47,8 @@ pub struct Configuration {
     base: RouteTable,
     /// `--authorization-mode`, until the control service says who decides.
     modes: Vec<Mode>,
+    /// What schemas and levels are told, where requests are queued.
+    flow: Option<Dispatcher>,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
     /// The revision up to which roles and bindings are in force.
@@ -93,10 +97,20 @@ impl Configuration {
             synced,
             base,
             modes,
+            flow: None,
             held: Mutex::default(),
             changed: watch::channel(0).0,
             policy: watch::channel(0).0,
         }
+    }
+
+    /// The same, which tells `flow` what the schemas and levels are.
+    #[must_use]
+    pub fn with_flow(self, flow: Dispatcher) -> Self {
+        let mut next = self.next();
+        next.flow = Arc::new(flow.digest(&[], &[]));
+        self.current.store(Arc::new(next));
+        Self { flow: Some(flow), ..self }
     }
 
     /// Knows callers by these from now on, besides by the issuer's keys.
@@ -177,6 +191,7 @@ impl Configuration {
         next.routes = Arc::new(table);
         next.apis = next.apis.replaced_by(changes);
         follow_settings(&mut next, &held);
+        self.follow_flow_control(&mut next, &held);
         self.current.store(Arc::new(next));
         self.policy.send_replace(policy_revision);
         self.health.replace_remote(checks);
@@ -194,6 +209,7 @@ impl Configuration {
         let mut changes = Vec::new();
         let mut facts = Vec::new();
         let of_the_issuer = entries.iter().any(issuer::concerns);
+        let of_flow_control = entries.iter().any(|entry| entry.kind == PayloadKind::FlowControl);
         for mut entry in in_order(entries) {
             share(&mut entry, &mut held.backends);
             if in_table(entry.kind)
@@ -226,6 +242,9 @@ impl Configuration {
         if of_the_issuer {
             follow_settings(&mut next, &held);
             next.set_modes(&held.modes(&self.modes));
+        }
+        if of_flow_control {
+            self.follow_flow_control(&mut next, &held);
         }
         self.current.store(Arc::new(next));
         self.policy.send_if_modified(|known| {
@@ -279,6 +298,22 @@ impl Configuration {
         }
     }
 
+    /// All schemas and levels together: they depend on each other.
+    fn follow_flow_control(&self, next: &mut InForce, held: &Held) {
+        let Some(flow) = &self.flow else { return };
+        let (mut schemas, mut levels) = (Vec::new(), Vec::new());
+        for entry in held.entries.values() {
+            match &entry.payload {
+                Some(Payload::FlowControl(flow_control::Fact::Schema(schema))) => {
+                    schemas.push(schema.clone())
+                }
+                Some(Payload::FlowControl(flow_control::Fact::Level(level))) => levels.push(level.clone()),
+                _ => {}
+            }
+        }
+        next.flow = Arc::new(flow.digest(&schemas, &levels));
+    }
+
     fn announce(&self) {
         self.changed.send_modify(|n| *n += 1);
         self.synced.signal();
@@ -318,11 +353,12 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
         (Some(Payload::Route(route)), _) => return table.set_route(route.clone()),
         (Some(Payload::Served(served)), _) => table.set_served(&entry.key, served.clone()),
         (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
-        (Some(Payload::Check(_) | Payload::Setting(_) | Payload::Rbac(_) | Payload::TokenKey(_)), _) => {}
+        // What the route table does not show.
+        (Some(_), _) => {}
         (None, PayloadKind::Route) => table.remove_route(&entry.key),
         (None, PayloadKind::Served) => table.remove_served(&entry.key),
         (None, PayloadKind::TrustBundle) => table.remove_bundle(&entry.key),
-        (None, PayloadKind::Check | PayloadKind::Setting | PayloadKind::Rbac | PayloadKind::TokenKey) => {}
+        (None, _) => {}
     }
     Ok(())
 }

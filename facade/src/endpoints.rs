@@ -4,6 +4,7 @@
 
 mod catalog;
 mod flags;
+mod flow_control;
 mod health;
 mod index;
 mod issuer;
@@ -75,6 +76,13 @@ fn endpoints(profiling: bool) -> Vec<Endpoint> {
         Endpoint::at("/.well-known/openid-configuration/", Unlisted, any(issuer::configuration)),
         Endpoint::at("/openid/v1/jwks", Listed, any(issuer::keys)),
         Endpoint::at("/openid/v1/jwks/", Unlisted, any(issuer::keys)),
+        Endpoint::at(
+            "/debug/api_priority_and_fairness/dump_priority_levels",
+            Unlisted,
+            any(flow_control::priority_levels),
+        ),
+        Endpoint::at("/debug/api_priority_and_fairness/dump_queues", Unlisted, any(flow_control::queues)),
+        Endpoint::at("/debug/api_priority_and_fairness/dump_requests", Unlisted, any(flow_control::requests)),
     ];
     for endpoint in HealthEndpoint::ALL {
         let root = format!("/{}", endpoint.name());

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::metrics::{Class, RequestMetrics};
+use portico_flow::{Kind, Phase};
+
+use crate::metrics::RequestMetrics;
 
 /// The limiter. Clones share it.
 #[derive(Clone)]
@@ -21,18 +23,18 @@ struct Inner {
 /// A place in flight, given back when dropped.
 pub struct Permit {
     inner: Arc<Inner>,
-    class: Class,
+    kind: Kind,
 }
 
 impl std::fmt::Debug for Permit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Permit({:?})", self.class)
+        write!(f, "Permit({:?})", self.kind)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.inner.now[self.class as usize].fetch_sub(1, Ordering::AcqRel);
+        self.inner.now[self.kind as usize].fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -52,15 +54,15 @@ impl InFlight {
 
     /// A place for a request of this class, `always` or while there is room.
     #[must_use]
-    pub fn admit(&self, class: Class, always: bool) -> Option<Permit> {
-        let limit = self.inner.limits[class as usize];
-        let now = self.inner.now[class as usize].fetch_add(1, Ordering::AcqRel) + 1;
+    pub fn admit(&self, kind: Kind, always: bool) -> Option<Permit> {
+        let limit = self.inner.limits[kind as usize];
+        let now = self.inner.now[kind as usize].fetch_add(1, Ordering::AcqRel) + 1;
         // Dropping the permit takes the count back.
-        let permit = Permit { inner: self.inner.clone(), class };
+        let permit = Permit { inner: self.inner.clone(), kind };
         if limit != 0 && now > limit && !always {
             return None;
         }
-        self.inner.metrics.in_flight(class, now);
+        self.inner.metrics.note(Phase::Executing, kind, now);
         Some(permit)
     }
 }

@@ -10,6 +10,7 @@ use portico_auth::authn::Authority;
 use portico_auth::authz::{AuthorizerUnion, Mode, Relations, of_modes};
 use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_facade_catalog::ServedApis;
+use portico_flow::{Rules, Waker};
 use portico_machinery::rbac::Policy;
 
 use crate::issuer::Issuer;
@@ -32,6 +33,8 @@ pub struct InForce {
     pub policy: Arc<Policy>,
     /// Who decides what callers may do: the modes that are on, with this policy.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Which priority levels requests belong to.
+    pub flow: Arc<Rules<Waker>>,
 }
 
 /// What is in force now.
@@ -48,6 +51,7 @@ impl Default for InForce {
             signing_ca: None,
             policy: Arc::default(),
             authorizer: Arc::new(AuthorizerUnion::default()),
+            flow: Arc::default(),
         }
     }
 }

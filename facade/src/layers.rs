@@ -17,6 +17,7 @@ pub mod lifecycle;
 pub mod max_in_flight;
 pub mod mux_complete;
 pub mod panic_recovery;
+pub mod priority_and_fairness;
 pub mod received_timestamp;
 pub mod request_deadline;
 pub mod request_info;

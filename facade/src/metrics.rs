@@ -4,6 +4,9 @@
 //! know filters, nor how requests are served.
 
 pub mod access;
+mod flow_control;
+
+pub use flow_control::FlowMetrics;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use portico_flow::{Kind, Phase};
 use portico_kit::metrics::{Histogram, HistogramVec, Registry};
 use portico_machinery::RequestInfo;
 use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
@@ -115,15 +119,6 @@ pub struct Labels {
 #[derive(Clone, Copy, Debug)]
 pub struct Terminated;
 
-/// Two classes of requests that are limited apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// get, list, watch
-    ReadOnly,
-    /// The rest.
-    Mutating,
-}
-
 /// The facade's request metrics.
 pub struct RequestMetrics {
     total: Family<CodeLabels, Counter>,
@@ -133,8 +128,9 @@ pub struct RequestMetrics {
     objective: HistogramVec<RequestLabels>,
     sizes: HistogramVec<RequestLabels>,
     longrunning: Family<RequestLabels, Gauge>,
-    in_flight: [Gauge; 2],
-    high_water: [AtomicI64; 2],
+    /// By phase and kind.
+    at_a_time: [[Gauge; 2]; 2],
+    high_water: [[AtomicI64; 2]; 2],
     filter: HistogramVec<[(&'static str, String); 1]>,
     series: RwLock<HashMap<u64, Vec<Arc<Series>>>>,
     hasher: RandomState,
@@ -144,11 +140,10 @@ impl RequestMetrics {
     /// Registers them.
     #[must_use]
     pub fn new(registry: &Registry) -> Arc<Self> {
-        let in_flight = registry.gauge_vec(
-            "apiserver_current_inflight_requests",
-            "Most requests at a time within the last second",
-        );
-        let kind = |kind: &str| in_flight.get_or_create_owned(&[("request_kind", kind.to_owned())]);
+        let at_a_time = |name, help| {
+            let gauges = registry.gauge_vec(name, help);
+            ["readOnly", "mutating"].map(|k| gauges.get_or_create_owned(&[("request_kind", k.to_owned())]))
+        };
         Arc::new(Self {
             total: registry.counter_vec("apiserver_request_total", "Requests by verb, resource and code"),
             terminations: registry.counter_vec(
@@ -171,8 +166,17 @@ impl RequestMetrics {
             sizes: registry.histogram_vec("apiserver_response_sizes", "Response sizes in bytes", SIZES),
             longrunning: registry
                 .gauge_vec("apiserver_longrunning_requests", "Long-running requests under way"),
-            in_flight: [kind("readOnly"), kind("mutating")],
-            high_water: [AtomicI64::new(0), AtomicI64::new(0)],
+            at_a_time: [
+                at_a_time(
+                    "apiserver_current_inflight_requests",
+                    "Most requests at a time within the last second",
+                ),
+                at_a_time(
+                    "apiserver_current_inqueue_requests",
+                    "Most queued requests at a time within the last second",
+                ),
+            ],
+            high_water: Default::default(),
             filter: registry.histogram_vec(
                 "apiserver_request_filter_duration_seconds",
                 "Latency of filters in seconds",
@@ -276,9 +280,10 @@ impl RequestMetrics {
         self.aborts.get_or_create(&labels.series.labels).inc();
     }
 
-    /// Notes how many requests of a class are in flight: the gauge shows the most since it was last taken.
-    pub fn in_flight(&self, class: Class, now: usize) {
-        let (mark, now) = (&self.high_water[class as usize], i64::try_from(now).unwrap_or(i64::MAX));
+    /// Notes how many requests of a kind run or wait: the gauge shows the most since it was last taken.
+    pub fn note(&self, phase: Phase, kind: Kind, now: usize) {
+        let mark = &self.high_water[phase as usize][kind as usize];
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
         // Most requests are below it, and a look does not take the mark away from other threads.
         if now > mark.load(Ordering::Relaxed) {
             mark.fetch_max(now, Ordering::Relaxed);
@@ -286,10 +291,11 @@ impl RequestMetrics {
     }
 
     /// Moves the high-water marks into the gauges; called once a second, as upstream does.
-    pub fn take_high_water(&self, now: [usize; 2]) {
-        for (at, current) in now.into_iter().enumerate() {
-            let current = i64::try_from(current).unwrap_or(i64::MAX);
-            self.in_flight[at].set(self.high_water[at].swap(current, Ordering::Relaxed).max(current));
+    pub fn take_high_water(&self, now: [[usize; 2]; 2]) {
+        let marks = self.high_water.as_flattened().iter().zip(self.at_a_time.as_flattened());
+        for (current, (mark, gauge)) in now.as_flattened().iter().zip(marks) {
+            let current = i64::try_from(*current).unwrap_or(i64::MAX);
+            gauge.set(mark.swap(current, Ordering::Relaxed).max(current));
         }
     }
 

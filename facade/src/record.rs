@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use portico_flow::{Seat, WatchGuard};
 
 use crate::audit::Audited;
 use crate::in_flight::Permit;
@@ -25,6 +26,9 @@ pub struct RequestRecord {
     pub permit: OnceLock<Permit>,
     /// What the audit log is to say; nothing of requests that are not recorded.
     pub audited: OnceLock<Arc<Audited>>,
+    /// Of a watch that writes are estimated by.
+    pub watch: OnceLock<WatchGuard>,
+    seat: Mutex<Option<Seat>>,
     warnings: Mutex<Vec<String>>,
     aggregated: AtomicBool,
     known_resource: AtomicBool,
@@ -39,6 +43,24 @@ impl RequestRecord {
     /// See [`RequestRecord::audited`].
     pub fn audited(&self) -> Option<&Arc<Audited>> {
         self.audited.get()
+    }
+
+    /// The request runs on this seat of priority and fairness.
+    pub fn take_seat(&self, seat: Seat) {
+        *self.seat.lock() = Some(seat);
+    }
+
+    /// Gives the seat back before the request is over.
+    pub fn leave_seat(&self) {
+        let seat = self.seat.lock().take();
+        drop(seat);
+    }
+
+    /// The answer was good and so long.
+    pub fn note_size(&self, bytes: u64) {
+        if let Some(seat) = &*self.seat.lock() {
+            seat.note_size(bytes);
+        }
     }
 
     /// The response gets a `Warning` header of each of these texts.

@@ -53,6 +53,8 @@ pub struct FacadeSettings {
     pub stalled_read_timeout: Duration,
     /// `--control-request-timeout`, 10 s: how long local requests wait for a control service that is silent.
     pub control_request_timeout: Duration,
+    /// `--enable-priority-and-fairness`, on: requests queue for as many seats as the next two allow together.
+    pub enable_priority_and_fairness: bool,
     /// `--max-requests-inflight`, 400; 0 is unlimited.
     pub max_requests_inflight: usize,
     /// `--max-mutating-requests-inflight`, 200; 0 is unlimited.
@@ -212,6 +214,7 @@ impl FacadeSettings {
             stalled_write_timeout: Duration::from_secs(60),
             stalled_read_timeout: Duration::from_secs(10),
             control_request_timeout: Duration::from_secs(10),
+            enable_priority_and_fairness: true,
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             max_request_body_bytes: 3 << 20,

@@ -14,6 +14,7 @@ pub mod discovery;
 pub mod expiration;
 pub mod features;
 pub mod field;
+pub mod flow_control;
 pub mod front_proxy;
 pub mod gvk;
 pub mod names;

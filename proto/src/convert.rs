@@ -3,6 +3,7 @@
 mod api_service;
 mod config;
 mod dial;
+mod flow_control;
 mod rbac;
 
 pub use api_service::{api_service_from_object, api_service_to_object};

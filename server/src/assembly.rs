@@ -152,6 +152,7 @@ impl Server {
         identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_policy(&registry, &identities.rbac, &tasks);
+        components.keep_flow_control(&registry, &tasks);
         let (of_store, of_pki) = (Arc::clone(&store), Arc::clone(&pki));
         let services = rpc::Services { registry, admission, store: of_store, pki: of_pki, process };
         let (chain, routes) = services.join(&components, &identities, &tasks)?;

@@ -131,6 +131,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         stalled_write_timeout: s.stalled_write_timeout,
         stalled_read_timeout: s.stalled_read_timeout,
         control_request_timeout: settings.control.control_request_timeout,
+        enable_priority_and_fairness: s.enable_priority_and_fairness,
         max_requests_inflight: s.max_requests_inflight,
         max_mutating_requests_inflight: s.max_mutating_requests_inflight,
         max_request_body_bytes: s.max_request_body_bytes,

@@ -55,7 +55,6 @@ const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
 const NO_METRIC_CHOICE: &str = "all metrics are always there, with bounded labels";
 const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
 const NO_OIDC: &str = "OpenID Connect issuers are not here yet";
-const NO_FAIRNESS: &str = "priority and fairness is not here yet: --max-requests-inflight bounds requests";
 const OFF: Taken = Taken::Only(&["false"]);
 
 /// All of them, by name.
@@ -123,7 +122,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
     ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),
     refused("authentication-config", NO_OIDC),
-    switch("enable-priority-and-fairness", OFF, NO_FAIRNESS),
     refused("oidc-ca-file", NO_OIDC),
     refused("oidc-client-id", NO_OIDC),
     refused("oidc-groups-claim", NO_OIDC),

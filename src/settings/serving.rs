@@ -72,10 +72,15 @@ pub(crate) struct Serving {
     /// The shortest time, in seconds, that a watch lasts; each lasts up to twice as long.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub(crate) min_request_timeout: u64,
-    /// Reading requests that run at a time; 0 = no limit.
+    /// Let requests queue for seats, by priority levels and fairly among flows; without it two limits count them.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub(crate) enable_priority_and_fairness: bool,
+    /// With --max-mutating-requests-inflight the sum of seats of this facade (which must be positive); without
+    /// --enable-priority-and-fairness the reading requests that run at a time, 0 = no limit.
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub(crate) max_requests_inflight: usize,
-    /// Changing requests that run at a time; 0 = no limit.
+    /// With --max-requests-inflight the sum of seats of this facade (which must be positive); without
+    /// --enable-priority-and-fairness the changing requests that run at a time, 0 = no limit.
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) max_mutating_requests_inflight: usize,
     /// The largest body of a write to a local object, in bytes.
@@ -125,6 +130,14 @@ impl Serving {
             let setting =
                 if self.tls_cert_file.is_some() { "--tls-private-key-file" } else { "--tls-cert-file" };
             return Err(SettingError::new(setting, "--tls-cert-file and --tls-private-key-file go together"));
+        }
+        let (reads, others) = (self.max_requests_inflight, self.max_mutating_requests_inflight);
+        if self.enable_priority_and_fairness && reads.saturating_add(others) == 0 {
+            let message = format!(
+                "invalid configuration: MaxRequestsInFlight={reads} and MaxMutatingRequestsInFlight={others}; \
+                they must add up to something positive"
+            );
+            return Err(SettingError::new("--enable-priority-and-fairness", message));
         }
         self.sni_pairs().map(drop)
     }

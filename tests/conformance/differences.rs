@@ -56,11 +56,6 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("edges", "a watch in YAML", "long lines of YAML are not folded (docs/adr/0013)"),
     ("edges", "numbers of a revision", RAW),
     ("edges", "numbers of a revision as they are read", RAW),
-    (
-        "endpoints",
-        "every answer carries an audit id and the flow it was put in",
-        "priority and fairness is not built yet",
-    ),
     ("policies-evaluated", "a variable that costs too much", LIMIT),
     ("policies-evaluated", "an object of another version is changed", VERSION),
     ("policies-evaluated", "an object of another version is patched", VERSION),

@@ -37,6 +37,7 @@ mod malformed;
 mod nodes;
 mod plugins;
 mod policies;
+mod priority_and_fairness;
 mod proxying;
 mod query_authorization;
 mod quotas;

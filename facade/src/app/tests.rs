@@ -142,7 +142,8 @@ impl Rig {
                 decider: self.decider.clone(),
                 duration: metrics.filter("impersonation"),
             },
-            max_in_flight: MaxInFlight { in_flight: InFlight::new(self.reads, 1, metrics.clone()) },
+            flow: None,
+            max_in_flight: Some(MaxInFlight { in_flight: InFlight::new(self.reads, 1, metrics.clone()) }),
             authorization: Permissions {
                 decider: self.decider.clone(),
                 metrics: AuthorizationMetrics::new(&self.registry, metrics.filter("authorization")),

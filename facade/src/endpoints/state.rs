@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use http::Method;
 use http::header::ACCEPT;
 use portico_facade_catalog::Catalog;
+use portico_flow::Dispatcher;
 use portico_kit::health::Health;
 use portico_kit::metrics::Registry;
 use portico_kit::telemetry::Telemetry;
@@ -34,6 +35,8 @@ pub struct Endpoints {
     pub profiling: bool,
     /// Discovery and OpenAPI.
     pub catalog: Arc<Catalog>,
+    /// Who waits for seats, where requests are queued.
+    pub flow: Option<Dispatcher>,
     /// For large documents.
     pub renderer: Renderer,
     /// `host:port` of this facade, where its issuer's keys are published unless somebody else does.

@@ -1,15 +1,16 @@
 //! MaxInFlight: two limits, for reads and for everything else; long-running requests pass (1.8).
 //!
-//! Stands where priority and fairness will stand.
+//! Stands in the place of priority and fairness where that is off.
 
 use http::StatusCode;
 use http::header::{HeaderValue, RETRY_AFTER};
+use portico_flow::Kind;
 use portico_machinery::user::MASTERS;
 use tower_http::validate_request::ValidateRequest;
 
 use crate::body::Body;
 use crate::in_flight::InFlight;
-use crate::metrics::{Class, Terminated};
+use crate::metrics::Terminated;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
@@ -27,9 +28,9 @@ impl ValidateRequest<Body> for MaxInFlight {
         if request.target().long_running {
             return Ok(());
         }
-        let class = if request.info().is_read_only() { Class::ReadOnly } else { Class::Mutating };
+        let kind = Kind::of(request.info());
         let master = request.user().in_group(MASTERS);
-        let permit = self.in_flight.admit(class, master).ok_or_else(too_many)?;
+        let permit = self.in_flight.admit(kind, master).ok_or_else(too_many)?;
         let _ = request.record().permit.set(permit);
         Ok(())
     }

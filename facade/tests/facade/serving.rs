@@ -33,8 +33,8 @@ async fn a_facade_without_configuration_is_alive_not_ready_and_says_503_for_unkn
 async fn the_control_services_checks_appear_under_their_own_names() {
     let rig = Rig::start(vec![check("poststarthook/rbac/bootstrap-roles", true)]).await.configured().await;
     let verbose = rig.client.get("/readyz?verbose").await;
-    let want = "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/max-in-flight-filter ok\n\
-        [+]poststarthook/rbac/bootstrap-roles ok\n[+]shutdown ok\nreadyz check passed\n";
+    let want = "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/priority-and-fairness-filter ok\n\
+        [+]poststarthook/priority-and-fairness-config-consumer ok\n[+]poststarthook/rbac/bootstrap-roles ok\n[+]shutdown ok\nreadyz check passed\n";
     assert_eq!(verbose.text, want);
     rig.control.change(vec![check("etcd", false)]).await;
     assert_eq!(rig.client.get("/readyz").await.code, 500);

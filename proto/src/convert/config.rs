@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
+use portico_machinery::flow_control;
 use portico_machinery::rbac::{Fact, Key};
 use portico_machinery::route::{Availability, Backend, ResolveError, Route, ServiceReference, Target, Trust};
 
+use super::flow_control as flow;
 use super::rbac;
 use crate::config as pb;
 
@@ -82,6 +84,8 @@ pub enum Payload {
     Rbac(Arc<Fact>),
     /// A public key of service accounts' tokens (DER), under its id.
     TokenKey(Bytes),
+    /// What a flow schema or a priority level says, under its [`flow_control::Key`].
+    FlowControl(flow_control::Fact),
 }
 
 /// The kind of a payload: with the key it names an entry.
@@ -101,6 +105,8 @@ pub enum PayloadKind {
     Rbac,
     /// [`Payload::TokenKey`]
     TokenKey,
+    /// [`Payload::FlowControl`]
+    FlowControl,
 }
 
 impl Payload {
@@ -115,6 +121,7 @@ impl Payload {
             Self::Setting(_) => PayloadKind::Setting,
             Self::Rbac(_) => PayloadKind::Rbac,
             Self::TokenKey(_) => PayloadKind::TokenKey,
+            Self::FlowControl(_) => PayloadKind::FlowControl,
         }
     }
 }
@@ -147,6 +154,9 @@ pub enum InvalidEntry {
     /// A role or binding that says nothing, or whose key names none.
     #[error("entry {0:?} is no role and no binding")]
     Rbac(String),
+    /// A flow schema or priority level that says nothing, or whose key names none.
+    #[error("entry {0:?} is no flow schema and no priority level")]
+    FlowControl(String),
 }
 
 impl From<&Entry> for pb::Entry {
@@ -162,6 +172,7 @@ impl From<&Entry> for pb::Entry {
             (Some(Payload::Setting(value)), _) => P::Setting(pb::Setting { value: value.clone() }),
             (Some(Payload::Rbac(fact)), _) => P::Rbac(rbac::to_proto(fact)),
             (Some(Payload::TokenKey(der)), _) => P::TokenKey(pb::TokenKey { public_key: der.to_vec() }),
+            (Some(Payload::FlowControl(fact)), _) => P::FlowControl(flow::to_proto(fact)),
             (None, PayloadKind::Route) => P::Route(pb::Route::default()),
             (None, PayloadKind::Served) => P::Served(pb::Served::default()),
             (None, PayloadKind::TrustBundle) => P::TrustBundle(pb::TrustBundle::default()),
@@ -169,6 +180,7 @@ impl From<&Entry> for pb::Entry {
             (None, PayloadKind::Setting) => P::Setting(pb::Setting::default()),
             (None, PayloadKind::Rbac) => P::Rbac(pb::Rbac::default()),
             (None, PayloadKind::TokenKey) => P::TokenKey(pb::TokenKey::default()),
+            (None, PayloadKind::FlowControl) => P::FlowControl(pb::FlowControl::default()),
         };
         Self {
             key: entry.key.clone(),
@@ -194,9 +206,13 @@ impl TryFrom<pb::Entry> for Entry {
             P::Setting(_) => PayloadKind::Setting,
             P::Rbac(_) => PayloadKind::Rbac,
             P::TokenKey(_) => PayloadKind::TokenKey,
+            P::FlowControl(_) => PayloadKind::FlowControl,
         };
         if kind == PayloadKind::Rbac && key.parse::<Key>().is_err() {
             return Err(InvalidEntry::Rbac(key));
+        }
+        if kind == PayloadKind::FlowControl && key.parse::<flow_control::Key>().is_err() {
+            return Err(InvalidEntry::FlowControl(key));
         }
         if entry.deleted {
             return Ok(Self { kind, key, revision, payload: None });
@@ -213,6 +229,10 @@ impl TryFrom<pb::Entry> for Entry {
                 None => return Err(InvalidEntry::Rbac(key)),
             },
             P::TokenKey(k) => Payload::TokenKey(Bytes::copy_from_slice(&k.public_key)),
+            P::FlowControl(said) => match flow::from_proto(&key, said) {
+                Some(fact) => Payload::FlowControl(fact),
+                None => return Err(InvalidEntry::FlowControl(key)),
+            },
         };
         Ok(Self { kind, key, revision, payload: Some(payload) })
     }
@@ -379,6 +399,16 @@ mod tests {
             round_trip(&Entry { kind: PayloadKind::Rbac, key: key.into(), revision: 7, payload });
             round_trip(&Entry { kind: PayloadKind::Rbac, key: key.into(), revision: 7, payload: None });
         }
+        for (key, fact) in crate::convert::flow_control::tests::facts() {
+            let payload = Some(Payload::FlowControl(fact));
+            round_trip(&Entry { kind: PayloadKind::FlowControl, key: key.into(), revision: 7, payload });
+            round_trip(&Entry {
+                kind: PayloadKind::FlowControl,
+                key: key.into(),
+                revision: 7,
+                payload: None,
+            });
+        }
         for mut payload in payloads {
             if let Payload::Served(served) = &mut payload {
                 Arc::make_mut(served).source = Source::Crd;
@@ -399,6 +429,11 @@ mod tests {
             let payload = Some(pb::entry::Payload::Rbac(pb::Rbac::default()));
             let entry = pb::Entry { key: key.into(), payload, ..pb::Entry::default() };
             assert_eq!(Entry::try_from(entry), Err(InvalidEntry::Rbac(key.into())));
+        }
+        for key in ["flowschemas/s", "pods/p"] {
+            let payload = Some(pb::entry::Payload::FlowControl(pb::FlowControl::default()));
+            let entry = pb::Entry { key: key.into(), payload, ..pb::Entry::default() };
+            assert_eq!(Entry::try_from(entry), Err(InvalidEntry::FlowControl(key.into())));
         }
     }
 }

@@ -49,7 +49,7 @@ fn rule_of(rule: pb::PolicyRule) -> Rule {
     }
 }
 
-fn subject(subject: &Subject) -> pb::Subject {
+pub(super) fn subject(subject: &Subject) -> pb::Subject {
     let (kind, namespace, name) = match subject {
         Subject::User(name) => (pb::SubjectKind::User, "", name),
         Subject::Group(name) => (pb::SubjectKind::Group, "", name),
@@ -60,7 +60,7 @@ fn subject(subject: &Subject) -> pb::Subject {
     pb::Subject { kind: kind.into(), namespace: namespace.to_owned(), name: name.clone() }
 }
 
-fn subject_of(subject: pb::Subject) -> Option<Subject> {
+pub(super) fn subject_of(subject: pb::Subject) -> Option<Subject> {
     Some(match subject.kind() {
         pb::SubjectKind::User => Subject::User(subject.name),
         pb::SubjectKind::Group => Subject::Group(subject.name),

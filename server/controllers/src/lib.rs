@@ -13,6 +13,7 @@ pub mod disruption;
 pub mod events;
 pub mod expiry;
 pub mod flow_config;
+pub mod flow_feed;
 pub mod flow_status;
 pub mod garbage;
 pub mod governed;

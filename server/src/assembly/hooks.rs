@@ -9,7 +9,6 @@ use std::sync::Arc;
 use portico_auth::authz::Rbac;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed};
 use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
-use portico_controllers::flow_config;
 use portico_controllers::identity::{self, Identity, IdentityLease};
 use portico_controllers::log::Listener;
 use portico_controllers::priority_classes;
@@ -17,6 +16,7 @@ use portico_controllers::rbac;
 use portico_controllers::rbac::policy::{Changes, PolicyFeed};
 use portico_controllers::storage_versions::StorageVersions;
 use portico_controllers::system_namespaces::SystemNamespaces;
+use portico_controllers::{flow_config, flow_feed};
 use portico_kinds::Kinds;
 use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::{HookContext, Hooks};
@@ -224,6 +224,18 @@ impl Components {
         };
         let feed = self.policy.clone().run(registry.clone(), tasks.clone(), sink);
         tasks.spawn_critical("rbac-policy", feed);
+    }
+
+    /// Keeps facades up to date on flow schemas and priority levels.
+    pub(super) fn keep_flow_control(&self, registry: &Registry, tasks: &TaskSet) {
+        let board = self.board.clone();
+        let sink = move |changes: flow_feed::Changes| {
+            let posted = changes.into_iter().map(|(key, fact)| {
+                (PayloadKind::FlowControl, key.to_string(), fact.map(Payload::FlowControl))
+            });
+            board.post(posted);
+        };
+        tasks.spawn_critical("flow-control", flow_feed::run(registry.clone(), tasks.clone(), sink));
     }
 
     /// The checks that are no hooks: store, informers, auto-registration.

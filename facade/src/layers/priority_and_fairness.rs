@@ -1,0 +1,130 @@
+//! PriorityAndFairness: requests run on seats of their priority level, wait for one, or are rejected (upstream's
+//! `WithPriorityAndFairness`). Long-running requests pass, but for watches, which need a seat until they begin.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use portico_flow::{Asked, Decision, Dispatcher, Matched, Seat, Waker};
+use portico_kit::layer::{AfterResponse, OnResponse, Step};
+use tower::Service;
+
+use crate::handler::{Answer, Handler};
+use crate::metrics::Terminated;
+use crate::record::RequestRecord;
+use crate::request::{Request, RequestView, Response};
+use crate::respond;
+
+const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// See the module.
+#[derive(Clone)]
+pub struct PriorityAndFairness<S> {
+    flow: Dispatcher,
+    inner: S,
+}
+
+impl<S> PriorityAndFairness<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, flow: Dispatcher) -> Self {
+        Self { flow, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for PriorityAndFairness<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<OnResponse<S::Future, Option<Classified>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let (target, rules) = (request.target(), request.in_force().flow.clone());
+        let watches = target.info.verb == "watch";
+        let limited = !target.long_running || watches;
+        let matched = limited.then(|| rules.classify(&request.user(), &target.info)).flatten();
+        let Some(matched) = matched else {
+            return Step::passed(OnResponse::new(self.inner.call(request), None));
+        };
+        let marks = Classified::new(matched, watches.then(|| request.record()));
+        let asked = Asked {
+            user: &request.user(),
+            info: &target.info,
+            query: request.query(),
+            received: request.received(),
+            deadline: request.record().deadline(),
+        };
+        match self.flow.admit(asked, matched) {
+            Decision::Run(seat) => {
+                self.sit(&request, seat, watches);
+                Step::passed(OnResponse::new(self.inner.call(request), Some(marks)))
+            }
+            Decision::Reject(retry_after) => Step::answered(marks.rejected(retry_after)),
+            Decision::Wait(wait) => {
+                let mut this = self.clone();
+                Step::waiting(async move {
+                    match wait.seat().await {
+                        Ok(seat) => {
+                            this.sit(&request, seat, watches);
+                            OnResponse::new(this.inner.call(request), Some(marks)).await
+                        }
+                        Err(retry_after) => marks.rejected(retry_after),
+                    }
+                })
+            }
+        }
+    }
+}
+
+impl<S> PriorityAndFairness<S> {
+    /// The request runs on this seat until its answer is out.
+    fn sit(&self, request: &Request, seat: Seat, watches: bool) {
+        let record = request.record();
+        record.take_seat(seat);
+        if watches {
+            let _ = record.watch.set(self.flow.register_watch(request.info()));
+        }
+    }
+}
+
+/// Where a request belongs, as its answer says.
+pub struct Classified {
+    schema: HeaderValue,
+    level: HeaderValue,
+    /// Of a watch: it leaves its seat when it has begun.
+    watch: Option<Arc<RequestRecord>>,
+}
+
+impl Classified {
+    fn new(matched: &Matched<Waker>, watch: Option<Arc<RequestRecord>>) -> Self {
+        // A uid is text without surprises; one that is not is not shown.
+        let value = |uid: &str| HeaderValue::from_str(uid).unwrap_or(HeaderValue::from_static(""));
+        Self { schema: value(&matched.schema.uid), level: value(&matched.spec.uid), watch }
+    }
+
+    /// Upstream's text; the client should come again after so many seconds.
+    fn rejected(self, retry_after: u64) -> Answer {
+        let message = "Too many requests, please try again later.";
+        let mut response = respond::text(StatusCode::TOO_MANY_REQUESTS, message);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after));
+        response.extensions_mut().insert(Terminated);
+        Ok(self.after(response))
+    }
+}
+
+impl AfterResponse<Response> for Classified {
+    fn after(self, mut response: Response) -> Response {
+        let headers = response.headers_mut();
+        headers.insert(PRIORITY_LEVEL, self.level);
+        headers.insert(FLOW_SCHEMA, self.schema);
+        if let Some(record) = self.watch {
+            record.leave_seat();
+        }
+        response
+    }
+}

@@ -1,0 +1,194 @@
+//! Upstream's `apiserver_flowcontrol_*`, read off the levels when somebody asks.
+//!
+//! Its histograms of ratios over time (`priority_level_*_utilization`, `read_vs_write_current_requests`, `demand_seats`) are not
+//! among them.
+
+use std::fmt::{Debug, Error, Formatter};
+
+use portico_flow::{Counts, Dispatcher, Histogram, LevelDump, Reason};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// A level's or schema's figure.
+type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+/// See the module.
+pub struct FlowMetrics(pub Dispatcher);
+
+impl Debug for FlowMetrics {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FlowMetrics")
+    }
+}
+
+impl Collector for FlowMetrics {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let levels: Vec<LevelDump> = self.0.levels().iter().map(|level| level.dump()).collect();
+        let mut page = Page { encoder, levels: &levels };
+        page.of_levels()?;
+        page.of_schemas()?;
+        page.of_requests()?;
+        let fair = ConstGauge::new(self.0.fair_fraction());
+        let help = "Fair fraction of the seats for each priority level that can use them";
+        let name = "apiserver_flowcontrol_seat_fair_frac";
+        fair.encode(page.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+    }
+}
+
+struct Page<'e, 'l> {
+    encoder: DescriptorEncoder<'e>,
+    levels: &'l [LevelDump],
+}
+
+impl Page<'_, '_> {
+    fn of_levels(&mut self) -> Result<(), Error> {
+        self.level("nominal_limit_seats", "Seats of each priority level by its shares", |l| {
+            l.limits.nominal.into()
+        })?;
+        self.level("lower_limit_seats", "Seats that each priority level keeps", |l| l.limits.min.into())?;
+        self.level("upper_limit_seats", "Seats of each priority level at most", |l| l.limits.max.into())?;
+        self.level("current_limit_seats", "Seats of each priority level now", |l| l.limits.current.into())?;
+        self.level("request_concurrency_limit", "The same as nominal_limit_seats", |l| {
+            l.limits.nominal.into()
+        })?;
+        self.level("demand_seats_high_watermark", "Most seats wanted in the last period", |l| {
+            l.demand.high_watermark.into()
+        })?;
+        self.level("demand_seats_average", "Seats wanted in the last period on average", |l| {
+            l.demand.average
+        })?;
+        self.level("demand_seats_stdev", "Their standard deviation", |l| l.demand.deviation)?;
+        self.level("demand_seats_smoothed", "Seats wanted as known for longer", |l| l.demand.smoothed)?;
+        self.level("target_seats", "Seats that each priority level should have", |l| l.target)?;
+        self.level("current_r", "Virtual time of each priority level", |l| l.virtual_time.as_f64())
+    }
+
+    fn of_schemas(&mut self) -> Result<(), Error> {
+        self.schema("current_inqueue_requests", "Requests that wait in queues", |c| c.waiting)?;
+        self.schema("current_inqueue_seats", "Seats that requests in queues want", |c| c.waiting_seats)?;
+        self.schema("current_executing_requests", "Requests that run", |c| c.executing)?;
+        self.schema("current_executing_seats", "Seats that are taken", |c| c.executing_seats)?;
+        self.schema("request_concurrency_in_use", "The same as current_executing_seats", |c| {
+            c.executing_seats
+        })
+    }
+
+    fn of_requests(&mut self) -> Result<(), Error> {
+        self.counters("dispatched_requests", "Requests that were let run", |counts| {
+            vec![(None, counts.dispatched)].into_iter().filter(|(_, count)| *count > 0).collect()
+        })?;
+        self.counters("rejected_requests", "Requests that were rejected", |counts| {
+            let reasons = Reason::ALL.into_iter().zip(counts.rejected);
+            let some = reasons.filter(|(_, count)| *count > 0);
+            some.map(|(reason, count)| (Some(("reason", reason.as_str())), count)).collect()
+        })?;
+        let name = "request_wait_duration_seconds";
+        self.histograms(name, "Time that requests waited in queues", |counts| {
+            vec![
+                (Some(("execute", "true")), &counts.wait_served),
+                (Some(("execute", "false")), &counts.wait_rejected),
+            ]
+        })?;
+        self.histograms("request_execution_seconds", "Time that requests ran", |counts| {
+            vec![
+                (Some(("type", "regular")), &counts.execution),
+                (Some(("type", "watch")), &counts.watch_execution),
+            ]
+        })?;
+        let name = "request_queue_length_after_enqueue";
+        self.histograms(name, "Length of queues that requests joined", |c| vec![(None, &c.queue_length)])?;
+        self.histograms("work_estimated_seats", "Seats that requests were taken to need", |c| {
+            vec![(None, &c.seats)]
+        })?;
+        self.histograms("watch_count_samples", "Watches that would see writes", |c| vec![(None, &c.watches)])
+    }
+
+    fn level(&mut self, name: &str, help: &str, figure: fn(&LevelDump) -> f64) -> Result<(), Error> {
+        let name = full(name);
+        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+        for level in self.levels {
+            let labels = [("priority_level", level.name.as_str())];
+            ConstGauge::new(figure(level)).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn schema(&mut self, name: &str, help: &str, figure: fn(&Counts) -> u32) -> Result<(), Error> {
+        let name = full(name);
+        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+        for (level, counts) in each(self.levels) {
+            let labels = labels(level, counts, None);
+            ConstGauge::new(i64::from(figure(counts))).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn counters(
+        &mut self,
+        name: &str,
+        help: &str,
+        figures: impl Fn(&Counts) -> Vec<(Label, u64)>,
+    ) -> Result<(), Error> {
+        let name = full(name);
+        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
+        for (level, counts) in each(self.levels) {
+            for (label, figure) in figures(counts) {
+                let labels = labels(level, counts, label);
+                ConstCounter::new(figure).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn histograms(
+        &mut self,
+        name: &str,
+        help: &str,
+        figures: impl Fn(&Counts) -> Vec<(Label, &Histogram)>,
+    ) -> Result<(), Error> {
+        let name = full(name);
+        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
+        for (level, counts) in each(self.levels) {
+            for (label, histogram) in figures(counts).into_iter().filter(|(_, h)| !h.is_empty()) {
+                let labels = labels(level, counts, label);
+                Shown(histogram).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One more label.
+type Label = Option<(&'static str, &'static str)>;
+
+fn full(name: &str) -> String {
+    format!("apiserver_flowcontrol_{name}")
+}
+
+fn each(levels: &[LevelDump]) -> impl Iterator<Item = (&str, &Counts)> {
+    levels.iter().flat_map(|level| level.counts.iter().map(|counts| (level.name.as_str(), counts)))
+}
+
+fn labels<'a>(level: &'a str, counts: &'a Counts, more: Label) -> Labels<'a> {
+    let own = [("priority_level", level), ("flow_schema", counts.schema.as_str())];
+    own.into_iter().chain(more).collect()
+}
+
+/// A histogram as the library takes it.
+struct Shown<'a>(&'a Histogram);
+
+impl EncodeMetric for Shown<'_> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), Error> {
+        let bounds = self.0.bounds.iter().copied().chain([f64::INFINITY]);
+        let buckets: Vec<(f64, u64)> = bounds.zip(self.0.counts.iter().copied()).collect();
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        encoder.encode_histogram::<NoLabelSet>(self.0.sum, count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}

@@ -1,0 +1,97 @@
+//! Shares out a sum among classes, each as near to its target as bounds allow (upstream's `computeConcurrencyAllocation`).
+
+/// Targets below are taken for this: they are divided by.
+const MIN_TARGET: f64 = 0.001;
+/// Sums are the same when they differ by less.
+const EPSILON: f64 = 1e-7;
+/// Halvings of the interval in which the fair proportion lies: far below what is rounded to whole seats.
+const STEPS: usize = 200;
+
+/// What one class wants.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Class {
+    pub(crate) target: f64,
+    pub(crate) lower: f64,
+    pub(crate) upper: f64,
+}
+
+impl Class {
+    fn at(self, proportion: f64) -> f64 {
+        (self.target.max(MIN_TARGET) * proportion).max(self.lower).min(self.upper)
+    }
+}
+
+/// What each class gets, and the proportion of their targets that those get whom no bound stops; nothing when bounds make
+/// the sum impossible.
+///
+/// What all classes get together grows with the proportion, so that the one which gives the sum is found by halving.
+pub(crate) fn allocate(sum: f64, classes: &[Class]) -> Option<(Vec<f64>, f64)> {
+    let of = |proportion: f64| classes.iter().map(|class| class.at(proportion)).sum::<f64>();
+    let lowest: f64 = classes.iter().map(|class| class.lower).sum();
+    let highest: f64 = classes.iter().map(|class| class.upper).sum();
+    if lowest - sum > EPSILON || sum - highest > EPSILON {
+        return None;
+    }
+    let targets: f64 = classes.iter().map(|class| class.target.max(MIN_TARGET)).sum();
+    let most = classes.iter().map(|class| class.upper / class.target.max(MIN_TARGET));
+    let (mut low, mut high) = (0.0, most.fold(0.0, f64::max));
+    let mut proportion = sum / targets.max(MIN_TARGET);
+    for _ in 0..STEPS {
+        let got = of(proportion);
+        if (got - sum).abs() <= EPSILON {
+            break;
+        }
+        if got < sum {
+            low = proportion
+        } else {
+            high = proportion
+        }
+        proportion = f64::midpoint(low, high);
+    }
+    Some((classes.iter().map(|class| class.at(proportion)).collect(), proportion))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn class(target: f64, lower: f64, upper: f64) -> Class {
+        Class { target, lower, upper }
+    }
+
+    #[test]
+    fn what_is_left_goes_to_those_whom_no_bound_stops() {
+        let classes = [class(10.0, 0.0, 100.0), class(30.0, 0.0, 100.0)];
+        let (seats, proportion) = allocate(80.0, &classes).unwrap();
+        assert_eq!(seats, [20.0, 60.0]);
+        assert!((proportion - 2.0).abs() < 1e-6);
+        let (seats, _) = allocate(80.0, &[class(10.0, 0.0, 5.0), class(30.0, 0.0, 100.0)]).unwrap();
+        assert!((seats[0] - 5.0).abs() < 1e-6 && (seats[1] - 75.0).abs() < 1e-5, "{seats:?}");
+        assert_eq!(allocate(80.0, &[class(1.0, 0.0, 79.0)]), None);
+        assert_eq!(allocate(80.0, &[class(90.0, 81.0, 99.0)]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_sum_is_shared_out_within_bounds(
+            parts in proptest::collection::vec((0_u32..50, 0_u32..50, 0_u32..200), 1..8),
+            at in 0.0_f64..=1.0,
+        ) {
+            let each = parts.iter().map(|(lower, more, room)| {
+                class(f64::from(lower + more), f64::from(*lower), f64::from(lower + room))
+            });
+            let classes: Vec<Class> = each.collect();
+            let lowest: f64 = classes.iter().map(|c| c.lower).sum();
+            let highest: f64 = classes.iter().map(|c| c.upper).sum();
+            let sum = lowest + (highest - lowest) * at;
+            let (seats, _) = allocate(sum, &classes).unwrap();
+            let got: f64 = seats.iter().sum();
+            prop_assert!((got - sum).abs() < 1e-3, "{} of {}", got, sum);
+            for (class, got) in classes.iter().zip(&seats) {
+                prop_assert!((class.lower..=class.upper).contains(got));
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Objects in, requests told apart, seats shared out.
+
+use std::time::Duration;
+
+use portico_machinery::flow_control::{Distinguisher, PolicyRules, Queuing, ResourceRule};
+use portico_machinery::rbac::Subject;
+use portico_machinery::user::{AUTHENTICATED, MASTERS};
+
+use super::*;
+use crate::level::Admission;
+use crate::queue_set::Reason;
+use crate::work::Work;
+
+/// Nobody is woken here.
+#[derive(Debug)]
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self) {}
+}
+
+fn level(name: &str, shares: u32) -> Arc<PriorityLevel> {
+    Arc::new(PriorityLevel {
+        name: name.to_owned(),
+        uid: format!("uid-of-{name}"),
+        shares,
+        lendable_percent: 0,
+        borrowing_limit_percent: Some(0),
+        response: Response::Queue(Queuing { queues: 8, hand_size: 2, queue_length_limit: 1 }),
+    })
+}
+
+fn schema(name: &str, precedence: i32, level: &str, user: &str) -> Arc<FlowSchema> {
+    let all = || vec!["*".to_owned()];
+    let rule = ResourceRule {
+        verbs: all(),
+        api_groups: all(),
+        resources: all(),
+        cluster_scope: true,
+        namespaces: all(),
+    };
+    let subjects = vec![Subject::User(user.to_owned())];
+    let rules = PolicyRules { subjects, resource_rules: vec![rule], ..PolicyRules::default() };
+    Arc::new(FlowSchema {
+        name: name.to_owned(),
+        uid: String::new(),
+        precedence,
+        level: level.to_owned(),
+        distinguisher: Distinguisher::ByUser,
+        rules: vec![rules],
+    })
+}
+
+fn user(name: &str, group: &str) -> Arc<UserInfo> {
+    Arc::new(UserInfo::new(name, [group]))
+}
+
+fn pods() -> Arc<RequestInfo> {
+    Arc::new(RequestInfo::parse("GET", "/api/v1/pods", "").unwrap())
+}
+
+fn class_of(rules: &Rules<Nobody>, user: &UserInfo) -> (String, String) {
+    let matched = rules.classify(user, &pods()).unwrap();
+    (matched.schema.name.clone(), matched.level.name().to_owned())
+}
+
+fn arrive(rules: &Rules<Nobody>, user: &Arc<UserInfo>, now: Instant) -> Admission {
+    let matched = rules.classify(user, &pods()).unwrap();
+    matched.level.arrive(matched.about(user, &pods()), Work::LEAST, now, || Nobody)
+}
+
+#[test]
+fn without_any_object_masters_are_exempt_and_all_others_are_caught() {
+    let rules = Controller::new(600).digest(&[], &[], Instant::now());
+    let exempt = ("exempt".to_owned(), "exempt".to_owned());
+    assert_eq!(class_of(&rules, &user("root", MASTERS)), exempt);
+    let caught = ("catch-all".to_owned(), "catch-all".to_owned());
+    assert_eq!(class_of(&rules, &user("amy", AUTHENTICATED)), caught);
+    assert_eq!(class_of(&rules, &user("nobody", "")), caught);
+}
+
+#[test]
+fn the_lowest_precedence_that_leads_somewhere_counts_and_then_the_name() {
+    let schemas = [
+        schema("lost", 1, "nowhere", "amy"),
+        schema("b", 100, "two", "amy"),
+        schema("a", 100, "one", "amy"),
+        schema("late", 101, "two", "*"),
+    ];
+    let levels = [level("one", 10), level("two", 10)];
+    let rules = Controller::new(600).digest(&schemas, &levels, Instant::now());
+    assert_eq!(class_of(&rules, &user("amy", AUTHENTICATED)).0, "a");
+    assert_eq!(class_of(&rules, &user("bob", AUTHENTICATED)).0, "late");
+}
+
+#[test]
+fn a_level_keeps_its_requests_through_a_change_and_goes_when_they_are_done() {
+    let now = Instant::now();
+    let controller = Controller::new(600);
+    let schemas = [schema("s", 100, "gone", "amy")];
+    let amy = user("amy", AUTHENTICATED);
+    let rules = controller.digest(&schemas, &[level("gone", 10)], now);
+    let Admission::Executing(ticket) = arrive(&rules, &amy, now) else { panic!("there are seats") };
+    let later = controller.digest(&schemas, &[], now);
+    assert_eq!(class_of(&later, &amy).0, "catch-all");
+    let names = || controller.levels().iter().map(|l| l.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(), ["catch-all", "exempt", "gone"]);
+    let matched = rules.classify(&amy, &pods()).unwrap();
+    assert!(matched.level.dump().quiescing);
+    matched.level.finish(ticket, now);
+    controller.rebalance(now);
+    assert_eq!(names(), ["catch-all", "exempt"]);
+}
+
+#[test]
+fn seats_follow_demand_every_period_and_rejections_say_when_to_come_again() {
+    let begin = Instant::now();
+    let controller = Controller::new(10);
+    let lends = PriorityLevel { lendable_percent: 100, ..PriorityLevel::clone(&level("idle", 5)) };
+    let borrows = PriorityLevel { borrowing_limit_percent: None, ..PriorityLevel::clone(&level("busy", 5)) };
+    let levels = [Arc::new(lends), Arc::new(borrows)];
+    let rules = controller.digest(&[schema("s", 100, "busy", "*")], &levels, begin);
+    let current = || {
+        let levels = controller.levels();
+        levels.iter().find(|level| level.name() == "busy").unwrap().dump().limits.current
+    };
+    let before = current();
+    let mut rejected = 0;
+    for flow in 0..100 {
+        let amy = user(&format!("user-{flow}"), AUTHENTICATED);
+        if let Admission::Rejected { reason, retry_after } = arrive(&rules, &amy, begin) {
+            assert_eq!((reason, retry_after), (Reason::QueueFull, 1));
+            rejected += 1;
+        }
+    }
+    assert!(rejected > 0);
+    controller.rebalance(begin + crate::BORROWING_PERIOD);
+    assert!(current() > before, "{} after {before}", current());
+    // Demand is remembered for a while, and then the seats go back.
+    for period in 2..400 {
+        controller.rebalance(begin + Duration::from_secs(10 * period));
+    }
+    assert!(controller.fair_fraction() > 0.0);
+}

@@ -1,0 +1,119 @@
+//! Shuffle sharding: deals a hand of queues to a flow, by its hash (upstream's `shufflesharding.Dealer`).
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+/// Bits of the hash that a hand may use up; with more the last card would be uneven.
+const MAX_HASH_BITS: f64 = 60.0;
+/// The largest deck that is not impractical.
+const MAX_DECK: u32 = 1 << 26;
+/// The largest hand that 60 bits allow, of any deck that is larger than itself.
+const MAX_HAND: usize = 15;
+
+/// Deals hands of a size from a deck of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dealer {
+    deck: u32,
+    hand: usize,
+}
+
+impl Dealer {
+    /// Nothing when such hands cannot be dealt from 60 bits.
+    #[must_use]
+    pub fn new(deck: u32, hand: u32) -> Option<Self> {
+        let bits = f64::from(deck).log2() * f64::from(hand);
+        let fits = (1..=deck).contains(&hand) && deck <= MAX_DECK && bits.ceil() <= MAX_HASH_BITS;
+        let hand = hand as usize;
+        (fits && hand <= MAX_HAND).then_some(Self { deck, hand })
+    }
+
+    /// Different numbers below the deck's size, in the order of the deal.
+    pub fn deal(self, mut hash: u64) -> impl ExactSizeIterator<Item = usize> + Clone {
+        let mut remainders = [0_u64; MAX_HAND];
+        let mut cards = [0_usize; MAX_HAND];
+        for (at, remainder) in remainders.iter_mut().take(self.hand).enumerate() {
+            let left = u64::from(self.deck) - at as u64;
+            *remainder = hash % left;
+            hash /= left;
+        }
+        for at in 0..self.hand {
+            let mut card = remainders[at];
+            for earlier in (0..at).rev() {
+                card += u64::from(card >= remainders[earlier]);
+            }
+            cards[at] = card as usize;
+        }
+        cards.into_iter().take(self.hand)
+    }
+}
+
+/// The hash of a flow: the same in every process and release.
+#[must_use]
+pub(crate) fn hash_flow(schema: &str, distinguisher: &str) -> u64 {
+    let mut context = Context::new(&SHA256);
+    context.update(schema.as_bytes());
+    context.update(&[0]);
+    context.update(distinguisher.as_bytes());
+    let digest = context.finish();
+    let first = digest.as_ref().iter().take(8).rev();
+    first.fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_hand_that_needs_more_than_sixty_bits_is_not_dealt() {
+        for (deck, hand, dealt) in
+            [(128, 6, true), (1, 1, true), (0, 1, false), (4, 0, false), (4, 5, false), (1024, 7, false)]
+        {
+            assert_eq!(Dealer::new(deck, hand).is_some(), dealt, "{deck} {hand}");
+        }
+    }
+
+    #[test]
+    fn a_flow_is_hashed_as_upstream_hashes_it() {
+        // The first eight bytes, little endian, of SHA-256 of "a\0b".
+        assert_eq!(hash_flow("a", "b"), 0xd3b1_bc1b_ae71_b259);
+        assert_ne!(hash_flow("a", "b"), hash_flow("ab", ""));
+        assert_ne!(hash_flow("a", "b"), hash_flow("", "a\0b"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_hand_has_different_cards_of_the_deck(hash: u64, deck in 1_u32..200, hand in 1_u32..7) {
+            let Some(dealer) = Dealer::new(deck, hand) else { return Ok(()) };
+            let cards: BTreeSet<usize> = dealer.deal(hash).collect();
+            prop_assert_eq!(cards.len(), hand as usize);
+            prop_assert!(cards.iter().all(|card| *card < deck as usize));
+        }
+    }
+
+    #[test]
+    fn flows_are_spread_over_all_queues_evenly() {
+        let dealer = Dealer::new(64, 6).unwrap();
+        let mut times = [0_u32; 64];
+        let flows = 20_000;
+        for flow in 0..flows {
+            dealer.deal(hash_flow("s", &format!("user-{flow}"))).for_each(|card| times[card] += 1);
+        }
+        let fair = f64::from(flows) * 6.0 / 64.0;
+        for (card, times) in times.into_iter().enumerate() {
+            let off = (f64::from(times) - fair).abs() / fair;
+            assert!(off < 0.15, "queue {card} was dealt {times} times, fair are {fair}");
+        }
+    }
+
+    #[test]
+    fn one_heavy_flow_seldom_shares_its_whole_hand_with_another() {
+        let dealer = Dealer::new(128, 6).unwrap();
+        let hand = |user: u32| dealer.deal(hash_flow("s", &user.to_string())).collect::<BTreeSet<_>>();
+        let heavy = hand(0);
+        let squished = (1..10_000).filter(|user| hand(*user).is_subset(&heavy)).count();
+        assert_eq!(squished, 0);
+    }
+}

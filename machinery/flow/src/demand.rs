@@ -1,0 +1,94 @@
+//! How many seats a level could have used over time (upstream's `Integrator` and `seatDemandStats`).
+
+use std::time::Instant;
+
+/// How much of the smoothed demand is left after a period: half of it after five minutes.
+const SMOOTHING: f64 = 0.977;
+
+/// Integrates a number over time.
+#[derive(Clone, Debug)]
+pub struct Integrator {
+    last: Instant,
+    value: f64,
+    seconds: f64,
+    sum: f64,
+    sum_of_squares: f64,
+    max: f64,
+}
+
+impl Integrator {
+    /// Zero from now on.
+    #[must_use]
+    pub fn new(now: Instant) -> Self {
+        Self { last: now, value: 0.0, seconds: 0.0, sum: 0.0, sum_of_squares: 0.0, max: 0.0 }
+    }
+
+    /// The number is this from now on.
+    pub fn set(&mut self, value: f64, now: Instant) {
+        let seconds = now.saturating_duration_since(self.last).as_secs_f64();
+        self.last = self.last.max(now);
+        self.seconds += seconds;
+        self.sum += self.value * seconds;
+        self.sum_of_squares += self.value * self.value * seconds;
+        self.value = value;
+        self.max = self.max.max(value);
+    }
+
+    /// Takes what was into the demand, and begins anew.
+    pub fn take(&mut self, demand: &mut SeatDemand, now: Instant) {
+        self.set(self.value, now);
+        demand.high_watermark = self.max.round().max(0.0) as u32;
+        if self.seconds > 0.0 {
+            let average = self.sum / self.seconds;
+            let deviation = (self.sum_of_squares / self.seconds - average * average).max(0.0).sqrt();
+            let envelope = average + deviation;
+            demand.average = average;
+            demand.deviation = deviation;
+            demand.smoothed = envelope.max(SMOOTHING * demand.smoothed + (1.0 - SMOOTHING) * envelope);
+        }
+        *self = Self { value: self.value, max: self.value, ..Self::new(self.last) };
+    }
+}
+
+/// What a level could have used in the last period.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SeatDemand {
+    /// Weighted by time.
+    pub average: f64,
+    /// The standard deviation.
+    pub deviation: f64,
+    /// The most at any time.
+    pub high_watermark: u32,
+    /// The demand as it is known for longer; it falls slowly.
+    pub smoothed: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn demand_is_averaged_over_time_and_falls_slowly() {
+        let begin = Instant::now();
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        let (mut integrator, mut demand) = (Integrator::new(begin), SeatDemand::default());
+        integrator.set(8.0, at(0));
+        integrator.set(0.0, at(5));
+        integrator.take(&mut demand, at(10));
+        assert_eq!((demand.average, demand.deviation, demand.high_watermark), (4.0, 4.0, 8));
+        assert_eq!(demand.smoothed, 8.0);
+        integrator.take(&mut demand, at(20));
+        assert_eq!((demand.average, demand.high_watermark), (0.0, 0));
+        assert!((demand.smoothed - 7.816).abs() < 1e-9, "{demand:?}");
+    }
+
+    #[test]
+    fn no_time_leaves_the_demand_as_it_was() {
+        let begin = Instant::now();
+        let (mut integrator, mut demand) = (Integrator::new(begin), SeatDemand::default());
+        integrator.take(&mut demand, begin);
+        assert_eq!(demand, SeatDemand::default());
+    }
+}

@@ -1,0 +1,112 @@
+//! A request's seats: given back when dropped; and the place in a queue of a request that has none yet.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::shared::Shared;
+use super::waker::Waker;
+use crate::current::{Kind, Phase};
+use crate::level::Level;
+use crate::queue::Ticket;
+use crate::queue_set::Reason;
+use crate::sizes::SizeKey;
+
+/// Seats in a level, for a request that runs.
+pub struct Seat {
+    shared: Arc<Shared>,
+    level: Arc<Level<Waker>>,
+    ticket: Ticket,
+    kind: Kind,
+    size: Option<SizeKey>,
+    /// As what it is counted now.
+    counted: Option<Phase>,
+    /// Why it is given up, while it was not let run.
+    gives_up: Option<Reason>,
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Seat({} {})", self.level.name(), self.ticket)
+    }
+}
+
+impl Seat {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        level: Arc<Level<Waker>>,
+        ticket: Ticket,
+        kind: Kind,
+        size: Option<SizeKey>,
+    ) -> Self {
+        Self { shared, level, ticket, kind, size, counted: None, gives_up: None }
+    }
+
+    /// The same, counted among those that run.
+    pub(super) fn taken(mut self) -> Self {
+        self.gives_up = None;
+        self.count(Some(Phase::Executing));
+        self
+    }
+
+    /// The answer was so long.
+    pub fn note_size(&self, bytes: u64) {
+        if let Some(key) = self.size {
+            self.shared.estimator.sizes.note(key, bytes);
+        }
+    }
+
+    fn count(&mut self, phase: Option<Phase>) {
+        if let Some(phase) = std::mem::replace(&mut self.counted, phase) {
+            self.shared.current.leave(phase, self.kind);
+        }
+        if let Some(phase) = phase {
+            self.shared.current.enter(phase, self.kind);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.count(None);
+        let now = Instant::now();
+        match self.gives_up {
+            Some(reason) => {
+                self.level.abandon(self.ticket, reason, now);
+            }
+            None => self.shared.look_after(self.level.finish(self.ticket, now)),
+        }
+    }
+}
+
+/// A place in a queue, left when dropped.
+#[derive(Debug)]
+pub struct WaitForSeat {
+    seat: Seat,
+    woken: oneshot::Receiver<()>,
+    until: Instant,
+}
+
+impl WaitForSeat {
+    pub(super) fn new(mut seat: Seat, woken: oneshot::Receiver<()>, until: Instant) -> Self {
+        seat.gives_up = Some(Reason::Cancelled);
+        seat.count(Some(Phase::Waiting));
+        Self { seat, woken, until }
+    }
+
+    /// Waits for the seat.
+    ///
+    /// # Errors
+    /// It took too long: the client should come again after so many seconds.
+    pub async fn seat(self) -> Result<Seat, u64> {
+        let Self { mut seat, woken, until } = self;
+        if let Ok(Ok(())) = tokio::time::timeout_at(until.into(), woken).await {
+            return Ok(seat.taken());
+        }
+        seat.gives_up = Some(Reason::TimeOut);
+        let level = Arc::clone(&seat.level);
+        drop(seat);
+        Err(level.retry_after())
+    }
+}

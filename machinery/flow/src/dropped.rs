@@ -1,0 +1,92 @@
+//! When a rejected client should come again: 1 to 32 seconds, longer while many are rejected (upstream's
+//! `droppedRequestsTracker`, which imitates TCP: up by doubling, down by one).
+
+use std::collections::VecDeque;
+
+/// The longest, in seconds.
+const MAX: u64 = 32;
+
+/// Of one level. Seconds count from any fixed moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Dropped {
+    history: VecDeque<(u64, u64)>,
+    second: Option<u64>,
+    count: u64,
+    retry_after: u64,
+    raised: Option<u64>,
+}
+
+impl Default for Dropped {
+    fn default() -> Self {
+        Self { history: VecDeque::new(), second: None, count: 0, retry_after: 1, raised: None }
+    }
+}
+
+impl Dropped {
+    /// A request is rejected now; says when its client should come again.
+    pub(crate) fn record(&mut self, second: u64) -> u64 {
+        let Some(known) = self.second else {
+            (self.second, self.count) = (Some(second), 1);
+            return self.retry_after;
+        };
+        if known >= second {
+            self.count += 1;
+            return self.retry_after;
+        }
+        self.remember(known);
+        (self.second, self.count) = (Some(second), 1);
+        self.adjust(second);
+        self.retry_after
+    }
+
+    /// When a rejected client should come again.
+    pub(crate) fn retry_after(&self) -> u64 {
+        self.retry_after
+    }
+
+    fn remember(&mut self, second: u64) {
+        self.history.push_back((second, self.count));
+        let longest = (2 * self.retry_after).min(MAX);
+        while self.history.front().is_some_and(|(at, _)| second - at > longest) {
+            self.history.pop_front();
+        }
+    }
+
+    fn adjust(&mut self, second: u64) {
+        let lately = self.history.iter().filter(|(at, _)| second - at <= self.retry_after && *at < second);
+        let dropped: u64 = lately.map(|(_, count)| count).sum();
+        let long_ago = self.raised.is_none_or(|at| second - at >= self.retry_after);
+        if long_ago && dropped >= 3 * self.retry_after {
+            self.retry_after = (2 * self.retry_after).min(MAX);
+            self.raised = Some(second);
+        } else if dropped < self.retry_after && self.retry_after > 1 {
+            self.retry_after -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_doubles_the_wait_up_to_its_bound_and_peace_takes_it_back() {
+        let mut dropped = Dropped::default();
+        assert_eq!(dropped.record(0), 1);
+        let mut seen = Vec::new();
+        for second in 0..120 {
+            for _ in 0..200 {
+                dropped.record(second);
+            }
+            seen.push(dropped.retry_after);
+        }
+        seen.dedup();
+        assert_eq!(seen, [1, 2, 4, 8, 16, 32]);
+        let mut seen = vec![32];
+        for round in 1..40 {
+            seen.push(dropped.record(120 + round * 100));
+        }
+        assert_eq!(seen.last(), Some(&1));
+        assert!(seen.windows(2).all(|pair| pair[0] - pair[1] <= 1), "{seen:?}");
+    }
+}

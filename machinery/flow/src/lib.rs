@@ -1,0 +1,44 @@
+//! API priority and fairness: which flow a request belongs to, who is served next, who waits and who is rejected.
+//!
+//! Upstream's `util/flowcontrol`, on attributes. The queues are pure: times are passed in, and whoever queues a request gives
+//! something to wake it with ([`Wake`]). The [`Dispatcher`] alone has a clock and waits.
+
+mod allocation;
+mod classify;
+mod controller;
+mod counts;
+mod current;
+mod dealer;
+mod demand;
+mod dispatcher;
+mod dropped;
+mod dump;
+mod estimator;
+mod level;
+mod limits;
+mod mandatory;
+mod queue;
+mod queue_set;
+mod seat_seconds;
+mod sizes;
+pub mod tables;
+mod watches;
+mod work;
+
+pub use controller::{Controller, Matched, Rules};
+pub use counts::{Counts, DURATION_BUCKETS, Histogram, LENGTH_BUCKETS, SEAT_BUCKETS, WATCH_BUCKETS};
+pub use current::{Kind, Phase};
+pub use dealer::Dealer;
+pub use demand::{Integrator, SeatDemand};
+pub use dispatcher::{Asked, Decision, Dispatcher, Seat, WaitForSeat, Waker};
+pub use dump::{LevelDump, QueueDump, RequestDump};
+pub use level::{Admission, Level, Wake};
+pub use limits::Limits;
+pub use queue::Ticket;
+pub use queue_set::{About, Arrival, QueueSet, Reason};
+pub use seat_seconds::SeatSeconds;
+pub use watches::WatchGuard;
+pub use work::{MAX_LIST_SEATS, MAX_WRITE_SEATS, Work, of_list, of_write};
+
+/// How often seats are shared out anew (upstream's `borrowingAdjustmentPeriod`).
+pub const BORROWING_PERIOD: std::time::Duration = std::time::Duration::from_secs(10);

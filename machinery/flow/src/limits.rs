@@ -1,0 +1,165 @@
+//! How many seats a level has: by its shares, at least, at most, and now (upstream's borrowing).
+
+use portico_machinery::flow_control::{PriorityLevel, Response};
+
+use crate::allocation::{Class, allocate};
+use crate::demand::SeatDemand;
+
+/// No request takes more of its level's seats than this.
+const MAX_SEATS_PERCENT: f64 = 0.15;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Its share of the server's seats.
+    pub nominal: u32,
+    /// What it cannot lend.
+    pub min: u32,
+    /// With all that it may borrow.
+    pub max: u32,
+    /// Now.
+    pub current: u32,
+}
+
+impl Limits {
+    /// Of a level among levels that have so many shares together.
+    pub(crate) fn new(level: &PriorityLevel, server: u32, shares: u64) -> Self {
+        let whole = f64::from(server) * f64::from(level.shares) / (shares.max(1) as f64);
+        let nominal = whole.ceil() as u32;
+        let percent = |percent: u32| (f64::from(nominal) * f64::from(percent) / 100.0).round() as u32;
+        let lendable = percent(level.lendable_percent).min(nominal);
+        let borrowing = level.borrowing_limit_percent.map_or(server, percent);
+        Self {
+            nominal,
+            min: nominal - lendable,
+            max: nominal.saturating_add(borrowing),
+            current: nominal - lendable / 2,
+        }
+    }
+
+    /// The most seats that one request takes; 0 where there is no such bound.
+    pub(crate) fn max_seats(&self, response: Response) -> u32 {
+        match response {
+            Response::Queue(queuing) => {
+                let part = (f64::from(self.nominal) * MAX_SEATS_PERCENT).ceil() as u32;
+                part.min(self.nominal / queuing.hand_size.max(1)).max(1)
+            }
+            Response::Exempt | Response::Reject => 0,
+        }
+    }
+}
+
+/// What is known of a level when seats are shared out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    pub(crate) exempt: bool,
+    pub(crate) limits: Limits,
+    pub(crate) demand: SeatDemand,
+}
+
+impl Need {
+    /// What it must have: what it used at most, as far as it is its own, and what it cannot lend.
+    fn least(&self) -> u32 {
+        let used = self.demand.high_watermark;
+        let own = if self.exempt { used } else { used.min(self.limits.nominal) };
+        own.max(self.limits.min)
+    }
+
+    /// What it should have.
+    pub(crate) fn target(&self) -> f64 {
+        f64::from(self.least()).max(self.demand.smoothed)
+    }
+}
+
+/// The current limit of each level, and the fair fraction.
+pub(crate) fn share_out(needs: &[Need]) -> (Vec<u32>, f64) {
+    let limited = || needs.iter().filter(|need| !need.exempt);
+    let total: u32 = needs.iter().map(|need| need.limits.nominal).sum();
+    let exempt: u32 = needs.iter().filter(|need| need.exempt).map(Need::least).sum();
+    let left = i64::from(total) - i64::from(exempt);
+    let sum = |of: fn(&Need) -> u32| limited().map(|need| i64::from(of(need))).sum::<i64>();
+    let (min, least) = (sum(|need| need.limits.min), sum(Need::least));
+    let each = |of: &dyn Fn(&Need) -> u32| {
+        needs.iter().map(|need| if need.exempt { need.least() } else { of(need) }).collect::<Vec<u32>>()
+    };
+    if left <= min {
+        return (each(&|need| need.limits.min), 0.0);
+    }
+    if left <= least {
+        let fraction = (left - min) as f64 / (least - min) as f64;
+        let part = |need: &Need| f64::from(need.least() - need.limits.min) * fraction;
+        return (each(&|need| need.limits.min + part(need).round() as u32), 0.0);
+    }
+    let class = |need: &Need| Class {
+        target: need.target(),
+        lower: f64::from(need.least()),
+        upper: f64::from(need.limits.max.max(need.least())),
+    };
+    let classes: Vec<Class> = limited().map(class).collect();
+    // Upstream shares out all nominal seats here, those that the exempt level uses included.
+    let Some((seats, fair)) = allocate(f64::from(total), &classes) else {
+        return (each(&|need| need.limits.current), 0.0);
+    };
+    let mut seats = seats.into_iter();
+    let mut next = |need: &Need| match need.exempt {
+        true => need.least(),
+        false => seats.next().unwrap_or_default().round() as u32,
+    };
+    (needs.iter().map(&mut next).collect(), fair)
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::flow_control::Queuing;
+
+    use super::*;
+
+    fn level(shares: u32, lendable_percent: u32, borrowing_limit_percent: Option<u32>) -> PriorityLevel {
+        let queuing = Queuing { queues: 128, hand_size: 6, queue_length_limit: 50 };
+        let (name, uid) = ("l".to_owned(), String::new());
+        let response = Response::Queue(queuing);
+        PriorityLevel { name, uid, shares, lendable_percent, borrowing_limit_percent, response }
+    }
+
+    fn need(limits: Limits, high_watermark: u32) -> Need {
+        let smoothed = f64::from(high_watermark);
+        Need {
+            exempt: false,
+            limits,
+            demand: SeatDemand { high_watermark, smoothed, ..SeatDemand::default() },
+        }
+    }
+
+    #[test]
+    fn the_suggested_levels_get_what_upstream_gives_them() {
+        // Of 600 seats and 245 shares.
+        let high = Limits::new(&level(40, 50, None), 600, 245);
+        assert_eq!(high, Limits { nominal: 98, min: 49, max: 698, current: 74 });
+        assert_eq!(high.max_seats(level(40, 50, None).response), 15);
+        let low = Limits::new(&level(100, 90, None), 600, 245);
+        assert_eq!((low.nominal, low.min), (245, 24));
+        assert_eq!(Limits::new(&level(5, 0, Some(20)), 600, 245).max, 16);
+        assert_eq!(Limits::new(&level(0, 0, None), 600, 245).nominal, 0);
+    }
+
+    #[test]
+    fn a_busy_level_borrows_what_idle_ones_lend() {
+        let (busy, idle) =
+            (Limits::new(&level(1, 0, None), 100, 2), Limits::new(&level(1, 80, None), 100, 2));
+        let (seats, fair) = share_out(&[need(busy, 500), need(idle, 0)]);
+        assert_eq!(seats, [90, 10]);
+        assert!(fair > 0.0);
+        let (seats, _) = share_out(&[need(busy, 500), need(idle, 500)]);
+        assert_eq!(seats, [50, 50]);
+    }
+
+    #[test]
+    fn what_nobody_is_limited_in_is_taken_from_what_can_be_lent() {
+        let limits = Limits::new(&level(1, 50, None), 100, 1);
+        let exempt = Limits { nominal: 0, min: 0, max: 0, current: 0 };
+        let exempt = Need { exempt: true, ..need(exempt, 70) };
+        assert_eq!(share_out(&[exempt, need(limits, 100)]).0, [70, 50]);
+        let exempt = Need { demand: SeatDemand { high_watermark: 20, ..exempt.demand }, ..exempt };
+        assert_eq!(share_out(&[exempt, need(limits, 100)]).0, [20, 80]);
+    }
+}

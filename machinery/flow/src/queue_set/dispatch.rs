@@ -1,0 +1,229 @@
+//! How a set of queues moves: virtual time, joining and leaving a queue, who is next, seats taken and given back.
+
+use std::time::Instant;
+
+use portico_machinery::flow_control::Response;
+
+use super::{About, Arrival, ESTIMATED_SERVICE, Held, QueueSet, Reason};
+use crate::dealer::Dealer;
+use crate::queue::{Queue, Ticket};
+use crate::seat_seconds::SeatSeconds;
+use crate::work::Work;
+
+impl<W> QueueSet<W> {
+    /// Virtual time goes on as if what is under way had been so since it was last looked at.
+    pub(super) fn sync(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.synced);
+        self.synced = self.synced.max(now);
+        if self.active_queues == 0 {
+            return;
+        }
+        let wanted = self.seats_in_use + self.waiting_seats;
+        let ratio = f64::from(wanted.min(self.limit)) / f64::from(self.active_queues);
+        self.virtual_time += SeatSeconds::of(ratio, passed);
+    }
+
+    /// The queue of a flow's hand in which the least work waits. Visited in turns: flows with overlapping hands are not
+    /// biased by the order of the deal.
+    pub(super) fn shortest(&mut self, dealer: Dealer, hash: u64) -> usize {
+        let hand = dealer.deal(hash);
+        let offset = self.enqueued % hand.len();
+        self.enqueued = self.enqueued.wrapping_add(1);
+        let in_turns = hand.clone().skip(offset).chain(hand.take(offset));
+        in_turns.min_by_key(|queue| self.queues[*queue].waiting_work).unwrap_or(0)
+    }
+
+    pub(super) fn arrive_without_queue(&mut self, about: About, work: Work, now: Instant) -> Arrival {
+        let schema = about.schema;
+        if !self.has_seats(work.max_seats()) {
+            self.reject(schema, Reason::ConcurrencyLimit);
+            self.counts[schema].wait_rejected.observe(0.0);
+            return Arrival::Rejected(Reason::ConcurrencyLimit);
+        }
+        let ticket = self.hold(about, work, None, now);
+        self.start(ticket, now);
+        Arrival::Executing(ticket)
+    }
+
+    fn hold(&mut self, about: About, work: Work, queue: Option<usize>, now: Instant) -> Ticket {
+        let initial = SeatSeconds::of(f64::from(work.initial_seats), ESTIMATED_SERVICE);
+        self.requests.insert(Held {
+            about,
+            queue,
+            work,
+            total_work: initial + work.final_work(),
+            arrival: self.virtual_time,
+            arrived: now,
+            started: None,
+            finished: false,
+            waker: None,
+        })
+    }
+
+    pub(super) fn enqueue(&mut self, about: About, work: Work, at: usize, now: Instant) -> Ticket {
+        let schema = about.schema;
+        let ticket = self.hold(about, work, Some(at), now);
+        let (seats, total_work) = (work.max_seats(), self.requests[ticket].total_work);
+        let queue = &mut self.queues[at];
+        if !queue.is_active() {
+            queue.next_dispatch = self.virtual_time;
+            self.active_queues += 1;
+        }
+        queue.waiting.push_back(ticket);
+        queue.initial_seats += work.initial_seats;
+        queue.waiting_seats += seats;
+        queue.waiting_work += total_work;
+        self.waiting += 1;
+        self.waiting_seats += seats;
+        self.counts[schema].waiting += 1;
+        self.counts[schema].waiting_seats += seats;
+        self.note_demand();
+        self.bound_next_dispatch(at);
+        ticket
+    }
+
+    /// Takes a request out of its queue, wherever it stands in it.
+    pub(super) fn leave_queue(&mut self, ticket: Ticket) {
+        let held = &self.requests[ticket];
+        let (work, total_work, schema) = (held.work, held.total_work, held.about.schema);
+        let (Some(at), seats) = (held.queue, work.max_seats()) else { return };
+        let queue = &mut self.queues[at];
+        if queue.waiting.front() == Some(&ticket) {
+            queue.waiting.pop_front();
+        } else {
+            queue.waiting.retain(|other| *other != ticket);
+        }
+        queue.initial_seats -= work.initial_seats;
+        queue.waiting_seats -= seats;
+        queue.waiting_work -= total_work;
+        self.active_queues -= u32::from(!queue.is_active());
+        self.waiting -= 1;
+        self.waiting_seats -= seats;
+        self.counts[schema].waiting -= 1;
+        self.counts[schema].waiting_seats -= seats;
+        self.bound_next_dispatch(at);
+    }
+
+    /// Lets run whoever may. `only` is the one queue that is not empty, where that is known.
+    pub(super) fn dispatch(&mut self, now: Instant, only: Option<usize>) {
+        while self.waiting > 0 && self.seats_in_use < self.limit {
+            let Some(at) = only.or_else(|| self.next_queue()) else { return };
+            let Some(ticket) = self.queues[at].waiting.front().copied() else { return };
+            if !self.has_seats(self.requests[ticket].work.max_seats()) {
+                return;
+            }
+            self.last_served = at;
+            self.leave_queue(ticket);
+            self.narrow(ticket);
+            // It was active, and is again.
+            self.active_queues += u32::from(!self.queues[at].is_active());
+            self.start(ticket, now);
+            let held = &mut self.requests[ticket];
+            self.queues[at].next_dispatch += held.total_work;
+            self.woken.extend(held.waker.take());
+            self.bound_next_dispatch(at);
+        }
+    }
+
+    /// The queue whose oldest request would finish first in virtual time; the one that was served last comes last of equals.
+    fn next_queue(&self) -> Option<usize> {
+        let count = self.queues.len();
+        let in_turns = (1..=count).map(|step| (self.last_served + step) % count);
+        let finish = |at: usize| {
+            let queue = &self.queues[at];
+            let oldest = queue.waiting.front()?;
+            Some((queue.next_dispatch + self.requests[*oldest].total_work, at))
+        };
+        let mut best: Option<(SeatSeconds, usize)> = None;
+        for (finish, at) in in_turns.filter_map(finish) {
+            if best.is_none_or(|(earliest, _)| finish < earliest) {
+                best = Some((finish, at));
+            }
+        }
+        best.map(|(_, at)| at)
+    }
+
+    /// More seats than there are would never come: fewer are kept for longer.
+    fn narrow(&mut self, ticket: Ticket) {
+        let limit = self.limit;
+        let work = &mut self.requests[ticket].work;
+        if work.final_seats > limit {
+            work.additional_latency = work.final_work().per_seat(limit);
+            work.final_seats = limit;
+        }
+    }
+
+    fn start(&mut self, ticket: Ticket, now: Instant) {
+        let held = &mut self.requests[ticket];
+        held.started = Some(now);
+        let (seats, schema) = (held.work.max_seats(), held.about.schema);
+        let waited = now.saturating_duration_since(held.arrived);
+        self.executing += 1;
+        self.seats_in_use += seats;
+        self.dispatched += 1;
+        if let Some(at) = held.queue {
+            self.queues[at].executing += 1;
+            self.queues[at].seats_in_use += seats;
+        }
+        let counts = &mut self.counts[schema];
+        counts.dispatched += 1;
+        counts.executing += 1;
+        counts.executing_seats += seats;
+        if self.response != Response::Exempt {
+            counts.wait_served.observe_time(waited);
+        }
+        self.note_demand();
+    }
+
+    /// Gives back the seats of a request that has ended.
+    pub(super) fn release(&mut self, ticket: Ticket) {
+        let held = self.requests.remove(ticket);
+        let seats = held.work.max_seats();
+        self.seats_in_use -= seats;
+        self.counts[held.about.schema].executing_seats -= seats;
+        if let Some(at) = held.queue {
+            self.queues[at].seats_in_use -= seats;
+            self.drop_idle_queues();
+        }
+        self.note_demand();
+    }
+
+    pub(super) fn reject(&mut self, schema: usize, reason: Reason) {
+        self.rejected += 1;
+        self.counts[schema].rejected[reason as usize] += 1;
+    }
+
+    /// A request that wants more seats than there are runs alone.
+    fn has_seats(&self, seats: u32) -> bool {
+        match self.response {
+            Response::Exempt => true,
+            _ if seats > self.limit => self.executing == 0,
+            _ => self.seats_in_use + seats <= self.limit,
+        }
+    }
+
+    /// A queue that does not use what it gets must not save it up (upstream's anti-windup): dispatch in the virtual world does
+    /// not precede arrival.
+    pub(super) fn bound_next_dispatch(&mut self, at: usize) {
+        let queue = &mut self.queues[at];
+        if let Some(oldest) = queue.waiting.front() {
+            queue.next_dispatch = queue.next_dispatch.max(self.requests[*oldest].arrival);
+        }
+    }
+
+    /// Of queues that are too many the last go as they become empty.
+    pub(super) fn drop_idle_queues(&mut self) {
+        let wanted = match self.response {
+            Response::Queue(queuing) => queuing.queues as usize,
+            Response::Exempt | Response::Reject => 0,
+        };
+        while self.queues.len() > wanted && self.queues.last().is_some_and(Queue::is_idle) {
+            self.queues.pop();
+        }
+    }
+
+    pub(super) fn note_demand(&mut self) {
+        let seats = f64::from(self.seats_in_use + self.waiting_seats);
+        self.demand.set(seats, self.synced);
+    }
+}

@@ -1,0 +1,87 @@
+//! Seat-seconds: the unit of work, and of the virtual time that fair queuing goes by.
+//!
+//! Upstream counts in 64 bits and winds the meter back before it overflows; 128 bits never do.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::time::Duration;
+
+/// A seat-second is so many of the smallest unit.
+const SCALE: i128 = 100_000_000;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeatSeconds(i128);
+
+impl SeatSeconds {
+    /// More than anything.
+    pub const MAX: Self = Self(i128::MAX);
+
+    /// So many seats for so long.
+    #[must_use]
+    pub fn of(seats: f64, time: Duration) -> Self {
+        // One unit is ten nanoseconds of a seat.
+        Self((seats * time.as_nanos() as f64 / 10.0).round() as i128)
+    }
+
+    /// The same as a number of seat-seconds.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / SCALE as f64
+    }
+
+    /// How long so many seats take for this work.
+    #[must_use]
+    pub fn per_seat(self, seats: u32) -> Duration {
+        let nanos = self.0.max(0) as f64 * 10.0 / f64::from(seats.max(1));
+        Duration::from_nanos(nanos as u64)
+    }
+}
+
+impl Add for SeatSeconds {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Sub for SeatSeconds {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl AddAssign for SeatSeconds {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl SubAssign for SeatSeconds {
+    fn sub_assign(&mut self, other: Self) {
+        self.0 -= other.0;
+    }
+}
+
+impl fmt::Display for SeatSeconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:08}ss", self.0.div_euclid(SCALE), self.0.rem_euclid(SCALE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seats_and_time_multiply_and_divide() {
+        let work = SeatSeconds::of(2.0, Duration::from_millis(1500));
+        assert_eq!(work.to_string(), "3.00000000ss");
+        assert_eq!(work.per_seat(3), Duration::from_secs(1));
+        assert_eq!(SeatSeconds::of(1.0, Duration::from_millis(3)).to_string(), "0.00300000ss");
+        assert!((work - work + work).as_f64() > 2.999);
+    }
+}

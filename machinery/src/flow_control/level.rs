@@ -1,0 +1,148 @@
+//! A priority level: its share of the server's seats, what it lends and borrows, and what it does when they are taken.
+
+use super::EXEMPT;
+use crate::object::Object;
+
+/// What a PriorityLevelConfiguration says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriorityLevel {
+    /// Its name.
+    pub name: String,
+    /// Its uid; empty for a mandatory one that has no object.
+    pub uid: String,
+    /// `nominalConcurrencyShares`
+    pub shares: u32,
+    /// `lendablePercent`
+    pub lendable_percent: u32,
+    /// `borrowingLimitPercent`; nothing for no limit.
+    pub borrowing_limit_percent: Option<u32>,
+    /// What happens to requests for which there is no seat.
+    pub response: Response,
+}
+
+/// What happens to requests for which there is no seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// They are served all the same.
+    Exempt,
+    /// They are rejected at once.
+    Reject,
+    /// They wait.
+    Queue(Queuing),
+}
+
+/// How they wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queuing {
+    /// How many queues there are.
+    pub queues: u32,
+    /// How many of them a flow may use.
+    pub hand_size: u32,
+    /// How many requests wait in one queue, at most.
+    pub queue_length_limit: u32,
+}
+
+/// A level that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BrokenLevel {
+    /// What it is and what it says do not fit.
+    #[error("broken union structure at the top")]
+    Union,
+    /// What it does without seats and what it says of queues do not fit.
+    #[error("broken union structure for limit response")]
+    LimitResponse,
+    /// Only the level of this name is exempt.
+    #[error("non-alignment between name and type")]
+    Name,
+}
+
+impl PriorityLevel {
+    /// What an object says.
+    ///
+    /// # Errors
+    /// [`BrokenLevel`]
+    pub fn read(object: &Object) -> Result<Self, BrokenLevel> {
+        let spec = object.at(&["spec"]);
+        let (limited, exempt) = (spec.field("limited"), spec.field("exempt"));
+        let is_exempt = spec.field("type").str() == "Exempt";
+        if limited.is_present() == is_exempt || exempt.is_present() != is_exempt {
+            return Err(BrokenLevel::Union);
+        }
+        if is_exempt != (object.name() == EXEMPT) {
+            return Err(BrokenLevel::Name);
+        }
+        let share = if is_exempt { &exempt } else { &limited };
+        let number = |name| share.field(name).i64().and_then(|n| u32::try_from(n).ok());
+        let response = limited.field("limitResponse");
+        let queuing = response.field("queuing");
+        if !is_exempt && (response.field("type").str() == "Reject") == queuing.is_present() {
+            return Err(BrokenLevel::LimitResponse);
+        }
+        let of_queues = |name| queuing.field(name).i64().and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+        Ok(Self {
+            name: object.name().to_owned(),
+            uid: object.uid().to_owned(),
+            shares: number("nominalConcurrencyShares").unwrap_or(0),
+            lendable_percent: number("lendablePercent").unwrap_or(0),
+            borrowing_limit_percent: number("borrowingLimitPercent"),
+            response: match (is_exempt, queuing.is_present()) {
+                (true, _) => Response::Exempt,
+                (false, false) => Response::Reject,
+                (false, true) => Response::Queue(Queuing {
+                    queues: of_queues("queues"),
+                    hand_size: of_queues("handSize"),
+                    queue_length_limit: of_queues("queueLengthLimit"),
+                }),
+            },
+        })
+    }
+
+    /// Whether nothing limits it.
+    #[must_use]
+    pub fn is_exempt(&self) -> bool {
+        self.response == Response::Exempt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &str, spec: &str) -> Result<PriorityLevel, BrokenLevel> {
+        let json = format!(r#"{{"metadata":{{"name":"{name}","uid":"u"}},"spec":{spec}}}"#);
+        PriorityLevel::read(&Object::from_json(json.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_level_says_what_it_does_without_seats() {
+        let queues = r#"{"type":"Limited","limited":{"nominalConcurrencyShares":40,"lendablePercent":50,
+            "limitResponse":{"type":"Queue","queuing":{"queues":128,"handSize":6,"queueLengthLimit":50}}}}"#;
+        let level = read("workload-high", queues).unwrap();
+        assert_eq!((level.shares, level.lendable_percent, level.borrowing_limit_percent), (40, 50, None));
+        let queuing = Queuing { queues: 128, hand_size: 6, queue_length_limit: 50 };
+        assert_eq!(level.response, Response::Queue(queuing));
+        let rejects = r#"{"type":"Limited","limited":{"nominalConcurrencyShares":5,"borrowingLimitPercent":0,
+            "limitResponse":{"type":"Reject"}}}"#;
+        let level = read("catch-all", rejects).unwrap();
+        assert_eq!((level.response, level.borrowing_limit_percent), (Response::Reject, Some(0)));
+        let exempt = read("exempt", r#"{"type":"Exempt","exempt":{"lendablePercent":10}}"#).unwrap();
+        assert!(exempt.is_exempt() && exempt.lendable_percent == 10);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_no_level() {
+        let cases = [
+            ("a", r#"{"type":"Limited"}"#, BrokenLevel::Union),
+            ("exempt", r#"{"type":"Exempt"}"#, BrokenLevel::Union),
+            ("a", r#"{"type":"Exempt","exempt":{}}"#, BrokenLevel::Name),
+            (
+                "a",
+                r#"{"type":"Limited","limited":{"limitResponse":{"type":"Queue"}}}"#,
+                BrokenLevel::LimitResponse,
+            ),
+        ];
+        for (name, spec, broken) in cases {
+            assert_eq!(read(name, spec), Err(broken), "{spec}");
+        }
+    }
+}

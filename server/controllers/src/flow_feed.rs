@@ -1,0 +1,102 @@
+//! Follows flow schemas and priority levels and hands on what they say.
+//!
+//! It must not know who queues by it.
+
+use std::collections::BTreeSet;
+
+use futures::stream::{SelectAll, StreamExt};
+use portico_kit::tasks::TaskSet;
+use portico_machinery::Status;
+use portico_machinery::flow_control::{Fact, Key, Resource};
+use portico_registry::{Change, Registry, Stored};
+
+/// Events handed on together, at most.
+const BATCH: usize = 128;
+
+/// What objects say from now on; nothing stands for one that is gone or cannot be used.
+pub type Changes = Vec<(Key, Option<Fact>)>;
+
+/// Why flow control can no longer be kept up to date.
+#[derive(Debug, thiserror::Error)]
+pub enum FlowFeedError {
+    /// A resource cannot be followed.
+    #[error("cannot follow {}: {status}", resource.name())]
+    Follow {
+        /// The resource.
+        resource: Resource,
+        /// Why.
+        status: Box<Status>,
+    },
+    /// The store closed.
+    #[error("the store has closed")]
+    Closed,
+}
+
+/// Hands changes to `sink` until `tasks` is cancelled.
+///
+/// # Errors
+/// [`FlowFeedError`].
+pub async fn run(
+    registry: Registry,
+    tasks: TaskSet,
+    sink: impl Fn(Changes) + Send + Sync + 'static,
+) -> Result<(), FlowFeedError> {
+    let (mut known, mut changes, mut streams) = (Known::default(), Changes::new(), SelectAll::new());
+    for resource in Resource::ALL {
+        let followed = registry.follow(&resource.group_resource()).await;
+        let followed = followed.map_err(|status| FlowFeedError::Follow { resource, status })?;
+        known.relist(resource, &followed.initial, &mut changes);
+        streams.push(followed.changes.map(move |change| (resource, change)).boxed());
+    }
+    sink(changes);
+    let mut batches = streams.ready_chunks(BATCH);
+    let stop = tasks.token();
+    while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
+        let Some(batch) = batch else { return Err(FlowFeedError::Closed) };
+        let mut changes = Changes::new();
+        batch.into_iter().for_each(|(resource, change)| known.take(resource, &change, &mut changes));
+        sink(changes);
+    }
+    Ok(())
+}
+
+/// What there is, so that a relist tells what is gone.
+#[derive(Default)]
+struct Known {
+    keys: BTreeSet<Key>,
+}
+
+impl Known {
+    fn take(&mut self, resource: Resource, change: &Change, changes: &mut Changes) {
+        match change {
+            Change::Put(stored) => self.put(resource, stored, changes),
+            Change::Deleted(stored) => {
+                let key = key(resource, stored);
+                self.keys.remove(&key);
+                changes.push((key, None));
+            }
+            Change::Relisted(all, _) => self.relist(resource, all, changes),
+        }
+    }
+
+    fn put(&mut self, resource: Resource, stored: &Stored, changes: &mut Changes) {
+        let key = key(resource, stored);
+        let fact = Fact::read(resource, stored.object());
+        let fact =
+            fact.inspect_err(|broken| tracing::warn!(object = %key, %broken, "a priority level is ignored"));
+        self.keys.insert(key.clone());
+        changes.push((key, fact.ok()));
+    }
+
+    fn relist(&mut self, resource: Resource, all: &[Stored], changes: &mut Changes) {
+        let present: BTreeSet<Key> = all.iter().map(|stored| key(resource, stored)).collect();
+        let gone = |key: &Key| key.resource == resource && !present.contains(key);
+        changes.extend(self.keys.iter().filter(|key| gone(key)).map(|key| (key.clone(), None)));
+        self.keys.retain(|key| !gone(key));
+        all.iter().for_each(|stored| self.put(resource, stored, changes));
+    }
+}
+
+fn key(resource: Resource, stored: &Stored) -> Key {
+    Key { resource, name: stored.name().to_owned() }
+}

@@ -1,0 +1,194 @@
+//! Priority and fairness over HTTP: one flow's flood leaves others served; who is rejected is told so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::Full;
+use portico_kit::tasks::TaskSet;
+use portico_tests::backend::Mood;
+use portico_tests::http::{Answer, Http};
+use portico_tests::{Backend, Launch, Portico, eventually, until};
+use serde_json::{Value, json};
+
+use crate::proxying::register;
+
+const GROUP: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+const CONNECTIONS: usize = 64;
+const LEVEL: &str = "x-kubernetes-pf-prioritylevel-uid";
+const SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
+
+async fn created(portico: &Portico, resource: &str, body: &Value) -> String {
+    let answer = portico.admin().post(&format!("{GROUP}/{resource}"), body).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer.json()["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+/// A level, and a schema that leads these users to it; their uids, once the facade goes by them.
+async fn limit(portico: &Portico, users: &[&str], limited: Value) -> (String, String) {
+    let spec = json!({"type": "Limited", "limited": limited});
+    let level = json!({"metadata": {"name": "narrow"}, "spec": spec});
+    let level = created(portico, "prioritylevelconfigurations", &level).await;
+    let subjects: Vec<Value> = users.iter().map(|u| json!({"kind": "User", "user": {"name": u}})).collect();
+    let all = json!(["*"]);
+    let rules = json!([{"subjects": subjects,
+        "resourceRules": [{"verbs": all, "apiGroups": all, "resources": all, "namespaces": all, "clusterScope": true}],
+        "nonResourceRules": [{"verbs": all, "nonResourceURLs": all}]}]);
+    let schema = json!({"metadata": {"name": "narrow"}, "spec": {"priorityLevelConfiguration": {"name": "narrow"},
+        "matchingPrecedence": 50, "distinguisherMethod": {"type": "ByUser"}, "rules": rules}});
+    let schema = created(portico, "flowschemas", &schema).await;
+    let user = portico.anyone().as_user(users[0]);
+    eventually("the facade goes by the schema", 10, || async {
+        let answer = quickly(&user).await;
+        if answer.header(SCHEMA) == schema { Ok(()) } else { Err(answer.header(SCHEMA).to_owned()) }
+    })
+    .await;
+    (level, schema)
+}
+
+/// A request that waits for a seat for a moment only.
+async fn quickly(user: &Http) -> Answer {
+    user.get("/version?timeout=400ms").await
+}
+
+fn assert_rejected(answer: &Answer, level: &str, schema: &str) {
+    assert_eq!(answer.status, 429, "{}", answer.text());
+    assert_eq!(answer.text(), "Too many requests, please try again later.\n");
+    let seconds: u64 = answer.header("retry-after").parse().unwrap();
+    assert!((1..=32).contains(&seconds), "{seconds}");
+    assert_eq!((answer.header(LEVEL), answer.header(SCHEMA)), (level, schema));
+}
+
+async fn metrics(portico: &Portico) -> String {
+    portico.admin().get("/metrics").await.text()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_one_user_leaves_another_users_requests_served() {
+    let backend = Backend::start("flood.example.com").await;
+    let portico = Launch::new().args(&["--authorization-mode", "AlwaysAllow"]).start().await;
+    register(&portico, &backend).await;
+    backend.behave(Mood::Slow(Duration::from_millis(20)));
+    let limited = json!({"nominalConcurrencyShares": 1, "borrowingLimitPercent": 0, "lendablePercent": 0,
+        "limitResponse": {"type": "Queue", "queuing": {"queues": 64, "handSize": 2, "queueLengthLimit": 10}}});
+    let (level, schema) = limit(&portico, &["alice", "bob"], limited).await;
+    let (stop, rejected, tasks) =
+        (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)), TaskSet::new());
+    for _ in 0..CONNECTIONS {
+        let (alice, path) = (portico.anyone().as_user("alice"), backend.path("/flunders"));
+        let (stop, rejected) = (stop.clone(), rejected.clone());
+        let (level, schema) = (level.clone(), schema.clone());
+        tasks.spawn("flood", async move {
+            let mut connection = alice.connect().await.unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                let answer = connection.get(&path).await.unwrap();
+                if answer.status != 200 {
+                    assert_rejected(&answer, &level, &schema);
+                    rejected.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+    until("the flood is rejected", 30, || std::future::ready(rejected.load(Ordering::Relaxed) > 100)).await;
+    let mut bob = portico.anyone().as_user("bob").connect().await.unwrap();
+    for _ in 0..20 {
+        let answer = bob.get(&backend.path("/flunders")).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!((answer.header(LEVEL), answer.header(SCHEMA)), (level.as_str(), schema.as_str()));
+    }
+    let table =
+        portico.admin().get("/debug/api_priority_and_fairness/dump_requests?includeRequestDetails=1").await;
+    assert!(table.text().contains("narrow,"), "{}", table.text());
+    assert!(table.text().contains("alice,"), "{}", table.text());
+    stop.store(true, Ordering::Relaxed);
+    until("the flood ends", 30, || std::future::ready(tasks.running().is_empty())).await;
+    let text = metrics(&portico).await;
+    for line in [
+        r#"apiserver_flowcontrol_rejected_requests_total{priority_level="narrow",flow_schema="narrow",reason="queue-full"}"#,
+        r#"apiserver_flowcontrol_dispatched_requests_total{priority_level="narrow",flow_schema="narrow"}"#,
+        r#"apiserver_flowcontrol_current_executing_requests{priority_level="narrow",flow_schema="narrow"} 0"#,
+        r#"apiserver_flowcontrol_nominal_limit_seats{priority_level="narrow"} 3"#,
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its_client() {
+    let portico = Launch::new().args(&["--authorization-mode", "AlwaysAllow"]).start().await;
+    let limited = json!({"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0,
+        "limitResponse": {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": 1}}});
+    let (level, schema) = limit(&portico, &["alice"], limited).await;
+    let alice = portico.anyone().as_user("alice");
+    let before = std::time::Instant::now();
+    let answer = alice.get("/version?timeout=2s").await;
+    assert_rejected(&answer, &level, &schema);
+    let waited = before.elapsed();
+    assert!((Duration::from_millis(450)..Duration::from_secs(2)).contains(&waited), "{waited:?}");
+    // One waits, long; the next finds the queue full at once.
+    let tasks = TaskSet::new();
+    let patient = alice.clone();
+    let waiting = tasks.token().child_token();
+    let gone = waiting.clone();
+    tasks.spawn("waits", async move {
+        let request = Request::get("/version").body(Full::default()).unwrap();
+        drop(gone.run_until_cancelled(patient.send(request)).await);
+    });
+    let levels =
+        || async { portico.admin().get("/debug/api_priority_and_fairness/dump_queues").await.text() };
+    let pending = || async {
+        let text = levels().await;
+        let line = text.lines().find(|line| line.starts_with("narrow,")).unwrap_or_default().to_owned();
+        line.split(',').nth(2).map(|cell| cell.trim().to_owned()).unwrap_or_default()
+    };
+    until("one waits", 10, || async { pending().await == "1" }).await;
+    let answer = alice.get("/version").await;
+    assert_rejected(&answer, &level, &schema);
+    waiting.cancel();
+    until("nobody waits", 10, || async { pending().await == "0" }).await;
+    let text = metrics(&portico).await;
+    for reason in ["time-out", "queue-full", "cancelled"] {
+        let line = format!(
+            r#"apiserver_flowcontrol_rejected_requests_total{{priority_level="narrow",flow_schema="narrow",reason="{reason}"}}"#
+        );
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_name_their_schema_and_level_but_for_callers_whom_nobody_knows() {
+    let portico = Launch::new().args(&["--authorization-mode", "RBAC"]).start().await;
+    let uid = async |path: String| {
+        portico.admin().get(&path).await.json()["metadata"]["uid"].as_str().unwrap().to_owned()
+    };
+    let exempt = uid(format!("{GROUP}/prioritylevelconfigurations/exempt")).await;
+    let answer = portico.admin().get("/api/v1/namespaces/default").await;
+    assert_eq!((answer.status.as_u16(), answer.header(LEVEL)), (200, exempt.as_str()));
+    let low = uid(format!("{GROUP}/prioritylevelconfigurations/global-default")).await;
+    let schema = uid(format!("{GROUP}/flowschemas/global-default")).await;
+    let refused = portico.anyone().as_user("carol").get("/api/v1/secrets").await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.header(LEVEL), refused.header(SCHEMA)),
+        (403, low.as_str(), schema.as_str())
+    );
+    let unknown = portico.anyone().with_token("nobody's").get("/api").await;
+    assert_eq!((unknown.status.as_u16(), unknown.header(LEVEL), unknown.header(SCHEMA)), (401, "", ""));
+    let table = portico.admin().get("/debug/api_priority_and_fairness/dump_priority_levels").await;
+    assert!(
+        table.text().starts_with("PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing,"),
+        "{}",
+        table.text()
+    );
+    assert!(table.text().contains("\nexempt,"), "{}", table.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_it_nothing_is_named_and_its_tables_are_not_there() {
+    let portico = Launch::new().args(&["--enable-priority-and-fairness=false"]).start().await;
+    let answer = portico.admin().get("/version").await;
+    assert_eq!((answer.status.as_u16(), answer.header(LEVEL)), (200, ""));
+    let table = portico.admin().get("/debug/api_priority_and_fairness/dump_priority_levels").await;
+    assert_eq!(table.status, 404);
+    assert_eq!(portico.admin().get("/readyz/poststarthook/max-in-flight-filter").await.status, 200);
+}
