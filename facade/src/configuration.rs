@@ -192,6 +192,7 @@ impl Configuration {
         next.apis = next.apis.replaced_by(changes);
         follow_settings(&mut next, &held);
         self.follow_flow_control(&mut next, &held);
+        self.follow_stored_objects(&held);
         self.current.store(Arc::new(next));
         self.policy.send_replace(policy_revision);
         self.health.replace_remote(checks);
@@ -209,7 +210,9 @@ impl Configuration {
         let mut changes = Vec::new();
         let mut facts = Vec::new();
         let of_the_issuer = entries.iter().any(issuer::concerns);
-        let of_flow_control = entries.iter().any(|entry| entry.kind == PayloadKind::FlowControl);
+        let of = |kind| entries.iter().any(|entry| entry.kind == kind);
+        let of_flow_control = of(PayloadKind::FlowControl);
+        let of_stored_objects = of(PayloadKind::StoredObjects);
         for mut entry in in_order(entries) {
             share(&mut entry, &mut held.backends);
             if in_table(entry.kind)
@@ -245,6 +248,9 @@ impl Configuration {
         }
         if of_flow_control {
             self.follow_flow_control(&mut next, &held);
+        }
+        if of_stored_objects {
+            self.follow_stored_objects(&held);
         }
         self.current.store(Arc::new(next));
         self.policy.send_if_modified(|known| {
@@ -312,6 +318,16 @@ impl Configuration {
             }
         }
         next.flow = Arc::new(flow.digest(&schemas, &levels));
+    }
+
+    /// How many objects are stored: lists are estimated by that.
+    fn follow_stored_objects(&self, held: &Held) {
+        let Some(flow) = &self.flow else { return };
+        let stored = held.entries.iter().filter_map(|((_, key), entry)| match &entry.payload {
+            Some(Payload::StoredObjects(stored)) => Some((key.clone(), *stored)),
+            _ => None,
+        });
+        flow.set_stored(stored.collect());
     }
 
     fn announce(&self) {

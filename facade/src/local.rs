@@ -6,6 +6,7 @@
 mod answer;
 mod body;
 mod connect;
+mod initializing;
 mod pump;
 mod recorded;
 mod websocket;
@@ -144,6 +145,8 @@ impl Local {
                 request.record().warn(started.warnings);
                 recorded::annotations(request, started.audit_annotations);
                 let shutdown = request.found().map(|WatchShutdown(signal)| signal.clone());
+                let seat = request.record().leave_seat().filter(|_| started.initial_frames > 0);
+                let steps = initializing::keep_until(steps, started.initial_frames, seat);
                 let events = self.pumped(steps, shutdown);
                 if websocket::is_asked(&request.headers) {
                     let stalled = self.limits.stalled_write;

@@ -50,17 +50,9 @@ impl RequestRecord {
         *self.seat.lock() = Some(seat);
     }
 
-    /// Gives the seat back before the request is over.
-    pub fn leave_seat(&self) {
-        let seat = self.seat.lock().take();
-        drop(seat);
-    }
-
-    /// The answer was good and so long.
-    pub fn note_size(&self, bytes: u64) {
-        if let Some(seat) = &*self.seat.lock() {
-            seat.note_size(bytes);
-        }
+    /// The seat, for whoever gives it back before the request is over.
+    pub fn leave_seat(&self) -> Option<Seat> {
+        self.seat.lock().take()
     }
 
     /// The response gets a `Warning` header of each of these texts.

@@ -135,9 +135,6 @@ impl Drop for ResponseCompletion {
             }
             self.metrics.end(&labels, self.code, self.received.elapsed(), self.bytes);
         }
-        if let Some(record) = self.record.as_ref().filter(|_| self.code == 200) {
-            record.note_size(self.bytes);
-        }
         self.record = None;
     }
 }

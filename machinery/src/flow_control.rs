@@ -5,10 +5,12 @@
 mod fact;
 mod level;
 mod schema;
+mod stored;
 
 pub use fact::{Fact, Key, KeyError, Resource};
 pub use level::{BrokenLevel, PriorityLevel, Queuing, Response};
 pub use schema::{Distinguisher, FlowSchema, NonResourceRule, PolicyRules, ResourceRule};
+pub use stored::StoredObjects;
 
 /// The group of both kinds.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";

@@ -151,8 +151,7 @@ impl Server {
         identities.authorizers.publish(&components.board, &tasks);
         identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
-        components.keep_policy(&registry, &identities.rbac, &tasks);
-        components.keep_flow_control(&registry, &tasks);
+        components.keep_entries(&registry, &identities.rbac, &tasks);
         let (of_store, of_pki) = (Arc::clone(&store), Arc::clone(&pki));
         let services = rpc::Services { registry, admission, store: of_store, pki: of_pki, process };
         let (chain, routes) = services.join(&components, &identities, &tasks)?;
@@ -161,6 +160,7 @@ impl Server {
         let trust = pki.facade_trust(&settings.cert_dir)?;
         let reported = controllers::ControllerInputs {
             ca: &trust,
+            counted: components.stored_objects(),
             elsewhere: components.elsewhere(),
             listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),
             identity: Arc::clone(&identity),

@@ -96,7 +96,7 @@ impl<S> PriorityAndFairness<S> {
 pub struct Classified {
     schema: HeaderValue,
     level: HeaderValue,
-    /// Of a watch: it leaves its seat when it has begun.
+    /// Of a watch: it leaves its seat when its answer begins, unless somebody knows better.
     watch: Option<Arc<RequestRecord>>,
 }
 
@@ -123,7 +123,8 @@ impl AfterResponse<Response> for Classified {
         headers.insert(PRIORITY_LEVEL, self.level);
         headers.insert(FLOW_SCHEMA, self.schema);
         if let Some(record) = self.watch {
-            record.leave_seat();
+            // A watch of the control service has it, until the initial events are out.
+            drop(record.leave_seat());
         }
         response
     }

@@ -1,11 +1,12 @@
 //! Upstream's `apiserver_flowcontrol_*`, read off the levels when somebody asks.
-//!
-//! Its histograms of ratios over time (`priority_level_*_utilization`, `read_vs_write_current_requests`, `demand_seats`) are not
-//! among them.
 
 use std::fmt::{Debug, Error, Formatter};
+use std::time::Instant;
 
-use portico_flow::{Counts, Dispatcher, Histogram, LevelDump, Reason};
+use portico_flow::{
+    Counts, DispatchMarks, Dispatcher, Histogram, Kind, LevelDump, Phase, Reason, SeatSeconds,
+    UtilizationDump,
+};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -26,11 +27,15 @@ impl Debug for FlowMetrics {
 
 impl Collector for FlowMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let levels: Vec<LevelDump> = self.0.levels().iter().map(|level| level.dump()).collect();
+        let now = Instant::now();
+        let levels: Vec<LevelDump> = self.0.levels().iter().map(|level| level.dump(now)).collect();
         let mut page = Page { encoder, levels: &levels };
         page.of_levels()?;
+        page.of_dispatch()?;
         page.of_schemas()?;
         page.of_requests()?;
+        page.over_time()?;
+        page.reads_and_writes(&self.0)?;
         let fair = ConstGauge::new(self.0.fair_fraction());
         let help = "Fair fraction of the seats for each priority level that can use them";
         let name = "apiserver_flowcontrol_seat_fair_frac";
@@ -51,9 +56,6 @@ impl Page<'_, '_> {
         self.level("lower_limit_seats", "Seats that each priority level keeps", |l| l.limits.min.into())?;
         self.level("upper_limit_seats", "Seats of each priority level at most", |l| l.limits.max.into())?;
         self.level("current_limit_seats", "Seats of each priority level now", |l| l.limits.current.into())?;
-        self.level("request_concurrency_limit", "The same as nominal_limit_seats", |l| {
-            l.limits.nominal.into()
-        })?;
         self.level("demand_seats_high_watermark", "Most seats wanted in the last period", |l| {
             l.demand.high_watermark.into()
         })?;
@@ -66,14 +68,83 @@ impl Page<'_, '_> {
         self.level("current_r", "Virtual time of each priority level", |l| l.virtual_time.as_f64())
     }
 
+    /// Of levels from whose queues a request has been let run.
+    fn of_dispatch(&mut self) -> Result<(), Error> {
+        let marks: Vec<(&str, DispatchMarks)> =
+            self.levels.iter().filter_map(|l| Some((l.name.as_str(), l.last_dispatch?))).collect();
+        type Figures = fn(&DispatchMarks) -> [SeatSeconds; 2];
+        let figures: [(&str, &str, bool, Figures); 4] = [
+            ("dispatch_r", "Virtual time of the last dispatch", false, |m| [m.virtual_time; 2]),
+            ("latest_s", "When the last dispatch was to be, in virtual time", false, |m| [m.latest; 2]),
+            ("next_s_bounds", "First and last virtual time of a queue's next dispatch", true, |m| m.bounds),
+            ("next_discounted_s_bounds", "The same less what is under way", true, |m| m.discounted_bounds),
+        ];
+        for (name, help, bounds, of) in figures {
+            let name = full(name);
+            let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+            for (level, marks) in &marks {
+                let named = ["min", "max"].into_iter().zip(of(marks)).take(if bounds { 2 } else { 1 });
+                for (bound, figure) in named {
+                    let bound = bounds.then_some(("bound", bound));
+                    let labels: Labels<'_> = bound.into_iter().chain([("priority_level", *level)]).collect();
+                    ConstGauge::new(figure.as_f64()).encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ratios of levels: each nanosecond is an observation.
+    fn over_time(&mut self) -> Result<(), Error> {
+        let name = "priority_level_request_utilization";
+        self.ratios(name, "Requests that wait or run, of those that may", |used| {
+            vec![(Some(("phase", "waiting")), &used.waiting), (Some(("phase", "executing")), &used.executing)]
+        })?;
+        let name = "priority_level_seat_utilization";
+        self.ratios(name, "Seats that are taken, of those that there are", |used| {
+            vec![(Some(("phase", "executing")), &used.seats)]
+        })?;
+        self.ratios("demand_seats", "Seats that could be used, of those that there are", |used| {
+            vec![(None, &used.demand)]
+        })
+    }
+
+    fn reads_and_writes(&mut self, flow: &Dispatcher) -> Result<(), Error> {
+        let (name, help) =
+            (full("read_vs_write_current_requests"), "Requests that wait or run, of those that may");
+        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
+        for (phase, phase_name) in [(Phase::Waiting, "waiting"), (Phase::Executing, "executing")] {
+            for (kind, kind_name) in [(Kind::ReadOnly, "readOnly"), (Kind::Mutating, "mutating")] {
+                let labels = [("phase", phase_name), ("request_kind", kind_name)];
+                Shown(&flow.ratio(phase, kind)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ratios(
+        &mut self,
+        name: &str,
+        help: &str,
+        figures: impl Fn(&UtilizationDump) -> Vec<(Label, &Histogram)>,
+    ) -> Result<(), Error> {
+        let name = full(name);
+        let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
+        for level in self.levels {
+            for (label, histogram) in figures(&level.utilization) {
+                let labels: Labels<'_> =
+                    label.into_iter().chain([("priority_level", level.name.as_str())]).collect();
+                Shown(histogram).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
     fn of_schemas(&mut self) -> Result<(), Error> {
         self.schema("current_inqueue_requests", "Requests that wait in queues", |c| c.waiting)?;
         self.schema("current_inqueue_seats", "Seats that requests in queues want", |c| c.waiting_seats)?;
         self.schema("current_executing_requests", "Requests that run", |c| c.executing)?;
-        self.schema("current_executing_seats", "Seats that are taken", |c| c.executing_seats)?;
-        self.schema("request_concurrency_in_use", "The same as current_executing_seats", |c| {
-            c.executing_seats
-        })
+        self.schema("current_executing_seats", "Seats that are taken", |c| c.executing_seats)
     }
 
     fn of_requests(&mut self) -> Result<(), Error> {
@@ -85,6 +156,13 @@ impl Page<'_, '_> {
             let some = reasons.filter(|(_, count)| *count > 0);
             some.map(|(reason, count)| (Some(("reason", reason.as_str())), count)).collect()
         })?;
+        self.counters(
+            "request_dispatch_no_accommodation",
+            "Times that the next request found too few seats",
+            |counts| {
+                vec![(None, counts.no_accommodation)].into_iter().filter(|(_, count)| *count > 0).collect()
+            },
+        )?;
         let name = "request_wait_duration_seconds";
         self.histograms(name, "Time that requests waited in queues", |counts| {
             vec![

@@ -274,6 +274,7 @@ impl Objects for Scripted {
             media_type: "application/json".into(),
             warnings: vec!["old".into()],
             audit_annotations: HashMap::new(),
+            initial_frames: 0,
         };
         let frames = tokio_stream::wrappers::BroadcastStream::new(self.inner.frames.subscribe());
         let frames = frames.filter_map(|bytes| async {

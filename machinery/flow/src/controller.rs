@@ -123,7 +123,7 @@ impl<W: Wake> Controller<W> {
             level.with(|state| state.spec = Arc::clone(spec));
         }
         known.set_limits(self.seats);
-        known.share_out(now);
+        known.share_out(self.seats, now);
         let sorted = in_order_of_matching(schemas, |level| specs.contains_key(level));
         let matched = sorted.into_iter().filter_map(|schema| {
             let level = known.levels.get(&schema.level)?;
@@ -139,13 +139,26 @@ impl<W: Wake> Controller<W> {
     pub fn rebalance(&self, now: Instant) {
         let mut known = self.known.lock();
         known.levels.retain(|_, level| level.with(|state| !state.quiescing || !state.set.is_idle()));
-        known.share_out(now);
+        known.share_out(self.seats, now);
     }
 
     /// All levels, by name.
     #[must_use]
     pub fn levels(&self) -> Vec<Arc<Level<W>>> {
         self.known.lock().levels.values().cloned().collect()
+    }
+
+    /// How many requests may wait and run in all levels together.
+    #[must_use]
+    pub fn room(&self) -> [u32; 2] {
+        let known = self.known.lock();
+        let waiting = |response| match response {
+            Response::Queue(queuing) => queuing.queues.saturating_mul(queuing.queue_length_limit),
+            Response::Exempt | Response::Reject => 0,
+        };
+        let each = known.levels.values();
+        let each = each.map(|level| level.with(|s| [waiting(s.spec.response), s.limits.nominal]));
+        each.fold([0, 0], |sum, room| [sum[0].saturating_add(room[0]), sum[1].saturating_add(room[1])])
     }
 
     /// The fraction of their demand that levels got when seats were last shared out.
@@ -180,12 +193,12 @@ impl<W: Wake> Known<W> {
         }
     }
 
-    fn share_out(&mut self, now: Instant) {
+    fn share_out(&mut self, server: u32, now: Instant) {
         let needs: Vec<_> = self.levels.values().map(|level| level.with(|state| state.need(now))).collect();
         let (seats, fair) = share_out(&needs);
         self.fair_fraction = fair;
         for (level, seats) in self.levels.values().zip(seats) {
-            level.with(|state| state.limit(seats, now));
+            level.with(|state| state.limit(seats, (f64::from(server) / 10.0).round() as u32, now));
         }
     }
 }

@@ -24,14 +24,18 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    fn new(bounds: &'static [f64]) -> Self {
+    pub(crate) fn new(bounds: &'static [f64]) -> Self {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
 
     pub(crate) fn observe(&mut self, value: f64) {
+        self.observe_weighted(value, 1);
+    }
+
+    pub(crate) fn observe_weighted(&mut self, value: f64, weight: u64) {
         let bucket = self.bounds.iter().position(|bound| value <= *bound).unwrap_or(self.bounds.len());
-        self.counts[bucket] += 1;
-        self.sum += value;
+        self.counts[bucket] += weight;
+        self.sum += value * weight as f64;
     }
 
     pub(crate) fn observe_time(&mut self, time: Duration) {
@@ -54,6 +58,8 @@ pub struct Counts {
     pub dispatched: u64,
     /// Requests that were rejected, by reason ([`crate::Reason::ALL`]).
     pub rejected: [u64; 4],
+    /// How often the next request found too few seats.
+    pub no_accommodation: u64,
     /// Requests that run.
     pub executing: u32,
     /// Seats that are taken, for requests that run and after them.
@@ -84,6 +90,7 @@ impl Counts {
             schema: schema.to_owned(),
             dispatched: 0,
             rejected: [0; 4],
+            no_accommodation: 0,
             executing: 0,
             executing_seats: 0,
             waiting: 0,

@@ -2,7 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use std::time::Instant;
+
+use parking_lot::Mutex;
 use portico_machinery::RequestInfo;
+
+use crate::counts::Histogram;
+use crate::ratio::{CURRENT_BUCKETS, TimedRatio};
 
 /// What requests do that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,21 +42,39 @@ pub(crate) type Observe = Box<dyn Fn(Phase, Kind, usize) + Send + Sync>;
 /// See the module.
 pub(crate) struct Current {
     counts: [[AtomicUsize; 2]; 2],
+    ratios: [[Mutex<TimedRatio>; 2]; 2],
     observe: Observe,
 }
 
 impl Current {
     pub(crate) fn new(observe: Observe) -> Self {
-        Self { counts: Default::default(), observe }
+        let now = Instant::now();
+        let ratios = [(); 2].map(|()| [(); 2].map(|()| Mutex::new(TimedRatio::new(CURRENT_BUCKETS, now))));
+        Self { counts: Default::default(), ratios, observe }
     }
 
-    pub(crate) fn enter(&self, phase: Phase, kind: Kind) {
-        let now = self.counts[phase as usize][kind as usize].fetch_add(1, Ordering::Relaxed) + 1;
-        (self.observe)(phase, kind, now);
+    pub(crate) fn enter(&self, phase: Phase, kind: Kind, now: Instant) {
+        let mut ratio = self.ratios[phase as usize][kind as usize].lock();
+        let count = self.counts[phase as usize][kind as usize].fetch_add(1, Ordering::Relaxed) + 1;
+        ratio.set(u32::try_from(count).unwrap_or(u32::MAX), now);
+        drop(ratio);
+        (self.observe)(phase, kind, count);
     }
 
-    pub(crate) fn leave(&self, phase: Phase, kind: Kind) {
-        self.counts[phase as usize][kind as usize].fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn leave(&self, phase: Phase, kind: Kind, now: Instant) {
+        let mut ratio = self.ratios[phase as usize][kind as usize].lock();
+        let count = self.counts[phase as usize][kind as usize].fetch_sub(1, Ordering::Relaxed) - 1;
+        ratio.set(u32::try_from(count).unwrap_or(u32::MAX), now);
+    }
+
+    /// So many of both kinds may run or wait.
+    pub(crate) fn set_room(&self, phase: Phase, requests: u32, now: Instant) {
+        self.ratios[phase as usize].iter().for_each(|ratio| ratio.lock().set_denominator(requests, now));
+    }
+
+    /// How many ran or waited, of those that may.
+    pub(crate) fn shown(&self, phase: Phase, kind: Kind, now: Instant) -> Histogram {
+        self.ratios[phase as usize][kind as usize].lock().shown(now)
     }
 
     /// By kind.

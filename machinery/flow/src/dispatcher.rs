@@ -7,15 +7,17 @@ mod seat;
 mod shared;
 mod waker;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portico_machinery::flow_control::{FlowSchema, PriorityLevel};
+use portico_machinery::flow_control::{FlowSchema, PriorityLevel, StoredObjects};
 use portico_machinery::{RequestInfo, UserInfo};
 use tokio::sync::oneshot;
 
 use crate::BORROWING_PERIOD;
 use crate::controller::{Matched, Rules};
+use crate::counts::Histogram;
 use crate::current::{Kind, Phase};
 use crate::level::{Admission, Level};
 use crate::queue_set::{About, Reason};
@@ -79,7 +81,12 @@ impl Dispatcher {
     /// Goes by these objects from now on.
     #[must_use]
     pub fn digest(&self, schemas: &[Arc<FlowSchema>], levels: &[Arc<PriorityLevel>]) -> Rules<Waker> {
-        self.shared.controller.digest(schemas, levels, Instant::now())
+        let now = Instant::now();
+        let rules = self.shared.controller.digest(schemas, levels, now);
+        let [waiting, executing] = self.shared.controller.room();
+        self.shared.current.set_room(Phase::Waiting, waiting, now);
+        self.shared.current.set_room(Phase::Executing, executing, now);
+        rules
     }
 
     /// All levels, by name.
@@ -100,10 +107,16 @@ impl Dispatcher {
         self.shared.current.now(phase)
     }
 
+    /// How many requests ran or waited over time, of those that may.
+    #[must_use]
+    pub fn ratio(&self, phase: Phase, kind: Kind) -> Histogram {
+        self.shared.current.shown(phase, kind, Instant::now())
+    }
+
     /// A request comes, to which this schema applies.
     #[must_use]
     pub fn admit(&self, asked: Asked<'_>, matched: &Matched<Waker>) -> Decision {
-        let (work, size) = self.shared.estimator.estimate(asked.info, asked.query, matched);
+        let work = self.shared.estimator.estimate(asked.info, asked.query, matched);
         let about: About = matched.about(asked.user, asked.info);
         let (level, now) = (&matched.level, Instant::now());
         let mut woken = None;
@@ -114,7 +127,7 @@ impl Dispatcher {
         };
         let admission = level.arrive(about, work, now, waker);
         let kind = Kind::of(asked.info);
-        let seat = |ticket| Seat::new(Arc::clone(&self.shared), Arc::clone(level), ticket, kind, size);
+        let seat = |ticket| Seat::new(Arc::clone(&self.shared), Arc::clone(level), ticket, kind);
         match (admission, woken) {
             (Admission::Executing(ticket), _) => Decision::Run(seat(ticket).taken()),
             (Admission::Waiting(ticket), Some(woken)) => {
@@ -127,6 +140,11 @@ impl Dispatcher {
             }
             (Admission::Rejected { retry_after, .. }, _) => Decision::Reject(retry_after),
         }
+    }
+
+    /// Estimates lists by these counts from now on, by `resource.group`.
+    pub fn set_stored(&self, stored: HashMap<String, StoredObjects>) {
+        self.shared.estimator.set_stored(stored);
     }
 
     /// A watch is counted until the guard is dropped.

@@ -9,8 +9,9 @@ use crate::counts::Counts;
 use crate::demand::SeatDemand;
 use crate::level::{Level, Wake};
 use crate::limits::Limits;
-use crate::queue_set::Held;
+use crate::queue_set::{DispatchMarks, Held};
 use crate::seat_seconds::SeatSeconds;
+use crate::utilization::UtilizationDump;
 use crate::work::Work;
 
 /// A level.
@@ -44,6 +45,10 @@ pub struct LevelDump {
     pub virtual_time: SeatSeconds,
     /// Its queues.
     pub queues: Vec<QueueDump>,
+    /// When a request last left a queue.
+    pub last_dispatch: Option<DispatchMarks>,
+    /// How it was used over time.
+    pub utilization: UtilizationDump,
     /// By schema.
     pub counts: Vec<Counts>,
 }
@@ -93,7 +98,7 @@ pub struct RequestDump {
 impl<W: Wake> Level<W> {
     /// The level and its queues.
     #[must_use]
-    pub fn dump(&self) -> LevelDump {
+    pub fn dump(&self, now: Instant) -> LevelDump {
         self.with(|state| {
             let set = &state.set;
             let queue = |queue: &crate::queue::Queue| QueueDump {
@@ -120,6 +125,8 @@ impl<W: Wake> Level<W> {
                 target: state.target,
                 virtual_time: set.virtual_time(),
                 queues: set.queues.iter().map(queue).collect(),
+                last_dispatch: set.last_dispatch,
+                utilization: set.utilization.dump(now),
                 counts: set.counts.clone(),
             }
         })

@@ -155,8 +155,11 @@ impl<W> State<W> {
         need
     }
 
-    pub(crate) fn limit(&mut self, current: u32, now: Instant) {
+    /// `unlimited` seats stand for its limit where it has none.
+    pub(crate) fn limit(&mut self, current: u32, unlimited: u32, now: Instant) {
         self.limits.current = current;
+        let seats = if current > 0 { current } else { unlimited };
+        self.set.utilization.set_seats(seats, now);
         self.set.configure(self.spec.response, current, now);
     }
 }

@@ -16,12 +16,14 @@ mod dump;
 mod estimator;
 mod level;
 mod limits;
+mod list_work;
 mod mandatory;
 mod queue;
 mod queue_set;
+mod ratio;
 mod seat_seconds;
-mod sizes;
 pub mod tables;
+mod utilization;
 mod watches;
 mod work;
 
@@ -34,11 +36,13 @@ pub use dispatcher::{Asked, Decision, Dispatcher, Seat, WaitForSeat, Waker};
 pub use dump::{LevelDump, QueueDump, RequestDump};
 pub use level::{Admission, Level, Wake};
 pub use limits::Limits;
+pub use list_work::MAX_LIST_SEATS;
 pub use queue::Ticket;
-pub use queue_set::{About, Arrival, QueueSet, Reason};
+pub use queue_set::{About, Arrival, DispatchMarks, QueueSet, Reason};
 pub use seat_seconds::SeatSeconds;
+pub use utilization::UtilizationDump;
 pub use watches::WatchGuard;
-pub use work::{MAX_LIST_SEATS, MAX_WRITE_SEATS, Work, of_list, of_write};
+pub use work::{MAX_WRITE_SEATS, Work, of_write};
 
 /// How often seats are shared out anew (upstream's `borrowingAdjustmentPeriod`).
 pub const BORROWING_PERIOD: std::time::Duration = std::time::Duration::from_secs(10);

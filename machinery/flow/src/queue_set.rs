@@ -22,6 +22,7 @@ use crate::dealer::Dealer;
 use crate::demand::Integrator;
 use crate::queue::{Queue, Ticket};
 use crate::seat_seconds::SeatSeconds;
+use crate::utilization::{Use, Utilization};
 use crate::work::Work;
 
 /// How long a request is taken to run before it has run.
@@ -96,6 +97,19 @@ pub(crate) struct Held<W> {
     waker: Option<W>,
 }
 
+/// Virtual times when a request left a queue (upstream's `SetDispatchMetrics`).
+#[derive(Clone, Copy, Debug)]
+pub struct DispatchMarks {
+    /// Of the level.
+    pub virtual_time: SeatSeconds,
+    /// When the request was to be dispatched.
+    pub latest: SeatSeconds,
+    /// The first and the last at which an oldest request of a queue is to be dispatched.
+    pub bounds: [SeatSeconds; 2],
+    /// The same less what is under way from that queue.
+    pub discounted_bounds: [SeatSeconds; 2],
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct QueueSet<W> {
@@ -115,6 +129,9 @@ pub struct QueueSet<W> {
     enqueued: usize,
     active_queues: u32,
     demand: Integrator,
+    pub(crate) utilization: Utilization,
+    /// What was known when a request last left a queue.
+    pub(crate) last_dispatch: Option<DispatchMarks>,
     pub(crate) waiting: u32,
     pub(crate) waiting_seats: u32,
     pub(crate) executing: u32,
@@ -144,6 +161,8 @@ impl<W> QueueSet<W> {
             enqueued: 0,
             active_queues: 0,
             demand: Integrator::new(now),
+            utilization: Utilization::new(now),
+            last_dispatch: None,
             waiting: 0,
             waiting_seats: 0,
             executing: 0,
@@ -166,6 +185,11 @@ impl<W> QueueSet<W> {
             let wanted = (queuing.queues as usize).max(self.queues.len());
             self.queues.resize_with(wanted, Queue::default);
         }
+        let room = match response {
+            Response::Queue(queuing) => queuing.queues.saturating_mul(queuing.queue_length_limit),
+            Response::Exempt | Response::Reject => 1,
+        };
+        self.utilization.set_room(room, now);
         self.response = response;
         self.limit = limit;
         self.drop_idle_queues();
@@ -198,10 +222,10 @@ impl<W> QueueSet<W> {
         }
         let schema = about.schema;
         let ticket = self.enqueue(about, work, queue, now);
-        let only = (self.waiting == 1).then_some(queue);
-        self.dispatch(now, only);
         let length = self.queues[queue].waiting.len();
         self.counts[schema].queue_length.observe(length as f64);
+        let only = (self.waiting == 1).then_some(queue);
+        self.dispatch(now, only);
         let held = &mut self.requests[ticket];
         if held.started.is_some() {
             return Arrival::Executing(ticket);
@@ -255,6 +279,7 @@ impl<W> QueueSet<W> {
             self.active_queues -= u32::from(!queue.is_active());
             self.bound_next_dispatch(at);
         }
+        self.note_demand();
         if work.additional_latency.is_zero() {
             self.release(ticket);
         } else {

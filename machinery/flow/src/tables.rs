@@ -40,7 +40,8 @@ pub fn priority_levels(flow: &Dispatcher) -> String {
             level.cancelled.to_string(),
         ]
     };
-    table(&header, flow.levels().iter().map(|level| row(level.dump())))
+    let now = Instant::now();
+    table(&header, flow.levels().iter().map(|level| row(level.dump(now))))
 }
 
 /// A row for each queue.
@@ -57,8 +58,9 @@ pub fn queues(flow: &Dispatcher) -> String {
         "MaxSeatsSum",
         "TotalWorkSum",
     ];
+    let now = Instant::now();
     let rows = flow.levels().into_iter().flat_map(|level| {
-        let dump = level.dump();
+        let dump = level.dump(now);
         dump.queues.into_iter().enumerate().map(move |(index, queue)| {
             vec![
                 dump.name.clone(),
@@ -140,11 +142,11 @@ fn request_row(level: &str, request: &RequestDump, now: SystemTime, details: boo
     row
 }
 
-/// The moment `ago` before `now`, as RFC 3339 with microseconds.
+/// The moment `ago` before `now`, as RFC 3339 with its fraction.
 fn time(now: SystemTime, ago: Duration) -> String {
     let since = now.checked_sub(ago).and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    Time::unix(seconds, i64::from(since.subsec_nanos())).rfc3339_micro().unwrap_or_default()
+    Time::unix(seconds, i64::from(since.subsec_nanos())).rfc3339_nano().unwrap_or_default()
 }
 
 /// Go's `tabwriter` with a least width of 8, a padding of 1, and cells that end in commas.

@@ -1,18 +1,12 @@
 //! How much work a request is: seats while it runs, and seats for what it causes afterwards (upstream's `WorkEstimate` and its
-//! estimators). What is not known costs one seat.
+//! `mutatingWorkEstimator`). What is not known costs one seat.
 
 use std::time::Duration;
 
 use crate::seat_seconds::SeatSeconds;
 
-/// A list takes so many seats, at most.
-pub const MAX_LIST_SEATS: u32 = 100;
 /// A write takes so many seats, at most.
 pub const MAX_WRITE_SEATS: u32 = 10;
-/// Bytes of a list that a seat stands for.
-const BYTES_PER_SEAT: u64 = 100_000;
-/// Bytes of a list that are in memory at once: the rest is streamed.
-const BYTES_AT_ONCE: u64 = 1_000_000;
 /// Watches that an event keeps a seat busy for.
 const WATCHES_PER_SEAT: u32 = 10;
 /// For how long.
@@ -44,14 +38,6 @@ impl Work {
     }
 }
 
-/// Of a list, or of a watch that begins with one, that is so many bytes long; `max_seats` is the level's.
-#[must_use]
-pub fn of_list(bytes: Option<u64>, max_seats: u32) -> Work {
-    let Some(bytes) = bytes else { return Work::LEAST };
-    let seats = bytes.min(BYTES_AT_ONCE).div_ceil(BYTES_PER_SEAT) as u32;
-    Work { initial_seats: seats.clamp(1, bounded(max_seats, MAX_LIST_SEATS)), ..Work::LEAST }
-}
-
 /// Of a write that so many watches see.
 #[must_use]
 pub fn of_write(watches: u32, max_seats: u32) -> Work {
@@ -65,7 +51,8 @@ pub fn of_write(watches: u32, max_seats: u32) -> Work {
     Work { final_seats, additional_latency: work.per_seat(final_seats), ..Work::LEAST }
 }
 
-fn bounded(of_level: u32, limit: u32) -> u32 {
+/// The level's limit, where it has one, and this at most.
+pub(crate) fn bounded(of_level: u32, limit: u32) -> u32 {
     if of_level == 0 { limit } else { of_level.min(limit) }
 }
 
@@ -73,28 +60,23 @@ fn bounded(of_level: u32, limit: u32) -> u32 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn lists_cost_by_size_and_unknown_ones_a_seat() {
-        for (bytes, max, seats) in [
-            (None, 10, 1),
-            (Some(0), 10, 1),
-            (Some(100_000), 10, 1),
-            (Some(100_001), 10, 2),
-            (Some(80_000_000), 10, 10),
-            (Some(80_000_000), 3, 3),
-            (Some(300_000), 0, 3),
-        ] {
-            assert_eq!(of_list(bytes, max).initial_seats, seats, "{bytes:?} {max}");
-        }
-    }
-
+    /// Upstream's `TestWorkEstimator`.
     #[test]
     fn writes_cost_by_watches_and_narrower_means_longer() {
-        assert_eq!(of_write(9, 10), Work::LEAST);
-        let small = of_write(10, 10);
-        assert_eq!((small.final_seats, small.additional_latency), (1, Duration::from_millis(5)));
-        let wide = of_write(1000, 10);
-        assert_eq!((wide.final_seats, wide.additional_latency), (10, Duration::from_millis(50)));
-        assert_eq!(of_write(1000, 5).additional_latency, Duration::from_millis(100));
+        for (watches, max_seats, final_seats, millis) in [
+            (0, 10, 0, 0),
+            (5, 10, 0, 0),
+            (9, 10, 0, 0),
+            (10, 10, 1, 5),
+            (29, 10, 3, 5),
+            (199, 10, 10, 10),
+            (199, 5, 5, 20),
+            (1000, 10, 10, 50),
+            (1000, 0, 10, 50),
+        ] {
+            let additional_latency = Duration::from_millis(millis);
+            let work = Work { initial_seats: 1, final_seats, additional_latency };
+            assert_eq!(of_write(watches, max_seats), work, "{watches} {max_seats}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
-use portico_machinery::flow_control;
+use portico_machinery::flow_control::{self, StoredObjects};
 use portico_machinery::rbac::{Fact, Key};
 use portico_machinery::route::{Availability, Backend, ResolveError, Route, ServiceReference, Target, Trust};
 
@@ -86,6 +86,8 @@ pub enum Payload {
     TokenKey(Bytes),
     /// What a flow schema or a priority level says, under its [`flow_control::Key`].
     FlowControl(flow_control::Fact),
+    /// How many objects are stored, under `resource.group`.
+    StoredObjects(StoredObjects),
 }
 
 /// The kind of a payload: with the key it names an entry.
@@ -107,6 +109,8 @@ pub enum PayloadKind {
     TokenKey,
     /// [`Payload::FlowControl`]
     FlowControl,
+    /// [`Payload::StoredObjects`]
+    StoredObjects,
 }
 
 impl Payload {
@@ -122,6 +126,7 @@ impl Payload {
             Self::Rbac(_) => PayloadKind::Rbac,
             Self::TokenKey(_) => PayloadKind::TokenKey,
             Self::FlowControl(_) => PayloadKind::FlowControl,
+            Self::StoredObjects(_) => PayloadKind::StoredObjects,
         }
     }
 }
@@ -173,6 +178,7 @@ impl From<&Entry> for pb::Entry {
             (Some(Payload::Rbac(fact)), _) => P::Rbac(rbac::to_proto(fact)),
             (Some(Payload::TokenKey(der)), _) => P::TokenKey(pb::TokenKey { public_key: der.to_vec() }),
             (Some(Payload::FlowControl(fact)), _) => P::FlowControl(flow::to_proto(fact)),
+            (Some(Payload::StoredObjects(stored)), _) => P::StoredObjects(stored_objects(*stored)),
             (None, PayloadKind::Route) => P::Route(pb::Route::default()),
             (None, PayloadKind::Served) => P::Served(pb::Served::default()),
             (None, PayloadKind::TrustBundle) => P::TrustBundle(pb::TrustBundle::default()),
@@ -181,6 +187,7 @@ impl From<&Entry> for pb::Entry {
             (None, PayloadKind::Rbac) => P::Rbac(pb::Rbac::default()),
             (None, PayloadKind::TokenKey) => P::TokenKey(pb::TokenKey::default()),
             (None, PayloadKind::FlowControl) => P::FlowControl(pb::FlowControl::default()),
+            (None, PayloadKind::StoredObjects) => P::StoredObjects(pb::StoredObjects::default()),
         };
         Self {
             key: entry.key.clone(),
@@ -207,6 +214,7 @@ impl TryFrom<pb::Entry> for Entry {
             P::Rbac(_) => PayloadKind::Rbac,
             P::TokenKey(_) => PayloadKind::TokenKey,
             P::FlowControl(_) => PayloadKind::FlowControl,
+            P::StoredObjects(_) => PayloadKind::StoredObjects,
         };
         if kind == PayloadKind::Rbac && key.parse::<Key>().is_err() {
             return Err(InvalidEntry::Rbac(key));
@@ -233,9 +241,17 @@ impl TryFrom<pb::Entry> for Entry {
                 Some(fact) => Payload::FlowControl(fact),
                 None => return Err(InvalidEntry::FlowControl(key)),
             },
+            P::StoredObjects(s) => {
+                let (count, average_bytes) = (s.count, s.average_bytes);
+                Payload::StoredObjects(StoredObjects { count, average_bytes })
+            }
         };
         Ok(Self { kind, key, revision, payload: Some(payload) })
     }
+}
+
+fn stored_objects(stored: StoredObjects) -> pb::StoredObjects {
+    pb::StoredObjects { count: stored.count, average_bytes: stored.average_bytes }
 }
 
 fn availability_to_proto(a: &Availability) -> pb::Availability {
@@ -392,6 +408,7 @@ mod tests {
             Payload::Check(Check { endpoints: vec!["readyz".into()], ok: true, message: String::new() }),
             Payload::Setting("v".into()),
             Payload::TokenKey(Bytes::from_static(b"der")),
+            Payload::StoredObjects(StoredObjects { count: 3, average_bytes: 700 }),
         ];
         let facts = ["roles/n/r", "rolebindings/n/b"].into_iter().zip(super::rbac::tests::facts());
         for (key, fact) in facts {

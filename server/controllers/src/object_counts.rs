@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
+use portico_machinery::flow_control::StoredObjects;
 use portico_machinery::{GroupResource, Status};
 use portico_registry::Registry;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+
+/// What is stored of each resource that has had any objects, together.
+pub type Counted = Vec<(GroupResource, StoredObjects)>;
 
 /// Upstream's period.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -18,17 +22,19 @@ pub struct ObjectCounts {
     by_name: Family<[(&'static str, String); 1], Gauge>,
     by_group: Family<[(&'static str, String); 2], Gauge>,
     known: HashSet<GroupResource>,
+    sink: Box<dyn Fn(Counted) + Send + Sync>,
 }
 
 impl ObjectCounts {
-    /// Registers the metrics.
+    /// Registers the metrics; what is counted goes to `sink`, too.
     #[must_use]
-    pub fn new(metrics: &metrics::Registry) -> Self {
+    pub fn new(metrics: &metrics::Registry, sink: impl Fn(Counted) + Send + Sync + 'static) -> Self {
         let help = "Stored objects when they were last counted, by resource; -1 when they could not be";
         Self {
             by_name: metrics.gauge_vec("apiserver_storage_objects", help),
             by_group: metrics.gauge_vec("apiserver_resource_objects", help),
             known: HashSet::new(),
+            sink: Box::new(sink),
         }
     }
 
@@ -36,7 +42,7 @@ impl ObjectCounts {
     pub async fn run(mut self, registry: Registry, tasks: TaskSet) {
         let count = async {
             loop {
-                self.count(registry.object_counts().await);
+                self.count(registry.stored_objects().await);
                 tokio::time::sleep(PERIOD).await;
             }
         };
@@ -44,7 +50,7 @@ impl ObjectCounts {
     }
 
     /// What is no longer counted has nothing left.
-    fn count(&mut self, counted: Result<Vec<(GroupResource, u64)>, Box<Status>>) {
+    fn count(&mut self, counted: Result<Counted, Box<Status>>) {
         let counted = match counted {
             Ok(counted) => counted,
             Err(status) => {
@@ -52,12 +58,13 @@ impl ObjectCounts {
                 return self.known.iter().for_each(|resource| self.set(resource, -1));
             }
         };
-        let counted: HashMap<GroupResource, u64> = counted.into_iter().collect();
+        let counted: HashMap<GroupResource, StoredObjects> = counted.into_iter().collect();
         self.known.extend(counted.keys().cloned());
+        let stored = |resource: &GroupResource| counted.get(resource).copied().unwrap_or_default();
         for resource in &self.known {
-            let count = counted.get(resource).copied().unwrap_or(0);
-            self.set(resource, i64::try_from(count).unwrap_or(i64::MAX));
+            self.set(resource, i64::try_from(stored(resource).count).unwrap_or(i64::MAX));
         }
+        (self.sink)(self.known.iter().map(|resource| (resource.clone(), stored(resource))).collect());
     }
 
     fn set(&self, resource: &GroupResource, count: i64) {
@@ -76,11 +83,12 @@ mod tests {
     #[test]
     fn what_is_gone_counts_nothing_and_what_cannot_be_counted_is_less_than_nothing() {
         let registry = metrics::Registry::new();
-        let mut counts = ObjectCounts::new(&registry);
+        let mut counts = ObjectCounts::new(&registry, |_| {});
         let (leases, pods) =
             (GroupResource::new("coordination.k8s.io", "leases"), GroupResource::new("", "pods"));
-        counts.count(Ok(vec![(leases.clone(), 2), (pods, 1)]));
-        counts.count(Ok(vec![(leases, 3)]));
+        let some = |count| StoredObjects { count, average_bytes: 7 };
+        counts.count(Ok(vec![(leases.clone(), some(2)), (pods, some(1))]));
+        counts.count(Ok(vec![(leases, some(3))]));
         let text = registry.encode(Format::Text);
         for line in [
             "apiserver_storage_objects{resource=\"leases.coordination.k8s.io\"} 3",

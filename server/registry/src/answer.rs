@@ -19,6 +19,14 @@ pub type ListStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 /// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
 pub type WatchStream = Pin<Box<dyn Stream<Item = Arc<Frame>> + Send>>;
 
+/// A watch that begins.
+pub struct Watch {
+    /// Its frames.
+    pub frames: WatchStream,
+    /// How many of the first frames show what was there.
+    pub initial: usize,
+}
+
 /// The body of an answer. JSON for who wants JSON or YAML, else protobuf; see [`Answer::encoding`].
 pub enum Body {
     /// One document, JSON with its closing newline.
@@ -26,7 +34,7 @@ pub enum Body {
     /// A list at one revision.
     List(ListStream),
     /// A watch: frames until the stream ends.
-    Watch(WatchStream),
+    Watch(Watch),
 }
 
 impl fmt::Debug for Body {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use portico_machinery::flow_control::StoredObjects;
 use portico_machinery::{GroupResource, GroupVersionKind};
 use portico_store::{Event, EventType, Key, Resource, StoreError, Subscription, WatchError};
 
@@ -231,6 +232,23 @@ impl Registry {
         let counts = self.store().counts().await.map_err(of_read)?;
         let served = counts.into_iter().filter(|(resource, _)| resource.group != INTERNAL);
         Ok(served.map(|(resource, count)| (GroupResource::clone(&resource), count)).collect())
+    }
+
+    /// How many objects are stored of each resource that has any, and how large they are.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn stored_objects(&self) -> Result<Vec<(GroupResource, StoredObjects)>> {
+        let sizes = self.store().average_sizes().await.map_err(of_read)?;
+        let size =
+            |of: &GroupResource| sizes.iter().find(|(resource, _)| GroupResource::clone(resource) == *of);
+        let counts = self.object_counts().await?.into_iter();
+        Ok(counts
+            .map(|(resource, count)| {
+                let average_bytes = size(&resource).map_or(0, |(_, bytes)| *bytes);
+                (resource, StoredObjects { count, average_bytes })
+            })
+            .collect())
     }
 
     /// Whether a resource has all of these verbs; nothing when it is not served here.

@@ -13,7 +13,7 @@ use rand::RngExt;
 use tokio::time::{Instant, Sleep};
 
 use crate::Result;
-use crate::answer::WatchStream;
+use crate::answer::Watch;
 use crate::forms::{FormKey, Include, Made, Renderer, Shape};
 use crate::frame::{EventType, Frame};
 use crate::objects::Objects;
@@ -68,7 +68,7 @@ impl Objects {
         options: &ListOptions,
         wanted: Choice,
         include: Include,
-    ) -> Result<WatchStream> {
+    ) -> Result<Watch> {
         served.require("watch")?;
         let selection = Selection::new(served, &options.labels, &options.fields)?;
         let start = self.start(served, namespace, &selection, options).await?;
@@ -107,7 +107,10 @@ impl Objects {
             deadline: Box::pin(tokio::time::sleep(self.watch_time(options.timeout_seconds))),
             bookmark: Box::pin(tokio::time::sleep(self.settings.bookmark_period)),
         };
-        Ok(Box::pin(stream::unfold(watcher, |mut w| async { w.next().await.map(|frame| (frame, w)) })))
+        let initial = watcher.initial.len() + usize::from(watcher.initial_end.is_some());
+        let frames =
+            Box::pin(stream::unfold(watcher, |mut w| async { w.next().await.map(|frame| (frame, w)) }));
+        Ok(Watch { frames, initial })
     }
 
     /// Without a wish of the caller a watch lasts between one and two times the minimum, so that not all end at once.
@@ -336,8 +339,8 @@ fn too_old(error: &WatchError) -> Status {
 }
 
 /// A watch that says one thing and ends.
-fn only(frame: Frame) -> WatchStream {
-    Box::pin(stream::iter([Arc::new(frame)]))
+fn only(frame: Frame) -> Watch {
+    Watch { frames: Box::pin(stream::iter([Arc::new(frame)])), initial: 0 }
 }
 
 fn error_frame(status: &Status, encoding: Encoding) -> Frame {

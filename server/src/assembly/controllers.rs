@@ -18,7 +18,7 @@ use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::legacy_token_cleaner;
 use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::NamespaceDeletion;
-use portico_controllers::object_counts::ObjectCounts;
+use portico_controllers::object_counts::{Counted, ObjectCounts};
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::policy_status::{self, PolicyStatus};
 use portico_controllers::rbac::aggregation;
@@ -77,6 +77,8 @@ pub(super) struct ControllerInputs<'a> {
     pub(super) signing: &'a Signing,
     /// What other API servers hold in namespaces.
     pub(super) elsewhere: Arc<Aggregated>,
+    /// Who gets how many objects are stored.
+    pub(super) counted: Box<dyn Fn(Counted) + Send + Sync>,
     /// Who else gets every change.
     pub(super) listeners: Vec<Arc<dyn Listener>>,
 }
@@ -116,7 +118,7 @@ pub(super) fn start(
         let begun = listening.begun();
         hooks.add_post_start(name, move |cx: HookContext| async move { reached(&cx, &begun).await })?;
     }
-    let (counts, counted) = (ObjectCounts::new(metrics), registry.clone());
+    let (counts, counted) = (ObjectCounts::new(metrics, reported.counted), registry.clone());
     hooks.add_post_start("storage-object-count-tracker-hook", move |cx: HookContext| async move {
         cx.tasks.spawn("object-counts", counts.run(counted, cx.tasks.clone()));
         Ok(())

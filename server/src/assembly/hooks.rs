@@ -11,6 +11,7 @@ use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed}
 use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
 use portico_controllers::identity::{self, Identity, IdentityLease};
 use portico_controllers::log::Listener;
+use portico_controllers::object_counts::Counted;
 use portico_controllers::priority_classes;
 use portico_controllers::rbac;
 use portico_controllers::rbac::policy::{Changes, PolicyFeed};
@@ -210,8 +211,14 @@ impl Components {
         Ok(())
     }
 
+    /// Keeps what facades decide and queue by up to date.
+    pub(super) fn keep_entries(&self, registry: &Registry, rbac: &Arc<Rbac>, tasks: &TaskSet) {
+        self.keep_policy(registry, rbac, tasks);
+        self.keep_flow_control(registry, tasks);
+    }
+
     /// Keeps those who decide up to date: here at once, facades by the board.
-    pub(super) fn keep_policy(&self, registry: &Registry, rbac: &Arc<Rbac>, tasks: &TaskSet) {
+    fn keep_policy(&self, registry: &Registry, rbac: &Arc<Rbac>, tasks: &TaskSet) {
         let (board, rbac) = (self.board.clone(), Arc::clone(rbac));
         let sink = move |revision, changes: Changes| {
             let posted = changes.iter().map(|(key, fact)| {
@@ -227,7 +234,7 @@ impl Components {
     }
 
     /// Keeps facades up to date on flow schemas and priority levels.
-    pub(super) fn keep_flow_control(&self, registry: &Registry, tasks: &TaskSet) {
+    fn keep_flow_control(&self, registry: &Registry, tasks: &TaskSet) {
         let board = self.board.clone();
         let sink = move |changes: flow_feed::Changes| {
             let posted = changes.into_iter().map(|(key, fact)| {
@@ -236,6 +243,16 @@ impl Components {
             board.post(posted);
         };
         tasks.spawn_critical("flow-control", flow_feed::run(registry.clone(), tasks.clone(), sink));
+    }
+
+    /// Tells facades how many objects are stored: lists are estimated by that.
+    pub(super) fn stored_objects(&self) -> Box<dyn Fn(Counted) + Send + Sync> {
+        let board = self.board.clone();
+        Box::new(move |counted| {
+            board.post(counted.into_iter().map(|(resource, stored)| {
+                (PayloadKind::StoredObjects, resource.to_string(), Some(Payload::StoredObjects(stored)))
+            }));
+        })
     }
 
     /// The checks that are no hooks: store, informers, auto-registration.

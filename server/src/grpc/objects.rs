@@ -90,10 +90,11 @@ impl Objects for ObjectsService {
         let (answer, recorded, _) = self.serve(&caller, request.into_inner().call).await?;
         let media_type = call::media_type(&answer, !caller.is_forwarded());
         let steps = match answer {
-            Answer { body: Body::Watch(frames), warnings, audit, .. } => {
+            Answer { body: Body::Watch(watch), warnings, audit, .. } => {
                 let audit_annotations = audit.into_iter().collect();
-                let started = WatchStarted { media_type, warnings, audit_annotations };
-                WatchSteps::frames(step(watch_response::Step::Started(started)), frames)
+                let initial_frames = watch.initial as u64;
+                let started = WatchStarted { media_type, warnings, audit_annotations, initial_frames };
+                WatchSteps::frames(step(watch_response::Step::Started(started)), watch.frames)
             }
             answer => {
                 let refused = call::response(answer, recorded, !caller.is_forwarded()).await?;

@@ -393,6 +393,10 @@ impl Store for SqliteStore {
         Box::pin(self.reader.counts())
     }
 
+    fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.average_sizes())
+    }
+
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
         Box::pin(self.reader.resources_in(namespace))
     }

@@ -175,6 +175,12 @@ pub trait Store: Send + Sync + 'static {
     /// How many objects exist of each resource that has any, from an index; nothing is loaded.
     fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
 
+    /// How many bytes a stored object of each resource takes on average, as some of them say, sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
+
     /// The resources that are stored and that the rules of what is sealed are about, sorted.
     fn sealed_resources(&self) -> Vec<Resource>;
 

@@ -106,7 +106,7 @@ fn a_level_keeps_its_requests_through_a_change_and_goes_when_they_are_done() {
     let names = || controller.levels().iter().map(|l| l.name().to_owned()).collect::<Vec<_>>();
     assert_eq!(names(), ["catch-all", "exempt", "gone"]);
     let matched = rules.classify(&amy, &pods()).unwrap();
-    assert!(matched.level.dump().quiescing);
+    assert!(matched.level.dump(now).quiescing);
     matched.level.finish(ticket, now);
     controller.rebalance(now);
     assert_eq!(names(), ["catch-all", "exempt"]);
@@ -122,7 +122,7 @@ fn seats_follow_demand_every_period_and_rejections_say_when_to_come_again() {
     let rules = controller.digest(&[schema("s", 100, "busy", "*")], &levels, begin);
     let current = || {
         let levels = controller.levels();
-        levels.iter().find(|level| level.name() == "busy").unwrap().dump().limits.current
+        levels.iter().find(|level| level.name() == "busy").unwrap().dump(begin).limits.current
     };
     let before = current();
     let mut rejected = 0;

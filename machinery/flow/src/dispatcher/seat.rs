@@ -11,7 +11,6 @@ use crate::current::{Kind, Phase};
 use crate::level::Level;
 use crate::queue::Ticket;
 use crate::queue_set::Reason;
-use crate::sizes::SizeKey;
 
 /// Seats in a level, for a request that runs.
 pub struct Seat {
@@ -19,7 +18,6 @@ pub struct Seat {
     level: Arc<Level<Waker>>,
     ticket: Ticket,
     kind: Kind,
-    size: Option<SizeKey>,
     /// As what it is counted now.
     counted: Option<Phase>,
     /// Why it is given up, while it was not let run.
@@ -33,44 +31,31 @@ impl std::fmt::Debug for Seat {
 }
 
 impl Seat {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        level: Arc<Level<Waker>>,
-        ticket: Ticket,
-        kind: Kind,
-        size: Option<SizeKey>,
-    ) -> Self {
-        Self { shared, level, ticket, kind, size, counted: None, gives_up: None }
+    pub(super) fn new(shared: Arc<Shared>, level: Arc<Level<Waker>>, ticket: Ticket, kind: Kind) -> Self {
+        Self { shared, level, ticket, kind, counted: None, gives_up: None }
     }
 
     /// The same, counted among those that run.
     pub(super) fn taken(mut self) -> Self {
         self.gives_up = None;
-        self.count(Some(Phase::Executing));
+        self.count(Some(Phase::Executing), Instant::now());
         self
     }
 
-    /// The answer was so long.
-    pub fn note_size(&self, bytes: u64) {
-        if let Some(key) = self.size {
-            self.shared.estimator.sizes.note(key, bytes);
-        }
-    }
-
-    fn count(&mut self, phase: Option<Phase>) {
+    fn count(&mut self, phase: Option<Phase>, now: Instant) {
         if let Some(phase) = std::mem::replace(&mut self.counted, phase) {
-            self.shared.current.leave(phase, self.kind);
+            self.shared.current.leave(phase, self.kind, now);
         }
         if let Some(phase) = phase {
-            self.shared.current.enter(phase, self.kind);
+            self.shared.current.enter(phase, self.kind, now);
         }
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.count(None);
         let now = Instant::now();
+        self.count(None, now);
         match self.gives_up {
             Some(reason) => {
                 self.level.abandon(self.ticket, reason, now);
@@ -91,7 +76,7 @@ pub struct WaitForSeat {
 impl WaitForSeat {
     pub(super) fn new(mut seat: Seat, woken: oneshot::Receiver<()>, until: Instant) -> Self {
         seat.gives_up = Some(Reason::Cancelled);
-        seat.count(Some(Phase::Waiting));
+        seat.count(Some(Phase::Waiting), Instant::now());
         Self { seat, woken, until }
     }
 

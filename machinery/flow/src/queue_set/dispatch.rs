@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use portico_machinery::flow_control::Response;
 
-use super::{About, Arrival, ESTIMATED_SERVICE, Held, QueueSet, Reason};
+use super::{About, Arrival, DispatchMarks, ESTIMATED_SERVICE, Held, QueueSet, Reason, Use};
 use crate::dealer::Dealer;
 use crate::queue::{Queue, Ticket};
 use crate::seat_seconds::SeatSeconds;
@@ -109,9 +109,13 @@ impl<W> QueueSet<W> {
         while self.waiting > 0 && self.seats_in_use < self.limit {
             let Some(at) = only.or_else(|| self.next_queue()) else { return };
             let Some(ticket) = self.queues[at].waiting.front().copied() else { return };
-            if !self.has_seats(self.requests[ticket].work.max_seats()) {
+            let held = &self.requests[ticket];
+            if !self.has_seats(held.work.max_seats()) {
+                let schema = held.about.schema;
+                self.counts[schema].no_accommodation += 1;
                 return;
             }
+            self.last_dispatch = Some(self.marks(at));
             self.last_served = at;
             self.leave_queue(ticket);
             self.narrow(ticket);
@@ -141,6 +145,29 @@ impl<W> QueueSet<W> {
             }
         }
         best.map(|(_, at)| at)
+    }
+
+    /// What upstream notes of a dispatch from this queue.
+    fn marks(&self, at: usize) -> DispatchMarks {
+        let latest = self.queues[at].next_dispatch;
+        let discounted = |queue: &Queue| {
+            queue.next_dispatch - SeatSeconds::of(f64::from(queue.seats_in_use), ESTIMATED_SERVICE)
+        };
+        let begin = DispatchMarks {
+            virtual_time: self.virtual_time,
+            latest,
+            bounds: [latest; 2],
+            discounted_bounds: [discounted(&self.queues[at]); 2],
+        };
+        // One that waits alone is the rule.
+        let others = if self.waiting > 1 { self.queues.as_slice() } else { &[] };
+        others.iter().filter(|queue| !queue.waiting.is_empty()).fold(begin, |mut marks, queue| {
+            let (s, less) = (queue.next_dispatch, discounted(queue));
+            marks.bounds = [marks.bounds[0].min(s), marks.bounds[1].max(s)];
+            marks.discounted_bounds =
+                [marks.discounted_bounds[0].min(less), marks.discounted_bounds[1].max(less)];
+            marks
+        })
     }
 
     /// More seats than there are would never come: fewer are kept for longer.
@@ -223,7 +250,9 @@ impl<W> QueueSet<W> {
     }
 
     pub(super) fn note_demand(&mut self) {
-        let seats = f64::from(self.seats_in_use + self.waiting_seats);
-        self.demand.set(seats, self.synced);
+        let seats_wanted = self.seats_in_use + self.waiting_seats;
+        self.demand.set(f64::from(seats_wanted), self.synced);
+        let (waiting, executing, seats_in_use) = (self.waiting, self.executing, self.seats_in_use);
+        self.utilization.set(Use { waiting, executing, seats_in_use, seats_wanted }, self.synced);
     }
 }

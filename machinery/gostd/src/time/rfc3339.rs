@@ -77,6 +77,14 @@ impl Time {
         Some(text)
     }
 
+    /// `2006-01-02T15:04:05.999999999Z` (`RFC3339Nano`), in UTC, without trailing zeros of the fraction.
+    #[must_use]
+    pub fn rfc3339_nano(&self) -> Option<String> {
+        let clock = clock(Self { offset: 0, ..*self }.civil()?);
+        let fraction = format!(".{:09}", self.nanos);
+        Some(format!("{clock}{}Z", fraction.trim_end_matches('0').trim_end_matches('.')))
+    }
+
     /// `2006-01-02T15:04:05.000000Z`, in UTC.
     #[must_use]
     pub fn rfc3339_micro(&self) -> Option<String> {

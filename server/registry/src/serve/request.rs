@@ -175,8 +175,8 @@ impl Request<'_> {
             options.fields = negotiate::only_name(self.place.name, options.fields)?;
         }
         let include = self.include(wanted.form)?;
-        let stream = self.objects().watch(&self.served, self.namespace, &options, wanted, include).await?;
-        Ok(Answer { body: Body::Watch(stream), ..Answer::json(200, Bytes::new(), 0) }.dressed(wanted))
+        let watch = self.objects().watch(&self.served, self.namespace, &options, wanted, include).await?;
+        Ok(Answer { body: Body::Watch(watch), ..Answer::json(200, Bytes::new(), 0) }.dressed(wanted))
     }
 
     async fn create(&self) -> Result<Answer> {

@@ -170,7 +170,7 @@ impl Harness {
         let answer = self.answer("GET", url, accept, "", "").await;
         assert_eq!(answer.code, 200, "{answer:?}");
         match answer.body {
-            Body::Watch(frames) => frames,
+            Body::Watch(watch) => watch.frames,
             other => panic!("no watch: {other:?}"),
         }
     }

@@ -131,6 +131,10 @@ impl Store for Interposed {
         self.store.counts()
     }
 
+    fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        self.store.average_sizes()
+    }
+
     fn sealed_resources(&self) -> Vec<Resource> {
         self.store.sealed_resources()
     }

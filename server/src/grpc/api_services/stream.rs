@@ -61,7 +61,7 @@ pub(super) fn watch_events(
     answer: Answer,
 ) -> RpcResult<impl Stream<Item = RpcResult<pb::WatchResponse>> + use<>> {
     match answer {
-        Answer { body: Body::Watch(frames), .. } => Ok(frames.map(|frame| event(&frame))),
+        Answer { body: Body::Watch(watch), .. } => Ok(watch.frames.map(|frame| event(&frame))),
         Answer { status: Some(status), .. } => Err(refused(status)),
         Answer { .. } => Err(refused(Status::internal("a watch was answered with a document"))),
     }

@@ -124,13 +124,25 @@ impl Reader {
         // Of a group SQLite takes the other columns from the row that holds its maximum: here the current state.
         const SELECT: &str = "SELECT resource, COUNT(*) FROM (SELECT resource, deleted, MAX(revision) FROM log \
             GROUP BY resource, namespace, name) WHERE deleted = 0 GROUP BY resource";
-        let rows: Vec<(i64, i64)> = sqlx::query_as(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
-        let named = rows.into_iter().filter_map(|(id, count)| {
+        self.by_resource(SELECT).await
+    }
+
+    pub(crate) async fn average_sizes(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
+        // Of each resource a few rows are looked at: a length is read without its value.
+        const SELECT: &str = "SELECT r.id, (SELECT CAST(AVG(bytes) AS INTEGER) FROM (SELECT LENGTH(value) AS bytes FROM log \
+            WHERE resource = r.id AND deleted = 0 LIMIT 128)) AS average FROM resource r WHERE average IS NOT NULL";
+        self.by_resource(SELECT).await
+    }
+
+    /// Numbers by the ids of resources, sorted by resource.
+    async fn by_resource(&self, select: &'static str) -> Result<Vec<(Resource, u64)>, StoreError> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(select).fetch_all(&self.pool).await.map_err(failed)?;
+        let named = rows.into_iter().filter_map(|(id, number)| {
             let slot = self.cache.by_id(id)?;
-            Some((slot.resource.clone(), u64::try_from(count).unwrap_or_default()))
+            Some((slot.resource.clone(), u64::try_from(number).unwrap_or_default()))
         });
-        let mut counts: Vec<_> = named.collect();
-        counts.sort();
-        Ok(counts)
+        let mut numbers: Vec<_> = named.collect();
+        numbers.sort();
+        Ok(numbers)
     }
 }

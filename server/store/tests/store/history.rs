@@ -161,6 +161,12 @@ pub async fn objects_are_counted_by_resource(backend: &dyn Backend) {
     put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
     delete(&*store, &key("b/1")).await;
     assert_eq!(store.counts().await.unwrap(), [(config_maps(), 2), (leases(), 1)]);
+    let sizes = store.average_sizes().await.unwrap();
+    assert_eq!(
+        sizes.iter().map(|(resource, _)| resource.clone()).collect::<Vec<_>>(),
+        [config_maps(), leases()]
+    );
+    assert!(sizes.iter().all(|(_, bytes)| (1..1000).contains(bytes)), "{sizes:?}");
     delete(&*store, &Key::new(&leases(), "a", "l")).await;
     assert_eq!(store.counts().await.unwrap(), [(config_maps(), 2)]);
 }

@@ -1,0 +1,180 @@
+//! How many seats a list needs: by how many objects there are and how large they are (upstream's `listWorkEstimator`).
+
+use portico_gostd::url::Query;
+use portico_machinery::RequestInfo;
+use portico_machinery::flow_control::StoredObjects;
+
+use crate::work::{Work, bounded};
+
+/// A list takes so many seats, at most (`MaximumListSeatsLimit`).
+pub const MAX_LIST_SEATS: u32 = 100;
+/// Bytes of a list that a seat stands for.
+const BYTES_PER_SEAT: u64 = 100_000;
+/// Bytes of a list from the cache that are in memory at once: the rest is streamed.
+const BYTES_AT_ONCE: u64 = 1_000_000;
+/// Objects whose size is not known are taken for as large as they may be.
+const MAX_OBJECT_BYTES: u64 = 1_500_000;
+
+/// What a query asks of a list, as far as that costs.
+#[derive(Clone, Debug, Default)]
+struct ListOptions {
+    limit: u64,
+    revision: String,
+    revision_match: String,
+    continues: bool,
+    selects: bool,
+    send_initial_events: Option<bool>,
+}
+
+/// The work of a list, or of a watch that may begin with one. Nothing is known of resources that are stored elsewhere: they
+/// cost one seat. `max_seats` is the level's.
+pub(crate) fn of_list(
+    info: &RequestInfo,
+    query: &str,
+    stored: Option<StoredObjects>,
+    max_seats: u32,
+) -> Work {
+    let most = bounded(max_seats, MAX_LIST_SEATS);
+    // It is bound to fail.
+    let Some(options) = ListOptions::parse(query) else { return seats(u64::MAX, most) };
+    let watches = info.verb == "watch";
+    if watches && !options.watch_begins_with_list() {
+        return Work::LEAST;
+    }
+    let Some(stored) = stored else { return Work::LEAST };
+    let cached = watches || options.is_from_cache();
+    seats(options.bytes(stored, cached, !info.name.is_empty()).div_ceil(BYTES_PER_SEAT), most)
+}
+
+fn seats(wanted: u64, most: u32) -> Work {
+    let initial_seats = u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, most);
+    Work { initial_seats, ..Work::LEAST }
+}
+
+impl ListOptions {
+    /// Nothing when a number is none.
+    fn parse(query: &str) -> Option<Self> {
+        let query = Query::parse(query);
+        let text = |key| query.first(key).unwrap_or_default();
+        let number = |key| match text(key) {
+            "" => Some(0),
+            text => text.parse::<i64>().ok(),
+        };
+        number("timeoutSeconds")?;
+        let yes = |text: &str| !matches!(text.to_lowercase().as_str(), "false" | "0");
+        Some(Self {
+            limit: u64::try_from(number("limit")?).unwrap_or(0),
+            revision: text("resourceVersion").to_owned(),
+            revision_match: text("resourceVersionMatch").to_owned(),
+            continues: !text("continue").is_empty(),
+            selects: !text("labelSelector").is_empty() || !text("fieldSelector").is_empty(),
+            send_initial_events: query.first("sendInitialEvents").map(yes),
+        })
+    }
+
+    fn watch_begins_with_list(&self) -> bool {
+        self.send_initial_events == Some(true) || matches!(self.revision.as_str(), "" | "0")
+    }
+
+    /// Whether the answer comes from memory (upstream's `ShouldDelegateListMeta`, the other way round).
+    fn is_from_cache(&self) -> bool {
+        match self.revision_match.as_str() {
+            "NotOlderThan" => true,
+            "" if self.continues => false,
+            "" => self.limit == 0 || matches!(self.revision.as_str(), "" | "0"),
+            _ => false,
+        }
+    }
+
+    /// Bytes in memory at once (`seatsBasedOnObjectSize`).
+    fn bytes(&self, stored: StoredObjects, cached: bool, one: bool) -> u64 {
+        let StoredObjects { count, average_bytes } = stored;
+        let size = if average_bytes == 0 && count > 0 { MAX_OBJECT_BYTES } else { average_bytes };
+        let limited = if self.limit > 0 { self.limit.min(count) } else { count };
+        let loaded = match (one, cached) {
+            (true, _) => 1,
+            (false, false) if self.selects => limited.max(count / 2),
+            (false, _) => limited,
+        };
+        let bytes = loaded.saturating_mul(size);
+        if cached { bytes.min(BYTES_AT_ONCE) } else { bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Option<StoredObjects> = None;
+
+    fn stored(count: u64, average_bytes: u64) -> Option<StoredObjects> {
+        Some(StoredObjects { count, average_bytes })
+    }
+
+    fn seats_of(query: &str, stored: Option<StoredObjects>, max: u32) -> u32 {
+        let info = RequestInfo::parse("GET", "/apis/foo.bar/v1/events", query).unwrap();
+        of_list(&info, query, stored, max).initial_seats
+    }
+
+    /// Upstream's `TestWorkEstimator`, where consistent reads are answered from the cache, as with an etcd that can.
+    #[test]
+    fn lists_take_the_seats_that_upstream_gives_them() {
+        for (query, stored, max, seats) in [
+            ("limit=invalid", stored(799, 10_000), 100, 100),
+            ("limit=399&resourceVersion=1", stored(699, 10_000), 100, 40),
+            ("resourceVersion=1", stored(699, 10_000), 100, 10),
+            ("resourceVersion=1", stored(69, 10_000), 100, 7),
+            ("limit=399", stored(699, 10_000), 100, 10),
+            ("", stored(399, 10_000), 100, 10),
+            ("", NOTHING, 100, 1),
+            ("continue=token&limit=399", stored(699, 10_000), 100, 40),
+            ("limit=299&resourceVersion=0", stored(399, 10_000), 100, 10),
+            ("limit=20&resourceVersion=0", stored(399, 10_000), 100, 2),
+            ("resourceVersion=0", stored(799, 10_000), 100, 10),
+            ("resourceVersion=0", stored(79, 10_000), 100, 8),
+            ("resourceVersion=1&resourceVersionMatch=Exact&limit=399", stored(699, 10_000), 100, 40),
+            ("resourceVersion=1&resourceVersionMatch=NotOlderThan", stored(799, 10_000), 100, 10),
+            ("resourceVersion=1&resourceVersionMatch=NotOlderThan", stored(79, 10_000), 100, 8),
+            ("resourceVersion=1&resourceVersionMatch=Exact", stored(5000, 10_000), 20, 20),
+            ("resourceVersionMatch=foo", stored(200, 10_000), 100, 20),
+            ("resourceVersion=foo&resourceVersionMatch=Exact&limit=399", stored(699, 10_000), 100, 40),
+            ("resourceVersion=0", NOTHING, 100, 1),
+            ("", stored(1, 0), 100, 10),
+            ("continue=token", stored(1, 0), 100, 15),
+            ("resourceVersion=0&limit=499", stored(1, 0), 100, 10),
+            ("fieldSelector=metadata.name%3Dtest", stored(799, 200_000), 100, 2),
+            ("fieldSelector=metadata.name%3Dtest", stored(799, 1_500_000), 100, 10),
+            ("fieldSelector=metadata.name%3Dtest&limit=500&resourceVersion=0", stored(799, 200_000), 100, 2),
+            (
+                "fieldSelector=metadata.name%3Dtest&limit=500&resourceVersion=0",
+                stored(799, 1_500_000),
+                100,
+                10,
+            ),
+            ("continue=t&labelSelector=app%3Dtest", stored(799, 10_000), 100, 80),
+            ("continue=t&labelSelector=app%3Dtest&limit=49", stored(799, 10_000), 100, 40),
+            ("continue=t&labelSelector=app%3Dtest&limit=699", stored(799, 10_000), 100, 70),
+            ("resourceVersion=0&labelSelector=app%3Dtest", stored(799, 10_000), 100, 10),
+            ("resourceVersion=0&labelSelector=app%3Dtest&limit=29", stored(799, 10_000), 100, 3),
+            ("continue=t", stored(5000, 10_000), 0, 100),
+        ] {
+            assert_eq!(seats_of(query, stored, max), seats, "{query} {stored:?}");
+        }
+    }
+
+    #[test]
+    fn watches_cost_what_their_initial_events_do() {
+        for (query, seats) in [
+            ("watch=true", 8),
+            ("watch=true&resourceVersion=0", 8),
+            ("watch=true&resourceVersion=1", 1),
+            ("watch=true&sendInitialEvents=false", 8),
+            ("watch=true&sendInitialEvents=false&resourceVersion=0", 8),
+            ("watch=true&sendInitialEvents=false&resourceVersion=1", 1),
+            ("watch=true&sendInitialEvents=true", 8),
+            ("watch=true&sendInitialEvents=true&resourceVersion=7", 8),
+        ] {
+            assert_eq!(seats_of(query, stored(799, 1_000), 100), seats, "{query}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A ratio over time, weighed by how long it lasted (upstream's `TimingRatioHistogram`): one observation each nanosecond.
+
+use std::time::Instant;
+
+use crate::counts::Histogram;
+
+/// Bounds of requests that run or wait in a level, of its limit.
+pub(crate) const REQUEST_BUCKETS: &[f64] = &[0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1.0];
+/// Bounds of seats in use, of a level's limit.
+pub(crate) const UTILIZATION_BUCKETS: &[f64] =
+    &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
+/// Bounds of seats that a level could use, of its limit.
+pub(crate) const DEMAND_BUCKETS: &[f64] = &[0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0, 6.0];
+/// Bounds of reads and of writes, of the server's limit.
+pub(crate) const CURRENT_BUCKETS: &[f64] =
+    &[0.0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct TimedRatio {
+    histogram: Histogram,
+    numerator: u32,
+    denominator: u32,
+    since: Instant,
+}
+
+impl TimedRatio {
+    /// Nothing of one from now on.
+    pub(crate) fn new(bounds: &'static [f64], now: Instant) -> Self {
+        Self { histogram: Histogram::new(bounds), numerator: 0, denominator: 1, since: now }
+    }
+
+    /// So many from now on.
+    pub(crate) fn set(&mut self, numerator: u32, now: Instant) {
+        if numerator != self.numerator {
+            self.pass(now);
+            self.numerator = numerator;
+        }
+    }
+
+    /// Of so many from now on.
+    pub(crate) fn set_denominator(&mut self, denominator: u32, now: Instant) {
+        if denominator != self.denominator {
+            self.pass(now);
+            self.denominator = denominator.max(1);
+        }
+    }
+
+    /// What was until now.
+    pub(crate) fn shown(&self, now: Instant) -> Histogram {
+        let mut shown = self.clone();
+        shown.pass(now);
+        shown.histogram
+    }
+
+    fn pass(&mut self, now: Instant) {
+        let nanos = now.saturating_duration_since(self.since).as_nanos();
+        self.since = self.since.max(now);
+        let ratio = f64::from(self.numerator) / f64::from(self.denominator);
+        self.histogram.observe_weighted(ratio, u64::try_from(nanos).unwrap_or(u64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_ratio_counts_for_as_long_as_it_lasts() {
+        let begin = Instant::now();
+        let at = |nanos| begin + Duration::from_nanos(nanos);
+        let mut ratio = TimedRatio::new(DEMAND_BUCKETS, begin);
+        ratio.set_denominator(10, begin);
+        ratio.set(5, at(100));
+        ratio.set(5, at(150));
+        ratio.set_denominator(5, at(300));
+        let shown = ratio.shown(at(1000));
+        assert_eq!((shown.counts[0], shown.counts[2], shown.counts[4]), (100, 200, 700));
+        assert_eq!(shown.sum, 200.0 * 0.5 + 700.0);
+        assert_eq!(shown.counts.iter().sum::<u64>(), 1000);
+    }
+}
