@@ -1,6 +1,9 @@
-//! The backend of every bench: TLS with client certificates verified, 1 KiB for every GET, on threads of its own.
+//! The backend of every bench: TLS with client certificates verified, 1 KiB for every GET, late for some, on threads of its own.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -15,6 +18,13 @@ use crate::server::Server;
 /// The length of an answer.
 const BODY: usize = 1024;
 
+/// What paths end in whose answers take long.
+pub(crate) const SLOW: &str = "/slow";
+/// They take so many milliseconds at least,
+const SHORTEST: u64 = 10;
+/// and up to so many more.
+const SPREAD: u64 = 21;
+
 /// A running backend; it ends when this is dropped.
 pub(crate) struct Backend {
     /// Where.
@@ -26,7 +36,18 @@ impl Backend {
     /// Listens on a free port.
     pub(crate) async fn start(tls: ServerConfig) -> Result<Self, Failure> {
         let body = Bytes::from(document());
-        let server = Server::start(tls, move |request| std::future::ready(answer(&request, &body)))?;
+        let asked = Arc::new(AtomicU64::new(0));
+        let server = Server::start(tls, move |request: Request<Incoming>| {
+            let slow = request.uri().path().ends_with(SLOW);
+            let number = if slow { asked.fetch_add(1, Ordering::Relaxed) } else { 0 };
+            let response = answer(&request, &body);
+            async move {
+                if slow {
+                    tokio::time::sleep(Duration::from_millis(SHORTEST + number * 7 % SPREAD)).await;
+                }
+                response
+            }
+        })?;
         Ok(Self { address: server.address, server })
     }
 

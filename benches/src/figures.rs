@@ -7,6 +7,7 @@ pub(crate) mod create;
 pub(crate) mod custom_resources;
 pub(crate) mod dead_backends;
 pub(crate) mod definitions;
+pub(crate) mod fairness;
 pub(crate) mod first_request;
 pub(crate) mod hostile;
 pub(crate) mod list;

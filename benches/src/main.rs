@@ -97,11 +97,13 @@ enum Bench {
     CustomResources,
     /// Creations that webhooks and policies are asked about.
     Admission,
+    /// One user's flood beside another user's requests.
+    Fairness,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 17] = [
+const EACH: [Bench; 18] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -119,6 +121,7 @@ const EACH: [Bench; 17] = [
     Bench::Definitions,
     Bench::CustomResources,
     Bench::Admission,
+    Bench::Fairness,
 ];
 
 /// What every bench is given.
@@ -191,6 +194,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Definitions => figures::definitions::measure(setting, report).await,
         Bench::CustomResources => figures::custom_resources::measure(setting, report).await,
         Bench::Admission => figures::admission::measure(setting, report).await,
+        Bench::Fairness => figures::fairness::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

@@ -37,6 +37,11 @@ impl Portico {
         Self::role(setting, &[]).await
     }
 
+    /// All in one with these flags, ready.
+    pub(crate) async fn with(setting: &Setting, flags: &[&str]) -> Result<Self, Failure> {
+        Self::role(setting, flags).await
+    }
+
     /// All in one of another build, ready; none without `--baseline`.
     pub(crate) async fn baseline(setting: &Setting) -> Result<Option<Self>, Failure> {
         let Some(binary) = &setting.options.baseline else { return Ok(None) };

@@ -11,6 +11,7 @@ mod grpc;
 mod kubeconfigs;
 mod listen;
 mod pki;
+mod queues;
 mod settings;
 
 pub use assembly::{LocalServices, Process, Server, StartError};

@@ -81,6 +81,10 @@ pub struct ServerSettings {
     pub admission: portico_admission::AdmissionSettings,
     /// Bytes that made OpenAPI documents may take together, compressed.
     pub openapi_cache_bytes: usize,
+    /// Seats of priority and fairness for native gRPC callers; without any nobody waits for one.
+    pub seats: Option<usize>,
+    /// The time of a call that has no deadline: it waits for a seat for a quarter of it.
+    pub call_time: Duration,
     /// gRPC connections at a time.
     pub max_connections: usize,
     /// gRPC calls at a time in one connection.

@@ -82,6 +82,8 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         },
         admission: s.admission.settings(s.core_api.features()?)?,
         openapi_cache_bytes: s.store.openapi_cache_bytes,
+        seats: s.serving.seats(),
+        call_time: s.serving.request_timeout,
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
         livez_grace_period: s.serving.livez_grace_period,

@@ -125,6 +125,12 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
+    /// How many seats a server has, where requests queue for them.
+    pub(crate) fn seats(&self) -> Option<usize> {
+        let seats = self.max_requests_inflight.saturating_add(self.max_mutating_requests_inflight);
+        self.enable_priority_and_fairness.then_some(seats)
+    }
+
     pub(super) fn check(&self) -> Result<(), SettingError> {
         if self.tls_cert_file.is_some() != self.tls_private_key_file.is_some() {
             let setting =
@@ -132,7 +138,7 @@ impl Serving {
             return Err(SettingError::new(setting, "--tls-cert-file and --tls-private-key-file go together"));
         }
         let (reads, others) = (self.max_requests_inflight, self.max_mutating_requests_inflight);
-        if self.enable_priority_and_fairness && reads.saturating_add(others) == 0 {
+        if self.seats() == Some(0) {
             let message = format!(
                 "invalid configuration: MaxRequestsInFlight={reads} and MaxMutatingRequestsInFlight={others}; \
                 they must add up to something positive"

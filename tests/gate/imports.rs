@@ -29,6 +29,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-registry",
             "portico-store",
             "portico-auth",
+            "portico-flow",
             "portico-proto",
             // Assembly alone loads the kinds and hands them to the registry and the catalog.
             "portico-kinds",

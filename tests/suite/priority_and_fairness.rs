@@ -7,10 +7,12 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::Full;
 use portico_kit::tasks::TaskSet;
+use portico_proto::objects::{Call, DoRequest, Target};
 use portico_tests::backend::Mood;
-use portico_tests::http::{Answer, Http};
+use portico_tests::http::{Answer, Http, Lines};
 use portico_tests::{Backend, Launch, Portico, eventually, until};
 use serde_json::{Value, json};
+use tonic_types::StatusExt;
 
 use crate::proxying::register;
 
@@ -191,4 +193,75 @@ async fn without_it_nothing_is_named_and_its_tables_are_not_there() {
     let table = portico.admin().get("/debug/api_priority_and_fairness/dump_priority_levels").await;
     assert_eq!(table.status, 404);
     assert_eq!(portico.admin().get("/readyz/poststarthook/max-in-flight-filter").await.status, 200);
+}
+
+/// A GET of the default namespace over gRPC.
+async fn get_over_grpc(portico: &Portico, user: &str) -> Result<u32, tonic::Status> {
+    let client = portico.control_as(user);
+    let (version, resource) = ("v1".to_owned(), "namespaces".to_owned());
+    let target = Target { version, resource, name: "default".into(), ..Target::default() };
+    let call = Call { target: Some(target), verb: "get".into(), ..Call::default() };
+    client.objects().r#do(DoRequest { call: Some(call) }).await.map(|answer| answer.into_inner().code)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn native_calls_wait_for_seats_too_and_are_told_when_to_come_again() {
+    let flags = ["--authorization-mode", "AlwaysAllow", "--request-timeout", "2s"];
+    let portico = Launch::new().args(&flags).start().await;
+    assert_eq!(get_over_grpc(&portico, "alice").await.unwrap(), 200);
+    let limited = json!({"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0,
+        "limitResponse": {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": 1}}});
+    limit(&portico, &["alice"], limited).await;
+    let refused = eventually("alice is refused", 10, || async {
+        get_over_grpc(&portico, "alice").await.err().ok_or("served")
+    })
+    .await;
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+    assert_eq!(refused.message(), "Too many requests, please try again later.");
+    let retry = refused.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
+    assert!((1..=32).contains(&retry.as_secs()), "{retry:?}");
+    assert_eq!(get_over_grpc(&portico, "bob").await.unwrap(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_have_upstreams_names_and_watches_leave_their_seats() {
+    let portico = Portico::start().await;
+    let request = Request::get("/api/v1/namespaces?watch=true").body(Full::default()).unwrap();
+    let watched = portico.admin().send(request).await.unwrap();
+    let mut events = Lines::new(watched.into_body());
+    assert_eq!(events.next().await.unwrap()["type"], "ADDED");
+    let running =
+        r#"apiserver_flowcontrol_current_executing_requests{priority_level="exempt",flow_schema="exempt"} 1"#;
+    // The request for metrics itself runs, and nothing else.
+    until("the watch leaves its seat", 10, || async { metrics(&portico).await.contains(running) }).await;
+    let text = metrics(&portico).await;
+    for (name, kind) in [
+        ("current_executing_requests", "gauge"),
+        ("current_executing_seats", "gauge"),
+        ("current_limit_seats", "gauge"),
+        ("current_r", "gauge"),
+        ("demand_seats", "histogram"),
+        ("demand_seats_average", "gauge"),
+        ("demand_seats_high_watermark", "gauge"),
+        ("demand_seats_smoothed", "gauge"),
+        ("demand_seats_stdev", "gauge"),
+        ("dispatched_requests_total", "counter"),
+        ("lower_limit_seats", "gauge"),
+        ("nominal_limit_seats", "gauge"),
+        ("priority_level_request_utilization", "histogram"),
+        ("priority_level_seat_utilization", "histogram"),
+        ("read_vs_write_current_requests", "histogram"),
+        ("request_execution_seconds", "histogram"),
+        ("seat_fair_frac", "gauge"),
+        ("target_seats", "gauge"),
+        ("upper_limit_seats", "gauge"),
+        ("watch_count_samples", "histogram"),
+        ("work_estimated_seats", "histogram"),
+    ] {
+        let line = format!("# TYPE apiserver_flowcontrol_{name} {kind}\n");
+        assert!(text.contains(&line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("apiserver_flowcontrol_request_concurrency"), "upstream has dropped these");
+    let watched = r#"apiserver_flowcontrol_request_execution_seconds_count{priority_level="exempt",flow_schema="exempt",type="watch"}"#;
+    assert!(text.contains(watched), "{text}");
 }

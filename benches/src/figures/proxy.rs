@@ -110,7 +110,8 @@ fn client_as_proxy(setting: &Setting) -> Result<std::sync::Arc<rustls::ClientCon
     setting.certificates.client_tls()
 }
 
-async fn kube(setting: &Setting, backend: &Backend) -> Result<Option<Kube>, Failure> {
+/// The peer, behind which the same backend is registered.
+pub(super) async fn kube(setting: &Setting, backend: &Backend) -> Result<Option<Kube>, Failure> {
     let Some(kube) = Kube::start(setting).await? else { return Ok(None) };
     let mut client = kube.endpoint(setting)?.client().await?;
     kube.lead_to(&mut client, backend.address).await?;

@@ -43,6 +43,7 @@ use super::storage_versions;
 use crate::grpc::config::Sources;
 use crate::grpc::config::board::Board;
 use crate::grpc::config::facades::Facades;
+use crate::queues::Queues;
 use crate::settings::ServerSettings;
 use definitions::Definitions;
 
@@ -50,6 +51,8 @@ use definitions::Definitions;
 pub(super) struct Components {
     pub(super) routes: Routes,
     pub(super) board: Board,
+    /// Of native gRPC callers.
+    pub(super) queues: Queues,
     pub(super) facades: Facades,
     availability: AvailabilityController,
     auto_register: AutoRegister,
@@ -97,6 +100,7 @@ impl Components {
         let components = Self {
             routes,
             board,
+            queues: Queues::new(settings.seats, settings.call_time),
             facades,
             availability,
             auto_register,
@@ -233,10 +237,12 @@ impl Components {
         tasks.spawn_critical("rbac-policy", feed);
     }
 
-    /// Keeps facades up to date on flow schemas and priority levels.
+    /// Keeps facades and our own queues up to date on flow schemas and priority levels.
     fn keep_flow_control(&self, registry: &Registry, tasks: &TaskSet) {
-        let board = self.board.clone();
+        let (board, queues) = (self.board.clone(), self.queues.clone());
+        queues.run(tasks);
         let sink = move |changes: flow_feed::Changes| {
+            queues.follow(&changes);
             let posted = changes.into_iter().map(|(key, fact)| {
                 (PayloadKind::FlowControl, key.to_string(), fact.map(Payload::FlowControl))
             });
@@ -247,8 +253,11 @@ impl Components {
 
     /// Tells facades how many objects are stored: lists are estimated by that.
     pub(super) fn stored_objects(&self) -> Box<dyn Fn(Counted) + Send + Sync> {
-        let board = self.board.clone();
+        let (board, queues) = (self.board.clone(), self.queues.clone());
         Box::new(move |counted| {
+            queues.set_stored(
+                counted.iter().map(|(resource, stored)| (resource.to_string(), *stored)).collect(),
+            );
             board.post(counted.into_iter().map(|(resource, stored)| {
                 (PayloadKind::StoredObjects, resource.to_string(), Some(Payload::StoredObjects(stored)))
             }));

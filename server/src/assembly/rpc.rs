@@ -92,7 +92,12 @@ impl Services {
         builder
             .add_service(limited!(
                 ObjectsServer,
-                ObjectsService::new(self.registry, components.routes.clone(), hold)
+                ObjectsService::new(
+                    self.registry,
+                    components.routes.clone(),
+                    hold,
+                    components.queues.clone()
+                )
             ))
             .add_service(limited!(ApiServicesServer, api_services))
             .add_service(limited!(ConfigServer, config))

@@ -15,6 +15,7 @@ use portico_routes::Routes;
 use tonic::{Request, Response};
 
 use super::{Hold, RpcResult, authorize, caller};
+use crate::queues::{Queues, Running};
 use stream::{ListParts, WatchSteps};
 
 /// What of an audit record may stand before the first part of a list, which has at most 1 MiB.
@@ -26,24 +27,28 @@ pub(crate) struct ObjectsService {
     registry: Registry,
     routes: Routes,
     hold: Hold,
+    queues: Queues,
 }
 
 impl ObjectsService {
-    /// Over this registry; the routes know Services whose backends have addresses of their own, and some writes are held.
-    pub(crate) fn new(registry: Registry, routes: Routes, hold: Hold) -> Self {
-        Self { registry, routes, hold }
+    /// Over this registry; the routes know Services whose backends have addresses of their own, some writes are held, and native
+    /// callers wait for seats.
+    pub(crate) fn new(registry: Registry, routes: Routes, hold: Hold, queues: Queues) -> Self {
+        Self { registry, routes, hold, queues }
     }
 
-    /// Authorizes a native caller and asks the registry. A refusal is an answer for forwarded callers, an error for
-    /// native ones. Tells, too, what the audit log asks for, and whether the call changes what facades decide by.
+    /// Lets a native caller wait for a seat, authorizes it and asks the registry. A refusal is an answer for forwarded callers, an
+    /// error for native ones.
     async fn serve(
         &self,
         caller: &crate::chain::Caller,
         call: Option<portico_proto::objects::Call>,
-    ) -> RpcResult<(Answer, Recorded, bool)> {
+    ) -> RpcResult<Served> {
         let call = required(call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
-        authorize(caller, call::request_info(&call)).await?;
+        let info = call::request_info(&call);
+        let running = self.queues.turn(caller, &info, &call.query).await?;
+        authorize(caller, info).await?;
         let (recorded, configures) = (call.recorded, call::configures(&call));
         let answer = match self.hold.refusal(caller, || call::request_info(&call)) {
             Some(status) => Answer::status(status),
@@ -51,9 +56,20 @@ impl ObjectsService {
         };
         match &answer.status {
             Some(status) if status.is_failure() && !caller.is_forwarded() => Err(to_rpc(status)),
-            _ => Ok((answer, recorded, configures)),
+            _ => Ok(Served { answer, recorded, configures, running }),
         }
     }
+}
+
+/// An answer of the registry.
+struct Served {
+    answer: Answer,
+    /// What the audit log asks for.
+    recorded: Recorded,
+    /// Whether the call changes what facades decide by.
+    configures: bool,
+    /// Until the answer is out.
+    running: Running,
 }
 
 #[tonic::async_trait]
@@ -63,14 +79,16 @@ impl Objects for ObjectsService {
 
     async fn r#do(&self, request: Request<DoRequest>) -> RpcResult<Response<DoResponse>> {
         let caller = caller(&request)?;
-        let (answer, recorded, configures) = self.serve(&caller, request.into_inner().call).await?;
+        let served = self.serve(&caller, request.into_inner().call).await?;
+        let Served { answer, recorded, configures, running: _running } = served;
         let response = call::response(answer, recorded, !caller.is_forwarded()).await?;
         Ok(Response::new(DoResponse { configures, ..response }))
     }
 
     async fn list(&self, request: Request<ListRequest>) -> RpcResult<Response<ListParts>> {
         let caller = caller(&request)?;
-        let (mut answer, recorded, _) = self.serve(&caller, request.into_inner().call).await?;
+        let served = self.serve(&caller, request.into_inner().call).await?;
+        let Served { mut answer, recorded, running, .. } = served;
         let head = ListResponse {
             audit: call::record(&mut answer, recorded, MAX_LIST_RECORD),
             audit_annotations: std::mem::take(&mut answer.audit).into_iter().collect(),
@@ -82,19 +100,23 @@ impl Objects for ObjectsService {
             warnings: answer.warnings,
             body: bytes::Bytes::new(),
         };
-        Ok(Response::new(ListParts::new(head, answer.body)?))
+        Ok(Response::new(ListParts::new(head, answer.body, running)?))
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> RpcResult<Response<WatchSteps>> {
         let caller = caller(&request)?;
-        let (answer, recorded, _) = self.serve(&caller, request.into_inner().call).await?;
+        let served = self.serve(&caller, request.into_inner().call).await?;
+        let Served { answer, recorded, mut running, .. } = served;
         let media_type = call::media_type(&answer, !caller.is_forwarded());
         let steps = match answer {
             Answer { body: Body::Watch(watch), warnings, audit, .. } => {
                 let audit_annotations = audit.into_iter().collect();
                 let initial_frames = watch.initial as u64;
+                if initial_frames == 0 {
+                    running.leave_seat();
+                }
                 let started = WatchStarted { media_type, warnings, audit_annotations, initial_frames };
-                WatchSteps::frames(step(watch_response::Step::Started(started)), watch.frames)
+                WatchSteps::frames(step(watch_response::Step::Started(started)), watch, running)
             }
             answer => {
                 let refused = call::response(answer, recorded, !caller.is_forwarded()).await?;

@@ -6,9 +6,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use portico_proto::objects::{ListResponse, WatchResponse, watch_response};
-use portico_registry::{Body, ListStream, WatchStream};
+use portico_registry::{Body, ListStream, Watch, WatchStream};
 
 use crate::grpc::RpcResult;
+use crate::queues::Running;
 
 /// What is left of a list's body.
 enum Rest {
@@ -20,16 +21,18 @@ enum Rest {
 pub(crate) struct ListParts {
     head: Option<ListResponse>,
     rest: Rest,
+    _running: Running,
 }
 
 impl ListParts {
-    pub(super) fn new(head: ListResponse, body: Body) -> RpcResult<Self> {
+    /// The call runs until they are gone.
+    pub(super) fn new(head: ListResponse, body: Body, running: Running) -> RpcResult<Self> {
         let rest = match body {
             Body::Bytes(bytes) => Rest::Whole(Some(bytes)),
             Body::List(parts) => Rest::Parts(parts),
             Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
         };
-        Ok(Self { head: Some(head), rest })
+        Ok(Self { head: Some(head), rest, _running: running })
     }
 }
 
@@ -55,15 +58,18 @@ impl Stream for ListParts {
 pub(crate) struct WatchSteps {
     first: Option<WatchResponse>,
     frames: Option<WatchStream>,
+    /// Frames that show what was there: until they are out the call keeps its seat.
+    initial: usize,
+    running: Running,
 }
 
 impl WatchSteps {
-    pub(super) fn frames(first: WatchResponse, frames: WatchStream) -> Self {
-        Self { first: Some(first), frames: Some(frames) }
+    pub(super) fn frames(first: WatchResponse, watch: Watch, running: Running) -> Self {
+        Self { first: Some(first), frames: Some(watch.frames), initial: watch.initial, running }
     }
 
     pub(super) fn only(first: WatchResponse) -> Self {
-        Self { first: Some(first), frames: None }
+        Self { first: Some(first), frames: None, initial: 0, running: Running::default() }
     }
 }
 
@@ -71,11 +77,18 @@ impl Stream for WatchSteps {
     type Item = RpcResult<WatchResponse>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(first) = self.first.take() {
+        let this = &mut *self;
+        if let Some(first) = this.first.take() {
             return Poll::Ready(Some(Ok(first)));
         }
-        let Some(frames) = &mut self.frames else { return Poll::Ready(None) };
+        let Some(frames) = &mut this.frames else { return Poll::Ready(None) };
         let frame = ready!(frames.poll_next_unpin(cx));
+        if this.initial > 0 {
+            this.initial -= 1;
+            if this.initial == 0 {
+                this.running.leave_seat();
+            }
+        }
         Poll::Ready(frame.map(|f| Ok(WatchResponse { step: Some(watch_response::Step::Frames(f.line())) })))
     }
 }

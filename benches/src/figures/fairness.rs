@@ -1,0 +1,170 @@
+//! One user's flood of slow requests over 64 connections, and what another user of the same priority level sees of it, beside
+//! kube-apiserver; and what queueing costs a request that never waits.
+//!
+//! The backend answers after 10 to 30 ms, so that seats and not processors are what is short.
+
+use std::time::Duration;
+
+use http::{HeaderValue, Method, Request};
+
+use super::proxy::{kube, register};
+use crate::backend::{Backend, SLOW};
+use crate::https::Endpoint;
+use crate::kube::WHY_NOT;
+use crate::load::{Load, drive, get};
+use crate::portico::Portico;
+use crate::process::Process;
+use crate::report::{Goal, Report, note};
+use crate::statistics::{median, median_of, median_ratio};
+use crate::{Failure, Setting};
+
+const NAME: &str = "fairness";
+/// Connections of the flood.
+const CLIENTS: usize = 64;
+/// The other user's p99 during the flood, of that alone.
+const P99_OF_ALONE: f64 = 1.2;
+/// What the queues may cost a request, in microseconds of processor time.
+const OVERHEAD: f64 = 2.0;
+const FLOOD: &str = "flood";
+const OTHER: &str = "other";
+const GROUP: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+const NOT_QUEUED: &str = "--enable-priority-and-fairness=false";
+
+/// A server, and what the other user saw of it, round by round.
+struct Contender<'a> {
+    name: &'static str,
+    endpoint: Endpoint,
+    process: &'a Process,
+    alone: Vec<Load>,
+    flooded: Vec<Load>,
+}
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
+    let portico = Portico::start(setting).await?;
+    let path = format!("{}{SLOW}", register(setting, &portico, &backend).await?.path());
+    let kube = kube(setting, &backend).await?;
+    let mut all = vec![Contender::new("portico", portico.endpoint(setting)?, &portico.process)];
+    match &kube {
+        Some(kube) => all.push(Contender::new("kube-apiserver", kube.endpoint(setting)?, &kube.server)),
+        None => report.skip("the same on kube-apiserver", WHY_NOT),
+    }
+    for contender in &all {
+        prepare(&contender.endpoint).await?;
+    }
+    for round in 1..=setting.options.rounds {
+        for contender in &mut all {
+            contender.round(setting, &path, round).await?;
+        }
+    }
+    for contender in &all {
+        contender.say(report);
+    }
+    overhead(setting, &portico, report).await
+}
+
+impl<'a> Contender<'a> {
+    fn new(name: &'static str, endpoint: Endpoint, process: &'a Process) -> Self {
+        Self { name, endpoint, process, alone: Vec::new(), flooded: Vec::new() }
+    }
+
+    async fn round(&mut self, setting: &Setting, path: &str, round: usize) -> Result<(), Failure> {
+        let time = Duration::from_secs(setting.options.seconds);
+        let alone = as_user(&self.endpoint, path, OTHER, 1, time).await?.clean(self.name)?;
+        let before = self.process.processor_time()?;
+        // The flood begins earlier and ends later: its grace is the other's.
+        let flood = as_user(&self.endpoint, path, FLOOD, CLIENTS, time + Duration::from_secs(1));
+        let (flood, flooded) = tokio::join!(flood, as_user(&self.endpoint, path, OTHER, 1, time));
+        let (flood, flooded) = (flood?, flooded?.clean(self.name)?);
+        let spent = (self.process.processor_time()? - before).as_secs_f64();
+        note(&format!(
+            "round {round}: {:<15} alone p99 {:>6.0} us, flooded p99 {:>6.0} us; flood {:>5.0}/s, {} rejected, processor {spent:.2} s",
+            self.name,
+            alone.p99(),
+            flooded.p99(),
+            flood.per_second,
+            flood.errors,
+        ));
+        self.alone.push(alone);
+        self.flooded.push(flooded);
+        Ok(())
+    }
+
+    fn say(&self, report: &mut Report) {
+        let goal = if self.name == "portico" { Goal::AtMost(P99_OF_ALONE) } else { Goal::None };
+        report.add(
+            NAME,
+            format!("{}, p99 alone", self.name),
+            median_of(&self.alone, Load::p99),
+            "us",
+            Goal::None,
+        );
+        let flooded = median_of(&self.flooded, Load::p99);
+        report.add(NAME, format!("{}, p99 beside a flood", self.name), flooded, "us", Goal::None);
+        let ratio = median_ratio(&self.flooded, &self.alone, Load::p99);
+        report.add(NAME, format!("{}, p99 beside a flood, of that alone", self.name), ratio, "x", goal);
+    }
+}
+
+/// GETs as somebody whom the admin impersonates.
+async fn as_user(
+    endpoint: &Endpoint,
+    path: &str,
+    user: &'static str,
+    connections: usize,
+    time: Duration,
+) -> Result<Load, Failure> {
+    let mut request: Request<_> = endpoint.get(path)?;
+    request.headers_mut().insert("impersonate-user", HeaderValue::from_static(user));
+    drive(endpoint, connections, time, move |_, _| Ok(request.clone())).await
+}
+
+/// A level of about 20 seats in which all of the flood may wait, for both users, who may read what the backend serves.
+async fn prepare(endpoint: &Endpoint) -> Result<(), Failure> {
+    let mut client = endpoint.client().await?;
+    let queuing = r#"{"queues":64,"handSize":6,"queueLengthLimit":50}"#;
+    let level = format!(
+        r#"{{"metadata":{{"name":"fairness"}},"spec":{{"type":"Limited","limited":{{"nominalConcurrencyShares":8,
+        "borrowingLimitPercent":0,"limitResponse":{{"type":"Queue","queuing":{queuing}}}}}}}}}"#
+    );
+    client.must(Method::POST, &format!("{GROUP}/prioritylevelconfigurations"), level).await?;
+    let subject = |user| format!(r#"{{"kind":"User","user":{{"name":"{user}"}}}}"#);
+    let subjects = format!("{},{}", subject(FLOOD), subject(OTHER));
+    let schema = format!(
+        r#"{{"metadata":{{"name":"fairness"}},"spec":{{"priorityLevelConfiguration":{{"name":"fairness"}},
+        "matchingPrecedence":50,"distinguisherMethod":{{"type":"ByUser"}},"rules":[{{"subjects":[{subjects}],
+        "resourceRules":[{{"verbs":["*"],"apiGroups":["*"],"resources":["*"],"namespaces":["*"],"clusterScope":true}}]}}]}}}}"#
+    );
+    client.must(Method::POST, &format!("{GROUP}/flowschemas"), schema).await?;
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = r#"{"metadata":{"name":"fairness"},"rules":[{"verbs":["get","list"],"apiGroups":["bench.example.com"],"resources":["*"]}]}"#;
+    client.must(Method::POST, &format!("{rbac}/clusterroles"), role.to_owned()).await?;
+    let subject =
+        |user| format!(r#"{{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"{user}"}}"#);
+    let binding = format!(
+        r#"{{"metadata":{{"name":"fairness"}},"subjects":[{},{}],
+        "roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"fairness"}}}}"#,
+        subject(FLOOD),
+        subject(OTHER)
+    );
+    client.must(Method::POST, &format!("{rbac}/clusterrolebindings"), binding).await?;
+    Ok(())
+}
+
+/// The processor time of a request that never waits, with queues and without, in turns.
+async fn overhead(setting: &Setting, queued: &Portico, report: &mut Report) -> Result<(), Failure> {
+    let plain = Portico::with(setting, &[NOT_QUEUED]).await?;
+    let time = Duration::from_secs(setting.options.seconds);
+    let (mut costs, path) = ([Vec::new(), Vec::new()], "/api/v1/namespaces/default");
+    for _ in 0..setting.options.rounds {
+        for (costs, portico) in costs.iter_mut().zip([queued, &plain]) {
+            let before = portico.process.processor_time()?;
+            let load = get(&portico.endpoint(setting)?, path, CLIENTS / 2, time).await?.clean(NAME)?;
+            costs.push((portico.process.processor_time()? - before).as_secs_f64() * 1e6 / load.sent());
+        }
+    }
+    let [with, without] = costs.map(|costs| median(&costs));
+    report.add(NAME, "processor time of a GET, without queues", without, "us", Goal::None);
+    report.add(NAME, "what queues add to it", with - without, "us", Goal::AtMost(OVERHEAD));
+    Ok(())
+}

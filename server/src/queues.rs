@@ -1,0 +1,131 @@
+//! Priority and fairness of native gRPC callers: their calls for objects wait for seats as HTTP requests do at a facade.
+//!
+//! What facades forward has had its turn there. It must not know messages: a call comes as attributes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use portico_controllers::flow_feed::Changes;
+use portico_flow::{Asked, Decision, Dispatcher, Rules, Seat, Waker, WatchGuard};
+use portico_kit::tasks::TaskSet;
+use portico_machinery::flow_control::{Fact, Key, StoredObjects};
+use portico_machinery::{RequestInfo, Status, UserInfo};
+use portico_proto::rpc_status::to_rpc;
+
+use crate::chain::Caller;
+
+/// See the module. Cheap to clone; without seats nobody waits.
+#[derive(Clone)]
+pub(crate) struct Queues(Option<Arc<Inner>>);
+
+struct Inner {
+    dispatcher: Dispatcher,
+    known: Mutex<BTreeMap<Key, Fact>>,
+    rules: ArcSwap<Rules<Waker>>,
+}
+
+/// A call that runs: its seat, and what writes are estimated by while it watches.
+#[derive(Default)]
+pub(crate) struct Running {
+    seat: Option<Seat>,
+    _watch: Option<WatchGuard>,
+}
+
+impl Running {
+    /// The call needs its seat no longer.
+    pub(crate) fn leave_seat(&mut self) {
+        self.seat = None;
+    }
+}
+
+impl Queues {
+    /// For so many seats; a call without a deadline has this time.
+    pub(crate) fn new(seats: Option<usize>, call_time: Duration) -> Self {
+        Self(seats.map(|seats| {
+            let dispatcher = Dispatcher::new(seats, call_time, |_, _, _| {});
+            let rules = ArcSwap::from_pointee(dispatcher.digest(&[], &[]));
+            Arc::new(Inner { dispatcher, known: Mutex::default(), rules })
+        }))
+    }
+
+    /// Shares out seats, and gives them back, until the tasks end.
+    pub(crate) fn run(&self, tasks: &TaskSet) {
+        if let Some(inner) = &self.0 {
+            tasks.spawn_until_cancelled("flow-rebalance", inner.dispatcher.clone().rebalance());
+            tasks.spawn_until_cancelled("flow-give-back", inner.dispatcher.clone().give_back());
+        }
+    }
+
+    /// Goes by what these objects say from now on.
+    pub(crate) fn follow(&self, changes: &Changes) {
+        let Some(inner) = &self.0 else { return };
+        let mut known = inner.known.lock();
+        for (key, fact) in changes {
+            match fact {
+                Some(fact) => known.insert(key.clone(), fact.clone()),
+                None => known.remove(key),
+            };
+        }
+        let (mut schemas, mut levels) = (Vec::new(), Vec::new());
+        for fact in known.values() {
+            match fact {
+                Fact::Schema(schema) => schemas.push(Arc::clone(schema)),
+                Fact::Level(level) => levels.push(Arc::clone(level)),
+            }
+        }
+        inner.rules.store(Arc::new(inner.dispatcher.digest(&schemas, &levels)));
+    }
+
+    /// Estimates lists by these counts from now on, by `resource.group`.
+    pub(crate) fn set_stored(&self, stored: HashMap<String, StoredObjects>) {
+        if let Some(inner) = &self.0 {
+            inner.dispatcher.set_stored(stored);
+        }
+    }
+
+    /// Waits until a call may run.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED, with the time after which the client should come again.
+    pub(crate) async fn turn(
+        &self,
+        caller: &Caller,
+        request: &RequestInfo,
+        query: &str,
+    ) -> Result<Running, tonic::Status> {
+        match &self.0 {
+            Some(inner) if caller.facade_name().is_none() => {
+                inner.turn(caller.user(), request, query).await.map_err(|status| to_rpc(&status))
+            }
+            _ => Ok(Running::default()),
+        }
+    }
+}
+
+impl Inner {
+    async fn turn(
+        &self,
+        user: &UserInfo,
+        request: &RequestInfo,
+        query: &str,
+    ) -> Result<Running, Box<Status>> {
+        let (rules, received) = (self.rules.load_full(), Instant::now());
+        let Some(matched) = rules.classify(user, request) else { return Ok(Running::default()) };
+        let (user, info) = (Arc::new(user.clone()), Arc::new(request.clone()));
+        let asked = Asked { user: &user, info: &info, query, received, deadline: None };
+        let seat = match self.dispatcher.admit(asked, matched) {
+            Decision::Run(seat) => Ok(seat),
+            Decision::Wait(wait) => wait.seat().await,
+            Decision::Reject(seconds) => Err(seconds),
+        };
+        let seat = seat.map_err(|seconds| {
+            let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+            Box::new(Status::too_many_requests("Too many requests, please try again later.", seconds))
+        })?;
+        let watch = (request.verb == "watch").then(|| self.dispatcher.register_watch(request));
+        Ok(Running { seat: Some(seat), _watch: watch })
+    }
+}
