@@ -21,7 +21,7 @@ const BODY: usize = 1024;
 /// What paths end in whose answers take long.
 pub(crate) const SLOW: &str = "/slow";
 /// They take so many milliseconds at least,
-const SHORTEST: u64 = 10;
+const SHORTEST: u64 = 40;
 /// and up to so many more.
 const SPREAD: u64 = 21;
 

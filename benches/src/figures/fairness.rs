@@ -1,7 +1,7 @@
 //! One user's flood of slow requests over 64 connections, and what another user of the same priority level sees of it, beside
 //! kube-apiserver; and what queueing costs a request that never waits.
 //!
-//! The backend answers after 10 to 30 ms, so that seats and not processors are what is short.
+//! The backend answers after 40 to 60 ms, so that seats and not processors are what is short.
 
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ use crate::{Failure, Setting};
 const NAME: &str = "fairness";
 /// Connections of the flood.
 const CLIENTS: usize = 64;
+/// Connections of the other user.
+const FEW: usize = 4;
 /// The other user's p99 during the flood, of that alone.
 const P99_OF_ALONE: f64 = 1.2;
 /// What the queues may cost a request, in microseconds of processor time.
@@ -70,11 +72,11 @@ impl<'a> Contender<'a> {
 
     async fn round(&mut self, setting: &Setting, path: &str, round: usize) -> Result<(), Failure> {
         let time = Duration::from_secs(setting.options.seconds);
-        let alone = as_user(&self.endpoint, path, OTHER, 1, time).await?.clean(self.name)?;
+        let alone = as_user(&self.endpoint, path, OTHER, FEW, time).await?.clean(self.name)?;
         let before = self.process.processor_time()?;
         // The flood begins earlier and ends later: its grace is the other's.
         let flood = as_user(&self.endpoint, path, FLOOD, CLIENTS, time + Duration::from_secs(1));
-        let (flood, flooded) = tokio::join!(flood, as_user(&self.endpoint, path, OTHER, 1, time));
+        let (flood, flooded) = tokio::join!(flood, as_user(&self.endpoint, path, OTHER, FEW, time));
         let (flood, flooded) = (flood?, flooded?.clean(self.name)?);
         let spent = (self.process.processor_time()? - before).as_secs_f64();
         note(&format!(
