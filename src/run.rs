@@ -56,7 +56,7 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     runtime.thread_stack_size(STACK_BYTES);
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
     let process = Process {
-        registry: Registry::with_process_metrics(),
+        registry: Registry::of_process(settings.metrics.choice()?),
         telemetry: telemetry.clone(),
         runtimes: Arc::new(
             ConnectionRuntimes::start("serving", serving_threads(&settings)).map_err(Failure::Runtime)?,

@@ -13,8 +13,10 @@ mod encryption;
 mod error;
 mod file;
 mod files;
+mod flag_values;
 mod foreign_flags;
 mod kubelets;
+mod metrics;
 mod process;
 mod proxying;
 mod service_accounts;
@@ -34,6 +36,7 @@ pub(crate) use encryption::Encryption;
 pub(crate) use error::SettingError;
 use foreign_flags::ForeignFlag;
 pub(crate) use kubelets::Kubelets;
+pub(crate) use metrics::Metrics;
 pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
 pub(crate) use service_accounts::ServiceAccounts;
@@ -41,6 +44,7 @@ pub(crate) use serving::Serving;
 pub(crate) use signing::Signing;
 pub(crate) use store::StoreSettings;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -90,6 +94,8 @@ pub(crate) struct Settings {
     #[command(flatten)]
     pub(crate) process: Process,
     #[command(flatten)]
+    pub(crate) metrics: Metrics,
+    #[command(flatten)]
     pub(crate) serving: Serving,
     #[command(flatten)]
     pub(crate) control: Control,
@@ -120,6 +126,9 @@ pub(crate) struct Settings {
     /// Flags that were given and have no meaning here.
     #[arg(skip)]
     pub(crate) ignored: Vec<ForeignFlag>,
+    /// Each flag's value, for `/flagz`.
+    #[arg(skip)]
+    pub(crate) flag_values: BTreeMap<String, String>,
 }
 
 /// What reading the command line comes to.
@@ -150,11 +159,12 @@ pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
             let from_file = file::arguments(path, &command, &first)?;
             let mut argv = argv.into_iter();
             let all = argv.next().into_iter().chain(from_file).chain(argv);
-            command.try_get_matches_from(all).map_err(|e| one_line(&e))?
+            command.clone().try_get_matches_from(all).map_err(|e| one_line(&e))?
         }
     };
     let mut cli = Cli::from_arg_matches(&matches).map_err(|e| one_line(&e))?;
     cli.settings.ignored = foreign_flags::given(&matches)?;
+    cli.settings.flag_values = flag_values::flag_values(&command, &matches);
     let role = cli.command.unwrap_or_default();
     cli.settings.check(role)?;
     Ok(Parsed::Run(role, Box::new(cli.settings)))
@@ -167,6 +177,7 @@ impl Settings {
     }
 
     fn check(&self, role: Role) -> Result<(), SettingError> {
+        self.metrics.check()?;
         self.serving.check()?;
         self.control.check(role)?;
         self.controllers.check()?;

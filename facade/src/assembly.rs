@@ -24,7 +24,7 @@ use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Lifecycle;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Registry, process_started};
 use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
@@ -35,6 +35,7 @@ use crate::audit::Auditor;
 use crate::configuration::Configuration;
 use crate::connection::ConnectionLimits;
 use crate::control::{self, AccessAsker, Asker, Control, TokenAsker};
+use crate::debug_socket;
 use crate::director::{Delegates, Director};
 use crate::documents::{self, Documents};
 use crate::endpoints::{self, Endpoints};
@@ -54,10 +55,12 @@ use crate::layers::watch_termination::WatchTermination;
 use crate::local::{Local, LocalLimits};
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::metrics::{FlowMetrics, RequestMetrics};
+use crate::mux::Listing;
 use crate::render::Renderer;
 use crate::route_table::RouteTable;
 use crate::serve::Server;
 use crate::settings::FacadeSettings;
+use crate::status_page::StatusPage;
 use crate::transport::ControlTransport;
 use crate::wait_group::WaitGroup;
 use authentication::AuthFiles;
@@ -147,12 +150,23 @@ impl Facade {
         );
         parts.hooks.run_post_start(&parts.tasks);
         parts.background(&settings, control);
+        if let Some(path) = &settings.debug_socket {
+            let router = endpoints::debug_router(process.telemetry.clone());
+            debug_socket::serve(path, router, &parts.tasks);
+        }
         serving.follow(&parts.tasks);
         auth.follow(&parts.tasks, &parts.configuration);
         proxying.follow(&parts.tasks);
         tracing::info!(%addr, "serving HTTPS");
         Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying, auditor)))
     }
+}
+
+/// The paths are those of the index that are always there; the process begins with its first thread.
+fn status_page(settings: &FacadeSettings) -> StatusPage {
+    let paths = endpoints::paths(settings.profiling, &settings.zpages);
+    let listed = paths.iter().filter(|path| path.listing == Listing::Listed);
+    StatusPage::new(process_started(), listed.map(|path| path.path.as_str()))
 }
 
 fn config_age(registry: &Registry) -> Gauge {
@@ -194,7 +208,7 @@ impl Parts {
         let freshness = Arc::new(Freshness::new(max_age));
         let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
         let catalog = Arc::new(Catalog::new(catalog_settings(settings), documents.clone()));
-        let table = RouteTable::new(&endpoints::paths(settings.profiling))?;
+        let table = RouteTable::new(&endpoints::paths(settings.profiling, &settings.zpages))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
         let modes = settings.authorization.clone();
         let configuration = Configuration::new(table, modes, health.clone(), synced);
@@ -298,7 +312,7 @@ impl Parts {
         proxy: portico_proxy::Proxy,
         server_address: String,
     ) -> Director {
-        let slis = Registry::new();
+        let slis = self.registry.beside();
         self.health.expose(&slis);
         let limits = LocalLimits {
             max_body: settings.max_request_body_bytes,
@@ -314,6 +328,8 @@ impl Parts {
             telemetry: process.telemetry.clone(),
             version: settings.version.clone(),
             profiling: settings.profiling,
+            zpages: settings.zpages.clone(),
+            status_page: status_page(settings),
             catalog: self.catalog.clone(),
             flow: self.flow.clone(),
             renderer: self.renderer.clone(),

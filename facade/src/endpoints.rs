@@ -12,6 +12,7 @@ mod metrics;
 mod pprof;
 mod state;
 mod version;
+mod zpages;
 
 pub use catalog::discovery;
 pub use state::Endpoints;
@@ -22,11 +23,13 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{MethodRouter, any};
 use portico_kit::health::Endpoint as HealthEndpoint;
+use portico_kit::telemetry::Telemetry;
 
 use crate::mux::Listing::{self, Listed, Unlisted};
 use crate::request::Response;
 use crate::respond;
 use crate::route_table::BuiltinPath;
+use crate::settings::ZPages;
 
 type Handler = MethodRouter<Arc<Endpoints>>;
 
@@ -59,7 +62,7 @@ impl Endpoint {
 }
 
 /// Every built-in path.
-fn endpoints(profiling: bool) -> Vec<Endpoint> {
+fn endpoints(profiling: bool, zpages: &ZPages) -> Vec<Endpoint> {
     let mut all = vec![
         Endpoint::at("/", Unlisted, any(index::paths)),
         Endpoint::at("/index.html", Unlisted, any(index::paths)),
@@ -92,6 +95,12 @@ fn endpoints(profiling: bool) -> Vec<Endpoint> {
         all.push(Endpoint::at(&root, Listed, every).when_stale());
         all.push(Endpoint::below(&format!("{root}/"), Unlisted, one).when_stale());
     }
+    if zpages.flags.is_some() {
+        all.push(Endpoint::at("/flagz", Listed, any(zpages::flagz)).when_stale());
+    }
+    if zpages.status {
+        all.push(Endpoint::at("/statusz", Listed, any(zpages::statusz)).when_stale());
+    }
     if profiling {
         all.extend([
             Endpoint::at("/debug/pprof", Unlisted, any(pprof::redirect)),
@@ -106,20 +115,35 @@ fn endpoints(profiling: bool) -> Vec<Endpoint> {
 
 /// Where the built-in endpoints lie.
 #[must_use]
-pub fn paths(profiling: bool) -> Vec<BuiltinPath> {
-    endpoints(profiling).into_iter().map(|endpoint| endpoint.place).collect()
+pub fn paths(profiling: bool, zpages: &ZPages) -> Vec<BuiltinPath> {
+    endpoints(profiling, zpages).into_iter().map(|endpoint| endpoint.place).collect()
 }
 
 /// The handlers at their paths.
 pub fn router(state: Endpoints) -> Router {
     let mut router = Router::new();
-    for Endpoint { place, handler } in endpoints(state.profiling) {
+    for Endpoint { place, handler } in endpoints(state.profiling, &state.zpages) {
         if place.prefix {
             router = router.route(&format!("{}{{*below}}", place.path), handler.clone());
         }
         router = router.route(&place.path, handler);
     }
     router.fallback(not_found).with_state(Arc::new(state))
+}
+
+/// What the debug socket serves: profiles and flags.
+pub fn debug_router(telemetry: Option<Telemetry>) -> Router {
+    let verbosity =
+        any(move |request| async move { flags::set_verbosity(telemetry.as_ref(), request).await });
+    Router::new()
+        .route("/debug/pprof", any(pprof::redirect))
+        .route("/debug/pprof/", any(pprof::pprof))
+        .route("/debug/pprof/{*below}", any(pprof::pprof))
+        .route("/debug/flags", any(flags::index))
+        .route("/debug/flags/", any(flags::index))
+        .route("/debug/flags/{*below}", any(flags::index))
+        .route("/debug/flags/v", verbosity)
+        .fallback(not_found)
 }
 
 async fn not_found(request: axum::extract::Request) -> Response {

@@ -12,6 +12,7 @@ mod certificate;
 mod configuration;
 mod connection;
 mod control;
+mod debug_socket;
 mod director;
 mod documents;
 mod endpoints;
@@ -35,6 +36,7 @@ mod route_table;
 mod serve;
 mod settings;
 mod sharded;
+mod status_page;
 mod transport;
 mod unavailable;
 mod version_info;
@@ -52,7 +54,7 @@ pub use portico_auth::authz::Mode as AuthorizationMode;
 pub use portico_kit::rotating_file::Rotation;
 pub use settings::{
     AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyingSettings,
-    ServingCertificate,
+    ServingCertificate, ZPages,
 };
 pub use transport::{ControlTransport, GrpcService};
 pub use unavailable::CONTROL_SERVICE_UNAVAILABLE;

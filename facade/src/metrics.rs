@@ -144,6 +144,14 @@ impl RequestMetrics {
             let gauges = registry.gauge_vec(name, help);
             ["readOnly", "mutating"].map(|k| gauges.get_or_create_owned(&[("request_kind", k.to_owned())]))
         };
+        // Nothing is subtracted: no webhook is called, and nothing waits in a queue.
+        let objective = registry.histogram_vec(
+            "apiserver_request_sli_duration_seconds",
+            "Response latency in seconds, without waiting for webhooks and in queues",
+            OBJECTIVES,
+        );
+        let former = "apiserver_request_slo_duration_seconds";
+        registry.hidden(former, "1.27.0", "Response latency in seconds", objective.clone());
         Arc::new(Self {
             total: registry.counter_vec("apiserver_request_total", "Requests by verb, resource and code"),
             terminations: registry.counter_vec(
@@ -157,12 +165,7 @@ impl RequestMetrics {
                 "Response latency in seconds",
                 DURATIONS,
             ),
-            // Nothing is subtracted: no webhook is called, and nothing waits in a queue.
-            objective: registry.histogram_vec(
-                "apiserver_request_sli_duration_seconds",
-                "Response latency in seconds, without waiting for webhooks and in queues",
-                OBJECTIVES,
-            ),
+            objective,
             sizes: registry.histogram_vec("apiserver_response_sizes", "Response sizes in bytes", SIZES),
             longrunning: registry
                 .gauge_vec("apiserver_longrunning_requests", "Long-running requests under way"),

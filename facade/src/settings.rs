@@ -1,6 +1,7 @@
 //! Everything that can be chosen for a facade, as plain values. Parsing flags, environment and files is the root
 //! binary's; field names follow the flags.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -93,6 +94,10 @@ pub struct FacadeSettings {
     pub shutdown_watch_termination_grace_period: Duration,
     /// `--profiling`, on.
     pub profiling: bool,
+    /// `--debug-socket-path`
+    pub debug_socket: Option<PathBuf>,
+    /// `/flagz` and `/statusz`
+    pub zpages: ZPages,
     /// Where a facade in a process of its own keeps its state; none beside the control service.
     pub fail_static: Option<FailStaticSettings>,
     /// `/version`
@@ -180,6 +185,15 @@ impl Default for KubeletSettings {
     }
 }
 
+/// What a facade shows of itself: upstream's z-pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZPages {
+    /// The flags and their values, for `/flagz`; without them it is not served (gate `ComponentFlagz`).
+    pub flags: Option<BTreeMap<String, String>>,
+    /// Whether `/statusz` is served (gate `ComponentStatusz`).
+    pub status: bool,
+}
+
 /// The state on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailStaticSettings {
@@ -234,6 +248,8 @@ impl FacadeSettings {
             shutdown_send_retry_after: false,
             shutdown_watch_termination_grace_period: Duration::ZERO,
             profiling: true,
+            debug_socket: None,
+            zpages: ZPages::default(),
             fail_static: None,
             version: VersionInfo::default(),
             name: format!("facade-{}", std::process::id()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portico_facade::{
     AuthenticationSettings, ControlTransport, Facade, FacadeSettings, FailStaticSettings, ProxyingSettings,
-    RunningFacade, ServingCertificate,
+    RunningFacade, ServingCertificate, ZPages,
 };
 use portico_gostd::os::error_text;
 use portico_kit::tasks::TaskSet;
@@ -148,7 +148,18 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         shutdown_send_retry_after: s.shutdown_send_retry_after,
         shutdown_watch_termination_grace_period: s.shutdown_watch_termination_grace_period,
         profiling: settings.process.profiling,
+        debug_socket: settings.process.debug_socket_path.clone(),
+        zpages: zpages(settings)?,
         ..FacadeSettings::new(certificate)
+    })
+}
+
+/// What the gates let the facade show of itself.
+fn zpages(settings: &Settings) -> Result<ZPages, Failure> {
+    let features = settings.core_api.features()?;
+    Ok(ZPages {
+        flags: features.enabled("ComponentFlagz").then(|| settings.flag_values.clone()),
+        status: features.enabled("ComponentStatusz"),
     })
 }
 

@@ -52,28 +52,20 @@ const NO_ETCD_TO_TUNE: &str = "there is no etcd to tune";
 const ONE_VERSION: &str = "it behaves as 1.36 and as no other version";
 const NO_PEERS: &str = "servers behind one address do not forward requests to each other";
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
-const NO_METRIC_CHOICE: &str = "all metrics are always there, with bounded labels";
 const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
 const NO_OIDC: &str = "OpenID Connect issuers are not here yet";
 const OFF: Taken = Taken::Only(&["false"]);
 
 /// All of them, by name.
 pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
-    refused("allow-metric-labels", NO_METRIC_CHOICE),
-    refused("allow-metric-labels-manifest", NO_METRIC_CHOICE),
     switch("contention-profiling", OFF, "locks are not profiled"),
     refused("coordinated-leadership-lease-duration", NO_COORDINATED_ELECTION),
     refused("coordinated-leadership-renew-deadline", NO_COORDINATED_ELECTION),
     refused("coordinated-leadership-retry-period", NO_COORDINATED_ELECTION),
-    refused(
-        "debug-socket-path",
-        "profiles are served at /debug/pprof to those who may read it (--profiling)",
-    ),
     ignored(
         "delete-collection-workers",
         "objects of one request are deleted one after another, in few transactions",
     ),
-    refused("disabled-metrics", NO_METRIC_CHOICE),
     only("emulated-version", &["1.36", "kube=1.36"], ONE_VERSION),
     switch("emulation-forward-compatible", OFF, ONE_VERSION),
     switch(
@@ -113,7 +105,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
     switch("runtime-config-emulation-forward-compatible", OFF, ONE_VERSION),
     refused("service-account-signing-endpoint", "tokens are signed with --service-account-signing-key-file"),
-    ignored("show-hidden-metrics-for-version", "no metric is hidden"),
     only("storage-backend", &["etcd3"], NO_ETCD),
     ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),
     ignored("storage-media-type", "objects are stored as JSON, whatever clients speak"),

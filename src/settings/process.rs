@@ -26,6 +26,9 @@ pub(crate) struct Process {
     /// Serve /debug/pprof (when built with it) and /debug/flags.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) profiling: bool,
+    /// Serve /debug/pprof and /debug/flags over this Unix socket, too, to whoever may write to it: its owner.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) debug_socket_path: Option<PathBuf>,
     /// Threads for work that is shared, and as many that serve connections; 0 = one of each per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) worker_threads: usize,

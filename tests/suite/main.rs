@@ -35,6 +35,7 @@ mod kubectl_workloads;
 mod load;
 mod malformed;
 mod nodes;
+mod observability;
 mod plugins;
 mod policies;
 mod priority_and_fairness;

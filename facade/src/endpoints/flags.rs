@@ -2,7 +2,9 @@
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, StatusCode};
+use portico_kit::telemetry::Telemetry;
 
 use super::state::Shared;
 use crate::request::Response;
@@ -11,28 +13,42 @@ use crate::respond;
 /// A level is short.
 const MAX_BODY: usize = 1024;
 
+/// As `DebugFlags.Index` writes it, markup and all.
 pub(super) async fn index() -> Response {
-    let body = "<html>\n<head><title>/debug/flags/</title></head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n\
-        <a href=\"/debug/flags/v\">v</a> (PUT a new level)\n</body>\n</html>\n";
+    let body = "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n\
+        <table>\n<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n";
     respond::whole(StatusCode::OK, "text/html; charset=utf-8", body)
 }
 
 pub(super) async fn verbosity(State(endpoints): Shared, request: Request) -> Response {
+    set_verbosity(endpoints.telemetry.as_ref(), request).await
+}
+
+/// What a PUT of a level comes to (`StringFlagPutHandler`).
+pub async fn set_verbosity(telemetry: Option<&Telemetry>, request: Request) -> Response {
     if request.method() != Method::PUT {
-        return respond::text(StatusCode::NOT_ACCEPTABLE, "unsupported http method");
+        return text(StatusCode::NOT_ACCEPTABLE, "unsupported http method");
     }
-    let Ok(bytes) = to_bytes(request.into_body(), MAX_BODY).await else {
-        return respond::text(StatusCode::BAD_REQUEST, "error reading request body");
+    let bytes = match to_bytes(request.into_body(), MAX_BODY).await {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            return text(StatusCode::BAD_REQUEST, &format!("error reading request body: {error}"));
+        }
     };
     let level = String::from_utf8_lossy(&bytes).trim().to_owned();
-    let result = match &endpoints.telemetry {
+    let result = match telemetry {
         Some(telemetry) => telemetry.set_level(&level).map_err(|e| e.to_string()),
         None => Err("this process's log level cannot be changed".to_owned()),
     };
     match result {
-        Ok(()) => respond::plain(StatusCode::OK, format!("successfully set log level to {level}")),
-        Err(error) => {
-            respond::text(StatusCode::BAD_REQUEST, &format!("failed to set log level {level:?}: {error}"))
-        }
+        Ok(()) => text(StatusCode::OK, &format!("successfully set klog.logging.verbosity to {level}")),
+        Err(error) => text(StatusCode::BAD_REQUEST, &error),
     }
+}
+
+/// Text without a charset, as `writePlainText` writes it.
+fn text(code: StatusCode, message: &str) -> Response {
+    let mut response = respond::text(code, message);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
 }

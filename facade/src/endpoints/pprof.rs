@@ -6,6 +6,7 @@ mod profile;
 use axum::extract::Request;
 use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
+use http::request::Parts;
 
 use crate::request::Response;
 use crate::respond;
@@ -16,22 +17,34 @@ pub(super) async fn redirect() -> Response {
     response
 }
 
-#[cfg(feature = "pprof")]
 pub(super) async fn pprof(request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    match parts.uri.path().strip_prefix("/debug/pprof/") {
+        Some("cmdline") => respond::plain(StatusCode::OK, command_line()),
+        below => profiles(below.unwrap_or_default(), &parts).await,
+    }
+}
+
+/// As Go's pprof.Cmdline has it.
+fn command_line() -> String {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join("\0")
+}
+
+#[cfg(feature = "pprof")]
+async fn profiles(name: &str, parts: &Parts) -> Response {
     use crate::request::RequestView;
 
     const INDEX: &str = "<html>\n<head><title>/debug/pprof/</title></head>\n<body>\n\
-        <a href=\"profile?seconds=30\">profile</a>: CPU profile\n</body>\n</html>\n";
-    let (parts, _) = request.into_parts();
-    match parts.info().path.strip_prefix("/debug/pprof/") {
-        Some("") => respond::whole(StatusCode::OK, "text/html; charset=utf-8", INDEX),
-        Some("profile") => profile::profile(parts.query()).await,
-        _ => respond::not_found(&parts),
+        <a href=\"profile?seconds=30\">profile</a>: CPU profile\n<br>\n<a href=\"cmdline\">cmdline</a>\n</body>\n</html>\n";
+    match name {
+        "" => respond::whole(StatusCode::OK, "text/html; charset=utf-8", INDEX),
+        "profile" => profile::profile(parts.query()).await,
+        _ => respond::not_found(parts),
     }
 }
 
 #[cfg(not(feature = "pprof"))]
-pub(super) async fn pprof(_: Request) -> Response {
+async fn profiles(_: &str, _: &Parts) -> Response {
     let message = "profiles are left out of this build (cargo feature `pprof`)";
     respond::text(StatusCode::NOT_IMPLEMENTED, message)
 }

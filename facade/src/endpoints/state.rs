@@ -17,6 +17,8 @@ use portico_machinery::status::{Details, Reason};
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
+use crate::settings::ZPages;
+use crate::status_page::StatusPage;
 use crate::version_info::VersionInfo;
 
 /// What the handlers need.
@@ -33,6 +35,10 @@ pub struct Endpoints {
     pub version: VersionInfo,
     /// `--profiling`
     pub profiling: bool,
+    /// What `/flagz` shows, and whether there is a `/statusz`.
+    pub zpages: ZPages,
+    /// What `/statusz` shows.
+    pub status_page: StatusPage,
     /// Discovery and OpenAPI.
     pub catalog: Arc<Catalog>,
     /// Who waits for seats, where requests are queued.

@@ -3,13 +3,16 @@
 //! Modules ask for a family by its full upstream name; asking twice gives the same family, so that both
 //! halves of an all-in-one process may register. It must not know HTTP, nor what is counted.
 
+mod choice;
 mod constants;
 mod histogram;
 mod process;
 mod summary;
 mod text;
 
+pub use choice::MetricChoice;
 pub use histogram::Histogram;
+pub use process::process_started;
 pub use summary::{Summary, SummaryVec};
 pub use text::Format;
 
@@ -27,6 +30,11 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry as Inner};
+
+/// How many metrics are hidden.
+const HIDDEN: &str = "hidden_metrics_total";
+/// How many observations had a value that [`MetricChoice`] does not allow; known when all are written.
+const UNEXPECTED: &str = "cardinality_enforcement_unexpected_categorizations_total";
 
 /// What a label set must be; `[(&'static str, String); N]` is one.
 pub trait Labels: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static {}
@@ -52,6 +60,7 @@ impl MetricConstructor<Histogram> for Buckets {
 #[derive(Clone, Default)]
 pub struct Registry {
     inner: Arc<Mutex<State>>,
+    choice: Arc<MetricChoice>,
 }
 
 #[derive(Default)]
@@ -70,11 +79,34 @@ impl Registry {
         Self::default()
     }
 
-    /// With the process's own metrics (`process_resident_memory_bytes` and so on).
-    pub fn with_process_metrics() -> Self {
-        let registry = Self::new();
+    /// With the process's own metrics (`process_resident_memory_bytes` and so on), of which some are exposed.
+    pub fn of_process(choice: MetricChoice) -> Self {
+        let registry = Self { choice: Arc::new(choice), ..Self::default() };
         registry.collector(Box::new(process::ProcessCollector::new()));
+        registry.counter(HIDDEN, "Metrics that are hidden before they go");
+        registry.counter(UNEXPECTED, "Observations with a label's value that is not allowed");
+        let disabled = registry.counter("disabled_metrics_total", "Metrics that are disabled");
+        disabled.inc_by(registry.choice.disabled.len().try_into().unwrap_or(u64::MAX));
         registry
+    }
+
+    /// [`Registry::of_process`], all metrics exposed.
+    pub fn with_process_metrics() -> Self {
+        Self::of_process(MetricChoice::default())
+    }
+
+    /// An empty one that exposes what this one does.
+    pub fn beside(&self) -> Self {
+        Self { choice: self.choice.clone(), ..Self::default() }
+    }
+
+    /// What `metric` counts under a name that upstream hides since it deprecated it: there when hidden ones are shown.
+    pub fn hidden<M: Metric + Clone>(&self, name: &str, deprecated: &str, help: &str, metric: M) {
+        self.counter(HIDDEN, "").inc();
+        if self.choice.show_hidden {
+            let help = format!("(Deprecated since {deprecated}) {help}");
+            self.get_or_register(name, name, &help, || metric.clone());
+        }
     }
 
     /// A gauge of what never changes: one series a row.
@@ -149,6 +181,11 @@ impl Registry {
             tracing::error!("a metric could not be encoded");
         }
         text::type_summaries(&mut text, &state.summaries);
+        if !self.choice.is_everything() {
+            let (chosen, unexpected) = self.choice.apply(&text, &state.bare);
+            text =
+                chosen.replacen(&format!("\n{UNEXPECTED} 0\n"), &format!("\n{UNEXPECTED} {unexpected}\n"), 1);
+        }
         match format {
             Format::OpenMetrics => text,
             Format::Text => text::from_open_metrics(&text, &state.bare),

@@ -44,6 +44,9 @@ impl Metrics {
     /// Registers the store's metrics.
     pub fn new(registry: &Registry) -> Self {
         let gauge = |name, help| registry.gauge(name, help);
+        let file_bytes = gauge("apiserver_storage_size_bytes", "Size of the storage database file");
+        let former = "apiserver_storage_db_total_size_in_bytes";
+        registry.hidden(former, "1.28.0", "Size of the storage database file", file_bytes.clone());
         Self {
             commit_seconds: registry.histogram(
                 "portico_store_commit_duration_seconds",
@@ -73,7 +76,7 @@ impl Metrics {
                 "portico_store_unreadable_objects",
                 "Objects whose stored bytes cannot be read, of the resources that are loaded",
             ),
-            file_bytes: gauge("apiserver_storage_size_bytes", "Size of the storage database file"),
+            file_bytes,
         }
     }
 

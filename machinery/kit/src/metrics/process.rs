@@ -18,8 +18,7 @@ pub(super) struct ProcessCollector {
 
 impl ProcessCollector {
     pub(super) fn new() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        Self { start: started_at().unwrap_or(now) }
+        Self { start: process_started() }
     }
 }
 
@@ -60,6 +59,13 @@ fn stat() -> Option<Vec<f64>> {
 fn cpu_seconds() -> Option<f64> {
     let stat = stat()?;
     Some((stat.get(14 - 3)? + stat.get(15 - 3)?) / USER_HZ)
+}
+
+/// When the process was started, in Unix seconds; now, where the system does not say.
+#[must_use]
+pub fn process_started() -> f64 {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    started_at().unwrap_or_else(now)
 }
 
 fn started_at() -> Option<f64> {

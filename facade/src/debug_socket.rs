@@ -1,0 +1,84 @@
+//! `--debug-socket-path`: profiles and the log's level over a Unix socket that asks nobody who they are (`routes.DebugSocket`).
+//!
+//! Whoever may write to the socket is its owner: it has mode 0600 before it has its name.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use portico_kit::tasks::TaskSet;
+use tokio::net::UnixListener;
+use tokio::sync::Semaphore;
+
+/// Connections at a time; further ones wait in the kernel.
+const MAX_CONNECTIONS: usize = 16;
+/// How long a request's head may take to come.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+const MODE: u32 = 0o600;
+
+/// The socket's file, which goes when the socket does.
+struct File(PathBuf);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // Somebody else may have removed it, and nothing is lost when it stays.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Serves a router at a path until the tasks end. What stands in its way is logged, as upstream does, and the facade serves
+/// without the socket.
+pub fn serve(path: &Path, router: Router, tasks: &TaskSet) {
+    match bind(path) {
+        Ok((listener, file)) => {
+            tracing::info!(path = %path.display(), "serving the debug socket");
+            let connections = tasks.clone();
+            tasks.spawn_until_cancelled("debug-socket", accept(listener, file, router, connections));
+        }
+        Err(error) => {
+            let error = portico_gostd::os::error_text(&error);
+            tracing::error!(path = %path.display(), error, "the debug socket cannot be served");
+        }
+    }
+}
+
+/// Takes the place of whatever file has the name.
+fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
+    let mut made = path.as_os_str().to_owned();
+    made.push(format!(".{}", std::process::id()));
+    let made = File(PathBuf::from(made));
+    let listener = UnixListener::bind(&made.0)?;
+    std::fs::set_permissions(&made.0, std::fs::Permissions::from_mode(MODE))?;
+    std::fs::rename(&made.0, path)?;
+    Ok((listener, File(path.to_owned())))
+}
+
+async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskSet) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    // It is never closed.
+    while let Ok(place) = places.clone().acquire_owned().await {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection to the debug socket was lost");
+                continue;
+            }
+        };
+        let service = TowerToHyperService::new(router.clone());
+        tasks.spawn_until_cancelled("debug-socket-connection", async move {
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+            if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
+                tracing::debug!(%error, "a connection to the debug socket ended early");
+            }
+            drop(place);
+        });
+    }
+    drop(file);
+}

@@ -1,0 +1,215 @@
+//! Which form of a z-page is wanted (FlagzEndpointRestrictions, StatuszEndpointRestrictions), and how it is written.
+//!
+//! A page is text, or an object of its own kind in `config.k8s.io` that must be asked for by name. It must not know what is
+//! on a page.
+
+use axum::extract::Request;
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT, WARNING};
+use portico_machinery::Status;
+use portico_machinery::accept::{MediaRange, parse_accept};
+use portico_machinery::status::{Details, Reason};
+use serde::Serialize;
+
+use crate::render::{Style, pretty, yaml};
+use crate::request::{RequestView, Response};
+use crate::respond;
+
+/// The group of the pages' kinds.
+const GROUP: &str = "config.k8s.io";
+/// What the pages are about.
+const COMPONENT: &str = "apiserver";
+/// Between a name and its value: one of these, so that nobody reads the text by machine.
+const DELIMITERS: [&str; 4] = [":", ": ", "=", " "];
+/// What is offered, in the order in which a range finds it.
+const OFFERED: [Encoding; 3] = [Encoding::Json, Encoding::Yaml, Encoding::Text];
+
+/// A version of a page's kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// Deprecated.
+    V1Alpha1,
+    V1Beta1,
+}
+
+impl Version {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::V1Alpha1 => "v1alpha1",
+            Self::V1Beta1 => "v1beta1",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    Yaml,
+    Text,
+}
+
+impl Encoding {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Text => "text/plain",
+        }
+    }
+}
+
+/// What a request gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Choice {
+    encoding: Encoding,
+    /// Nothing where it is text.
+    version: Option<Version>,
+    pretty: bool,
+}
+
+const TEXT: Choice = Choice { encoding: Encoding::Text, version: None, pretty: false };
+
+/// A page.
+pub(super) trait Page {
+    /// Its kind.
+    const KIND: &'static str;
+    /// As people read it.
+    fn text(&self, delimiter: &str) -> String;
+    /// The object in a version, as JSON.
+    fn json(&self, version: Version) -> Vec<u8>;
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Object<'a, C> {
+    kind: &'static str,
+    api_version: String,
+    metadata: Metadata,
+    #[serde(flatten)]
+    content: &'a C,
+}
+
+#[derive(Serialize)]
+struct Metadata {
+    name: &'static str,
+}
+
+/// A page's object with these fields, as JSON.
+pub(super) fn object<P: Page>(version: Version, content: &impl Serialize) -> Vec<u8> {
+    let api_version = format!("{GROUP}/{}", version.name());
+    let object = Object { kind: P::KIND, api_version, metadata: Metadata { name: COMPONENT }, content };
+    serde_json::to_vec(&object).unwrap_or_default()
+}
+
+/// The page in the form that is asked for.
+pub(super) fn answer<P: Page>(request: &Request, page: &P) -> Response {
+    let accept = request.header(ACCEPT);
+    let Some(choice) = (if accept.trim().is_empty() { Some(TEXT) } else { negotiate(accept, P::KIND) })
+    else {
+        return not_acceptable(request);
+    };
+    let Some(version) = choice.version else { return text(page) };
+    let (json, style) = (page.json(version), Style::of(request.query(), request.header(USER_AGENT)));
+    let body = match choice.encoding {
+        Encoding::Yaml => yaml(&json).unwrap_or(json),
+        _ if choice.pretty || style == Style::Pretty => pretty(&json),
+        _ => [json.as_slice(), b"\n"].concat(),
+    };
+    let mut response = respond::whole(StatusCode::OK, "application/json", body);
+    let (media, kind) = (choice.encoding.media_type(), P::KIND);
+    // All of it is ours, and no octet of it is unusual.
+    if let Ok(media) = HeaderValue::try_from(format!("{media};g={GROUP};v={};as={kind}", version.name())) {
+        response.headers_mut().insert(CONTENT_TYPE, media);
+    }
+    if version == Version::V1Alpha1 {
+        let page = kind.to_lowercase();
+        let text = format!(
+            "299 - \"This version of the {page} endpoint is deprecated. Please use a newer version.\""
+        );
+        if let Ok(text) = HeaderValue::try_from(text) {
+            response.headers_mut().insert(WARNING, text);
+        }
+    }
+    response
+}
+
+fn text<P: Page>(page: &P) -> Response {
+    let delimiter = DELIMITERS[rand::random_range(0..DELIMITERS.len())];
+    let title = P::KIND.to_lowercase();
+    let body = format!(
+        "\n{COMPONENT} {title}\nWarning: This endpoint is not meant to be machine parseable, has no formatting \
+         compatibility guarantees and is for debugging purposes only.\n{}",
+        page.text(delimiter)
+    );
+    respond::whole(StatusCode::OK, "text/plain; charset=utf-8", body)
+}
+
+fn not_acceptable(request: &Request) -> Response {
+    let offered = OFFERED.map(Encoding::media_type).join(", ");
+    let message = format!("only the following media types are accepted: {offered}");
+    let status = Status::failure(Reason::NotAcceptable, message).with_details(Details::default());
+    respond::status(request, &status)
+}
+
+/// The first clause that fits decides (`NegotiateMediaTypeOptions`).
+fn negotiate(accept: &str, kind: &str) -> Option<Choice> {
+    parse_accept(accept).iter().find_map(|clause| {
+        let mut covered = OFFERED.into_iter().filter(|encoding| clause.covers(encoding.media_type()));
+        covered.find_map(|encoding| choice(clause, encoding, kind))
+    })
+}
+
+/// Text is no object, and an object must be named.
+fn choice(clause: &MediaRange, encoding: Encoding, kind: &str) -> Option<Choice> {
+    if !clause.param("stream").is_empty() || !clause.param("sv").is_empty() {
+        return None;
+    }
+    let named = ["as", "g", "v"].iter().any(|name| clause.params.contains_key(*name));
+    let pretty = clause.param("pretty") == "1";
+    if encoding == Encoding::Text {
+        return (!named).then_some(TEXT);
+    }
+    let ours = clause.param("as") == kind && clause.param("g") == GROUP;
+    let version = match clause.param("v") {
+        "v1alpha1" if ours => Version::V1Alpha1,
+        "v1beta1" if ours => Version::V1Beta1,
+        _ => return None,
+    };
+    Some(Choice { encoding, version: Some(version), pretty })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn got(accept: &str) -> Option<(&'static str, &'static str)> {
+        let choice = negotiate(accept, "Flagz")?;
+        Some((choice.encoding.media_type(), choice.version.map_or("", Version::name)))
+    }
+
+    #[test]
+    fn text_is_for_everybody_and_an_object_for_who_names_it() {
+        let named = "v=v1beta1;g=config.k8s.io;as=Flagz";
+        assert_eq!(got("*/*"), Some(("text/plain", "")));
+        assert_eq!(got("text/*"), Some(("text/plain", "")));
+        assert_eq!(got(&format!("application/json;{named}")), Some(("application/json", "v1beta1")));
+        assert_eq!(got(&format!("*/*;{named}")), Some(("application/json", "v1beta1")));
+        let older = "application/yaml;v=v1alpha1;g=config.k8s.io;as=Flagz, text/plain;q=0.5";
+        assert_eq!(got(older), Some(("application/yaml", "v1alpha1")));
+        assert_eq!(got("application/json;v=v1beta1;g=x;as=Flagz, text/plain"), Some(("text/plain", "")));
+    }
+
+    #[test]
+    fn what_is_none_of_the_pages_forms_is_not_acceptable() {
+        for accept in [
+            "application/json",
+            "application/json;v=v1beta1;g=config.k8s.io;as=Statusz",
+            "application/json;v=v1;g=config.k8s.io;as=Flagz",
+            "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz",
+            "text/plain;v=v1beta1;g=config.k8s.io;as=Flagz",
+            "application/json;v=v1beta1;g=config.k8s.io;as=Flagz;stream=watch",
+        ] {
+            assert_eq!(got(accept), None, "{accept}");
+        }
+    }
+}

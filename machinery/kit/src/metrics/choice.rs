@@ -1,0 +1,118 @@
+//! Which metrics are exposed, and with which values of their labels (component-base's `metrics.Options`).
+//!
+//! The choice is made when metrics are written, so that counting costs the same with it and without. It must not know flags.
+
+mod samples;
+
+use std::collections::{HashMap, HashSet};
+
+use samples::{AllowedValues, Samples};
+
+/// See the module; the default exposes everything that is not hidden.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetricChoice {
+    /// `--show-hidden-metrics-for-version`: metrics that upstream hides before it removes them are there, too.
+    pub show_hidden: bool,
+    /// `--disabled-metrics`, by their full names.
+    pub disabled: HashSet<String>,
+    /// `--allow-metric-labels`, by metric and label.
+    pub allowed: HashMap<String, AllowedValues>,
+}
+
+impl MetricChoice {
+    /// Whether metrics are written as they are.
+    pub(super) fn is_everything(&self) -> bool {
+        self.disabled.is_empty() && self.allowed.is_empty()
+    }
+
+    /// What is chosen of OpenMetrics text, in which counters whose name is in `bare` have a `_total` that is not theirs; and how
+    /// many observations had a value that is not allowed.
+    pub(super) fn apply(&self, text: &str, bare: &HashSet<String>) -> (String, u64) {
+        let (mut out, mut unexpected) = (String::with_capacity(text.len()), 0);
+        let mut samples = Samples::default();
+        let mut is_disabled = false;
+        for line in text.lines() {
+            if let Some(family) = line.strip_prefix("# HELP ") {
+                unexpected += samples.write(&mut out);
+                is_disabled = false;
+                let base = family.split(' ').next().unwrap_or_default();
+                samples = Samples::of(base, self.rules(base, bare));
+                is_disabled |= self.is_disabled(base, bare);
+            }
+            match line {
+                _ if is_disabled && line != "# EOF" => {}
+                _ if line.starts_with('#') || !samples.are_constrained() => {
+                    unexpected += if line == "# EOF" { samples.write(&mut out) } else { 0 };
+                    out.extend([line, "\n"]);
+                }
+                _ => samples.add(line),
+            }
+        }
+        unexpected += samples.write(&mut out);
+        (out, unexpected)
+    }
+
+    /// A counter's family has its name without `_total`; which it is stands in the line after, so both names are looked for.
+    fn is_disabled(&self, base: &str, bare: &HashSet<String>) -> bool {
+        names(base, bare).any(|name| self.disabled.contains(&name))
+    }
+
+    fn rules(&self, base: &str, bare: &HashSet<String>) -> AllowedValues {
+        names(base, bare).find_map(|name| self.allowed.get(&name).cloned()).unwrap_or_default()
+    }
+}
+
+fn names(base: &str, bare: &HashSet<String>) -> impl Iterator<Item = String> {
+    let total = (!bare.contains(base)).then(|| format!("{base}_total"));
+    std::iter::once(base.to_owned()).chain(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# HELP x X.\n# TYPE x counter\nx_total{verb=\"GET\",code=\"200\"} 3\n\
+        x_total{verb=\"PUT\",code=\"200\"} 4\nx_total{verb=\"P\\\"T\",code=\"200\"} 5\n\
+        # HELP y Y.\n# TYPE y gauge\ny 1\n# EOF\n";
+
+    fn chosen(choice: &MetricChoice) -> (String, u64) {
+        choice.apply(TEXT, &HashSet::new())
+    }
+
+    #[test]
+    fn a_disabled_metric_is_gone_and_the_others_stay() {
+        let disabled = |name: &str| MetricChoice { disabled: [name.to_owned()].into(), ..Default::default() };
+        assert_eq!(chosen(&disabled("x_total")).0, "# HELP y Y.\n# TYPE y gauge\ny 1\n# EOF\n");
+        assert_eq!(chosen(&disabled("y")).0, TEXT.replace("# HELP y Y.\n# TYPE y gauge\ny 1\n", ""));
+        assert_eq!(chosen(&disabled("z")).0, TEXT);
+    }
+
+    #[test]
+    fn values_that_are_not_allowed_share_one_series() {
+        let allowed = HashMap::from([("verb".to_owned(), HashSet::from(["GET".to_owned()]))]);
+        let choice = MetricChoice { allowed: [("x_total".to_owned(), allowed)].into(), ..Default::default() };
+        let (text, unexpected) = chosen(&choice);
+        assert_eq!(
+            text,
+            "# HELP x X.\n# TYPE x counter\nx_total{verb=\"GET\",code=\"200\"} 3\n\
+             x_total{verb=\"unexpected\",code=\"200\"} 9\n# HELP y Y.\n# TYPE y gauge\ny 1\n# EOF\n"
+        );
+        assert_eq!(unexpected, 9);
+    }
+
+    #[test]
+    fn buckets_and_sums_of_series_that_become_one_are_added() {
+        let text = "# HELP h H.\n# TYPE h histogram\nh_sum{v=\"a\"} 0.5\nh_count{v=\"a\"} 1\n\
+            h_bucket{le=\"1.0\",v=\"a\"} 1\nh_bucket{le=\"+Inf\",v=\"a\"} 1\nh_sum{v=\"b\"} 2.25\nh_count{v=\"b\"} 2\n\
+            h_bucket{le=\"1.0\",v=\"b\"} 1\nh_bucket{le=\"+Inf\",v=\"b\"} 2\n# EOF\n";
+        let allowed = HashMap::from([("v".to_owned(), HashSet::from([String::new()]))]);
+        let choice = MetricChoice { allowed: [("h".to_owned(), allowed)].into(), ..Default::default() };
+        let (text, unexpected) = choice.apply(text, &HashSet::new());
+        assert_eq!(
+            text,
+            "# HELP h H.\n# TYPE h histogram\nh_sum{v=\"unexpected\"} 2.75\nh_count{v=\"unexpected\"} 3\n\
+             h_bucket{le=\"1.0\",v=\"unexpected\"} 2\nh_bucket{le=\"+Inf\",v=\"unexpected\"} 3\n# EOF\n"
+        );
+        assert_eq!(unexpected, 3);
+    }
+}

@@ -1,0 +1,148 @@
+//! The samples of one family whose labels may have some values only: series that become alike become one.
+
+use std::collections::{HashMap, HashSet};
+
+/// What a label's value becomes when it is not one of those that are allowed.
+const UNEXPECTED: &str = "unexpected";
+
+/// Values that are allowed, by label.
+pub(super) type AllowedValues = HashMap<String, HashSet<String>>;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Samples {
+    base: String,
+    allowed: AllowedValues,
+    /// Name and labels, and the value, in the order in which they came.
+    series: Vec<(String, Value)>,
+    places: HashMap<String, usize>,
+    unexpected: u64,
+}
+
+/// A sample's value. Whole numbers stay whole.
+#[derive(Clone, Copy)]
+enum Value {
+    Whole(u64),
+    Float(f64),
+}
+
+impl Samples {
+    pub(super) fn of(base: &str, allowed: AllowedValues) -> Self {
+        Self { base: base.to_owned(), allowed, ..Self::default() }
+    }
+
+    pub(super) fn are_constrained(&self) -> bool {
+        !self.allowed.is_empty()
+    }
+
+    /// Takes a line `name{labels} value`.
+    pub(super) fn add(&mut self, line: &str) {
+        let Some((head, value)) = line.rsplit_once(' ') else { return };
+        let value = Value::parse(value);
+        let (name, labels) = head.split_once('{').unwrap_or((head, ""));
+        let labels = labels.strip_suffix('}').unwrap_or(labels);
+        let (labels, changed) = self.constrained(labels);
+        // Each observation is in one of these samples.
+        let counts = ["", "_total", "_count"].iter().any(|end| name.strip_prefix(&*self.base) == Some(end));
+        if counts && changed > 0 {
+            self.unexpected += changed * value.observations();
+        }
+        let series = if labels.is_empty() { name.to_owned() } else { format!("{name}{{{labels}}}") };
+        match self.places.get(&series) {
+            // Quantiles do not add up: the larger one is nearer to the truth.
+            Some(&at) if labels.contains("quantile=\"") => {
+                self.series[at].1 = self.series[at].1.larger(value)
+            }
+            Some(&at) => self.series[at].1 = self.series[at].1.plus(value),
+            None => {
+                self.places.insert(series.clone(), self.series.len());
+                self.series.push((series, value));
+            }
+        }
+    }
+
+    /// The labels with values that are allowed, and how many were not.
+    fn constrained(&self, mut labels: &str) -> (String, u64) {
+        let (mut out, mut changed) = (String::with_capacity(labels.len()), 0);
+        while let Some((name, rest)) = labels.split_once("=\"") {
+            let end = closing_quote(rest);
+            let raw = &rest[..end];
+            labels = rest[end..].trim_start_matches('"').trim_start_matches(',');
+            let fits = self.allowed.get(name).is_none_or(|allowed| allowed.contains(&unescaped(raw)));
+            changed += u64::from(!fits);
+            let comma = if out.is_empty() { "" } else { "," };
+            out.extend([comma, name, "=\"", if fits { raw } else { UNEXPECTED }, "\""]);
+        }
+        (out, changed)
+    }
+
+    /// Writes what has come and forgets it; tells how many observations had a value that is not allowed.
+    pub(super) fn write(&mut self, out: &mut String) -> u64 {
+        self.places.clear();
+        for (series, value) in self.series.drain(..) {
+            out.extend([series.as_str(), " ", &value.text(), "\n"]);
+        }
+        std::mem::take(&mut self.unexpected)
+    }
+}
+
+fn closing_quote(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.bytes().position(|byte| {
+        let closes = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        closes
+    });
+    end.unwrap_or(text.len())
+}
+
+fn unescaped(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let mut chars = raw.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => out.extend(chars.next().map(|char| if char == 'n' { '\n' } else { char })),
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+impl Value {
+    fn parse(text: &str) -> Self {
+        text.parse().map_or_else(|_| Self::Float(text.parse().unwrap_or(f64::NAN)), Self::Whole)
+    }
+
+    fn as_float(self) -> f64 {
+        match self {
+            Self::Whole(value) => value as f64,
+            Self::Float(value) => value,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Whole(a), Self::Whole(b)) => Self::Whole(a.saturating_add(b)),
+            (a, b) => Self::Float(a.as_float() + b.as_float()),
+        }
+    }
+
+    fn larger(self, other: Self) -> Self {
+        if other.as_float() > self.as_float() { other } else { self }
+    }
+
+    /// As many as were counted; a gauge that is no whole number was set at least once.
+    fn observations(self) -> u64 {
+        match self {
+            Self::Whole(value) => value,
+            Self::Float(_) => 1,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Self::Whole(value) => value.to_string(),
+            Self::Float(value) => format!("{value:?}"),
+        }
+    }
+}

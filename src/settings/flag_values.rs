@@ -1,0 +1,42 @@
+//! What each flag has come to, as `/flagz` shows it: names and values in the words of upstream's `flag.Value`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use portico_gostd::time::format_duration;
+
+use super::foreign_flags::FOREIGN_FLAGS;
+
+/// Flags whose values upstream keeps as a map or as one text: they have no brackets.
+const UNBRACKETED: [&str; 3] = ["feature-gates", "runtime-config", "service-cluster-ip-range"];
+
+/// The value of each flag; of those that have no meaning here, only where they were given.
+pub(super) fn flag_values(command: &Command, matches: &ArgMatches) -> BTreeMap<String, String> {
+    let foreign = |arg: &Arg| FOREIGN_FLAGS.iter().any(|flag| Some(flag.name) == arg.get_long());
+    let shown = command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version"));
+    shown
+        .filter_map(|arg| Some((arg, arg.get_long()?)))
+        .filter(|(arg, _)| !foreign(arg) || given(arg, matches))
+        .map(|(arg, name)| (name.to_owned(), value(arg, name, matches)))
+        .collect()
+}
+
+fn given(arg: &Arg, matches: &ArgMatches) -> bool {
+    matches.value_source(arg.get_id().as_str()).is_some_and(|source| source != ValueSource::DefaultValue)
+}
+
+fn value(arg: &Arg, name: &str, matches: &ArgMatches) -> String {
+    let id = arg.get_id().as_str();
+    if let Ok(Some(duration)) = matches.try_get_one::<Duration>(id) {
+        return format_duration(*duration);
+    }
+    let texts: Vec<_> =
+        matches.get_raw(id).into_iter().flatten().map(|text| text.to_string_lossy().into_owned()).collect();
+    let is_list = matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some();
+    match is_list && !UNBRACKETED.contains(&name) {
+        true => format!("[{}]", texts.join(",")),
+        false => texts.join(","),
+    }
+}

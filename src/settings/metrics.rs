@@ -1,0 +1,196 @@
+//! Which metrics are exposed, with which labels (component-base's `metrics.Options`).
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use portico_gostd::os::error_text;
+use portico_kit::metrics::MetricChoice;
+use regex::Regex;
+
+use super::SettingError;
+
+const NAME: &str = "[a-zA-Z_:][a-zA-Z0-9_:]*";
+const LABEL: &str = "[a-zA-Z_][a-zA-Z0-9_]*";
+/// The only version before this one.
+const PREVIOUS: &str = "1.35";
+
+/// Settings of metrics.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Metrics"))]
+pub(crate) struct Metrics {
+    /// The values that a label of a metric may have, as METRIC,LABEL=VALUE,VALUE (repeat for more, or give several, each in
+    /// double quotes, with commas between); any other becomes "unexpected".
+    #[arg(long, value_name = "METRIC,LABEL=VALUES", value_parser = pairs)]
+    pub(crate) allow_metric_labels: Vec<Pairs>,
+    /// A YAML file of what --allow-metric-labels says: "metric,label": "value,value".
+    #[arg(long, value_name = "FILE")]
+    pub(crate) allow_metric_labels_manifest: Option<PathBuf>,
+    /// Metrics that are not exposed, by their full names.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) disabled_metrics: Vec<String>,
+    /// Expose metrics, too, that are hidden since the version after this one; only the previous minor version is allowed.
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) show_hidden_metrics_for_version: Option<String>,
+}
+
+/// Values by metric and label.
+pub(crate) type Pairs = BTreeMap<String, String>;
+
+impl Metrics {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        self.choice().map(drop)
+    }
+
+    /// What is exposed.
+    pub(crate) fn choice(&self) -> Result<MetricChoice, SettingError> {
+        self.check_version()?;
+        self.check_names()?;
+        let mut choice = MetricChoice {
+            show_hidden: self.show_hidden_metrics_for_version.as_deref().is_some_and(|v| !v.is_empty()),
+            disabled: self.disabled_metrics.iter().cloned().collect(),
+            ..MetricChoice::default()
+        };
+        for (key, values) in self.allowed()? {
+            // Both were found by the pattern.
+            let Some((metric, label)) = key.split_once(',') else { continue };
+            let values: HashSet<String> = values.split(',').map(str::to_owned).collect();
+            choice.allowed.entry(metric.to_owned()).or_default().insert(label.to_owned(), values);
+        }
+        Ok(choice)
+    }
+
+    fn allowed(&self) -> Result<Pairs, SettingError> {
+        let flag: Pairs =
+            self.allow_metric_labels.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+        check_keys(&flag).map_err(|e| SettingError::new("--allow-metric-labels", e))?;
+        let Some(file) = &self.allow_metric_labels_manifest else { return Ok(flag) };
+        let wrong = |e: String| SettingError::new("--allow-metric-labels-manifest", e);
+        if !flag.is_empty() {
+            return Err(wrong(
+                "cannot specify both allowListMapping and allowListMappingManifest".to_owned(),
+            ));
+        }
+        manifest(file).map_err(wrong)
+    }
+
+    fn check_version(&self) -> Result<(), SettingError> {
+        match self.show_hidden_metrics_for_version.as_deref() {
+            None | Some("" | PREVIOUS) => Ok(()),
+            Some(other) => Err(SettingError::new(
+                "--show-hidden-metrics-for-version",
+                format!(
+                    "invalid value {other:?}: must be omitted or have the value '{PREVIOUS}'; only the previous minor \
+                     version is allowed"
+                ),
+            )),
+        }
+    }
+
+    fn check_names(&self) -> Result<(), SettingError> {
+        let Some(wrong) = self.disabled_metrics.iter().find(|name| !fits(NAME, name)) else { return Ok(()) };
+        let names = format!("must be fully qualified metric names matching \"^{NAME}$\", got {wrong:?}");
+        Err(SettingError::new("--disabled-metrics", names))
+    }
+}
+
+fn fits(pattern: &str, text: &str) -> bool {
+    Regex::new(&format!("^{pattern}$")).is_ok_and(|pattern| pattern.is_match(text))
+}
+
+fn check_keys(pairs: &Pairs) -> Result<(), String> {
+    match pairs.keys().all(|key| fits(&format!("{NAME},{LABEL}"), key)) {
+        true => Ok(()),
+        false => Err(format!(
+            "must have keys with format `metricName,labelName` where metricName matches {NAME:?} and labelName matches \
+             {LABEL:?}"
+        )),
+    }
+}
+
+fn manifest(file: &Path) -> Result<Pairs, String> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| format!("failed to read allow list manifest: {shown}: {}", error_text(&e)))?;
+    let pairs: Pairs = serde_saphyr::from_str(&text)
+        .map_err(|e| format!("failed to parse allow list manifest: {shown}: {e}"))?;
+    check_keys(&pairs).map_err(|e| format!("invalid allow list mapping in manifest: {shown}: {e}"))?;
+    Ok(pairs)
+}
+
+/// One occurrence of the flag, as pflag's `stringToString` reads it: one pair as it is, several as a line of CSV.
+fn pairs(text: &str) -> Result<Pairs, String> {
+    let fields = match text.matches('=').count() {
+        0 => return Err(format!("{text} must be formatted as key=value")),
+        1 => vec![text.trim_matches('"').to_owned()],
+        _ => fields(text)?,
+    };
+    let pair = |field: &String| {
+        let (key, value) =
+            field.split_once('=').ok_or_else(|| format!("{field} must be formatted as key=value"))?;
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    fields.iter().map(pair).collect()
+}
+
+/// The fields of a line of CSV.
+fn fields(line: &str) -> Result<Vec<String>, String> {
+    let (mut fields, mut rest) = (Vec::new(), line);
+    loop {
+        let (field, after) = match rest.strip_prefix('"') {
+            None => {
+                let end = rest.find(',').unwrap_or(rest.len());
+                if rest[..end].contains('"') {
+                    return Err("bare \" in non-quoted field".to_owned());
+                }
+                (rest[..end].to_owned(), &rest[end..])
+            }
+            Some(quoted) => quoted_field(quoted)?,
+        };
+        fields.push(field);
+        match after.strip_prefix(',') {
+            Some(more) => rest = more,
+            None if after.is_empty() => return Ok(fields),
+            None => return Err("extraneous or missing \" in quoted field".to_owned()),
+        }
+    }
+}
+
+/// What stands before the closing quote, a doubled one being a quote itself; and what comes after it.
+fn quoted_field(mut rest: &str) -> Result<(String, &str), String> {
+    let mut field = String::new();
+    loop {
+        let Some((before, after)) = rest.split_once('"') else {
+            return Err("extraneous or missing \" in quoted field".to_owned());
+        };
+        field.push_str(before);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                field.push('"');
+                rest = more;
+            }
+            None => return Ok((field, after)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<(String, String)> {
+        pairs(text).unwrap().into_iter().collect()
+    }
+
+    #[test]
+    fn pairs_are_read_as_pflag_reads_them() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(read("m,l=a,b"), [pair("m,l", "a,b")]);
+        assert_eq!(read("\"m,l=a,b\""), [pair("m,l", "a,b")]);
+        assert_eq!(read("\"m,l=a,b\",\"n,l=c\""), [pair("m,l", "a,b"), pair("n,l", "c")]);
+        assert_eq!(read("\"m,l=a\"\"b\",\"n,l=\""), [pair("m,l", "a\"b"), pair("n,l", "")]);
+        for text in ["m,l", "m,l=a,n,l=b", "\"m=a\"x,\"n=b\"", "\"m=a,n=b"] {
+            assert!(pairs(text).is_err(), "{text}");
+        }
+    }
+}
