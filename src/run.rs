@@ -17,6 +17,7 @@ use futures::FutureExt;
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::offload::Offload;
+use portico_kit::spans::Exporting;
 use portico_kit::tasks::{TaskFailure, TaskSet};
 use portico_kit::telemetry::{LogFormat, Telemetry};
 
@@ -55,8 +56,10 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     }
     runtime.thread_stack_size(STACK_BYTES);
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
+    let registry = Registry::of_process(settings.metrics.choice()?);
+    let exporting = exporting(&settings, &registry, &runtime)?;
     let process = Process {
-        registry: Registry::of_process(settings.metrics.choice()?),
+        registry,
         telemetry: telemetry.clone(),
         runtimes: Arc::new(
             ConnectionRuntimes::start("serving", serving_threads(&settings)).map_err(Failure::Runtime)?,
@@ -71,9 +74,23 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
             Role::Facade => facade_alone(settings, process).await,
         }
     });
+    if let Some(exporting) = exporting {
+        exporting.finish();
+    }
     runtime.shutdown_timeout(Duration::from_secs(1));
     telemetry.flush();
     outcome
+}
+
+/// Spans go to a collector where one is named; before anything is made that asks whether they do.
+fn exporting(
+    settings: &Settings,
+    registry: &Registry,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<Option<Exporting>, Failure> {
+    let Some(spans) = settings.tracing.spans()? else { return Ok(None) };
+    let _on = runtime.enter();
+    Ok(Some(portico_kit::spans::start(&spans, registry)?))
 }
 
 /// As many as the shared workers.

@@ -23,6 +23,7 @@ mod service_accounts;
 mod serving;
 mod signing;
 mod store;
+mod tracing;
 mod values;
 
 pub(crate) use admission::Admission;
@@ -43,6 +44,7 @@ pub(crate) use service_accounts::ServiceAccounts;
 pub(crate) use serving::Serving;
 pub(crate) use signing::Signing;
 pub(crate) use store::StoreSettings;
+pub(crate) use tracing::Tracing;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -95,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) process: Process,
     #[command(flatten)]
     pub(crate) metrics: Metrics,
+    #[command(flatten)]
+    pub(crate) tracing: Tracing,
     #[command(flatten)]
     pub(crate) serving: Serving,
     #[command(flatten)]
@@ -178,6 +182,7 @@ impl Settings {
 
     fn check(&self, role: Role) -> Result<(), SettingError> {
         self.metrics.check()?;
+        self.tracing.check()?;
         self.serving.check()?;
         self.control.check(role)?;
         self.controllers.check()?;

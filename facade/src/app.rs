@@ -36,6 +36,7 @@ use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::request_info::ReadRequestInfo;
 use crate::layers::retry_after::RetryAfter;
 use crate::layers::timeout::Timeout;
+use crate::layers::trace::Trace;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::warning::record_warnings;
 use crate::layers::watch_termination::WatchTermination;
@@ -65,6 +66,8 @@ pub struct Layers {
     pub cors: Option<AllowedOrigins>,
     /// Who asks.
     pub authentication: Authenticator,
+    /// Whether spans are exported.
+    pub traces: bool,
     /// What is recorded, if anything is.
     pub auditor: Option<Arc<Auditor>>,
     /// Who they want to be.
@@ -101,6 +104,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(AroundLayer::new(record_warnings))
         .option_layer(layers.cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
+        .option_layer(layers.traces.then(|| layer_fn(Trace::new)))
         .option_layer(layers.auditor.map(|auditor| layer_fn(move |inner| Audit::new(inner, auditor.clone()))))
         .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
         .option_layer(

@@ -26,6 +26,7 @@ use portico_kit::lifecycle::Lifecycle;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics::{Registry, process_started};
 use portico_kit::offload::Offload;
+use portico_kit::spans;
 use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
 use prometheus_client::metrics::gauge::Gauge;
@@ -391,6 +392,7 @@ impl Parts {
                 reviewer: Arc::new(TokenAsker(asker)),
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
+            traces: spans::are_exported(),
             impersonation: Impersonations { decider: Arc::clone(&decider), duration: timed("impersonation") },
             flow: self.flow.clone(),
             max_in_flight: match self.flow {

@@ -14,6 +14,7 @@ use http::Uri;
 use http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use portico_facade_catalog::Catalog;
+use portico_kit::spans;
 use portico_machinery::Status;
 use portico_machinery::api_path::ApiPath;
 use portico_machinery::discovery::Source;
@@ -113,7 +114,11 @@ impl Delegates {
             request_info: &info,
             deadline: record.deadline().map(Into::into),
         };
-        let response = self.proxy.handle(upstream, request.map(Body::into_proxy), context).await;
+        let span = spans::client("HTTP request to a backend");
+        span.set("apiservice", upstream.route().name.clone());
+        // Headers are made when it is called: inside of the span.
+        let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
+        let response = span.within(proxied).await;
         if response.status() == http::StatusCode::NOT_FOUND {
             // Names that a backend does not know must not become labels.
             record.set_known_resource(false);

@@ -23,6 +23,7 @@ pub mod request_deadline;
 pub mod request_info;
 pub mod retry_after;
 pub mod timeout;
+pub mod trace;
 pub mod wait_group;
 pub mod warning;
 pub mod watch_termination;

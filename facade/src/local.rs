@@ -20,6 +20,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{Method, StatusCode};
 use portico_kit::lifecycle::Signal;
+use portico_kit::spans;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_proto::MAX_MESSAGE_BYTES;
@@ -214,6 +215,7 @@ impl Local {
             audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
         };
         forwarded.insert_into(call.metadata_mut());
+        spans::insert_into(call.metadata_mut().as_mut());
         if let Some(deadline) = request.record().deadline() {
             let left = deadline.saturating_duration_since(std::time::Instant::now());
             // At least a moment: zero would be no deadline at all to some peers.

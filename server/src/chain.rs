@@ -8,6 +8,7 @@ mod authorization;
 mod caller;
 mod identities;
 pub(crate) mod methods;
+mod trace;
 
 use std::sync::Arc;
 
@@ -17,9 +18,10 @@ use authentication::Authentication;
 use authorization::MethodAuthorization;
 pub use caller::Caller;
 pub use identities::Identities;
+use trace::Trace;
 
 /// The services behind the layers, outermost first.
-pub type Chain<S> = Authentication<MethodAuthorization<S>>;
+pub type Chain<S> = Authentication<Trace<MethodAuthorization<S>>>;
 
 /// Puts the layers around the services.
 #[derive(Clone)]
@@ -39,6 +41,6 @@ impl<S> Layer<S> for ChainLayer {
     type Service = Chain<S>;
 
     fn layer(&self, inner: S) -> Chain<S> {
-        Authentication::new(MethodAuthorization::new(inner), Arc::clone(&self.identities))
+        Authentication::new(Trace::new(MethodAuthorization::new(inner)), Arc::clone(&self.identities))
     }
 }

@@ -21,6 +21,9 @@ pub(crate) enum Failure {
     /// Logging.
     #[error("--v: {0}")]
     Telemetry(#[from] TelemetryError),
+    /// Traces.
+    #[error("--tracing-config-file: {0}")]
+    Spans(#[from] portico_kit::spans::SpanExportError),
     /// The runtime could not be made.
     #[error("cannot start: {}", error_text(.0))]
     Runtime(#[source] std::io::Error),

@@ -108,7 +108,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     only("storage-backend", &["etcd3"], NO_ETCD),
     ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),
     ignored("storage-media-type", "objects are stored as JSON, whatever clients speak"),
-    refused("tracing-config-file", "requests are not traced; the log has their audit ids and times"),
     refused("vmodule", "--v takes levels for modules, as in portico_store=debug"),
     switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
     ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),

@@ -53,6 +53,7 @@ mod storage_versions;
 mod store_faults;
 mod texts;
 mod tls_settings;
+mod tracing;
 mod type_checking;
 mod weaknesses;
 mod webhooks;

@@ -1,10 +1,16 @@
 //! What the process shows of itself: z-pages, chosen metrics, traces, the log.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::Answer;
-use portico_tests::{Launch, Portico};
+use portico_tests::{Launch, Mood, Portico, eventually};
+use regex::Regex;
+use serde_json::Value;
+
+use crate::webhooks::setup::{Setup, VALIDATING};
 
 async fn get(portico: &Portico, path: &str, accept: &str) -> Answer {
     let request = Request::get(path).header("accept", accept).header("user-agent", "probe");
@@ -163,4 +169,91 @@ async fn over_socket(path: &std::path::Path, request: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
+}
+
+/// The metrics that an expression of PromQL asks for.
+fn asked_for(expression: &str) -> Vec<String> {
+    let labels = Regex::new(r#"\{[^}]*\}|"[^"]*"|\$\w+|\bby \([^)]*\)"#).unwrap();
+    let rest = labels.replace_all(expression, " ");
+    let names = Regex::new("[a-z][a-z0-9]*(_[a-z0-9]+)+").unwrap();
+    let functions = ["histogram_quantile", "label_values"];
+    names
+        .find_iter(&rest)
+        .map(|name| name.as_str().to_owned())
+        .filter(|name| !functions.contains(&&**name))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_dashboard_and_the_alerts_ask_for_metrics_that_there_are() {
+    let dashboard: Value = serde_json::from_str(include_str!("../../docs/grafana/portico.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let mut expressions: Vec<String> =
+        panels.map(|panel| panel["targets"][0]["expr"].as_str().unwrap().to_owned()).collect();
+    expressions.push(dashboard["templating"]["list"][1]["query"].as_str().unwrap().to_owned());
+    let rules = include_str!("../../docs/prometheus/alerts.yaml");
+    let alerts = Regex::new(r"(?s)expr: (.*?)\n    for:").unwrap();
+    let alerts: Vec<String> = alerts.captures_iter(rules).map(|found| found[1].to_owned()).collect();
+    assert_eq!(alerts.len(), rules.matches("- alert:").count());
+    expressions.extend(alerts);
+
+    let portico = Portico::start().await;
+    let served = portico.admin().get("/metrics").await.text();
+    let documented = include_str!("../../docs/OPERATIONS.md");
+    for expression in expressions {
+        let names = asked_for(&expression);
+        assert!(!names.is_empty(), "{expression}");
+        for name in names {
+            let series = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let is_there = [Some(&*name), series].into_iter().flatten().any(|name| {
+                served.contains(&format!("# TYPE {name} ")) || documented.contains(&format!("\n| `{name}` |"))
+            });
+            assert!(is_there, "{name} in {expression}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_request_is_in_the_log_with_what_was_slow() {
+    let mut setup = Setup::launch(Launch::new()).await;
+    setup.one(VALIDATING, "allow", serde_json::json!({})).await;
+    setup.hooks.behave(Mood::Slow(Duration::from_millis(700)));
+    assert_eq!(setup.create("m").await.status, 201);
+    let log = eventually("the trace is in the log", 10, || async {
+        let log = setup.portico.log();
+        if log.contains("] END") { Ok(log) } else { Err(log.len()) }
+    })
+    .await;
+    let start = log.find("Trace[").unwrap();
+    let lines: Vec<&str> = log[start..].lines().take(3).collect();
+    let number = lines[0].strip_prefix("Trace[").unwrap().split(']').next().unwrap();
+    assert!(lines[0].contains("]: \"Create\" ") && lines[0].contains(",resource:configmaps,"), "{lines:?}");
+    assert!(lines[0].contains("(total time: ") && lines[0].ends_with("ms):"), "{lines:?}");
+    assert!(lines[1].starts_with(&format!("Trace[{number}]: ---\"Call validating webhook\" 7")), "{lines:?}");
+    assert!(
+        lines[2].starts_with(&format!("Trace[{number}]: [")) && lines[2].ends_with("s] END"),
+        "{lines:?}"
+    );
+    assert!(setup.portico.stop().await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_in_json_have_upstreams_fields() {
+    let portico = Launch::new().args(&["--logging-format", "json", "--v", "debug"]).start().await;
+    portico.admin().get("/version").await;
+    let log = eventually("the request is in the log", 10, || async {
+        let log = portico.log();
+        if log.contains("\"path\":\"/version\"") { Ok(log) } else { Err(log.len()) }
+    })
+    .await;
+    let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let request = lines.iter().find(|line| line["path"] == "/version").unwrap();
+    assert!(request["ts"].as_f64().is_some_and(|ts| ts > 1.7e12), "{request}");
+    let caller = request["caller"].as_str().unwrap();
+    assert!(Regex::new(r"^[a-z_]+/[a-z_]+\.rs:\d+$").unwrap().is_match(caller), "{caller}");
+    assert_eq!(
+        (&request["msg"], &request["v"], &request["code"]),
+        (&"request".into(), &4.into(), &200.into())
+    );
+    assert!(lines.iter().all(|line| line["v"].is_u64() || line["err"].is_string()), "{log}");
 }

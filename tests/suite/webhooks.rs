@@ -6,7 +6,7 @@ mod load;
 mod order;
 mod places;
 mod reviews;
-mod setup;
+pub mod setup;
 
 use std::time::{Duration, Instant};
 

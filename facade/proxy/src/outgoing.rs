@@ -7,6 +7,7 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Version};
 use http_body::Body as _;
+use portico_kit::spans;
 
 use crate::headers::{self, ProxyHeaders, set_target};
 use crate::location;
@@ -37,6 +38,7 @@ impl<'a> Outgoing<'a> {
         let target = location::path_and_query(&parts.uri)?;
         let mut headers = parts.headers;
         headers::strip_request(&mut headers);
+        spans::insert_into(&mut headers);
         let body = body.behind(&headers);
         Ok(Self {
             method: parts.method,

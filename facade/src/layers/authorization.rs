@@ -10,6 +10,7 @@ use std::time::Instant;
 use portico_auth::authz::Decider;
 use portico_auth::{Authorizer, Decision, Verdict, forbidden};
 use portico_kit::layer::Step;
+use portico_kit::spans;
 use portico_machinery::Attributes;
 use tower::Service;
 
@@ -67,18 +68,20 @@ impl<S: Handler> Service<Request> for Authorization<S> {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let begin = Instant::now();
+        let span = spans::child("authorization");
         let attributes = Attributes::new(request.user(), request.info().clone());
         let decision = request.in_force().authorizer.authorize(&attributes);
         if decision.verdict == Verdict::Ask {
             let (permissions, mut inner) = (self.permissions.clone(), self.inner.clone());
             return Step::waiting(async move {
-                let decision = permissions.decider.decide(&attributes).await;
+                let decision = span.within(permissions.decider.decide(&attributes)).await;
                 match permissions.refusal(&request, &attributes, decision, begin) {
                     Some(refusal) => Ok(refusal),
                     None => inner.call(request).await,
                 }
             });
         }
+        span.end();
         match self.permissions.refusal(&request, &attributes, Some(decision), begin) {
             Some(refusal) => Step::answered(Ok(refusal)),
             None => Step::passed(self.inner.call(request)),

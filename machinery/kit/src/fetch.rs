@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dial::{Connector, DialError, Target, http_reason};
 use crate::received::{ReceiveError, Received};
+use crate::spans;
 use crate::tasks::TaskSet;
 use pool::{Key, Pool, Sender};
 
@@ -272,6 +273,7 @@ fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>
     *message.method_mut() = request.method.clone();
     *message.uri_mut() = uri;
     *message.headers_mut() = request.headers.clone();
+    spans::insert_into(message.headers_mut());
     Ok(message)
 }
 

@@ -26,6 +26,8 @@ pub mod offload;
 pub mod pki;
 pub mod received;
 pub mod rotating_file;
+pub mod slow_trace;
+pub mod spans;
 pub mod tasks;
 pub mod telemetry;
 pub mod tls;

@@ -3,6 +3,7 @@
 //! Lines go through a bounded queue to one writer thread, so that a slow reader of the log never holds
 //! up a request: when the queue is full, lines are dropped and counted. It must not know who logs.
 
+mod json;
 mod writer;
 
 use tracing_subscriber::filter::{EnvFilter, ParseError};
@@ -10,6 +11,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{Layer, Registry, reload};
 
+use json::KlogJson;
 use writer::Queue;
 
 /// How log lines look.
@@ -59,7 +61,7 @@ impl Telemetry {
         let layer = tracing_subscriber::fmt::layer().with_writer(queue.clone()).with_target(true);
         let layer = match format {
             LogFormat::Text => layer.with_ansi(false).boxed(),
-            LogFormat::Json => layer.json().flatten_event(true).with_current_span(true).boxed(),
+            LogFormat::Json => layer.event_format(KlogJson).boxed(),
         };
         tracing_subscriber::registry().with(filter).with(layer).try_init()?;
         Ok(Self { reload, queue })

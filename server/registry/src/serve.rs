@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use portico_kinds::Kinds;
 use portico_kit::offload::Offload;
+use portico_kit::spans;
 use portico_machinery::status::Reason;
 use portico_machinery::{Status, names};
 
@@ -74,7 +75,8 @@ impl CallHandler {
         // In a box: held here by value it would make the future of every request three times as large.
         let work = Box::pin({
             let handler = Arc::clone(self);
-            async move { handler.answer(&call, served).await }
+            // On another thread it is still a part of the request.
+            spans::current().around(async move { handler.answer(&call, served).await })
         });
         let ended = || Answer::status(Status::internal("the request ended before it was answered"));
         offload.run("long-request", work).await.unwrap_or_else(ended)

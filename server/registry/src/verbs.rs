@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use portico_kit::{slow_trace, spans};
 use portico_store::{Record, Txn, TxnError, Value};
 
 use crate::Result;
@@ -23,6 +24,9 @@ pub struct Verbs {
     pub(crate) hooks: HookTable,
 }
 
+/// What traces call the store's part of a write.
+const COMMIT: &str = "Commit transaction";
+
 impl Verbs {
     /// A removal, with what goes together with it.
     pub(crate) async fn removal(
@@ -40,7 +44,8 @@ impl Verbs {
 
     /// Writes a transaction and gives back what its first operation wrote.
     pub(crate) async fn commit(&self, txn: Txn) -> std::result::Result<Arc<Record>, TxnError> {
-        let result = self.objects.store.commit(vec![txn]).await.pop().unwrap_or(Err(TxnError::Closed))?;
+        let committing = spans::child(COMMIT).within(self.objects.store.commit(vec![txn]));
+        let result = slow_trace::part(COMMIT, committing).await.pop().unwrap_or(Err(TxnError::Closed))?;
         result.record().cloned().ok_or(TxnError::Closed)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use portico_kit::{slow_trace, spans};
 use portico_machinery::Status;
 use portico_policy::Matched;
 use portico_registry::{CallError, Objects, Result, WebhookCall, WebhookUsers};
@@ -93,7 +94,11 @@ impl<'a> ReviewContext<'a> {
         used: impl AsyncFnOnce(Answer) -> Result<T, Failure>,
     ) -> Result<Option<T>> {
         let begun = Instant::now();
-        let outcome = match self.ask(webhook, shown).await {
+        let name = if self.mutates { "Call mutating webhook" } else { "Call validating webhook" };
+        let span = spans::child(name);
+        span.set("webhook", webhook.name.to_string());
+        span.set("resource", self.target.resource.resource.to_string());
+        let outcome = match slow_trace::part(name, span.within(self.ask(webhook, shown))).await {
             Ok(answer) => used(answer).await,
             Err(failure) => Err(failure),
         };

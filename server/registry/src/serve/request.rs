@@ -1,9 +1,11 @@
 //! One call whose route is known: from its bytes to the verb, and from what the verb gives to the answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use portico_kit::{slow_trace, spans};
 use portico_machinery::accept::{Encoding, Form};
 use portico_machinery::status::Details;
 use portico_machinery::{Object, Status};
@@ -28,6 +30,22 @@ use crate::typed::{Context, Deleted, Place, Written};
 use crate::unreadable;
 use crate::verbs::Verbs;
 use crate::views::ViewTarget;
+
+/// A request that takes so long is in the log (upstream's threshold).
+const SLOW: Duration = Duration::from_millis(500);
+
+/// What upstream calls the handlers of verbs in traces.
+fn trace_name(action: Verb) -> Option<&'static str> {
+    match action {
+        Verb::Get => Some("Get"),
+        Verb::List => Some("List"),
+        Verb::Watch => None,
+        Verb::Create => Some("Create"),
+        Verb::Update => Some("Update"),
+        Verb::Patch => Some("Patch"),
+        Verb::Delete | Verb::DeleteCollection => Some("Delete"),
+    }
+}
 
 /// What calls are answered with.
 pub(super) struct Handling {
@@ -55,6 +73,35 @@ pub(super) struct Request<'a> {
 impl Request<'_> {
     /// Carries out what the call does.
     pub(super) async fn answer(&self, action: Verb) -> Result<Answer> {
+        // A watch is none of these parts, and takes as long as it takes.
+        let Some(name) = trace_name(action) else { return self.carry_out(action).await };
+        let span = spans::child(name);
+        if span.is_recorded() {
+            for (key, value) in self.trace_fields() {
+                span.set(key, value.to_owned());
+            }
+        }
+        let describe = || self.trace_fields().map(|(key, value)| format!("{key}:{value}")).join(",");
+        slow_trace::watch(name, SLOW, describe, span.within(self.carry_out(action))).await
+    }
+
+    /// What upstream says of a request in its traces (`traceFields`), as far as it is known here.
+    fn trace_fields(&self) -> [(&'static str, &str); 9] {
+        let target = &self.call.target;
+        [
+            ("accept", &self.call.accept),
+            ("api-group", &target.group),
+            ("api-version", &target.version),
+            ("name", &target.name),
+            ("subresource", &target.subresource),
+            ("namespace", &target.namespace),
+            ("resource", &target.resource),
+            ("user-agent", &self.call.user_agent),
+            ("verb", &self.call.verb),
+        ]
+    }
+
+    async fn carry_out(&self, action: Verb) -> Result<Answer> {
         match action {
             Verb::Get => self.get().await,
             Verb::List => self.list().await,

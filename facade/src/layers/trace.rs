@@ -1,0 +1,107 @@
+//! Traces requests (`filters.WithTracing`): the span of a request stands around everything behind authentication, so that who
+//! asks decides whether their trace is gone on with.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+use futures::future::BoxFuture;
+use http::header::USER_AGENT;
+use portico_kit::spans;
+use portico_machinery::RequestInfo;
+use tower::Service;
+
+use crate::handler::{Answer, Handler};
+use crate::request::{Request, RequestView, Response};
+
+/// Whose traces are gone on with, sampling included (`notSystemPrivilegedGroup`).
+const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
+
+/// See the module.
+#[derive(Clone)]
+pub struct Trace<S> {
+    inner: S,
+}
+
+impl<S> Trace<S> {
+    /// Around `inner`.
+    pub fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for Trace<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Answer>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let since = SystemTime::now().checked_sub(request.received().elapsed());
+        let since = since.unwrap_or_else(SystemTime::now);
+        let user = request.user();
+        let is_trusted = user.groups.iter().any(|group| TRUSTED.contains(&group.as_str()));
+        let name = span_name(&request);
+        let span = spans::request(name, request.headers(), is_trusted, since);
+        if span.is_recorded() {
+            describe(&span, &request);
+        }
+        let mut inner = self.inner.clone();
+        Box::pin(span.within(async move {
+            // It began with the request and has just come to its end.
+            spans::child_since("authentication", since).end();
+            let answer = inner.call(request).await;
+            if let Ok(response) = &answer {
+                let code = response.status();
+                spans::current().set("http.response.status_code", i64::from(code.as_u16()));
+                if code.is_server_error() {
+                    spans::current().fail(code.canonical_reason().unwrap_or_default());
+                }
+            }
+            answer
+        }))
+    }
+}
+
+fn describe(span: &spans::Span, request: &Request) {
+    span.set("http.request.method", request.method().to_string());
+    span.set("url.scheme", "https");
+    span.set("url.path", request.uri().path().to_owned());
+    // Upstream's has the query, too, in which tokens may stand.
+    span.set("http.target", request.uri().path().to_owned());
+    span.set("audit-id", request.audit_id().to_str().unwrap_or_default().to_owned());
+    span.set("user_agent.original", request.header(USER_AGENT).to_owned());
+    span.set("network.peer.address", request.connection().peer.ip().to_string());
+}
+
+/// The method and, of resources, the path without names (`getSpanNameFromRequestInfo`).
+fn span_name(request: &Request) -> String {
+    let (method, info) = (request.method(), request.info());
+    if info.is_resource_request { format!("{method} {}", route(info)) } else { method.to_string() }
+}
+
+fn route(info: &RequestInfo) -> String {
+    let mut route = format!("/{}", info.api_prefix);
+    let mut push = |part: &str| {
+        route.push('/');
+        route.push_str(part);
+    };
+    if !info.api_group.is_empty() {
+        push(&info.api_group);
+    }
+    push(&info.api_version);
+    if !info.namespace.is_empty() {
+        push("namespaces/{:namespace}");
+    }
+    push(&info.resource);
+    if !info.name.is_empty() {
+        push("{:name}");
+    }
+    if !info.subresource.is_empty() {
+        push(&info.subresource);
+    }
+    route
+}

@@ -1,0 +1,124 @@
+//! Sends spans to a collector, by OTLP over gRPC (`tracing.NewProvider`).
+//!
+//! Spans wait in a bounded queue for one thread, which sends them in batches. A collector that is away costs the spans and
+//! nobody's time.
+
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter as Otlp, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, SpanData, SpanExporter,
+};
+use prometheus_client::metrics::counter::Counter;
+
+use super::TRACER;
+use crate::metrics::Registry;
+
+/// Spans that may wait; further ones are dropped.
+const QUEUE_SPANS: usize = 2_048;
+/// Spans that are sent at once.
+const BATCH_SPANS: usize = 512;
+/// How long spans wait for others.
+const DELAY: Duration = Duration::from_secs(5);
+/// How long a collector may take for a batch.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the end of the process waits for what is queued.
+const FLUSH: Duration = Duration::from_secs(5);
+const SERVICE: &str = "apiserver";
+/// What spans are of: upstream's, so that queries for them find ours.
+const SCOPE: &str = "k8s.io/component-base/tracing";
+
+/// Where spans go, and how many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpanSettings {
+    /// A collector's URL, http or unix.
+    pub endpoint: String,
+    /// Which part of the traces that begin here is sampled, 0 to 1.
+    pub sampled: f64,
+}
+
+/// Spans cannot be exported.
+#[derive(Debug, thiserror::Error)]
+#[error("spans cannot be exported: {0}")]
+pub struct SpanExportError(#[from] ExporterBuildError);
+
+/// Spans are exported until it is told to finish.
+#[derive(Clone, Debug)]
+pub struct Exporting(SdkTracerProvider);
+
+/// Begins to export; must run inside a tokio runtime, on which connections to the collector are driven.
+///
+/// # Errors
+/// [`SpanExportError`] when the endpoint is none.
+pub fn start(settings: &SpanSettings, metrics: &Registry) -> Result<Exporting, SpanExportError> {
+    let otlp =
+        Otlp::builder().with_tonic().with_endpoint(&settings.endpoint).with_timeout(TIMEOUT).build()?;
+    let counter = |name, help| metrics.counter(name, help);
+    let exporter = Counted {
+        otlp,
+        exported: counter("portico_tracing_spans_exported_total", "Spans that a collector took"),
+        dropped: counter("portico_tracing_spans_dropped_total", "Spans that no collector took"),
+    };
+    let batches = BatchConfigBuilder::default()
+        .with_max_queue_size(QUEUE_SPANS)
+        .with_max_export_batch_size(BATCH_SPANS)
+        .with_scheduled_delay(DELAY)
+        .build();
+    let instance = KeyValue::new("service.instance.id", format!("{SERVICE}-{:016x}", rand::random::<u64>()));
+    let sampler = match settings.sampled {
+        0.0 => Sampler::AlwaysOff,
+        rate => Sampler::TraceIdRatioBased(rate),
+    };
+    let provider = SdkTracerProvider::builder()
+        .with_span_processor(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
+        .with_sampler(Sampler::ParentBased(Box::new(sampler)))
+        .with_resource(Resource::builder().with_service_name(SERVICE).with_attribute(instance).build())
+        .build();
+    // The first one counts: a process has one.
+    TRACER.get_or_init(|| provider.tracer(SCOPE));
+    Ok(Exporting(provider))
+}
+
+impl Exporting {
+    /// Sends what is queued, for five seconds at most. It blocks.
+    pub fn finish(&self) {
+        if let Err(error) = self.0.shutdown_with_timeout(FLUSH) {
+            tracing::warn!(%error, "spans may be lost");
+        }
+    }
+}
+
+/// Counts what becomes of spans; the log has the first failure after a success.
+#[derive(Debug)]
+struct Counted {
+    otlp: Otlp,
+    exported: Counter,
+    dropped: Counter,
+}
+
+impl SpanExporter for Counted {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let spans = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        let sent = self.otlp.export(batch).await;
+        match &sent {
+            Ok(()) => self.exported.inc_by(spans),
+            Err(error) => {
+                tracing::debug!(%error, spans, "spans are lost: the collector did not take them");
+                self.dropped.inc_by(spans)
+            }
+        };
+        sent
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.otlp.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.otlp.set_resource(resource);
+    }
+}

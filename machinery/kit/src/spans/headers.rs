@@ -1,0 +1,31 @@
+//! Headers as OpenTelemetry's propagators read and write them.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use opentelemetry::propagation::{Extractor, Injector};
+
+/// What came.
+pub(super) struct Sent<'a>(pub(super) &'a HeaderMap);
+
+/// What goes out.
+pub(super) struct Sending<'a>(pub(super) &'a mut HeaderMap);
+
+impl Extractor for Sent<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.to_str().ok()
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(HeaderName::as_str).collect()
+    }
+}
+
+impl Injector for Sending<'_> {
+    fn set(&mut self, key: &str, value: String) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
+            // An empty state says nothing.
+            if !value.is_empty() {
+                self.0.insert(name, value);
+            }
+        }
+    }
+}

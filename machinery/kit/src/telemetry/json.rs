@@ -1,0 +1,143 @@
+//! Log lines as kube-apiserver writes them with `--logging-format=json` (component-base's `logs/json`): `ts`, `logger`, `caller`,
+//! `msg`, `v`, what is said, `err`.
+
+use std::fmt::{self, Debug, Write as _};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// See the module.
+pub(super) struct KlogJson;
+
+/// What an event says, as members of an object.
+#[derive(Default)]
+struct Said {
+    message: String,
+    error: Option<String>,
+    members: String,
+}
+
+impl<S, N> FormatEvent<S, N> for KlogJson
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut said = Said::default();
+        event.record(&mut said);
+        let metadata = event.metadata();
+        let (logger, caller) = (quoted(metadata.target()), quoted(&caller(metadata)));
+        write!(writer, "{{\"ts\":{:?},\"logger\":{logger},\"caller\":{caller}", milliseconds())?;
+        write!(writer, ",\"msg\":{}", quoted(&said.message))?;
+        if let Some(verbosity) = verbosity(metadata.level()) {
+            write!(writer, ",\"v\":{verbosity}")?;
+        }
+        writer.write_str(&said.members)?;
+        if let Some(error) = said.error {
+            write!(writer, ",\"err\":{}", quoted(&error))?;
+        }
+        writer.write_str("}\n")
+    }
+}
+
+/// Since 1970, with fractions.
+fn milliseconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0
+}
+
+/// The file with its folder, and the line.
+fn caller(metadata: &Metadata<'_>) -> String {
+    let file = metadata.file().unwrap_or_default();
+    let folder = file.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+    format!("{}:{}", &file[folder..], metadata.line().unwrap_or_default())
+}
+
+/// klog's number; errors have none.
+fn verbosity(level: &Level) -> Option<u8> {
+    match *level {
+        Level::ERROR => None,
+        Level::WARN | Level::INFO => Some(0),
+        Level::DEBUG => Some(4),
+        Level::TRACE => Some(6),
+    }
+}
+
+impl Said {
+    fn member(&mut self, field: &Field, value: &dyn fmt::Display) {
+        let name = quoted(field.name());
+        // Writing to a String cannot fail.
+        let _ = write!(self.members, ",{name}:{value}");
+    }
+
+    fn text(&mut self, field: &Field, text: String) {
+        match field.name() {
+            "message" => self.message = text,
+            "error" | "err" => self.error = Some(text),
+            _ => self.member(field, &quoted(&text)),
+        }
+    }
+}
+
+impl Visit for Said {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        if value.is_finite() { self.member(field, &value) } else { self.text(field, value.to_string()) }
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.member(field, &value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.member(field, &value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.member(field, &value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field, value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.text(field, format!("{value:?}"));
+    }
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            char if char < ' ' => out.extend(format!("\\u{:04x}", char as u32).chars()),
+            char => out.push(char),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_quoted_as_json_wants_it() {
+        assert_eq!(quoted("a\"b\\c\nd\u{1}é"), "\"a\\\"b\\\\c\\nd\\u0001é\"");
+    }
+}

@@ -1,0 +1,58 @@
+//! Traces calls: a facade's go on with the trace of its request, others begin one, as `filters.WithTracing` has it.
+
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+use portico_kit::layer::Step;
+use portico_kit::spans;
+use tonic::body::Body;
+use tower::Service;
+
+use super::Caller;
+
+/// Whose traces are gone on with besides facades'.
+const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
+
+/// See the module.
+#[derive(Clone)]
+pub struct Trace<S> {
+    inner: S,
+}
+
+impl<S> Trace<S> {
+    /// Around `inner`.
+    pub(super) fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S> Service<http::Request<Body>> for Trace<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = S::Error;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        if !spans::are_exported() {
+            return Step::passed(self.inner.call(request));
+        }
+        let is_trusted = request.extensions().get::<Caller>().is_some_and(|caller| {
+            caller.is_forwarded()
+                || caller.user().groups.iter().any(|group| TRUSTED.contains(&group.as_str()))
+        });
+        let name = request.uri().path().trim_start_matches('/').to_owned();
+        let span = spans::request(name, request.headers(), is_trusted, SystemTime::now());
+        // The one that is ready goes along; its clone may not be.
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        Step::waiting(span.within(async move { inner.call(request).await }))
+    }
+}
