@@ -138,6 +138,7 @@ impl Rig {
                 reviewer: Arc::new(Nobody),
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),
             },
+            traces: false,
             impersonation: Impersonations {
                 decider: self.decider.clone(),
                 duration: metrics.filter("impersonation"),
