@@ -124,7 +124,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("portico-store", &["portico-gostd", "portico-machinery", "portico-kit"]),
-    ("portico-proxy", &["portico-gostd", "portico-machinery", "portico-kit"]),
+    ("portico-proxy", &["portico-spdy", "portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-facade-catalog", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-audit", &["portico-gostd", "portico-machinery"]),
     ("portico-auth", &["portico-gostd", "portico-machinery", "portico-cel", "portico-kit"]),
@@ -137,6 +137,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-cel", &["portico-gostd"]),
     ("portico-proto", &["portico-gostd", "portico-machinery"]),
     ("portico-machinery", &["portico-gostd"]),
+    ("portico-spdy", &[]),
     ("portico-gostd", &[]),
     ("portico-kit", &["portico-gostd"]),
 ];

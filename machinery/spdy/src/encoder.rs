@@ -1,0 +1,102 @@
+//! From frames to bytes.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::compression::Compressor;
+use crate::error::SpdyError;
+use crate::frame::{FIN, Frame, MAX_LENGTH, STREAM_MASK, UNIDIRECTIONAL, VERSION, kind};
+use crate::headers::Headers;
+
+/// Writes the frames of one direction of a connection.
+pub struct Encoder {
+    compressor: Compressor,
+}
+
+impl Encoder {
+    /// For a new connection.
+    ///
+    /// # Errors
+    /// When the compression cannot be set up.
+    pub fn new() -> Result<Self, SpdyError> {
+        Ok(Self { compressor: Compressor::new()? })
+    }
+
+    /// Appends a frame.
+    ///
+    /// # Errors
+    /// For a frame that is longer than 16 MiB, and for one that cannot be compressed.
+    pub fn encode(&mut self, frame: &Frame, out: &mut BytesMut) -> Result<(), SpdyError> {
+        let mut payload = Vec::new();
+        let (kind, flags) = match frame {
+            Frame::Data { stream, fin, data } => {
+                let length = length(data.len())?;
+                out.put_u32(stream & STREAM_MASK);
+                out.put_u32(u32::from(if *fin { FIN } else { 0 }) << 24 | length);
+                out.put_slice(data);
+                return Ok(());
+            }
+            Frame::SynStream { stream, associated, priority, fin, unidirectional, headers } => {
+                payload.put_u32(stream & STREAM_MASK);
+                payload.put_u32(associated & STREAM_MASK);
+                payload.put_u16(u16::from(*priority) << 13);
+                self.headers(headers, &mut payload)?;
+                let one_way = if *unidirectional { UNIDIRECTIONAL } else { 0 };
+                (kind::SYN_STREAM, one_way | fin_flag(*fin))
+            }
+            Frame::SynReply { stream, fin, headers } => {
+                payload.put_u32(stream & STREAM_MASK);
+                self.headers(headers, &mut payload)?;
+                (kind::SYN_REPLY, fin_flag(*fin))
+            }
+            Frame::Headers { stream, fin, headers } => {
+                payload.put_u32(stream & STREAM_MASK);
+                self.headers(headers, &mut payload)?;
+                (kind::HEADERS, fin_flag(*fin))
+            }
+            Frame::RstStream { stream, status } => (kind::RST_STREAM, pair(&mut payload, *stream, status.0)),
+            Frame::GoAway { last_good, status } => (kind::GOAWAY, pair(&mut payload, *last_good, *status)),
+            Frame::WindowUpdate { stream, delta } => {
+                (kind::WINDOW_UPDATE, pair(&mut payload, *stream, delta & STREAM_MASK))
+            }
+            Frame::Ping(id) => {
+                payload.put_u32(*id);
+                (kind::PING, 0)
+            }
+            Frame::Settings(settings) => {
+                payload.put_u32(length(settings.len())?);
+                for setting in settings {
+                    payload.put_u8(setting.flags);
+                    payload.put_uint(u64::from(setting.id), 3);
+                    payload.put_u32(setting.value);
+                }
+                (kind::SETTINGS, 0)
+            }
+        };
+        let length = length(payload.len())?;
+        out.put_u16(0x8000 | VERSION);
+        out.put_u16(kind);
+        out.put_u32(u32::from(flags) << 24 | length);
+        out.put_slice(&payload);
+        Ok(())
+    }
+
+    fn headers(&mut self, headers: &Headers, payload: &mut Vec<u8>) -> Result<(), SpdyError> {
+        payload.extend(self.compressor.block(&headers.write())?);
+        Ok(())
+    }
+}
+
+fn fin_flag(fin: bool) -> u8 {
+    if fin { FIN } else { 0 }
+}
+
+/// The payload of frames that are a stream and a number; they have no flags.
+fn pair(payload: &mut Vec<u8>, stream: u32, number: u32) -> u8 {
+    payload.put_u32(stream & STREAM_MASK);
+    payload.put_u32(number);
+    0
+}
+
+fn length(bytes: usize) -> Result<u32, SpdyError> {
+    u32::try_from(bytes).ok().filter(|_| bytes <= MAX_LENGTH).ok_or(SpdyError::TooLarge)
+}

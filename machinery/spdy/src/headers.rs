@@ -1,0 +1,125 @@
+//! A block of headers as it is before compression: a number of pairs, each a name and a value with their lengths.
+
+use bytes::{Buf, BufMut, Bytes};
+
+use crate::error::SpdyError;
+
+/// Headers in their order. Several values of one name stand in one pair, with a zero byte between.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headers(Vec<(Bytes, Bytes)>);
+
+impl Headers {
+    /// One header. Its name must be lower-case.
+    #[must_use]
+    pub fn one(name: &'static str, value: &str) -> Self {
+        Self(vec![(Bytes::from_static(name.as_bytes()), Bytes::copy_from_slice(value.as_bytes()))])
+    }
+
+    /// The first value of this name. Names are lower-case.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        let (_, value) = self.0.iter().find(|(known, _)| known == name)?;
+        value.split(|byte| *byte == 0).next()
+    }
+
+    /// How many names there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut block = Vec::new();
+        block.put_u32(length(self.0.len()));
+        for (name, value) in &self.0 {
+            for text in [name, value] {
+                block.put_u32(length(text.len()));
+                block.put_slice(text);
+            }
+        }
+        block
+    }
+
+    /// Reads a whole block of at most `max` names, each once and in lower case.
+    pub(crate) fn read(mut block: Bytes, max: usize) -> Result<Self, SpdyError> {
+        let count = number(&mut block)?;
+        if count > max {
+            return Err(SpdyError::TooLarge);
+        }
+        let mut headers = Self::default();
+        for _ in 0..count {
+            let (name, value) = (text(&mut block)?, text(&mut block)?);
+            if name.is_empty() || name.iter().any(u8::is_ascii_uppercase) {
+                return Err(SpdyError::Malformed("a header's name"));
+            }
+            if headers.0.iter().any(|(known, _)| *known == name) {
+                return Err(SpdyError::Malformed("a header that stands twice"));
+            }
+            headers.0.push((name, value));
+        }
+        if block.has_remaining() {
+            return Err(SpdyError::Malformed("bytes after the headers"));
+        }
+        Ok(headers)
+    }
+}
+
+/// A length that was read, or built here of a few words.
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+fn number(block: &mut Bytes) -> Result<usize, SpdyError> {
+    let number = block.try_get_u32().map_err(|_| SpdyError::Malformed("headers that break off"))?;
+    usize::try_from(number).map_err(|_| SpdyError::TooLarge)
+}
+
+fn text(block: &mut Bytes) -> Result<Bytes, SpdyError> {
+    let length = number(block)?;
+    if length > block.len() {
+        return Err(SpdyError::Malformed("headers that break off"));
+    }
+    Ok(block.split_to(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_read_as_it_was_written_and_nothing_else() {
+        let headers = Headers(vec![
+            (Bytes::from_static(b"streamtype"), Bytes::from_static(b"stdin\0x")),
+            (Bytes::from_static(b"port"), Bytes::new()),
+        ]);
+        let block = headers.write();
+        let read = Headers::read(block.clone().into(), 2).unwrap();
+        assert_eq!((&read, read.len(), read.is_empty()), (&headers, 2, false));
+        assert_eq!(read.get("streamtype"), Some(&b"stdin"[..]), "the first of several values");
+        assert_eq!((read.get("port"), read.get("host")), (Some(&b""[..]), None));
+        assert_eq!(Headers::read(block.clone().into(), 1), Err(SpdyError::TooLarge));
+        for cut in 0..block.len() {
+            assert!(Headers::read(block[..cut].to_vec().into(), 2).is_err(), "{cut} bytes");
+        }
+        let more = [&block[..], b"x"].concat();
+        assert_eq!(Headers::read(more.into(), 2), Err(SpdyError::Malformed("bytes after the headers")));
+    }
+
+    #[test]
+    fn names_are_lower_case_and_stand_once() {
+        let read = |pairs: &[(&'static str, &'static str)]| {
+            let pairs = pairs.iter().map(|(n, v)| (Bytes::from_static(n.as_bytes()), Bytes::from_static(v.as_bytes())));
+            Headers::read(Headers(pairs.collect()).write().into(), 9).map(drop)
+        };
+        assert_eq!(read(&[("a", "1"), ("b", "1")]), Ok(()));
+        for wrong in [&[("A", "1")][..], &[("", "1")], &[("a", "1"), ("a", "2")]] {
+            assert!(read(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
