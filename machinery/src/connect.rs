@@ -23,6 +23,8 @@ pub struct Dial {
     pub kind: ConnectKind,
     /// Whether a target that is a name may only lead to addresses that [`portico_gostd::netip::is_global_unicast`] accepts.
     pub global_unicast: bool,
+    /// What becomes of WebSockets.
+    pub web_sockets: WebSockets,
 }
 
 /// How a target is spoken to.
@@ -58,6 +60,33 @@ pub enum ConnectKind {
     Log,
     /// A request that changes the protocol, and nothing else.
     Upgrade,
+}
+
+/// What becomes of a WebSocket that a client asks for in a protocol that not every target speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WebSockets {
+    /// It is handed on, like any upgrade.
+    #[default]
+    HandedOn,
+    /// It is handed on because the target has declared that it speaks these protocols.
+    SpokenByTarget,
+    /// Messages of numbered channels (`v5.channel.k8s.io`) become frames of these SPDY streams.
+    ChannelsToStreams(Streams),
+    /// SPDY is taken out of messages (`SPDY/3.1+<protocol>.k8s.io`) and put into them.
+    SpdyInMessages,
+}
+
+/// The streams of a command that a client wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Streams {
+    /// Whether the client sends input.
+    pub stdin: bool,
+    /// Whether the client wants output.
+    pub stdout: bool,
+    /// Whether the client wants errors.
+    pub stderr: bool,
+    /// Whether there is a terminal: it has sizes, and no errors apart from its output.
+    pub tty: bool,
 }
 
 /// `name`, `name:port` or `scheme:name:port`: how the path of a proxy names what it leads to.

@@ -172,9 +172,9 @@ pub struct ShardInfo {
 /// A `v1` Status, failure or success. Field order is the wire's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    #[serde(default = "kind_status")]
+    #[serde(default = "kind_status", skip_serializing_if = "String::is_empty")]
     kind: String,
-    #[serde(rename = "apiVersion", default = "version_v1")]
+    #[serde(rename = "apiVersion", default = "version_v1", skip_serializing_if = "String::is_empty")]
     api_version: String,
     /// List metadata.
     #[serde(default)]
@@ -441,6 +441,14 @@ impl Status {
         // A struct of strings and numbers always encodes; an empty body would be the visible sign if it ever did not.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
+        bytes
+    }
+
+    /// The same without kind, version and newline: how streams of commands say it.
+    #[must_use]
+    pub fn to_untyped_json(&self) -> Vec<u8> {
+        let mut bytes = Self { kind: String::new(), api_version: String::new(), ..self.clone() }.to_json();
+        bytes.pop();
         bytes
     }
 

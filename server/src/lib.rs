@@ -28,7 +28,9 @@ pub use portico_controllers::service_endpoints::endpoints::EndpointsSettings;
 pub use portico_controllers::service_endpoints::mirroring::MirroringSettings;
 pub use portico_controllers::service_endpoints::slices::SliceSettings;
 pub use portico_kinds::RuntimeConfig;
-pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, WebhookLimits};
+pub use portico_registry::{
+    ConnectionSettings, Settings as RegistrySettings, TranslationSettings, WebhookLimits,
+};
 pub use portico_store::Settings as StoreSettings;
 pub use settings::{
     AuthorizationFlags, AuthorizationSettings, ServerSettings, ServiceAccountSettings, SigningSettings,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{
     ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
-    WebhookLimits, controllers,
+    TranslationSettings, WebhookLimits, controllers,
 };
 
 use super::failure::Failure;
@@ -17,6 +17,10 @@ use crate::settings::Settings;
 pub(crate) const KUBERNETES: Release = Release { major: 1, minor: 36 };
 /// The gate behind which a GET of exec, attach and portforward needs permission to create.
 const CREATE_PERMISSION: &str = "AuthorizePodWebsocketUpgradeCreatePermission";
+/// The gate behind which WebSockets of exec and attach are translated for kubelets.
+const TRANSLATE_COMMANDS: &str = "TranslateStreamCloseWebsocketRequests";
+/// The gate behind which those of portforward are.
+const TRANSLATE_PORTS: &str = "PortForwardWebsockets";
 /// The gate behind which objects that cannot be read may be deleted.
 const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
 
@@ -91,9 +95,15 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
 }
 
 fn connections(s: &Settings) -> Result<ConnectionSettings, Failure> {
+    let features = s.core_api.features()?;
     Ok(ConnectionSettings {
         preferred_address_types: s.kubelets.kubelet_preferred_address_types.clone(),
-        check_creation: s.core_api.features()?.enabled(CREATE_PERMISSION),
+        check_creation: features.enabled(CREATE_PERMISSION),
+        translation: TranslationSettings {
+            commands: features.enabled(TRANSLATE_COMMANDS),
+            ports: features.enabled(TRANSLATE_PORTS),
+            unless_declared: features.enabled(TranslationSettings::DECLARED),
+        },
     })
 }
 

@@ -1,13 +1,13 @@
 //! Where a connection leads.
 
-use portico_machinery::connect::{ConnectKind, Dial, Security};
+use portico_machinery::connect::{ConnectKind, Dial, Security, Streams, WebSockets};
 use portico_machinery::route::Target;
 
 use crate::objects as pb;
 
 impl From<Dial> for pb::Dial {
     fn from(dial: Dial) -> Self {
-        let Dial { targets, security, path, query, kind, global_unicast } = dial;
+        let Dial { targets, security, path, query, kind, global_unicast, web_sockets } = dial;
         let (security, roots, server_name) = match security {
             Security::Plain => (pb::Security::Plain, bytes::Bytes::new(), String::new()),
             Security::Kubelet { verify: true } => (pb::Security::Kubelet, bytes::Bytes::new(), String::new()),
@@ -22,6 +22,7 @@ impl From<Dial> for pb::Dial {
             ConnectKind::Log => pb::ConnectKind::Log,
             ConnectKind::Upgrade => pb::ConnectKind::Upgrade,
         };
+        let (web_sockets, streams) = web_sockets_to_wire(web_sockets);
         let address = |target: Target| pb::Address { host: target.host, port: target.port.into() };
         Self {
             addresses: targets.into_iter().map(address).collect(),
@@ -32,7 +33,33 @@ impl From<Dial> for pb::Dial {
             query,
             kind: kind.into(),
             global_unicast,
+            web_sockets: web_sockets.into(),
+            streams,
         }
+    }
+}
+
+fn web_sockets_to_wire(web_sockets: WebSockets) -> (pb::WebSockets, Option<pb::Streams>) {
+    match web_sockets {
+        WebSockets::HandedOn => (pb::WebSockets::Unspecified, None),
+        WebSockets::SpokenByTarget => (pb::WebSockets::SpokenByTarget, None),
+        WebSockets::ChannelsToStreams(Streams { stdin, stdout, stderr, tty }) => {
+            (pb::WebSockets::ChannelsToStreams, Some(pb::Streams { stdin, stdout, stderr, tty }))
+        }
+        WebSockets::SpdyInMessages => (pb::WebSockets::SpdyInMessages, None),
+    }
+}
+
+/// What this build does not know is handed on: the target answers for itself.
+fn web_sockets_of(dial: &pb::Dial) -> WebSockets {
+    match dial.web_sockets() {
+        pb::WebSockets::Unspecified => WebSockets::HandedOn,
+        pb::WebSockets::SpokenByTarget => WebSockets::SpokenByTarget,
+        pb::WebSockets::ChannelsToStreams => {
+            let pb::Streams { stdin, stdout, stderr, tty } = dial.streams.unwrap_or_default();
+            WebSockets::ChannelsToStreams(Streams { stdin, stdout, stderr, tty })
+        }
+        pb::WebSockets::SpdyInMessages => WebSockets::SpdyInMessages,
     }
 }
 
@@ -61,6 +88,7 @@ impl TryFrom<pb::Dial> for Dial {
             pb::ConnectKind::Log => ConnectKind::Log,
             pb::ConnectKind::Upgrade => ConnectKind::Upgrade,
         };
+        let web_sockets = web_sockets_of(&dial);
         let target = |address: pb::Address| match u16::try_from(address.port) {
             Ok(port) if port > 0 && !address.host.is_empty() => Ok(Target { host: address.host, port }),
             _ => Err(InvalidDial("address")),
@@ -70,7 +98,7 @@ impl TryFrom<pb::Dial> for Dial {
             return Err(InvalidDial("address"));
         }
         let (path, query, global_unicast) = (dial.path, dial.query, dial.global_unicast);
-        Ok(Self { targets, security, path, query, kind, global_unicast })
+        Ok(Self { targets, security, path, query, kind, global_unicast, web_sockets })
     }
 }
 
@@ -87,6 +115,7 @@ mod tests {
             query: "x=1".to_owned(),
             kind: ConnectKind::Log,
             global_unicast: true,
+            web_sockets: WebSockets::HandedOn,
         };
         let verified = Security::Verified { roots: "pem".into(), server_name: "x".to_owned() };
         for security in [
@@ -101,6 +130,15 @@ mod tests {
                 assert_eq!(Dial::try_from(pb::Dial::from(dial.clone())), Ok(dial));
             }
         }
+        let streams = Streams { stdin: true, stdout: false, stderr: true, tty: false };
+        for web_sockets in
+            [WebSockets::SpokenByTarget, WebSockets::ChannelsToStreams(streams), WebSockets::SpdyInMessages]
+        {
+            let dial = Dial { web_sockets, ..whole.clone() };
+            assert_eq!(Dial::try_from(pb::Dial::from(dial.clone())), Ok(dial));
+        }
+        let newer = pb::Dial { web_sockets: 99, ..whole.clone().into() };
+        assert_eq!(Dial::try_from(newer), Ok(whole.clone()), "what is not known is handed on");
         assert!(Dial::try_from(pb::Dial::default()).is_err());
         let nowhere = Dial { targets: Vec::new(), ..whole };
         assert_eq!(Dial::try_from(pb::Dial::from(nowhere)), Err(InvalidDial("address")));

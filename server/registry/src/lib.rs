@@ -96,7 +96,7 @@ pub use registry::Registry;
 pub use scale::ScaleSelector;
 pub use scale_error::ScaleError;
 pub use served::ServedResource;
-pub use settings::{Clock, ConnectionSettings, Settings};
+pub use settings::{Clock, ConnectionSettings, Settings, TranslationSettings};
 pub use stored::Stored;
 pub use strategy::{
     ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, Moment, OwnDelete, PermitStrategy,

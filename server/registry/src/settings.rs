@@ -19,13 +19,35 @@ pub struct ConnectionSettings {
     /// Whether a GET of `exec`, `attach` or `portforward` also needs permission to `create`
     /// (gate `AuthorizePodWebsocketUpgradeCreatePermission`).
     pub check_creation: bool,
+    /// Which WebSockets of kubelets are translated to SPDY.
+    pub translation: TranslationSettings,
+}
+
+/// Which WebSockets of kubelets are translated to SPDY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TranslationSettings {
+    /// Those of `exec` and `attach` (gate `TranslateStreamCloseWebsocketRequests`).
+    pub commands: bool,
+    /// Those of `portforward` (gate `PortForwardWebsockets`).
+    pub ports: bool,
+    /// Whether kubelets whose node declares [`TranslationSettings::DECLARED`] get them as they are (the gate of that name).
+    pub unless_declared: bool,
+}
+
+impl TranslationSettings {
+    /// The feature that a node declares whose kubelet speaks these protocols itself.
+    pub const DECLARED: &str = "ExtendWebSocketsToKubelet";
 }
 
 impl Default for ConnectionSettings {
     /// Upstream's.
     fn default() -> Self {
         let types = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
-        Self { preferred_address_types: types.map(str::to_owned).to_vec(), check_creation: true }
+        Self {
+            preferred_address_types: types.map(str::to_owned).to_vec(),
+            check_creation: true,
+            translation: TranslationSettings { commands: true, ports: true, unless_declared: true },
+        }
     }
 }
 

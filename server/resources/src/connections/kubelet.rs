@@ -1,11 +1,11 @@
 //! The kubelet of a node, and the streams that it offers for a pod.
 
-use portico_machinery::connect::{ConnectKind, Dial, Security};
+use portico_machinery::connect::{ConnectKind, Dial, Security, Streams, WebSockets};
 use portico_machinery::route::Target;
 use portico_machinery::{Cursor, GroupResource, Object, Reason, Status};
 
 use super::{Kind, Resolver};
-use portico_registry::Result;
+use portico_registry::{Result, TranslationSettings};
 
 /// Where a kubelet listens when its node does not say.
 const KUBELET_PORT: u16 = 10250;
@@ -25,13 +25,38 @@ impl Resolver<'_> {
             let message = format!("pod {name} does not have a host assigned");
             return Err(Box::new(Status::bad_request(message)));
         }
+        let node = self.node(node, &self.request.served.resource).await?;
         Ok(Dial {
-            targets: vec![self.kubelet_of(node, &self.request.served.resource).await?],
+            targets: vec![self.target(&node)?],
             security: Security::Kubelet { verify: true },
             path,
             query,
             kind: ConnectKind::Upgrade,
             global_unicast: false,
+            web_sockets: self.web_sockets(connection, &node),
+        })
+    }
+
+    /// Whether WebSockets are translated for this node's kubelet, which may speak SPDY alone.
+    fn web_sockets(&self, connection: Kind, node: &Object) -> WebSockets {
+        let TranslationSettings { commands, ports, unless_declared } =
+            self.request.objects.settings.connections.translation;
+        let translated = if connection == Kind::Ports { ports } else { commands };
+        if !translated {
+            return WebSockets::HandedOn;
+        }
+        if unless_declared && declares(node, TranslationSettings::DECLARED) {
+            return WebSockets::SpokenByTarget;
+        }
+        if connection == Kind::Ports {
+            return WebSockets::SpdyInMessages;
+        }
+        let flag = |key| self.request.query.flag(key) == Some(true);
+        WebSockets::ChannelsToStreams(Streams {
+            stdin: flag("stdin"),
+            stdout: flag("stdout"),
+            stderr: flag("stderr"),
+            tty: flag("tty"),
         })
     }
 
@@ -43,13 +68,19 @@ impl Resolver<'_> {
 
     /// The kubelet of this node. Upstream calls a node that is missing whatever was asked for: `missing`.
     pub(super) async fn kubelet_of(&self, node: &str, missing: &GroupResource) -> Result<Target> {
-        let Some(found) = self.request.objects.object_of("", "nodes", "", node).await? else {
-            return Err(Box::new(Status::not_found(missing, node)));
-        };
+        self.target(&self.node(node, missing).await?)
+    }
+
+    async fn node(&self, name: &str, missing: &GroupResource) -> Result<Object> {
+        let found = self.request.objects.object_of("", "nodes", "", name).await?;
+        found.ok_or_else(|| Box::new(Status::not_found(missing, name)))
+    }
+
+    fn target(&self, node: &Object) -> Result<Target> {
         let types = &self.request.objects.settings.connections.preferred_address_types;
-        let host = preferred_address(&found, types)
+        let host = preferred_address(node, types)
             .map_err(|message| Box::new(Status::failure(Reason::Unknown, message)))?;
-        Ok(Target { host, port: kubelet_port(&found) })
+        Ok(Target { host, port: kubelet_port(node) })
     }
 }
 
@@ -65,6 +96,11 @@ fn preferred_address(node: &Object, types: &[String]) -> Result<String, String> 
         .map(|a| format!("{{{} {}}}", a.field("type").str(), a.field("address").str()))
         .collect();
     Err(format!("no preferred addresses found; known addresses: [{}]", known.join(" ")))
+}
+
+/// Whether the node says that its kubelet has this feature.
+fn declares(node: &Object, feature: &str) -> bool {
+    node.at(&["status", "declaredFeatures"]).items().any(|declared| declared.str() == feature)
 }
 
 fn kubelet_port(node: &Object) -> u16 {
@@ -129,5 +165,8 @@ mod tests {
             "no preferred addresses found; known addresses: [{InternalIP 10.0.0.5} {ExternalIP 192.0.2.1}]";
         assert_eq!(preferred(&["Hostname"]), Err(unknown.to_owned()));
         assert_eq!((kubelet_port(&node), kubelet_port(&object("{}"))), (1250, KUBELET_PORT));
+        let declaring = object(r#"{"status":{"declaredFeatures":["A","ExtendWebSocketsToKubelet"]}}"#);
+        let declared = |node: &Object| declares(node, TranslationSettings::DECLARED);
+        assert_eq!((declared(&declaring), declared(&node)), (true, false));
     }
 }

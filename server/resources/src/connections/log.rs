@@ -46,7 +46,7 @@ impl Resolver<'_> {
             path: format!("/containerLogs/{}/{}/{container}", pod.namespace(), pod.name()),
             query: options.query(),
             kind: ConnectKind::Log,
-            global_unicast: false,
+            ..Dial::default()
         }))
     }
 }

@@ -59,7 +59,7 @@ impl Resolver<'_> {
             path: clean_path(&self.request.call.target.rest),
             query: self.request.call.query.clone(),
             kind: ConnectKind::Proxy,
-            global_unicast: false,
+            ..Dial::default()
         }
     }
 }

@@ -1,0 +1,74 @@
+//! Messages of `v5.channel.k8s.io`.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio_tungstenite::tungstenite::Message;
+
+pub(super) const STDIN: u8 = 0;
+pub(super) const STDOUT: u8 = 1;
+pub(super) const STDERR: u8 = 2;
+pub(super) const ERROR: u8 = 3;
+pub(super) const RESIZE: u8 = 4;
+/// How many channels there are.
+const CHANNELS: u8 = 5;
+/// Stands before the channel that ends.
+const CLOSE: u8 = 255;
+
+/// What a client says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// Something for a channel.
+    Data(u8, Bytes),
+    /// Nothing more on this channel.
+    Closed(u8),
+    /// Nothing that matters.
+    Nothing,
+    /// It leaves, or speaks another language.
+    Left,
+}
+
+impl Said {
+    pub(super) fn of(message: Message) -> Self {
+        let mut bytes = match message {
+            Message::Binary(bytes) => bytes,
+            Message::Text(text) => text.into(),
+            Message::Close(_) => return Self::Left,
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return Self::Nothing,
+        };
+        match *bytes {
+            [] => Self::Nothing,
+            [CLOSE, channel] if channel < CHANNELS => Self::Closed(channel),
+            [CLOSE, ..] => Self::Left,
+            [channel, _, ..] if channel < CHANNELS => Self::Data(channel, bytes.split_off(1)),
+            [..] => Self::Nothing,
+        }
+    }
+}
+
+/// A message to the client.
+pub(super) fn message(channel: u8, data: &[u8]) -> Message {
+    let mut message = BytesMut::with_capacity(1 + data.len());
+    message.put_u8(channel);
+    message.put_slice(data);
+    Message::Binary(message.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_as_upstream_reads_them() {
+        let said = |bytes: &'static [u8]| Said::of(Message::Binary(Bytes::from_static(bytes)));
+        assert_eq!(said(b"\0abc"), Said::Data(STDIN, Bytes::from_static(b"abc")));
+        assert_eq!(said(b"\xff\0"), Said::Closed(STDIN));
+        for nothing in [&b""[..], b"\0", b"\x05abc", b"\x99abc"] {
+            assert_eq!(said(nothing), Said::Nothing, "{nothing:?}");
+        }
+        for left in [&b"\xff"[..], b"\xff\0\0", b"\xff\x05"] {
+            assert_eq!(said(left), Said::Left, "{left:?}");
+        }
+        assert_eq!(Said::of(Message::text("\0abc")), Said::Data(STDIN, Bytes::from_static(b"abc")));
+        assert_eq!(Said::of(Message::Ping(Bytes::new())), Said::Nothing);
+        assert_eq!(message(STDERR, b"x"), Message::Binary(Bytes::from_static(b"\x02x")));
+    }
+}

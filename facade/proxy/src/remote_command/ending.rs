@@ -1,0 +1,148 @@
+//! How a command ended, as the client is told on its error channel: always a Status.
+
+use portico_machinery::status::{Cause, Details};
+use portico_machinery::{Reason, Status};
+
+use super::version::Version;
+
+/// The reason and the cause of a command that exits with another code than 0, in upstream's spelling.
+const NON_ZERO: &str = "NonZeroExitCode";
+const EXIT_CODE: &str = "ExitCode";
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With exit code 0.
+    Success,
+    /// With this one.
+    Exit(u8),
+    /// Something broke.
+    Broken(String),
+    /// The client does not wait for the end.
+    Left,
+}
+
+impl Ending {
+    /// What the kubelet's error stream says. `whole`: the stream ended, instead of the connection.
+    pub(super) fn said(version: Version, message: &[u8], whole: bool) -> Self {
+        if message.is_empty() {
+            // Upstream takes a connection that breaks for a success; kubelets that speak v4 always say how it ended.
+            return match version.says_status {
+                true if !whole => {
+                    Self::Broken("the kubelet's connection ended before the command did".to_owned())
+                }
+                _ => Self::Success,
+            };
+        }
+        let text = String::from_utf8_lossy(message);
+        if !version.says_status {
+            return Self::Broken(format!("error executing remote command: {text}"));
+        }
+        let Some(status) = Status::from_json(message) else {
+            return Self::Broken(format!("error stream protocol error: no Status in {text:?}"));
+        };
+        match (&*status.status, &*status.reason) {
+            ("Success", _) => Self::Success,
+            ("Failure", NON_ZERO) => exit(&status),
+            ("Failure", _) => Self::Broken(status.message),
+            _ => Self::Broken("error stream protocol error: unknown error".to_owned()),
+        }
+    }
+
+    /// What the client is told.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Self::Success | Self::Left => Status::success(None),
+            Self::Exit(code) => {
+                let message =
+                    format!("command terminated with non-zero exit code: command terminated with exit code {code}");
+                let mut status = Status::failure(Reason::Unknown, message);
+                (status.reason, status.code) = (NON_ZERO.to_owned(), 0);
+                let cause =
+                    Cause { reason: EXIT_CODE.to_owned(), message: code.to_string(), ..Cause::default() };
+                status.with_details(Details { causes: vec![cause], ..Details::default() })
+            }
+            Self::Broken(message) => Status::internal(message),
+        }
+    }
+
+    /// The code that the translation is counted under: that of a command is not ours.
+    pub(crate) fn code(&self) -> u16 {
+        if matches!(self, Self::Broken(_)) { 500 } else { 200 }
+    }
+}
+
+fn exit(status: &Status) -> Ending {
+    let Some(details) = &status.details else {
+        return Ending::Broken("error stream protocol error: details must be set".to_owned());
+    };
+    let Some(cause) = details.causes.iter().find(|cause| cause.reason == EXIT_CODE) else {
+        return Ending::Broken(format!("error stream protocol error: no {EXIT_CODE} cause given"));
+    };
+    match cause.message.parse() {
+        Ok(code) => Ending::Exit(code),
+        Err(_) => {
+            Ending::Broken(format!("error stream protocol error: invalid exit code value {:?}", cause.message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_stream_is_read_as_upstreams_error_decoder_reads_it() {
+        let v4 = Version::chosen("v4.channel.k8s.io").unwrap();
+        let broken = |message: &str| Ending::Broken(message.to_owned());
+        for (said, want) in [
+            (r#"{"metadata":{},"status":"Success"}"#, Ending::Success),
+            (
+                r#"{"metadata":{},"status":"Failure","message":"x","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}"#,
+                Ending::Exit(7),
+            ),
+            (
+                r#"{"status":"Failure","reason":"NonZeroExitCode"}"#,
+                broken("error stream protocol error: details must be set"),
+            ),
+            (
+                r#"{"status":"Failure","reason":"NonZeroExitCode","details":{}}"#,
+                broken("error stream protocol error: no ExitCode cause given"),
+            ),
+            (
+                r#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"999"}]}}"#,
+                broken("error stream protocol error: invalid exit code value \"999\""),
+            ),
+            (r#"{"status":"Failure","message":"no such container"}"#, broken("no such container")),
+            (r#"{"status":"?"}"#, broken("error stream protocol error: unknown error")),
+            ("nonsense", broken("error stream protocol error: no Status in \"nonsense\"")),
+        ] {
+            assert_eq!(Ending::said(v4, said.as_bytes(), true), want, "{said}");
+        }
+        assert_eq!(Ending::said(v4, b"", true), Ending::Success);
+        assert_eq!(Ending::said(v4, b"", false).code(), 500, "a connection that breaks is no success");
+        let v3 = Version::chosen("v3.channel.k8s.io").unwrap();
+        assert_eq!(Ending::said(v3, b"", false), Ending::Success);
+        assert_eq!(Ending::said(v3, b"why", true), broken("error executing remote command: why"));
+    }
+
+    #[test]
+    fn the_client_is_told_in_upstreams_words() {
+        for (ending, code, want) in [
+            (Ending::Success, 200, r#"{"metadata":{},"status":"Success"}"#),
+            (
+                Ending::Exit(7),
+                200,
+                r#"{"metadata":{},"status":"Failure","message":"command terminated with non-zero exit code: command terminated with exit code 7","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}"#,
+            ),
+            (
+                Ending::Broken("why".to_owned()),
+                500,
+                r#"{"metadata":{},"status":"Failure","message":"Internal error occurred: why","reason":"InternalError","details":{"causes":[{"message":"why"}]},"code":500}"#,
+            ),
+        ] {
+            let told = String::from_utf8(ending.status().to_untyped_json()).unwrap();
+            assert_eq!((ending.code(), told.as_str()), (code, want));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The SPDY streams of a command: which are opened, and how far each of them is.
+
+use portico_machinery::connect::Streams;
+use portico_spdy::{Frame, Headers};
+
+use super::channel::{ERROR, RESIZE, STDERR, STDIN, STDOUT};
+use super::version::Version;
+
+/// The header that says what a stream is for (`StreamType` of the core API), as SPDY writes names.
+const STREAM_TYPE: &str = "streamtype";
+
+/// One stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stream {
+    pub(super) id: u32,
+    pub(super) channel: u8,
+    replied: bool,
+    /// The kubelet sends nothing more on it.
+    ended: bool,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub(super) struct Opened(Vec<Stream>);
+
+impl Opened {
+    /// Those that a client wants, in upstream's order; ids of a client are odd. A terminal has no errors of its own.
+    pub(super) fn wanted(wanted: Streams, version: Version) -> Self {
+        let channels = [
+            (ERROR, true),
+            (STDIN, wanted.stdin),
+            (STDOUT, wanted.stdout),
+            (STDERR, wanted.stderr && !wanted.tty),
+            (RESIZE, wanted.tty && version.resizes),
+        ];
+        let channels = channels.into_iter().filter(|(_, wanted)| *wanted);
+        let streams = channels.zip((1..).step_by(2));
+        Self(streams.map(|((channel, _), id)| Stream { id, channel, replied: false, ended: false }).collect())
+    }
+
+    /// The frames that open them.
+    pub(super) fn syn_streams(&self) -> impl Iterator<Item = Frame> {
+        self.0.iter().map(|stream| Frame::SynStream {
+            stream: stream.id,
+            associated: 0,
+            priority: 0,
+            fin: false,
+            unidirectional: false,
+            headers: Headers::one(STREAM_TYPE, type_of(stream.channel)),
+        })
+    }
+
+    pub(super) fn id_of(&self, channel: u8) -> Option<u32> {
+        self.0.iter().find(|stream| stream.channel == channel).map(|stream| stream.id)
+    }
+
+    /// The channel of a stream that was accepted and has not ended.
+    pub(super) fn channel_of(&self, id: u32) -> Option<u8> {
+        self.0.iter().find(|stream| stream.id == id && stream.replied && !stream.ended).map(|s| s.channel)
+    }
+
+    /// The kubelet accepts it. True when it was the last that was waited for.
+    pub(super) fn replied(&mut self, id: u32) -> bool {
+        let Some(stream) = self.0.iter_mut().find(|stream| stream.id == id && !stream.replied) else {
+            return false;
+        };
+        stream.replied = true;
+        self.all_replied()
+    }
+
+    pub(super) fn all_replied(&self) -> bool {
+        self.0.iter().all(|stream| stream.replied)
+    }
+
+    /// The kubelet sends nothing more on it.
+    pub(super) fn end(&mut self, id: u32) {
+        self.0.iter_mut().filter(|stream| stream.id == id).for_each(|stream| stream.ended = true);
+    }
+
+    /// Whether the kubelet has said all there is to say: its output, and how the command ended.
+    pub(super) fn all_said(&self) -> bool {
+        let says = |stream: &&Stream| matches!(stream.channel, ERROR | STDOUT | STDERR);
+        self.0.iter().filter(says).all(|stream| stream.ended)
+    }
+
+    /// Streams that are still open.
+    pub(super) fn left(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().filter(|stream| !stream.ended).map(|stream| stream.id)
+    }
+}
+
+/// The channel on which a client is told that its connection stands: the lowest that it reads.
+pub(crate) fn wanted_channel(wanted: Streams) -> u8 {
+    match wanted {
+        Streams { stdout: true, .. } => STDOUT,
+        Streams { stderr: true, .. } => STDERR,
+        _ => ERROR,
+    }
+}
+
+fn type_of(channel: u8) -> &'static str {
+    match channel {
+        STDIN => "stdin",
+        STDOUT => "stdout",
+        STDERR => "stderr",
+        RESIZE => "resize",
+        _ => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(wanted: Streams, version: &str) -> Vec<(u8, u32)> {
+        let opened = Opened::wanted(wanted, Version::chosen(version).unwrap());
+        opened.0.iter().map(|stream| (stream.channel, stream.id)).collect()
+    }
+
+    #[test]
+    fn streams_are_opened_in_upstreams_order_and_a_terminal_has_no_stderr() {
+        let all = Streams { stdin: true, stdout: true, stderr: true, tty: false };
+        assert_eq!(opened(all, "v4.channel.k8s.io"), [(ERROR, 1), (STDIN, 3), (STDOUT, 5), (STDERR, 7)]);
+        let terminal = Streams { tty: true, ..all };
+        assert_eq!(opened(terminal, "v3.channel.k8s.io"), [(ERROR, 1), (STDIN, 3), (STDOUT, 5), (RESIZE, 7)]);
+        assert_eq!(opened(terminal, "v2.channel.k8s.io"), [(ERROR, 1), (STDIN, 3), (STDOUT, 5)]);
+        assert_eq!(opened(Streams::default(), "v5.channel.k8s.io"), [(ERROR, 1)]);
+        assert_eq!([all, Streams::default()].map(wanted_channel), [STDOUT, ERROR]);
+        assert_eq!(wanted_channel(Streams { stdout: false, ..all }), STDERR);
+    }
+
+    #[test]
+    fn all_is_said_when_output_and_status_have_ended() {
+        let wanted = Streams { stdin: true, stdout: true, ..Streams::default() };
+        let mut opened = Opened::wanted(wanted, Version::chosen("v4.channel.k8s.io").unwrap());
+        assert_eq!([1, 3, 5, 5].map(|id| opened.replied(id)), [false, false, true, false]);
+        opened.end(5);
+        assert_eq!((opened.channel_of(5), opened.channel_of(1), opened.all_said()), (None, Some(ERROR), false));
+        opened.end(1);
+        assert!(opened.all_said(), "input does not matter");
+        assert_eq!(opened.left().collect::<Vec<_>>(), [3]);
+    }
+}
