@@ -177,11 +177,21 @@ pub struct KubeletSettings {
     pub certificate_authority: Option<PathBuf>,
     /// `--kubelet-timeout`, 5 s: how long a connection to a kubelet may take to stand.
     pub timeout: Duration,
+    /// `--streaming-connection-idle-timeout`, 4 h: how long nothing may be said on a WebSocket that is translated.
+    pub streaming_idle_timeout: Duration,
+    /// `--streaming-max-message-bytes`, 32 MiB: the longest message of such a WebSocket.
+    pub streaming_max_message_bytes: usize,
 }
 
 impl Default for KubeletSettings {
     fn default() -> Self {
-        Self { client_cert: None, certificate_authority: None, timeout: Duration::from_secs(5) }
+        Self {
+            client_cert: None,
+            certificate_authority: None,
+            timeout: Duration::from_secs(5),
+            streaming_idle_timeout: Duration::from_secs(4 * 60 * 60),
+            streaming_max_message_bytes: 32 << 20,
+        }
     }
 }
 

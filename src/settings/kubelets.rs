@@ -33,6 +33,12 @@ pub(crate) struct Kubelets {
     /// How long a connection to a kubelet may take to stand.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     pub(crate) kubelet_timeout: Duration,
+    /// End a WebSocket that is translated to SPDY for a kubelet when nothing was said on it for this long.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "4h")]
+    pub(crate) streaming_connection_idle_timeout: Duration,
+    /// Longest message of such a WebSocket; a longer one ends it.
+    #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
+    pub(crate) streaming_max_message_bytes: usize,
 }
 
 impl Kubelets {
@@ -42,6 +48,8 @@ impl Kubelets {
             client_cert: self.kubelet_client_certificate.clone().zip(self.kubelet_client_key.clone()),
             certificate_authority: self.kubelet_certificate_authority.clone(),
             timeout: self.kubelet_timeout,
+            streaming_idle_timeout: self.streaming_connection_idle_timeout,
+            streaming_max_message_bytes: self.streaming_max_message_bytes,
         }
     }
 

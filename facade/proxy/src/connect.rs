@@ -3,9 +3,12 @@
 //! Upstream's handler for these is not the aggregator's: the target does not get the caller's identity, it
 //! gets the client's `Host`, and links in its answer are rewritten to lead below the path of the proxy.
 
+mod command;
 mod failure;
 mod log;
+mod translation;
 mod transport_key;
+mod tunnel;
 
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
@@ -22,6 +25,8 @@ use crate::outgoing::Outgoing;
 use crate::request_body::RequestBody;
 use crate::transport::{Answer, AnswerBody, Permit};
 use crate::upgrade;
+use crate::web_socket::Handshake;
+use translation::Translation;
 
 /// A connection that is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +51,8 @@ impl Proxy {
         connecting: Connecting<'_>,
         request: Request<B>,
     ) -> Connected {
-        let Connecting { dial, .. } = connecting;
+        let Connecting { dial, info, .. } = connecting;
+        self.count_web_socket(dial, info);
         let to = headers::requested_upgrade(request.headers());
         let protocol = match (to, dial.kind) {
             (_, ConnectKind::Log) | (Upgrade::No, ConnectKind::Proxy) => None,
@@ -68,7 +74,15 @@ impl Proxy {
         let request = request.map(Into::into);
         match protocol {
             _ if dial.kind == ConnectKind::Log => self.log(connecting, permit, target).await,
-            Some(protocol) => Box::pin(self.upgraded(connecting, permit, target, request, protocol)).await,
+            Some(protocol) => match Translation::of(dial, &protocol, request.headers()) {
+                Translation::None => {
+                    Box::pin(self.upgraded(connecting, permit, target, request, protocol)).await
+                }
+                Translation::Channels(streams) => self.command(permit, target, request, streams),
+                Translation::Tunnel(spdy) => {
+                    Box::pin(self.in_messages(connecting, permit, target, request, spdy)).await
+                }
+            },
             None => self.passed_on(connecting, permit, target, request).await,
         }
     }
@@ -90,6 +104,32 @@ impl Proxy {
         upgrade::upgrade(&self.shared, permit, outgoing, client, protocol, None)
             .await
             .map_err(failure::of_upgrade)
+    }
+
+    /// SPDY in the messages of a WebSocket: the kubelet is asked for SPDY, in the client's other words.
+    async fn in_messages(
+        &self,
+        connecting: Connecting<'_>,
+        permit: Permit,
+        target: PathAndQuery,
+        mut request: Request<RequestBody>,
+        spdy: Vec<HeaderValue>,
+    ) -> Connected {
+        let handshake = match Handshake::read(request.method(), request.headers()) {
+            Ok(handshake) => handshake,
+            Err(refusal) => {
+                self.shared.metrics.tunnelled(500);
+                return Ok(refusal.response());
+            }
+        };
+        let client = request.extensions_mut().remove();
+        let (host, prefix) = (host_of(&request), prefix(connecting.info));
+        let uri = uri(&prefix, target.path());
+        let (mut parts, _) = request.into_parts();
+        tunnel::spdy_request(&mut parts, spdy);
+        let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
+        let outgoing = Outgoing::elsewhere(target, host, parts, RequestBody::empty(), proxy_headers);
+        self.tunnelled(permit, outgoing, client, handshake).await
     }
 
     async fn passed_on(

@@ -4,6 +4,7 @@
 //! connection goes), and returns the backend's answer or a Status that names what failed. It must not know how routes are found, how callers
 //! are authenticated, what kinds exist, or what a body means: bytes pass through.
 
+mod activity;
 mod body;
 mod connect;
 mod context;
@@ -15,6 +16,8 @@ mod metrics;
 mod observation;
 mod outgoing;
 mod refusal;
+mod refusal_text;
+mod remote_command;
 mod request_body;
 mod respond;
 mod settings;
@@ -22,6 +25,7 @@ mod stage;
 mod transport;
 mod upgrade;
 mod upstream;
+mod web_socket;
 
 pub use body::ProxyBody;
 pub use connect::Connecting;

@@ -10,6 +10,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::stage::Stage;
 
 type Label = [(&'static str, &'static str); 1];
+type Code = [(&'static str, u16); 1];
+
+/// Who translates a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handling {
+    /// Nobody: its kubelet speaks it.
+    ByKubelet,
+    /// This process.
+    Here,
+}
 
 /// The proxy's metrics. `apiserver_request_terminations_total` is the chain's: see [`crate::Termination`].
 #[derive(Clone, Debug)]
@@ -17,7 +27,10 @@ pub struct ProxyMetrics {
     dials: Family<Label, Counter>,
     missing_san: Counter,
     pub(crate) retries: Counter,
-    pub(crate) upgrades: Gauge,
+    upgrades: Gauge,
+    translator: Family<Code, Counter>,
+    tunnels: Family<Code, Counter>,
+    web_sockets: Family<[(&'static str, String); 2], Counter>,
     pub(crate) transports: Gauge,
     pub(crate) connections: Gauge,
 }
@@ -39,11 +52,49 @@ impl ProxyMetrics {
                 "Requests sent again because nothing of them had left this process",
             ),
             upgrades: registry.gauge("portico_proxy_upgraded_connections", "Upgraded connections now open"),
+            translator: registry.counter_vec(
+                "apiserver_stream_translator_requests_total",
+                "Commands whose WebSocket was translated to SPDY, by the code of how that ended",
+            ),
+            tunnels: registry.counter_vec(
+                "apiserver_stream_tunnel_requests_total",
+                "Requests whose SPDY was taken out of a WebSocket, by the code of the answer",
+            ),
+            web_sockets: registry.counter_vec(
+                "apiserver_websocket_streaming_requests_total",
+                "Requests for streams of kubelets, by subresource and by who speaks WebSocket with the client",
+            ),
             transports: registry
                 .gauge("portico_proxy_transports", "Distinct ways to reach a backend now held"),
             connections: registry
                 .gauge("portico_proxy_idle_connections", "Idle connections at the last sweep"),
         }
+    }
+
+    /// Counts an upgraded connection for as long as what is returned lives.
+    pub(crate) fn upgrade(&self) -> OpenUpgrade {
+        self.upgrades.inc();
+        OpenUpgrade(self.upgrades.clone())
+    }
+
+    /// How the translation of a command's WebSocket ended.
+    pub(crate) fn translated(&self, code: u16) {
+        self.translator.get_or_create(&[("code", code)]).inc();
+    }
+
+    /// How a request for SPDY in messages was answered.
+    pub(crate) fn tunnelled(&self, code: u16) {
+        self.tunnels.get_or_create(&[("code", code)]).inc();
+    }
+
+    /// A request of this subresource: only such as the control service answers with somewhere to dial.
+    pub(crate) fn web_socket(&self, subresource: &str, handling: Handling) {
+        let handling = match handling {
+            Handling::ByKubelet => "proxied_to_kubelet",
+            Handling::Here => "translated_at_apiserver",
+        };
+        let labels = [("proxy_type", handling.to_owned()), ("subresource", subresource.to_owned())];
+        self.web_sockets.get_or_create(&labels).inc();
     }
 
     pub(crate) fn dialled(&self, outcome: Result<(), Stage>) {
@@ -55,5 +106,14 @@ impl ProxyMetrics {
         if error.certificate().is_some_and(|fault| fault.kind == FaultKind::MissingSan) {
             self.missing_san.inc();
         }
+    }
+}
+
+/// An upgraded connection that is open.
+pub(crate) struct OpenUpgrade(Gauge);
+
+impl Drop for OpenUpgrade {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }

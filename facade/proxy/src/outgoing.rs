@@ -71,10 +71,10 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// A GET of our own, to this host.
-    pub(crate) fn get(target: PathAndQuery, host: HeaderValue, headers: HeaderMap) -> Self {
+    /// A request of our own, to this host, without a body.
+    pub(crate) fn own(method: Method, target: PathAndQuery, host: HeaderValue, headers: HeaderMap) -> Self {
         let body = RequestBody::empty();
-        Self { method: Method::GET, target, headers, body, proxy_headers: None, host: Some(host) }
+        Self { method, target, headers, body, proxy_headers: None, host: Some(host) }
     }
 
     /// Inserts the proxy's headers into the header map, in place of the client's of the same names.

@@ -4,14 +4,18 @@
 //! each channel is a stream. Nothing is kept between the two but the message or the piece that is being handed on: who
 //! does not read stops the other side, and nobody else. It must not know pods, nor how kubelets are dialled.
 
+mod bounds;
 mod channel;
 mod ending;
+mod from_kubelet;
 mod link;
 mod session;
 mod streams;
+mod to_kubelet;
 mod version;
 
+pub(crate) use bounds::Bounds;
 pub(crate) use ending::Ending;
-pub(crate) use session::{Bounds, run};
-pub(crate) use streams::wanted_channel;
+pub(crate) use session::run;
+pub(crate) use streams::greeting;
 pub(crate) use version::{OFFERED, Version};

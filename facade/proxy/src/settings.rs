@@ -70,6 +70,12 @@ pub struct Limits {
     pub refused_upgrade_deadline: Duration,
     /// Bytes of a kubelet's refusal that are passed on to the client that asked for a log.
     pub refusal_bytes: usize,
+    /// Bytes of a message of a WebSocket that is translated; a longer one ends the connection.
+    pub web_socket_message_bytes: usize,
+    /// A WebSocket that is translated ends when nothing was said on it for this long. Pings do not count.
+    pub web_socket_idle_timeout: Duration,
+    /// How long a kubelet may take to accept the streams of a command.
+    pub stream_creation_timeout: Duration,
     /// An HTTP/2 connection without frames for this long is sent a PING.
     pub http2_ping_interval: Duration,
     /// And is closed when no answer to it comes within this time.
@@ -93,6 +99,9 @@ impl Default for Limits {
             circuit_open_max: Duration::from_secs(2),
             refused_upgrade_deadline: Duration::from_secs(10),
             refusal_bytes: 50_000,
+            web_socket_message_bytes: 32 << 20,
+            web_socket_idle_timeout: Duration::from_secs(4 * 3600),
+            stream_creation_timeout: Duration::from_secs(30),
             http2_ping_interval: Duration::from_secs(5),
             http2_ping_timeout: Duration::from_secs(5),
             http2_max_streams: 100,

@@ -22,6 +22,11 @@ use crate::transport::{AnswerBody, Answered, Carrier, Http1Error, Permit, Shared
 /// What is read at once from an upgraded connection: a TLS record.
 const PIECE: usize = 16 * 1024;
 
+/// What kubelets and container runtimes multiplex streams with, as an upgrade names it.
+pub(crate) const SPDY: &str = "SPDY/3.1";
+/// Names the protocol within SPDY, in requests those that are offered.
+pub(crate) const STREAM_PROTOCOL: &str = "x-stream-protocol-version";
+
 /// How a WebSocket client sends a bearer token; it is a credential and stays here.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
@@ -38,11 +43,7 @@ pub(crate) async fn upgrade(
         stage: Stage::Http,
         message: "the client's connection cannot be upgraded".to_owned(),
     })?;
-    request.insert_proxy_headers();
-    remove_bearer_protocol(&mut request.headers);
-    request.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    request.headers.insert(UPGRADE, protocol.clone());
-    let ask = ask(&permit, &mut request);
+    let ask = ask(&permit, &mut request, protocol.clone());
     let (answered, authority) = match deadline {
         Some(at) => timeout_at(at, ask).await.map_err(|_| Refusal::Deadline { discovery: false })??,
         None => ask.await?,
@@ -54,7 +55,16 @@ pub(crate) async fn upgrade(
     }
 }
 
-async fn ask(permit: &Permit, request: &mut Outgoing<'_>) -> Result<(Answered, HeaderValue), Refusal> {
+/// Asks for an upgrade to this protocol on a connection of its own. With the answer comes who was asked.
+pub(crate) async fn ask(
+    permit: &Permit,
+    request: &mut Outgoing<'_>,
+    protocol: HeaderValue,
+) -> Result<(Answered, HeaderValue), Refusal> {
+    request.insert_proxy_headers();
+    remove_bearer_protocol(&mut request.headers);
+    request.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    request.headers.insert(UPGRADE, protocol);
     let (connection, target) = permit.transport().dedicated().await?;
     match connection.send(request, &target.authority).await {
         Ok(answered) => Ok((answered, target.authority.clone())),
@@ -79,24 +89,15 @@ fn switched(
     parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     parts.headers.insert(UPGRADE, agreed);
     parts.extensions.clear();
-    let gauge = shared.metrics.upgrades.clone();
+    let metrics = shared.metrics.clone();
     shared.tasks.spawn_until_cancelled("proxy-tunnel", async move {
-        gauge.inc();
-        let _open = Gauged(gauge);
+        let _open = metrics.upgrade();
         if let Err(error) = tunnel(client, backend).await {
             tracing::debug!(%error, "an upgraded connection broke");
         }
         drop(permit);
     });
     Ok(Response::from_parts(parts, ProxyBody::empty()))
-}
-
-struct Gauged(prometheus_client::metrics::gauge::Gauge);
-
-impl Drop for Gauged {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -143,7 +144,7 @@ async fn pump(
 }
 
 /// The backend refuses the upgrade: the client gets the whole answer, and then the end of its connection.
-fn refused(
+pub(crate) fn refused(
     shared: &Shared,
     permit: Permit,
     (connection, response): Answered,
@@ -155,6 +156,17 @@ fn refused(
     parts.extensions.clear();
     let body = ProxyBody::from(AnswerBody::new(body, Carrier::Http1(connection), permit, None));
     Response::from_parts(parts, body.until(Instant::now() + shared.limits.refused_upgrade_deadline))
+}
+
+/// Whether an answer switches to SPDY.
+pub(crate) fn is_spdy<B>(response: &Response<B>) -> bool {
+    let says = |name, word: &str| {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| value.to_ascii_lowercase().contains(word))
+    };
+    response.status() == StatusCode::SWITCHING_PROTOCOLS
+        && says(CONNECTION, "upgrade")
+        && says(UPGRADE, "spdy/3.1")
 }
 
 fn remove_bearer_protocol(headers: &mut HeaderMap) {

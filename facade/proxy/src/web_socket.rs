@@ -142,6 +142,9 @@ mod tests {
         assert_eq!(read(Method::GET, &[("sec-websocket-key", "")]), Err(HandshakeRefusal::NoKey));
         assert_eq!(read(Method::GET, &[("sec-websocket-version", "8")]), Err(HandshakeRefusal::Version));
         let response = HandshakeRefusal::Version.response();
-        assert_eq!((response.status().as_u16(), &response.headers()["sec-websocket-version"]), (400, &HeaderValue::from_static("13")));
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["sec-websocket-version"]),
+            (400, &HeaderValue::from_static("13"))
+        );
     }
 }

@@ -33,6 +33,11 @@ pub(super) fn of_log(url: &str, error: SendError) -> Box<Status> {
     unknown(format!("Get {url:?}: {}", bare(&error.into())))
 }
 
+/// Of a request of our own, without the prefix that says what was asked.
+pub(super) fn of_request(error: SendError) -> String {
+    bare(&error.into())
+}
+
 /// There are too many.
 pub(super) fn busy(limit: usize) -> Box<Status> {
     Box::new(Status::unavailable(Refusal::Busy(limit).to_string()))

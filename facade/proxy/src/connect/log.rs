@@ -1,10 +1,8 @@
 //! A log: a GET of our own, whose text streams as it comes; a kubelet's refusal becomes a Status.
 
-use bytes::BytesMut;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
-use http::{Response, StatusCode};
-use http_body_util::BodyExt;
+use http::{Method, Response, StatusCode};
 use portico_machinery::status::Details;
 use portico_machinery::{Reason, RequestInfo, Status};
 use tokio::time::Instant;
@@ -13,6 +11,7 @@ use super::{Connected, Connecting, failure, own_headers};
 use crate::Proxy;
 use crate::body::ProxyBody;
 use crate::outgoing::Outgoing;
+use crate::refusal_text::read_text;
 use crate::transport::{Answer, AnswerBody, Permit};
 
 impl Proxy {
@@ -23,7 +22,8 @@ impl Proxy {
         target: PathAndQuery,
     ) -> Connected {
         let transport = permit.transport().clone();
-        let mut request = Outgoing::get(target.clone(), transport.authority(0).clone(), own_headers());
+        let mut request =
+            Outgoing::own(Method::GET, target.clone(), transport.authority(0).clone(), own_headers());
         let url = || format!("https://{}{target}", transport.authority(0).to_str().unwrap_or_default());
         let answer = transport.send(&mut request).await.map_err(|error| failure::of_log(&url(), error))?;
         let Answer { head, body, carrier, target: index } = answer;
@@ -41,20 +41,6 @@ impl Proxy {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         Ok(response)
     }
-}
-
-/// The text of a refusal, up to `limit` bytes; of one that breaks off, the part that arrived.
-async fn read_text(mut body: ProxyBody, limit: usize) -> String {
-    let mut text = BytesMut::new();
-    while let Some(Ok(frame)) = body.frame().await {
-        let data = frame.into_data().unwrap_or_default();
-        let left = limit - text.len();
-        text.extend_from_slice(&data[..data.len().min(left)]);
-        if text.len() == limit {
-            break;
-        }
-    }
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The kubelet's status code and text as the Status that upstream makes of them.

@@ -2,7 +2,9 @@
 
 use portico_machinery::status::{Cause, Details};
 use portico_machinery::{Reason, Status};
+use tokio_tungstenite::tungstenite::Message;
 
+use super::channel::{ERROR, message};
 use super::version::Version;
 
 /// The reason and the cause of a command that exits with another code than 0, in upstream's spelling.
@@ -49,13 +51,18 @@ impl Ending {
         }
     }
 
-    /// What the client is told.
-    pub(crate) fn status(&self) -> Status {
+    /// The message that says it.
+    pub(crate) fn message(&self) -> Message {
+        message(ERROR, &self.status().to_untyped_json())
+    }
+
+    fn status(&self) -> Status {
         match self {
             Self::Success | Self::Left => Status::success(None),
             Self::Exit(code) => {
-                let message =
-                    format!("command terminated with non-zero exit code: command terminated with exit code {code}");
+                let message = format!(
+                    "command terminated with non-zero exit code: command terminated with exit code {code}"
+                );
                 let mut status = Status::failure(Reason::Unknown, message);
                 (status.reason, status.code) = (NON_ZERO.to_owned(), 0);
                 let cause =
@@ -81,9 +88,10 @@ fn exit(status: &Status) -> Ending {
     };
     match cause.message.parse() {
         Ok(code) => Ending::Exit(code),
-        Err(_) => {
-            Ending::Broken(format!("error stream protocol error: invalid exit code value {:?}", cause.message))
-        }
+        Err(_) => Ending::Broken(format!(
+            "error stream protocol error: invalid exit code value {:?}",
+            cause.message
+        )),
     }
 }
 

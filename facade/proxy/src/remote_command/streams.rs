@@ -3,7 +3,9 @@
 use portico_machinery::connect::Streams;
 use portico_spdy::{Frame, Headers};
 
-use super::channel::{ERROR, RESIZE, STDERR, STDIN, STDOUT};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::channel::{ERROR, RESIZE, STDERR, STDIN, STDOUT, message};
 use super::version::Version;
 
 /// The header that says what a stream is for (`StreamType` of the core API), as SPDY writes names.
@@ -77,6 +79,10 @@ impl Opened {
         self.0.iter_mut().filter(|stream| stream.id == id).for_each(|stream| stream.ended = true);
     }
 
+    pub(super) fn has_ended(&self, channel: u8) -> bool {
+        self.0.iter().any(|stream| stream.channel == channel && stream.ended)
+    }
+
     /// Whether the kubelet has said all there is to say: its output, and how the command ended.
     pub(super) fn all_said(&self) -> bool {
         let says = |stream: &&Stream| matches!(stream.channel, ERROR | STDOUT | STDERR);
@@ -89,13 +95,14 @@ impl Opened {
     }
 }
 
-/// The channel on which a client is told that its connection stands: the lowest that it reads.
-pub(crate) fn wanted_channel(wanted: Streams) -> u8 {
-    match wanted {
+/// Tells a client that its connection stands: nothing, on the lowest channel that it reads.
+pub(crate) fn greeting(wanted: Streams) -> Message {
+    let channel = match wanted {
         Streams { stdout: true, .. } => STDOUT,
         Streams { stderr: true, .. } => STDERR,
         _ => ERROR,
-    }
+    };
+    message(channel, b"")
 }
 
 fn type_of(channel: u8) -> &'static str {
@@ -125,8 +132,9 @@ mod tests {
         assert_eq!(opened(terminal, "v3.channel.k8s.io"), [(ERROR, 1), (STDIN, 3), (STDOUT, 5), (RESIZE, 7)]);
         assert_eq!(opened(terminal, "v2.channel.k8s.io"), [(ERROR, 1), (STDIN, 3), (STDOUT, 5)]);
         assert_eq!(opened(Streams::default(), "v5.channel.k8s.io"), [(ERROR, 1)]);
-        assert_eq!([all, Streams::default()].map(wanted_channel), [STDOUT, ERROR]);
-        assert_eq!(wanted_channel(Streams { stdout: false, ..all }), STDERR);
+        let errors = Streams { stdout: false, ..all };
+        let greeted = [all, errors, Streams::default()].map(|wanted| greeting(wanted).into_data().to_vec());
+        assert_eq!(greeted, [[STDOUT], [STDERR], [ERROR]]);
     }
 
     #[test]
@@ -135,7 +143,10 @@ mod tests {
         let mut opened = Opened::wanted(wanted, Version::chosen("v4.channel.k8s.io").unwrap());
         assert_eq!([1, 3, 5, 5].map(|id| opened.replied(id)), [false, false, true, false]);
         opened.end(5);
-        assert_eq!((opened.channel_of(5), opened.channel_of(1), opened.all_said()), (None, Some(ERROR), false));
+        assert_eq!(
+            (opened.channel_of(5), opened.channel_of(1), opened.all_said()),
+            (None, Some(ERROR), false)
+        );
         opened.end(1);
         assert!(opened.all_said(), "input does not matter");
         assert_eq!(opened.left().collect::<Vec<_>>(), [3]);

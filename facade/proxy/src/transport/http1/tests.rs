@@ -19,7 +19,8 @@ const RESPONSE: &str = "HTTP/1.1 103 E\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\ncont
 
 fn request(frames: Vec<Result<&'static str, BoxError>>) -> Outgoing<'static> {
     let host = HeaderValue::from_static("b:1");
-    let mut request = Outgoing::get(PathAndQuery::from_static("/x"), host, HeaderMap::new());
+    let mut request =
+        Outgoing::own(http::Method::GET, PathAndQuery::from_static("/x"), host, HeaderMap::new());
     request.method = Method::POST;
     let frames =
         frames.into_iter().map(|frame| frame.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));

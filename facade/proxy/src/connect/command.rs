@@ -1,0 +1,190 @@
+//! A command over WebSocket: answered here, and then asked of the kubelet over SPDY. Whatever fails after the client's
+//! handshake is a Status on its error channel.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::Peekable;
+use futures::{Sink, SinkExt, Stream, StreamExt};
+use http::header::{CONNECTION, HeaderValue, LOCATION, UPGRADE};
+use http::uri::PathAndQuery;
+use http::{Method, Request};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use portico_machinery::Object;
+use portico_machinery::connect::Streams;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
+
+use super::translation::CHANNELS;
+use super::{Connected, failure, own_headers};
+use crate::Proxy;
+use crate::outgoing::Outgoing;
+use crate::refusal_text::read_text;
+use crate::remote_command::{self, Bounds, Ending, OFFERED, Version};
+use crate::request_body::RequestBody;
+use crate::transport::{Answered, Http1Error, Permit, Shared};
+use crate::upgrade::{SPDY, STREAM_PROTOCOL, is_spdy};
+use crate::web_socket::{self, Handshake};
+
+/// How long a client may take to receive the end.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// A command that is asked for.
+struct Command {
+    shared: Arc<Shared>,
+    permit: Permit,
+    target: PathAndQuery,
+    streams: Streams,
+}
+
+impl Proxy {
+    pub(super) fn command(
+        &self,
+        permit: Permit,
+        target: PathAndQuery,
+        mut request: Request<RequestBody>,
+        streams: Streams,
+    ) -> Connected {
+        let handshake = match Handshake::read(request.method(), request.headers()) {
+            Ok(handshake) => handshake,
+            Err(refusal) => {
+                self.shared.metrics.translated(400);
+                return Ok(refusal.response());
+            }
+        };
+        let Some(client) = request.extensions_mut().remove::<OnUpgrade>() else {
+            self.shared.metrics.translated(400);
+            return Err(failure::unknown("the client's connection cannot be upgraded"));
+        };
+        let command = Command { shared: self.shared.clone(), permit, target, streams };
+        self.shared.tasks.spawn_until_cancelled("proxy-command", async move {
+            let _open = command.shared.metrics.upgrade();
+            if let Err(error) = command.serve(client).await {
+                tracing::debug!(%error, "the client of a command left before its end");
+            }
+        });
+        Ok(handshake.response(Some(HeaderValue::from_static(CHANNELS))))
+    }
+}
+
+/// The client did not become one, or is gone.
+#[derive(Debug, thiserror::Error)]
+enum ClientError {
+    #[error("the connection was not upgraded: {0}")]
+    Upgrade(#[from] hyper::Error),
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    #[error("it does not take the end of its command")]
+    Stalled(#[from] tokio::time::error::Elapsed),
+}
+
+impl Command {
+    async fn serve(&self, client: OnUpgrade) -> Result<(), ClientError> {
+        let limits = &self.shared.limits;
+        let socket = web_socket::open(client, limits.web_socket_message_bytes).await?;
+        let (mut to_client, from_client) = socket.split();
+        let mut from_client = from_client.peekable();
+        if let Err(error) = to_client.send(remote_command::greeting(self.streams)).await {
+            self.shared.metrics.translated(400);
+            return Err(error.into());
+        }
+        let ending = self.carried_out(&mut to_client, &mut from_client).await;
+        self.shared.metrics.translated(ending.code());
+        if ending == Ending::Left {
+            return Ok(());
+        }
+        let last = async {
+            to_client.send(ending.message()).await?;
+            to_client.send(web_socket::normal_closure()).await?;
+            // A connection that is closed with something unread in it may lose what was written last.
+            while let Some(Ok(_)) = from_client.next().await {}
+            Ok::<_, SocketError>(())
+        };
+        Ok(timeout(LAST_WORDS, last).await??)
+    }
+
+    async fn carried_out<C, M>(&self, to_client: &mut C, from_client: &mut Peekable<M>) -> Ending
+    where
+        C: Sink<Message, Error = SocketError> + Unpin,
+        M: Stream<Item = Result<Message, SocketError>> + Unpin,
+    {
+        let asked = tokio::select! {
+            asked = self.ask() => asked,
+            () = gone(from_client) => return Ending::Left,
+        };
+        let limits = &self.shared.limits;
+        let bounds = Bounds {
+            replies: limits.stream_creation_timeout,
+            idle: limits.web_socket_idle_timeout,
+            error_bytes: limits.refusal_bytes,
+        };
+        match asked {
+            Ok((kubelet, version)) => {
+                let wanted = (self.streams, version);
+                remote_command::run(TokioIo::new(kubelet), to_client, from_client, wanted, bounds).await
+            }
+            Err(message) => Ending::Broken(message),
+        }
+    }
+
+    /// Asks the kubelet for SPDY; or why there is none, in the words of upstream's `SpdyRoundTripper`.
+    async fn ask(&self) -> Result<(Upgraded, Version), String> {
+        let transport = self.permit.transport();
+        let authority = transport.authority(0).clone();
+        let url = format!("https://{}{}", authority.to_str().unwrap_or_default(), self.target);
+        let failed = |error| format!("error sending request: Post {url:?}: {}", failure::of_request(error));
+        let mut headers = own_headers();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static(SPDY));
+        for version in OFFERED {
+            headers.append(STREAM_PROTOCOL, HeaderValue::from_static(version));
+        }
+        let mut request = Outgoing::own(Method::POST, self.target.clone(), authority.clone(), headers);
+        let (connection, _) = transport.dedicated().await.map_err(failed)?;
+        let sent = connection.send(&mut request, &authority).await;
+        let (connection, mut response) = match sent {
+            Ok(answered) => answered,
+            Err(Http1Error::Unsent(error) | Http1Error::Broken(error)) => return Err(failed(error)),
+        };
+        if response.status().is_redirection() && response.headers().contains_key(LOCATION) {
+            return Err(format!("error sending request: Post {url:?}: redirect not allowed"));
+        }
+        if !is_spdy(&response) {
+            return Err(self.refused((connection, response)).await);
+        }
+        let chosen = response.headers().get(STREAM_PROTOCOL).and_then(|chosen| chosen.to_str().ok());
+        let chosen = chosen.unwrap_or_default();
+        let version = Version::chosen(chosen)
+            .ok_or_else(|| format!("the kubelet chose the protocol {chosen:?}, which was not offered"))?;
+        let upgraded = hyper::upgrade::on(&mut response).await;
+        Ok((upgraded.map_err(|error| format!("unable to upgrade connection: {error}"))?, version))
+    }
+
+    /// Why a kubelet does not speak SPDY: the message of what it answers, or its text.
+    async fn refused(&self, (connection, response): Answered) -> String {
+        let limits = &self.shared.limits;
+        let text = read_text(response.into_body(), limits.refusal_bytes);
+        let text = timeout(limits.refused_upgrade_deadline, text).await;
+        drop(connection);
+        let Ok(text) = text else {
+            return "unable to upgrade connection: unable to read error from server response".to_owned();
+        };
+        let object = Object::from_json(text.as_bytes()).ok();
+        let said =
+            |field| object.as_ref().map(|object| object.str_at(field).trim()).filter(|said| !said.is_empty());
+        let message = said("message").or_else(|| said("error")).unwrap_or(text.trim());
+        let message = if message.is_empty() { "empty server response" } else { message };
+        format!("unable to upgrade connection: {message}")
+    }
+}
+
+/// Returns when the client leaves before it says anything.
+async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>(from_client: &mut Peekable<M>) {
+    if let Some(Ok(message)) = Pin::new(from_client).peek().await
+        && !message.is_close()
+    {
+        std::future::pending::<()>().await;
+    }
+}

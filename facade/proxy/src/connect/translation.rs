@@ -1,0 +1,97 @@
+//! Whether a WebSocket is translated, and how: upstream's `NewTranslatingHandler` with its two predicates.
+
+use http::HeaderValue;
+use http::header::HeaderMap;
+use portico_machinery::RequestInfo;
+use portico_machinery::connect::{Dial, Streams, WebSockets};
+
+use crate::Proxy;
+use crate::metrics::Handling;
+use crate::web_socket::protocols;
+
+/// The one protocol of channels that is translated: clients of the older ones are served by every kubelet.
+pub(super) const CHANNELS: &str = "v5.channel.k8s.io";
+/// What stands before the name of a protocol whose SPDY is carried in messages.
+pub(super) const IN_MESSAGES: &str = "SPDY/3.1+";
+/// How the names of such protocols end.
+const SUFFIX: &str = ".k8s.io";
+
+/// What is done with an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Translation {
+    /// Nothing.
+    None,
+    /// Channels become these streams.
+    Channels(Streams),
+    /// SPDY is taken out of messages; the kubelet is offered these protocols.
+    Tunnel(Vec<HeaderValue>),
+}
+
+impl Translation {
+    /// For an upgrade to this protocol.
+    pub(super) fn of(dial: &Dial, protocol: &HeaderValue, headers: &HeaderMap) -> Self {
+        if !protocol.as_bytes().eq_ignore_ascii_case(b"websocket") {
+            return Self::None;
+        }
+        match dial.web_sockets {
+            WebSockets::HandedOn | WebSockets::SpokenByTarget => Self::None,
+            WebSockets::ChannelsToStreams(streams) => match protocols(headers).any(|p| p == CHANNELS) {
+                true => Self::Channels(streams),
+                false => Self::None,
+            },
+            WebSockets::SpdyInMessages => {
+                let spdy = protocols(headers).filter(|protocol| protocol.ends_with(SUFFIX));
+                let spdy: Vec<_> = spdy
+                    .filter_map(|protocol| protocol.strip_prefix(IN_MESSAGES))
+                    .filter_map(|protocol| HeaderValue::from_str(protocol).ok())
+                    .collect();
+                if spdy.is_empty() { Self::None } else { Self::Tunnel(spdy) }
+            }
+        }
+    }
+}
+
+impl Proxy {
+    /// Counts a request whose WebSocket would be translated or is left to its kubelet. Upstream counts when it has found out
+    /// which, before it looks at the request: SPDY counts, too.
+    pub(super) fn count_web_socket(&self, dial: &Dial, info: &RequestInfo) {
+        let handling = match dial.web_sockets {
+            WebSockets::HandedOn => return,
+            WebSockets::SpokenByTarget => Handling::ByKubelet,
+            WebSockets::ChannelsToStreams(_) | WebSockets::SpdyInMessages => Handling::Here,
+        };
+        self.shared.metrics.web_socket(&info.subresource, handling);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn translation(web_sockets: WebSockets, protocol: &'static str, offered: &'static str) -> Translation {
+        let dial = Dial { web_sockets, ..Dial::default() };
+        let mut headers = HeaderMap::new();
+        headers.insert("sec-websocket-protocol", HeaderValue::from_static(offered));
+        Translation::of(&dial, &HeaderValue::from_static(protocol), &headers)
+    }
+
+    #[test]
+    fn only_the_protocols_that_older_kubelets_do_not_speak_are_translated() {
+        let streams = Streams { stdout: true, ..Streams::default() };
+        let channels = WebSockets::ChannelsToStreams(streams);
+        let tunnel = Translation::Tunnel(vec![HeaderValue::from_static("portforward.k8s.io")]);
+        for (web_sockets, protocol, offered, want) in [
+            (channels, "WebSocket", "v5.channel.k8s.io", Translation::Channels(streams)),
+            (channels, "websocket", "v4.channel.k8s.io, v5.channel.k8s.io", Translation::Channels(streams)),
+            (channels, "websocket", "v4.channel.k8s.io", Translation::None),
+            (channels, "SPDY/3.1", "v5.channel.k8s.io", Translation::None),
+            (WebSockets::SpokenByTarget, "websocket", "v5.channel.k8s.io", Translation::None),
+            (WebSockets::HandedOn, "websocket", "v5.channel.k8s.io", Translation::None),
+            (WebSockets::SpdyInMessages, "websocket", "SPDY/3.1+portforward.k8s.io", tunnel),
+            (WebSockets::SpdyInMessages, "websocket", "v4.channel.k8s.io", Translation::None),
+            (WebSockets::SpdyInMessages, "websocket", "SPDY/3.1+other", Translation::None),
+        ] {
+            assert_eq!(translation(web_sockets, protocol, offered), want, "{web_sockets:?} {offered}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! SPDY in the messages of a WebSocket: taken out for the kubelet, and put in for the client. Upstream's `TunnelingHandler`.
+//!
+//! Nobody here reads the SPDY: frames may be split over messages.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures::{SinkExt, StreamExt};
+use http::header::{
+    HeaderValue, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+};
+use http::request::Parts;
+use http::{Method, Response};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
+
+use super::translation::IN_MESSAGES;
+use super::{Connected, failure};
+use crate::Proxy;
+use crate::activity::Activity;
+use crate::outgoing::Outgoing;
+use crate::refusal::Refusal;
+use crate::transport::{Answered, Permit};
+use crate::upgrade::{self, STREAM_PROTOCOL, is_spdy};
+use crate::web_socket::{self, Handshake};
+
+/// What is read at once from the kubelet: a message.
+const PIECE: usize = 32 * 1024;
+/// How long the last message may take to reach the client.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Makes a request for SPDY of one for a WebSocket.
+pub(super) fn spdy_request(parts: &mut Parts, protocols: Vec<HeaderValue>) {
+    parts.method = Method::POST;
+    for name in [SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, SEC_WEBSOCKET_EXTENSIONS] {
+        parts.headers.remove(name);
+    }
+    parts.headers.remove(STREAM_PROTOCOL);
+    for protocol in protocols {
+        parts.headers.append(STREAM_PROTOCOL, protocol);
+    }
+}
+
+impl Proxy {
+    /// Asks the kubelet, and answers the client's handshake when it agrees.
+    pub(super) async fn tunnelled(
+        &self,
+        permit: Permit,
+        mut request: Outgoing<'_>,
+        client: Option<OnUpgrade>,
+        handshake: Handshake,
+    ) -> Connected {
+        let metrics = &self.shared.metrics;
+        let client = client.ok_or_else(|| failure::unknown("the client's connection cannot be upgraded"))?;
+        let asked = upgrade::ask(&permit, &mut request, HeaderValue::from_static(upgrade::SPDY)).await;
+        let (answered, authority) = asked.map_err(failure::of_upgrade)?;
+        match answered.1.status().as_u16() {
+            101 if is_spdy(&answered.1) => {
+                metrics.tunnelled(101);
+                Ok(self.begin(permit, client, answered, handshake))
+            }
+            101 => {
+                metrics.tunnelled(500);
+                Err(failure::unknown("unable to upgrade: missing upgrade headers in response"))
+            }
+            code @ ..400 => Err(failure::of_upgrade(Refusal::NotUpgraded(code))),
+            code => {
+                metrics.tunnelled(code);
+                Ok(upgrade::refused(&self.shared, permit, answered, &authority))
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        permit: Permit,
+        client: OnUpgrade,
+        (_connection, mut response): Answered,
+        handshake: Handshake,
+    ) -> Response<crate::ProxyBody> {
+        let kubelet = hyper::upgrade::on(&mut response);
+        let chosen = response.headers().get(STREAM_PROTOCOL).and_then(|chosen| chosen.to_str().ok());
+        let chosen =
+            chosen.and_then(|chosen| HeaderValue::try_from(format!("{IN_MESSAGES}{}", chosen.trim())).ok());
+        let shared = self.shared.clone();
+        self.shared.tasks.spawn_until_cancelled("proxy-message-tunnel", async move {
+            let (_open, _permit) = (shared.metrics.upgrade(), permit);
+            let limits = &shared.limits;
+            let carried =
+                carry(client, kubelet, limits.web_socket_message_bytes, limits.web_socket_idle_timeout);
+            if let Err(error) = carried.await {
+                tracing::debug!(%error, "SPDY in messages broke off");
+            }
+        });
+        handshake.response(chosen)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum TunnelError {
+    #[error("a connection was not upgraded: {0}")]
+    Upgrade(#[from] hyper::Error),
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("SPDY comes in binary messages")]
+    Text,
+    #[error("nothing came for {0:?}")]
+    Idle(Duration),
+    #[error("the client does not take the end")]
+    Stalled(#[from] tokio::time::error::Elapsed),
+}
+
+/// Bytes both ways until one side ends; then both end.
+async fn carry(
+    client: OnUpgrade,
+    kubelet: OnUpgrade,
+    max_message: usize,
+    idle: Duration,
+) -> Result<(), TunnelError> {
+    let socket = web_socket::open(client, max_message).await?;
+    let (mut from_kubelet, mut to_kubelet) = split(TokioIo::new(kubelet.await?));
+    let (mut to_client, mut from_client) = socket.split();
+    let activity = Activity::new(idle);
+    let copied = tokio::select! {
+        copied = messages_of(&mut from_kubelet, &mut to_client, &activity) => copied,
+        copied = bytes_of(&mut from_client, &mut to_kubelet, &activity) => copied,
+        () = activity.idle() => Err(TunnelError::Idle(idle)),
+    };
+    let ended = async {
+        to_kubelet.shutdown().await?;
+        to_client.send(web_socket::normal_closure()).await?;
+        Ok::<_, TunnelError>(())
+    };
+    let ended = timeout(LAST_WORDS, ended).await?;
+    copied.and(ended)
+}
+
+async fn messages_of<R, C>(from: &mut R, to: &mut C, activity: &Activity) -> Result<(), TunnelError>
+where
+    R: AsyncRead + Unpin,
+    C: futures::Sink<Message, Error = SocketError> + Unpin,
+{
+    let mut piece = BytesMut::new();
+    loop {
+        piece.reserve(PIECE);
+        if from.read_buf(&mut piece).await? == 0 {
+            return Ok(());
+        }
+        activity.seen();
+        to.send(Message::Binary(piece.split().freeze())).await?;
+    }
+}
+
+async fn bytes_of<M, W>(from: &mut M, to: &mut W, activity: &Activity) -> Result<(), TunnelError>
+where
+    M: futures::Stream<Item = Result<Message, SocketError>> + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    loop {
+        match from.next().await.transpose()? {
+            Some(Message::Binary(bytes)) => {
+                activity.seen();
+                to.write_all(&bytes).await?;
+                to.flush().await?;
+            }
+            Some(Message::Text(_)) => return Err(TunnelError::Text),
+            Some(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+            Some(Message::Close(_)) | None => return Ok(()),
+        }
+    }
+}

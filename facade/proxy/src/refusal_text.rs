@@ -1,0 +1,19 @@
+//! The text with which a kubelet refuses.
+
+use bytes::{Bytes, BytesMut};
+use http_body::Body;
+use http_body_util::BodyExt;
+
+/// The text, up to `limit` bytes; of one that breaks off, the part that arrived.
+pub(crate) async fn read_text<B: Body<Data = Bytes> + Unpin>(mut body: B, limit: usize) -> String {
+    let mut text = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let data = frame.into_data().unwrap_or_default();
+        let left = limit - text.len();
+        text.extend_from_slice(&data[..data.len().min(left)]);
+        if text.len() == limit {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}

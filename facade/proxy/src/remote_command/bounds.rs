@@ -1,0 +1,14 @@
+//! The limits of a session.
+
+use std::time::Duration;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// How long the kubelet may take to accept the streams.
+    pub(crate) replies: Duration,
+    /// How long nothing may be said by either side.
+    pub(crate) idle: Duration,
+    /// Bytes of the kubelet's error.
+    pub(crate) error_bytes: usize,
+}

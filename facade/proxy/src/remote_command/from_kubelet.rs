@@ -1,0 +1,111 @@
+//! From the kubelet's streams to messages for the client.
+
+use bytes::Bytes;
+use futures::{Sink, SinkExt};
+use portico_spdy::Frame;
+use tokio::io::AsyncRead;
+use tokio::sync::{mpsc, watch};
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
+
+use super::bounds::Bounds;
+use super::channel::{ERROR, STDERR, STDIN, STDOUT, message};
+use super::ending::Ending;
+use super::link::{FromKubelet, LinkError};
+use super::streams::Opened;
+use super::to_kubelet::Signal;
+use super::version::Version;
+use crate::activity::Activity;
+
+/// See the module.
+pub(super) struct Listener<'a> {
+    pub(super) opened: &'a mut Opened,
+    /// Becomes true when the kubelet has accepted all streams.
+    pub(super) ready: watch::Sender<bool>,
+    /// For the other direction. What finds no room there is dropped: this one must not wait for the other.
+    pub(super) signals: mpsc::Sender<Signal>,
+    pub(super) activity: &'a Activity,
+    pub(super) version: Version,
+    pub(super) bounds: Bounds,
+}
+
+impl Listener<'_> {
+    /// Returns when the command has ended, the connection to the kubelet, or the client's.
+    pub(super) async fn run<R, C>(mut self, mut from_kubelet: FromKubelet<R>, to_client: &mut C) -> Ending
+    where
+        R: AsyncRead + Unpin,
+        C: Sink<Message, Error = SocketError> + Unpin,
+    {
+        let mut error = Vec::new();
+        while !self.opened.all_said() {
+            let frame = match from_kubelet.next().await {
+                Ok(Some(frame)) => frame,
+                Err(LinkError::Spdy(error)) => return Ending::Broken(error.to_string()),
+                // What it has said until then counts.
+                Ok(None) | Err(LinkError::Io(_)) => break,
+            };
+            match frame {
+                Frame::Data { stream, fin, data } => {
+                    if let Err(ending) = self.data(stream, data, &mut error, to_client).await {
+                        return ending;
+                    }
+                    if fin {
+                        self.ended(stream);
+                    }
+                }
+                Frame::SynReply { stream, fin, .. } => {
+                    if self.opened.replied(stream) {
+                        self.ready.send_replace(true);
+                    }
+                    if fin {
+                        self.ended(stream);
+                    }
+                }
+                Frame::RstStream { .. } if !self.opened.all_replied() => {
+                    return Ending::Broken("Stream reset".to_owned());
+                }
+                Frame::RstStream { stream, .. } => self.ended(stream),
+                // Ours come back with an odd id.
+                Frame::Ping(id) if id % 2 == 0 => self.signal(Signal::Pong(id)),
+                Frame::GoAway { .. } => break,
+                _ => {}
+            }
+        }
+        Ending::said(self.version, &error, self.opened.has_ended(ERROR))
+    }
+
+    async fn data<C: Sink<Message, Error = SocketError> + Unpin>(
+        &self,
+        stream: u32,
+        data: Bytes,
+        error: &mut Vec<u8>,
+        to_client: &mut C,
+    ) -> Result<(), Ending> {
+        match self.opened.channel_of(stream) {
+            _ if data.is_empty() => {}
+            Some(ERROR) if error.len() + data.len() > self.bounds.error_bytes => {
+                return Err(Ending::Broken("the kubelet's error is too long".to_owned()));
+            }
+            Some(ERROR) => error.extend_from_slice(&data),
+            Some(channel @ (STDOUT | STDERR)) => {
+                self.activity.seen();
+                to_client.send(message(channel, &data)).await.map_err(|_| Ending::Left)?;
+                self.activity.seen();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, stream: u32) {
+        self.opened.end(stream);
+        if self.opened.id_of(STDIN) == Some(stream) {
+            self.signal(Signal::InputEnded);
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if self.signals.try_send(signal).is_err() {
+            tracing::debug!(?signal, "a kubelet that takes no input gets no answer to its frames");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A command's session: its streams are opened, and then messages and frames go both ways until the command ends.
+
+use std::time::Duration;
+
+use futures::{Sink, Stream};
+use portico_machinery::connect::Streams;
+use portico_spdy::{Frame, RstStatus};
+use tokio::io::{AsyncRead, AsyncWrite, split};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
+
+use super::bounds::Bounds;
+use super::ending::Ending;
+use super::from_kubelet::Listener;
+use super::link::{FromKubelet, LinkError, ToKubelet};
+use super::streams::Opened;
+use super::to_kubelet::Feeder;
+use super::version::Version;
+use crate::activity::Activity;
+
+/// Signals from one direction to the other; more are dropped, and a kubelet that asks so often is not answered.
+const SIGNALS: usize = 8;
+/// How long the end of a session may take to reach the kubelet.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Serves a command whose kubelet has switched to SPDY.
+pub(crate) async fn run<I, C, M>(
+    kubelet: I,
+    to_client: &mut C,
+    from_client: &mut M,
+    (wanted, version): (Streams, Version),
+    bounds: Bounds,
+) -> Ending
+where
+    I: AsyncRead + AsyncWrite,
+    C: Sink<Message, Error = SocketError> + Unpin,
+    M: Stream<Item = Result<Message, SocketError>> + Unpin,
+{
+    let (reader, writer) = split(kubelet);
+    let mut opened = Opened::wanted(wanted, version);
+    let mut to_kubelet = match ToKubelet::new(writer) {
+        Ok(to_kubelet) => to_kubelet,
+        Err(error) => return Ending::Broken(error.to_string()),
+    };
+    if let Err(error) = to_kubelet.send(opened.syn_streams()).await {
+        return Ending::Broken(error.to_string());
+    }
+    let (signals, signalled) = mpsc::channel(SIGNALS);
+    let (ready, mut is_ready) = watch::channel(false);
+    let activity = Activity::new(bounds.idle);
+    let feeder = Feeder::new(&opened, &activity, signalled, ready.subscribe());
+    let listener = Listener { opened: &mut opened, ready, signals, activity: &activity, version, bounds };
+    let from_kubelet = FromKubelet::new(reader);
+    let late = async {
+        if timeout(bounds.replies, is_ready.wait_for(|ready| *ready)).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let ending = tokio::select! {
+        biased;
+        ending = listener.run(from_kubelet, to_client) => ending,
+        () = feeder.run(&mut to_kubelet, from_client) => Ending::Left,
+        () = late => Ending::Broken("Timeout occurred".to_owned()),
+        () = activity.idle() => Ending::Broken(format!("nothing was said for {:?}", bounds.idle)),
+    };
+    if let Ok(Err(error)) = timeout(FAREWELL, farewell(&mut to_kubelet, &opened)).await {
+        tracing::debug!(%error, "the end of a command did not reach its kubelet");
+    }
+    ending
+}
+
+/// Ends what is open, as upstream's connection does when it is closed.
+async fn farewell<W: AsyncWrite + Unpin>(
+    to_kubelet: &mut ToKubelet<W>,
+    opened: &Opened,
+) -> Result<(), LinkError> {
+    let resets = opened.left().map(|stream| Frame::RstStream { stream, status: RstStatus::CANCEL });
+    to_kubelet.send(resets.chain([Frame::GoAway { last_good: 0, status: 0 }])).await?;
+    to_kubelet.shutdown().await
+}

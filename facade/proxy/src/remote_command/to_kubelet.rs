@@ -1,0 +1,142 @@
+//! From the client's messages to the kubelet's streams.
+
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use portico_spdy::Frame;
+use tokio::io::AsyncWrite;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
+
+use super::channel::{RESIZE, STDIN, Said};
+use super::link::{LinkError, ToKubelet};
+use super::streams::Opened;
+use crate::activity::Activity;
+
+/// How often the kubelet is sent a PING, as upstream does it: what lies between must not think that nobody is there.
+const PING_PERIOD: Duration = Duration::from_secs(5);
+/// Ids of PINGs have 32 bits; those of a client are odd.
+const LAST_PING: u32 = u32::MAX;
+
+/// What the other direction has to say to the kubelet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// The kubelet has sent this PING.
+    Pong(u32),
+    /// The kubelet takes no more input.
+    InputEnded,
+}
+
+/// What is to be done next.
+enum Next {
+    Signal(Signal),
+    Ping,
+    Ready,
+    Said(Said),
+}
+
+/// See the module.
+pub(super) struct Feeder<'a> {
+    stdin: Option<u32>,
+    resize: Option<u32>,
+    activity: &'a Activity,
+    signals: mpsc::Receiver<Signal>,
+    ready: watch::Receiver<bool>,
+    pings: Interval,
+    ping: u32,
+}
+
+impl<'a> Feeder<'a> {
+    pub(super) fn new(
+        opened: &Opened,
+        activity: &'a Activity,
+        signals: mpsc::Receiver<Signal>,
+        ready: watch::Receiver<bool>,
+    ) -> Self {
+        let mut pings = interval_at(Instant::now() + PING_PERIOD, PING_PERIOD);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (stdin, resize) = (opened.id_of(STDIN), opened.id_of(RESIZE));
+        Self { stdin, resize, activity, signals, ready, pings, ping: 1 }
+    }
+
+    /// Returns when the client leaves. A kubelet that takes nothing more may still have something to say, so that is not the
+    /// end. Messages are not read before the kubelet has accepted all streams: it drops what comes earlier.
+    pub(super) async fn run<W, M>(mut self, to_kubelet: &mut ToKubelet<W>, from_client: &mut M)
+    where
+        W: AsyncWrite + Unpin,
+        M: Stream<Item = Result<Message, SocketError>> + Unpin,
+    {
+        let mut ready = false;
+        loop {
+            let next = tokio::select! {
+                biased;
+                Some(signal) = self.signals.recv() => Next::Signal(signal),
+                _ = self.pings.tick() => Next::Ping,
+                true = is_ready(&mut self.ready), if !ready => Next::Ready,
+                message = from_client.next(), if ready => match message {
+                    Some(Ok(message)) => Next::Said(Said::of(message)),
+                    Some(Err(_)) | None => return,
+                },
+            };
+            let sent = match next {
+                Next::Signal(Signal::Pong(id)) => to_kubelet.send([Frame::Ping(id)]).await,
+                Next::Signal(Signal::InputEnded) => self.end_input(to_kubelet).await,
+                Next::Ping => self.ping(to_kubelet).await,
+                Next::Said(Said::Left) => return,
+                Next::Said(said) => self.said(to_kubelet, said).await,
+                Next::Ready => {
+                    ready = true;
+                    Ok(())
+                }
+            };
+            if let Err(error) = sent {
+                tracing::debug!(%error, "a kubelet takes no more of a command's input");
+            }
+        }
+    }
+
+    async fn ping<W: AsyncWrite + Unpin>(&mut self, to_kubelet: &mut ToKubelet<W>) -> Result<(), LinkError> {
+        let id = self.ping;
+        self.ping = if id == LAST_PING { 1 } else { id + 2 };
+        to_kubelet.send([Frame::Ping(id)]).await
+    }
+
+    async fn said<W: AsyncWrite + Unpin>(
+        &mut self,
+        to_kubelet: &mut ToKubelet<W>,
+        said: Said,
+    ) -> Result<(), LinkError> {
+        match said {
+            Said::Data(channel, data) => {
+                self.activity.seen();
+                let stream = match channel {
+                    STDIN => self.stdin,
+                    RESIZE => self.resize,
+                    _ => None,
+                };
+                match stream {
+                    Some(stream) => to_kubelet.data(stream, data).await,
+                    None => Ok(()),
+                }
+            }
+            Said::Closed(STDIN) => self.end_input(to_kubelet).await,
+            Said::Closed(_) | Said::Nothing | Said::Left => Ok(()),
+        }
+    }
+
+    /// Once.
+    async fn end_input<W: AsyncWrite + Unpin>(
+        &mut self,
+        to_kubelet: &mut ToKubelet<W>,
+    ) -> Result<(), LinkError> {
+        match self.stdin.take() {
+            Some(stdin) => to_kubelet.end(stdin).await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn is_ready(ready: &mut watch::Receiver<bool>) -> bool {
+    ready.wait_for(|ready| *ready).await.is_ok()
+}
