@@ -98,6 +98,7 @@ targets! {
     expressions on EXPRESSIONS,
     regular_expressions on REGULAR_EXPRESSIONS,
     quantities on QUANTITIES,
+    spdy_frames on SPDY_FRAMES,
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
 use portico_auth::authn::{Authority, TokenFile, TokenKeys, bootstrap_token, without_token};
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
@@ -27,6 +28,7 @@ use portico_proto::identity::Forwarded;
 use portico_registry::{ConversionReview, ReviewVersion};
 use portico_schema::managed::Managed;
 use portico_schema::{Format, Schema, merge};
+use portico_spdy::{Decoder, Encoder, Frame, Limits, SpdyError};
 use tonic::metadata::{MetadataMap, MetadataValue};
 
 fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
@@ -428,5 +430,60 @@ pub fn quantities() -> impl Fn(&[u8]) {
         assert!(amount.integer().is_none_or(|whole| Quantity::whole(whole) == amount));
         let _ = (amount.plus(&one).to_string(), amount.approximate(), amount.value(), amount.milli_value());
         let _ = (amount.to_string(), amount.clone().rounded_to_milli().to_string());
+    }
+}
+
+/// What is read as frames is read in the same way in pieces; no more comes out than the limits allow, and it can be written
+/// and read again.
+pub fn spdy_frames() -> impl Fn(&[u8]) {
+    fn read(input: &[u8], step: usize) -> (Vec<Frame>, Option<SpdyError>) {
+        let (mut decoder, mut bytes, mut frames) =
+            (Decoder::new(Limits::default()), BytesMut::new(), Vec::new());
+        for piece in input.chunks(step) {
+            bytes.extend_from_slice(piece);
+            loop {
+                match decoder.decode(&mut bytes) {
+                    Ok(Some(frame)) => frames.push(frame),
+                    Ok(None) => break,
+                    Err(error) => return (frames, Some(error)),
+                }
+            }
+        }
+        (frames, None)
+    }
+    fn whole(frames: &[Frame]) -> Vec<Frame> {
+        let mut joined: Vec<Frame> = Vec::new();
+        for frame in frames {
+            match (joined.last_mut(), frame) {
+                (
+                    Some(Frame::Data { stream: last, fin, data }),
+                    Frame::Data { stream, fin: ends, data: more },
+                ) if last == stream && !*fin => {
+                    *data = [&data[..], &more[..]].concat().into();
+                    *fin = *ends;
+                }
+                _ => joined.push(frame.clone()),
+            }
+        }
+        joined
+    }
+    |input| {
+        // Texts of the corpus stand for the bytes that their hexadecimal digits say.
+        let bytes: Vec<u8> = match text(input).strip_prefix("hex:") {
+            Some(digits) => {
+                let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
+                let pairs = digits.chunks_exact(2).map(|pair| std::str::from_utf8(pair).unwrap());
+                pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+            }
+            None => input.to_vec(),
+        };
+        let (frames, error) = read(&bytes, bytes.len().max(1));
+        let (pieces, in_pieces) = read(&bytes, 3);
+        assert_eq!((whole(&frames), error), (whole(&pieces), in_pieces));
+        let (mut encoder, mut written) = (Encoder::new().unwrap(), BytesMut::new());
+        for frame in &frames {
+            encoder.encode(frame, &mut written).unwrap();
+        }
+        assert_eq!(read(&written, 1 << 20), (frames, None));
     }
 }

@@ -15,6 +15,7 @@ pub mod http;
 pub mod http2;
 mod image_review;
 mod key_service;
+pub mod kubelet;
 pub mod objects;
 pub mod pki;
 pub mod process;
@@ -24,6 +25,7 @@ pub mod wait;
 pub use backend::{Backend, Mood, SERVER_NAME, Seen};
 pub use binary::{binary, example_backend};
 pub use key_service::KeyServicePlugin;
+pub use kubelet::SpdyKubelet;
 pub use process::{Launch, Portico};
 pub use wait::{eventually, until};
 

@@ -45,6 +45,7 @@ mod quotas;
 mod readme;
 mod real_definitions;
 mod recorded_controllers;
+mod remote_commands;
 mod service_accounts;
 mod service_endpoints;
 mod signing;

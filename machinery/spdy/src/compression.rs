@@ -105,7 +105,11 @@ mod tests {
         let mut block = Vec::with_capacity(100);
         other.compress_vec(b"text", &mut block, FlushCompress::Sync).unwrap();
         for nonsense in [block.as_slice(), b"nonsense", b"\x78\xbb\0\0\0\0"] {
-            assert_eq!(Decompressor::new().block(nonsense, 1000), Err(SpdyError::Compression), "{nonsense:?}");
+            assert_eq!(
+                Decompressor::new().block(nonsense, 1000),
+                Err(SpdyError::Compression),
+                "{nonsense:?}"
+            );
         }
     }
 }

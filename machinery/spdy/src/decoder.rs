@@ -123,17 +123,22 @@ impl Decoder {
         let fin = flags & FIN != 0;
         let frame = match kind {
             kind::SYN_STREAM => {
-                let (stream, associated) = (stream(number(&mut payload)?)?, number(&mut payload)? & STREAM_MASK);
+                let (stream, associated) =
+                    (stream(number(&mut payload)?)?, number(&mut payload)? & STREAM_MASK);
                 let priority = payload.try_get_u16().map_err(short)?.to_be_bytes()[0] >> 5;
                 let (unidirectional, headers) = (flags & UNIDIRECTIONAL != 0, self.headers(&payload)?);
                 Frame::SynStream { stream, associated, priority, fin, unidirectional, headers }
             }
-            kind::SYN_REPLY => {
-                Frame::SynReply { stream: stream(number(&mut payload)?)?, fin, headers: self.headers(&payload)? }
-            }
-            kind::HEADERS => {
-                Frame::Headers { stream: stream(number(&mut payload)?)?, fin, headers: self.headers(&payload)? }
-            }
+            kind::SYN_REPLY => Frame::SynReply {
+                stream: stream(number(&mut payload)?)?,
+                fin,
+                headers: self.headers(&payload)?,
+            },
+            kind::HEADERS => Frame::Headers {
+                stream: stream(number(&mut payload)?)?,
+                fin,
+                headers: self.headers(&payload)?,
+            },
             kind::RST_STREAM => {
                 let (stream, status) = pair(payload)?;
                 Frame::RstStream { stream: self::stream(stream)?, status: RstStatus(status) }
@@ -170,7 +175,11 @@ fn number(payload: &mut Bytes) -> Result<u32, SpdyError> {
 /// A number and nothing after it.
 fn whole(mut payload: Bytes) -> Result<u32, SpdyError> {
     let number = number(&mut payload)?;
-    if payload.has_remaining() { Err(SpdyError::Malformed("a control frame that is too long")) } else { Ok(number) }
+    if payload.has_remaining() {
+        Err(SpdyError::Malformed("a control frame that is too long"))
+    } else {
+        Ok(number)
+    }
 }
 
 fn pair(mut payload: Bytes) -> Result<(u32, u32), SpdyError> {

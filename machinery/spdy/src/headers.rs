@@ -114,7 +114,9 @@ mod tests {
     #[test]
     fn names_are_lower_case_and_stand_once() {
         let read = |pairs: &[(&'static str, &'static str)]| {
-            let pairs = pairs.iter().map(|(n, v)| (Bytes::from_static(n.as_bytes()), Bytes::from_static(v.as_bytes())));
+            let pairs = pairs
+                .iter()
+                .map(|(n, v)| (Bytes::from_static(n.as_bytes()), Bytes::from_static(v.as_bytes())));
             Headers::read(Headers(pairs.collect()).write().into(), 9).map(drop)
         };
         assert_eq!(read(&[("a", "1"), ("b", "1")]), Ok(()));

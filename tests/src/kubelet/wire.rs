@@ -1,0 +1,46 @@
+//! SPDY frames over a connection.
+
+use bytes::{Bytes, BytesMut};
+use portico_spdy::{Decoder, Encoder, Frame, Limits};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// A connection that carries frames. What cannot be read or written is its end.
+pub(super) struct Wire<I> {
+    io: I,
+    decoder: Decoder,
+    encoder: Encoder,
+    bytes: BytesMut,
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> Wire<I> {
+    pub(super) fn new(io: I) -> Self {
+        let (decoder, encoder) = (Decoder::new(Limits::default()), Encoder::new().unwrap());
+        Self { io, decoder, encoder, bytes: BytesMut::new() }
+    }
+
+    pub(super) async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.decoder.decode(&mut self.bytes).ok()? {
+                return Some(frame);
+            }
+            if self.io.read_buf(&mut self.bytes).await.ok()? == 0 {
+                return None;
+            }
+        }
+    }
+
+    pub(super) async fn send(&mut self, frame: Frame) -> Option<()> {
+        let mut bytes = BytesMut::new();
+        self.encoder.encode(&frame, &mut bytes).unwrap();
+        self.io.write_all(&bytes).await.ok()?;
+        self.io.flush().await.ok()
+    }
+
+    pub(super) async fn data(&mut self, stream: u32, data: impl Into<Bytes>) -> Option<()> {
+        self.send(Frame::Data { stream, fin: false, data: data.into() }).await
+    }
+
+    pub(super) async fn end(&mut self, stream: u32) -> Option<()> {
+        self.send(Frame::Data { stream, fin: true, data: Bytes::new() }).await
+    }
+}

@@ -1,0 +1,357 @@
+//! WebSockets to kubelets that speak SPDY alone: commands and ports, by a WebSocket client that is not ours and by kubectl.
+
+use std::process::Command;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use http::{Method, Request};
+use portico_tests::http::Http;
+use portico_tests::pki::Authority;
+use portico_tests::tools::{output, there_is};
+use portico_tests::{Launch, Portico, SpdyKubelet, eventually};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const PATIENCE: Duration = Duration::from_secs(10);
+const V5: &str = "v5.channel.k8s.io";
+
+type Socket = WebSocketStream<TlsStream<TcpStream>>;
+
+/// A server with a node whose kubelet speaks SPDY, and pod `p` on it.
+struct Cluster {
+    kubelet: SpdyKubelet,
+    portico: Portico,
+    _files: tempfile::TempDir,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let clients = Authority::new("kubelet-clients");
+        let kubelet = SpdyKubelet::start(&clients.pem).await;
+        let pair = clients.client("kube-apiserver", &["system:masters"]);
+        let files = tempfile::tempdir().unwrap();
+        let mut launch = Launch::new();
+        for (flag, text) in [
+            ("--kubelet-client-certificate", &pair.cert),
+            ("--kubelet-client-key", &pair.key),
+            ("--kubelet-certificate-authority", &kubelet.ca),
+        ] {
+            let path = files.path().join(&flag[2..]);
+            std::fs::write(&path, text).unwrap();
+            launch = launch.arg(flag).arg(&path.to_string_lossy());
+        }
+        let portico = launch.start().await;
+        let admin = portico.admin();
+        created(&admin, "/api/v1/nodes", &node("n1", kubelet.address.port(), &json!([]))).await;
+        created(&admin, PODS, &pod("p", "n1")).await;
+        let running = json!({"status": {"phase": "Running"}});
+        assert_eq!(admin.merge(&format!("{PODS}/p/status"), &running).await.status, 200);
+        Self { kubelet, portico, _files: files }
+    }
+
+    async fn open(&self, path: &str, protocols: &str) -> Result<(Socket, String), Error> {
+        let url = format!("wss://{}{PODS}/{path}", self.portico.https());
+        let mut request: Request<()> = url.into_client_request().unwrap();
+        let headers = request.headers_mut();
+        headers.insert("authorization", "Bearer admin-token".parse().unwrap());
+        headers.insert("sec-websocket-protocol", protocols.parse().unwrap());
+        let stream = self.portico.admin().dial().await.unwrap();
+        let (socket, response) = client_async(request, stream).await?;
+        let protocol = response.headers().get("sec-websocket-protocol");
+        Ok((socket, protocol.map(|p| p.to_str().unwrap().to_owned()).unwrap_or_default()))
+    }
+
+    /// A counter, once it has this value.
+    async fn counts(&self, sample: &str) {
+        let admin = self.portico.admin();
+        eventually(sample, 10, || async {
+            let metrics = admin.get("/metrics").await.text();
+            if metrics.lines().any(|line| line == sample) { Ok(()) } else { Err(metrics) }
+        })
+        .await;
+    }
+
+    fn kubectl(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command.arg("--kubeconfig").arg(self.portico.data().join("admin.kubeconfig"));
+        command.arg("--cache-dir").arg(self.portico.folder().join("kubectl-cache"));
+        command.env("HOME", self.portico.folder()).args(args);
+        command
+    }
+}
+
+fn node(name: &str, port: u16, declared: &Value) -> Value {
+    json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}, "status": {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "declaredFeatures": declared,
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}})
+}
+
+fn pod(name: &str, node: &str) -> Value {
+    json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": {
+        "automountServiceAccountToken": false, "nodeName": node,
+        "containers": [{"name": "c", "image": "x", "stdin": true}]}})
+}
+
+/// Creates it; the namespace's service account may be a moment late.
+async fn created(admin: &Http, path: &str, object: &Value) {
+    eventually(&format!("{path} takes an object"), 20, || async {
+        let answer = admin.post(path, object).await;
+        if matches!(answer.status.as_u16(), 201 | 409) { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+}
+
+async fn say(socket: &mut Socket, message: &[u8]) {
+    socket.send(Message::binary(message.to_vec())).await.unwrap();
+}
+
+async fn next(socket: &mut Socket) -> Message {
+    tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap()
+}
+
+/// All that a client is told until the end, each channel for itself; the first message is empty, the end is a usual one.
+async fn told(socket: &mut Socket) -> [String; 4] {
+    let mut told = [const { String::new() }; 4];
+    loop {
+        match next(socket).await {
+            Message::Binary(bytes) => {
+                told[usize::from(bytes[0])].push_str(std::str::from_utf8(&bytes[1..]).unwrap())
+            }
+            Message::Close(frame) => {
+                assert_eq!(frame.unwrap().code, CloseCode::Normal);
+                return told;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_gets_its_input_and_the_end_of_it_and_the_client_its_output_and_how_it_ended() {
+    let cluster = Cluster::start().await;
+    let path = "p/exec?command=cat&stdin=true&stdout=true";
+    let (mut socket, protocol) = cluster.open(path, &format!("{V5}, v4.channel.k8s.io")).await.unwrap();
+    assert_eq!(protocol, V5);
+    assert_eq!(next(&mut socket).await, Message::binary(vec![1]), "it stands");
+    for words in ["hello", "again"] {
+        say(&mut socket, &[b"\0", words.as_bytes()].concat()).await;
+        assert_eq!(next(&mut socket).await, Message::binary([b"\x01", words.as_bytes()].concat()));
+    }
+    say(&mut socket, b"\xff\0").await;
+    let [_, out, _, status] = told(&mut socket).await;
+    assert_eq!((out.as_str(), status.as_str()), ("", r#"{"metadata":{},"status":"Success"}"#));
+    let seen = cluster.kubelet.last();
+    assert_eq!(
+        (&seen.method, seen.target.as_str()),
+        (&Method::POST, "/exec/default/p/c?command=cat&input=1&output=1")
+    );
+    assert_eq!(seen.all("upgrade"), ["SPDY/3.1"]);
+    assert_eq!(seen.all("x-stream-protocol-version")[..2], [V5, "v4.channel.k8s.io"]);
+    for absent in ["authorization", "sec-websocket-key", "sec-websocket-protocol", "x-remote-user"] {
+        assert!(seen.all(absent).is_empty(), "{absent}");
+    }
+    cluster.counts("apiserver_stream_translator_requests_total{code=\"200\"} 1").await;
+    let by = "apiserver_websocket_streaming_requests_total{proxy_type=\"translated_at_apiserver\",subresource=\"exec\"} 1";
+    cluster.counts(by).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_a_command_ends_is_said_in_upstreams_words() {
+    let cluster = Cluster::start().await;
+    let exec = |command: &str| format!("p/exec?command={command}&stdout=true&stderr=true");
+    let internal = |message: &str| {
+        let cause = json!({"message": message});
+        json!({"metadata": {}, "status": "Failure", "message": format!("Internal error occurred: {message}"),
+            "reason": "InternalError", "details": {"causes": [cause]}, "code": 500})
+    };
+    let exit = "command terminated with non-zero exit code: command terminated with exit code 7";
+    for (command, out, err, want) in [
+        (
+            "fail",
+            "out\n",
+            "err\n",
+            json!({"metadata": {}, "status": "Failure", "message": exit, "reason": "NonZeroExitCode",
+            "details": {"causes": [{"reason": "ExitCode", "message": "7"}]}}),
+        ),
+        ("vanish", "out\n", "", internal("the kubelet's connection ended before the command did")),
+        ("refused", "", "", internal("unable to upgrade connection: no such container")),
+    ] {
+        let (mut socket, _) = cluster.open(&exec(command), V5).await.unwrap();
+        let [_, said, wrong, status] = told(&mut socket).await;
+        assert_eq!((said.as_str(), wrong.as_str()), (out, err), "{command}");
+        assert_eq!(serde_json::from_str::<Value>(&status).unwrap(), want, "{command}");
+    }
+    cluster.counts("apiserver_stream_translator_requests_total{code=\"500\"} 2").await;
+    let admin = cluster.portico.admin();
+    created(&admin, "/api/v1/nodes", &node("dead", 1, &json!([]))).await;
+    created(&admin, PODS, &pod("lost", "dead")).await;
+    let (mut socket, _) = cluster.open("lost/exec?command=x&stderr=true", V5).await.unwrap();
+    assert_eq!(next(&mut socket).await, Message::binary(vec![2]));
+    let [.., status] = told(&mut socket).await;
+    let said = "Internal error occurred: error sending request: Post \\\"https://127.0.0.1:1/exec/default/lost/c?command=x&error=1\\\": ";
+    assert!(status.contains(said), "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_has_sizes_and_no_errors_of_its_own() {
+    let cluster = Cluster::start().await;
+    let path = "p/attach?stdin=true&stdout=true&stderr=true&tty=true";
+    let (mut socket, _) = cluster.open(path, V5).await.unwrap();
+    assert_eq!(next(&mut socket).await, Message::binary(vec![1]));
+    assert_eq!(next(&mut socket).await, Message::binary(b"\x01attached\n".to_vec()));
+    let size = r#"{"Width":80,"Height":24}"#;
+    say(&mut socket, &[b"\x04", size.as_bytes()].concat()).await;
+    assert_eq!(next(&mut socket).await, Message::binary([b"\x01", size.as_bytes()].concat()));
+    say(&mut socket, b"\xff\0").await;
+    assert!(told(&mut socket).await[3].contains("Success"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_or_does_not_read_ends_or_stops_its_own_command() {
+    let cluster = Cluster::start().await;
+    let flood = "p/exec?command=flood&stdout=true";
+    let (slow, _) = cluster.open(flood, V5).await.unwrap();
+    let (mut quick, _) = cluster.open("p/exec?command=cat&stdin=true&stdout=true", V5).await.unwrap();
+    say(&mut quick, b"\0x").await;
+    assert_eq!(next(&mut quick).await, Message::binary(vec![1]));
+    assert_eq!(next(&mut quick).await, Message::binary(b"\x01x".to_vec()));
+    cluster.counts("portico_proxy_upgraded_connections 2").await;
+    drop((slow, quick));
+    cluster.counts("portico_proxy_upgraded_connections 0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kubelet_that_is_declared_to_speak_websocket_gets_it() {
+    let cluster = Cluster::start().await;
+    let declared = json!({"status": {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}});
+    let admin = cluster.portico.admin();
+    assert_eq!(admin.merge("/api/v1/nodes/n1/status", &declared).await.status, 200);
+    for (path, protocol) in
+        [("p/exec?command=cat&stdout=true", V5), ("p/portforward?ports=80", "SPDY/3.1+portforward.k8s.io")]
+    {
+        let refused = cluster.open(path, protocol).await.map(drop);
+        let Err(Error::Http(response)) = refused else { panic!("{refused:?}") };
+        assert_eq!(response.status(), 400, "this one speaks none");
+        let seen = cluster.kubelet.last();
+        assert_eq!(
+            (seen.method.as_str(), seen.all("sec-websocket-protocol")),
+            ("GET", vec![protocol.to_owned()])
+        );
+    }
+    let by = "apiserver_websocket_streaming_requests_total{proxy_type=\"proxied_to_kubelet\",subresource=\"exec\"} 1";
+    cluster.counts(by).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spdy_in_messages_reaches_the_kubelet_as_spdy() {
+    use bytes::BytesMut;
+    use portico_spdy::{Decoder, Encoder, Frame, Limits};
+
+    let cluster = Cluster::start().await;
+    let offered = "SPDY/3.1+portforward.k8s.io";
+    let (mut socket, protocol) = cluster.open("p/portforward?ports=80", offered).await.unwrap();
+    assert_eq!(protocol, offered);
+    let seen = cluster.kubelet.last();
+    assert_eq!((seen.method.as_str(), seen.target.as_str()), ("POST", "/portForward/default/p?port=80"));
+    assert_eq!(seen.all("x-stream-protocol-version"), ["portforward.k8s.io"]);
+    assert!(seen.all("sec-websocket-key").is_empty() && seen.all("authorization").is_empty());
+    let mut ping = BytesMut::new();
+    Encoder::new().unwrap().encode(&Frame::Ping(1), &mut ping).unwrap();
+    // Frames may be split over messages.
+    let (first, second) = ping.split_at(5);
+    say(&mut socket, first).await;
+    say(&mut socket, second).await;
+    let Message::Binary(answer) = next(&mut socket).await else { panic!() };
+    let mut answer = BytesMut::from(&answer[..]);
+    assert_eq!(Decoder::new(Limits::default()).decode(&mut answer), Ok(Some(Frame::Ping(1))));
+    socket.send(Message::Close(None)).await.unwrap();
+    let ended = async { while let Some(Ok(_)) = socket.next().await {} };
+    tokio::time::timeout(PATIENCE, ended).await.expect("the tunnel ends");
+    cluster.counts("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_runs_commands_over_websocket_and_over_spdy() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let cluster = Cluster::start().await;
+    for web_sockets in ["true", "false"] {
+        let exec = |args: &[&str]| {
+            let mut command = cluster.kubectl(args);
+            command.env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets);
+            command
+        };
+        let failed = output(&mut exec(&["exec", "p", "--", "fail"]));
+        let err = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!((failed.status.code(), &*failed.stdout), (Some(7), &b"out\n"[..]), "{err}");
+        assert!(err.contains("err\n") && err.contains("exit code 7"), "{err}");
+        // Half a megabyte of input, its end, and all of it back.
+        let input = cluster.portico.folder().join("input");
+        let sent: Vec<u8> = (0..1 << 19).map(|n: u32| n.to_be_bytes()[2]).collect();
+        std::fs::write(&input, &sent).unwrap();
+        let script = "exec \"$@\" < \"$INPUT\"";
+        let inner = exec(&["exec", "-i", "p", "--", "cat"]);
+        let mut piped = Command::new("sh");
+        piped.args(["-c", script, "sh"]).arg(inner.get_program()).args(inner.get_args()).env("INPUT", &input);
+        piped.env("HOME", cluster.portico.folder()).env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets);
+        let back = output(&mut piped);
+        let err = String::from_utf8_lossy(&back.stderr).into_owned();
+        assert!(back.status.success() && back.stdout == sent, "{} bytes; {err}", back.stdout.len());
+        let attached = output(&mut exec(&["attach", "p"]));
+        assert!(String::from_utf8_lossy(&attached.stdout).contains("attached"), "{attached:?}");
+    }
+    let methods: Vec<_> = cluster.kubelet.seen().iter().map(|seen| seen.method.clone()).collect();
+    assert_eq!(methods, vec![Method::POST; 6], "no client had to ask twice");
+    cluster.counts("apiserver_stream_translator_requests_total{code=\"200\"} 3").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_forwards_ports_over_websocket_and_over_spdy() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let cluster = Cluster::start().await;
+    for web_sockets in ["true", "false"] {
+        let mut forward = cluster.kubectl(&["port-forward", "--address", "127.0.0.1", "p", ":80"]);
+        // To a file: it goes on writing.
+        let lines = cluster.portico.folder().join(format!("forwarded-{web_sockets}"));
+        let said = std::fs::File::create(&lines).unwrap();
+        let mut forward =
+            forward.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets).stdout(said).spawn().unwrap();
+        let port = eventually("kubectl says its port", 30, || async {
+            let said = std::fs::read_to_string(&lines).unwrap();
+            let words = said.split([':', ' ']).find_map(|word| word.parse::<u16>().ok());
+            words.ok_or(said)
+        })
+        .await;
+        for round in 0..2 {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let sent = vec![b'a' + round; 100_000];
+            let (mut read, mut write) = stream.split();
+            let mut back = Vec::new();
+            let both = async {
+                tokio::join!(
+                    async {
+                        write.write_all(&sent).await.unwrap();
+                        write.shutdown().await.unwrap();
+                    },
+                    async { read.read_to_end(&mut back).await.unwrap() }
+                )
+            };
+            tokio::time::timeout(PATIENCE, both).await.unwrap();
+            assert!(back == sent, "{} bytes came back", back.len());
+        }
+        forward.kill().unwrap();
+        forward.wait().unwrap();
+    }
+    cluster.counts("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
+}
