@@ -10,6 +10,7 @@ pub mod forwarded;
 pub mod headers;
 pub mod impersonate;
 pub mod jwt;
+pub mod oidc;
 
 pub use authn::{Authentication, AuthenticatorChain, Credentials, Method, Outcome, PeerChain};
 pub use authz::{Authorizer, Decision, Verdict, forbidden};

@@ -50,7 +50,7 @@ pub enum Reference {
 /// # Errors
 /// All type errors that there are.
 pub(crate) fn check(environment: &Environment, parsed: Parsed) -> Result<Checked, Vec<Issue>> {
-    let Environment { language, variables, objects } = environment;
+    let Environment { language, variables, objects, .. } = environment;
     let Parsed { mut expr, places } = parsed;
     let mut checker = Checker {
         language,

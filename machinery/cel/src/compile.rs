@@ -1,13 +1,17 @@
 //! From text to program: parse, check, validate, plan, fold.
 
+use crate::ast::{Expr, ExprKind, operator};
 use crate::check;
 use crate::constants;
 use crate::diagnostics::Diagnostics;
 use crate::environment::Environment;
+use crate::identifier;
 use crate::parse;
 use crate::plan;
 use crate::program::Program;
 use crate::validate;
+use crate::value::{Text, Value};
+use crate::walk;
 
 /// Why an expression does not compile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +43,10 @@ impl Environment {
     /// All that is wrong with it, as cel-go prints it.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         let refuse = |issues| CompileError::Compilation(Diagnostics::new(text, issues));
-        let parsed = parse::parse(text, self.language.macros()).map_err(refuse)?;
+        let mut parsed = parse::parse(text, self.language.macros()).map_err(refuse)?;
+        if self.unescaping {
+            walk::each_mut(&mut parsed.expr, &mut unescape);
+        }
         let checked = check::check(self, parsed).map_err(refuse)?;
         let issues = validate::validate(&checked);
         if !issues.is_empty() {
@@ -49,6 +56,25 @@ impl Environment {
         constants::fold(&mut plan.root);
         let names = self.variables.iter().map(|variable| variable.name.clone()).collect();
         Ok(Program::new(names, checked, plan))
+    }
+}
+
+/// Names a selected field as the JSON does; an escape that means nothing stays as it is.
+fn unescape(expr: &mut Expr) {
+    match &mut expr.kind {
+        ExprKind::Select { field, .. } => {
+            if let Some(name) = identifier::unescape(field) {
+                *field = name.into();
+            }
+        }
+        ExprKind::Call { function, target: None, arguments } if **function == *operator::OPTIONAL_FIELD => {
+            if let Some(ExprKind::Literal(Value::String(field))) = arguments.get_mut(1).map(|of| &mut of.kind)
+                && let Some(name) = identifier::unescape(field)
+            {
+                *field = Text::from(name);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Environment {
     pub(crate) variables: Vec<Variable>,
     /// Who knows the types that may be written out; nothing where none may.
     pub(crate) objects: Option<Arc<dyn ObjectTypes>>,
+    /// Whether expressions name fields of any JSON escaped.
+    pub(crate) unescaping: bool,
 }
 
 /// Why an environment cannot be built.
@@ -103,7 +105,7 @@ impl Builder {
             libraries.into_iter().try_for_each(|library| extended.add(library))?;
             functions.into_iter().try_for_each(|function| extended.add_function(function))?;
         }
-        Ok(Environment { language, variables, objects: None })
+        Ok(Environment { language, variables, objects: None, unescaping: false })
     }
 }
 
@@ -117,13 +119,20 @@ impl Environment {
     /// A language without variables.
     #[must_use]
     pub fn new(language: Arc<Language>) -> Self {
-        Self { language, variables: Vec::new(), objects: None }
+        Self { language, variables: Vec::new(), objects: None, unescaping: false }
     }
 
     /// The same with types that expressions may write out.
     #[must_use]
     pub fn with_objects(self, objects: Arc<dyn ObjectTypes>) -> Self {
         Self { objects: Some(objects), ..self }
+    }
+
+    /// The same where `value.a__dot__b` is the member `a.b`, whatever the value is: for JSON that nothing declares. Objects with
+    /// declared fields do not go along with it.
+    #[must_use]
+    pub fn unescaping(self) -> Self {
+        Self { unescaping: true, ..self }
     }
 
     /// The same with a variable more, which hides an earlier one of that name.

@@ -56,6 +56,34 @@ pub fn escape(name: &str) -> Option<String> {
     Some(escaped)
 }
 
+/// What an escaped name stands for: `a__dash__b` is `a-b`. None for an escape that there is none of.
+#[must_use]
+pub fn unescape(escaped: &str) -> Option<String> {
+    let (mut name, mut rest) = (String::with_capacity(escaped.len()), escaped);
+    while let Some(at) = rest.find("__") {
+        let behind = &rest[at + 2..];
+        let end = behind.find('_').unwrap_or(behind.len());
+        if end == 0 || !behind[end..].starts_with("__") {
+            name.push_str(&rest[..=at]);
+            rest = &rest[at + 1..];
+            continue;
+        }
+        name.push_str(&rest[..at]);
+        let contents = &behind[..end];
+        name.push_str(match contents {
+            "underscores" => "__",
+            "dot" => ".",
+            "dash" => "-",
+            "slash" => "/",
+            word if RESERVED.contains(&word) && word.len() + 4 == escaped.len() => word,
+            _ => return None,
+        });
+        rest = &behind[end + 2..];
+    }
+    name.push_str(rest);
+    Some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,6 +103,22 @@ mod tests {
         ];
         for (name, escaped) in cases {
             assert_eq!(escape(name).as_deref(), escaped, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_escaped_is_unescaped() {
+        for (escaped, name) in [
+            ("a", Some("a")),
+            ("a__dot__b__dash__c__slash__d", Some("a.b-c/d")),
+            ("__namespace__", Some("namespace")),
+            ("a__underscores__b", Some("a__b")),
+            ("a_b__", Some("a_b__")),
+            ("___dot__", Some("_.")),
+            ("x__namespace__", None),
+            ("__other__", None),
+        ] {
+            assert_eq!(unescape(escaped).as_deref(), name, "{escaped}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use crate::ast::{Expr, ExprKind, operator};
 use crate::check::Checked;
 use crate::cost::{self, SizeEstimator};
 use crate::error::EvalError;
@@ -12,6 +13,7 @@ use crate::plan::Plan;
 use crate::size::CostEstimate;
 use crate::types::Type;
 use crate::value::Value;
+use crate::walk;
 
 /// What one [`Program::run`] may cost: as much as kube-apiserver lets one expression cost.
 pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
@@ -41,6 +43,18 @@ impl Program {
     #[must_use]
     pub fn uses(&self, variable: &str) -> bool {
         self.names.iter().zip(&self.plan.uses).any(|(name, used)| *used && **name == *variable)
+    }
+
+    /// Whether it selects this field of this variable (`variable.field`, `has(variable.field)`, `variable.?field`). Nothing is known
+    /// of it once the tree is dropped.
+    #[must_use]
+    pub fn selects(&self, variable: &str, field: &str) -> bool {
+        let mut found = false;
+        let mut visit = |expr: &Expr| found |= selects(expr, variable, field);
+        if let Some(tree) = &self.tree {
+            walk::each(&tree.expr, &mut visit);
+        }
+        found
     }
 
     /// What one run may cost, by what is known of sizes. Unbounded once the tree is dropped.
@@ -106,10 +120,47 @@ impl Program {
     }
 }
 
+fn selects(expr: &Expr, variable: &str, field: &str) -> bool {
+    let named = |expr: &Expr| matches!(&expr.kind, ExprKind::Ident(name) if **name == *variable);
+    match &expr.kind {
+        ExprKind::Select { operand, field: selected, .. } => named(operand) && **selected == *field,
+        ExprKind::Call { function, target: None, arguments } if **function == *operator::OPTIONAL_FIELD => {
+            let [operand, selected] = &arguments[..] else { return false };
+            let literal =
+                |expr: &Expr| matches!(&expr.kind, ExprKind::Literal(Value::String(text)) if **text == *field);
+            named(operand) && literal(selected)
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::environment::Environment;
+
+    #[test]
+    fn selections_of_a_variable_are_found_wherever_they_are() {
+        let environment = Environment::builder().variable("claims", Type::Dyn).build().unwrap();
+        for (text, expected) in [
+            ("claims.email", true),
+            ("[claims.email.x].exists(e, e == '')", true),
+            ("has(claims.email) ? 'a' : 'b'", true),
+            ("claims['email']", false),
+            ("claims.sub.email", false),
+        ] {
+            let program = environment.compile(text).unwrap();
+            assert_eq!(program.selects("claims", "email"), expected, "{text}");
+            assert!(!program.without_tree().selects("claims", "email"));
+        }
+    }
+
+    #[test]
+    fn escaped_names_of_members_are_unescaped_where_the_environment_says_so() {
+        let environment = Environment::builder().variable("claims", Type::Dyn).build().unwrap();
+        let program = environment.unescaping().compile("claims.a__dot__b.c__dash__d == 1").unwrap();
+        assert!(program.selects("claims", "a.b"));
+    }
 
     #[test]
     fn fields_of_a_variable_are_made_when_somebody_asks_for_them() {

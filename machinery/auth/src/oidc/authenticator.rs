@@ -1,0 +1,317 @@
+//! From claims to a user (upstream's `jwtAuthenticator`).
+
+use portico_cel::Value;
+use portico_machinery::UserInfo;
+
+use super::expression::{Expression, texts, user_value};
+use super::{Claims, SigningAlgorithm, Verification};
+
+/// Under which key of its extra facts a user's credential is named (`user.CredentialIDKey`).
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// Where a fact about the user comes from.
+#[derive(Clone, Debug)]
+pub enum Mapping {
+    /// A claim, with something before it.
+    Claim {
+        /// Its name.
+        claim: String,
+        /// What is put before it.
+        prefix: String,
+    },
+    /// An expression about the claims.
+    Expression(Expression),
+}
+
+/// What claims have to say.
+#[derive(Clone, Debug)]
+pub enum ClaimRule {
+    /// A claim has a value.
+    Required {
+        /// The claim.
+        claim: String,
+        /// The value.
+        value: String,
+    },
+    /// A condition holds.
+    Condition {
+        /// The condition.
+        condition: Expression,
+        /// What it means that it does not.
+        message: String,
+    },
+}
+
+/// What has to be true of the user.
+#[derive(Clone, Debug)]
+pub struct UserRule {
+    /// The condition.
+    pub condition: Expression,
+    /// What it means that it does not hold.
+    pub message: String,
+}
+
+/// One issuer, and what its tokens say.
+#[derive(Clone, Debug)]
+pub struct JwtAuthenticator {
+    /// The issuer.
+    pub issuer: String,
+    /// A token is for one of these.
+    pub audiences: Vec<String>,
+    /// What it may be signed with.
+    pub algorithms: Vec<SigningAlgorithm>,
+    /// The user's name.
+    pub username: Mapping,
+    /// Their groups.
+    pub groups: Option<Mapping>,
+    /// Their uid.
+    pub uid: Option<Mapping>,
+    /// What else is said of them, by key.
+    pub extra: Vec<(String, Expression)>,
+    /// What claims have to say.
+    pub claim_rules: Vec<ClaimRule>,
+    /// What has to be true of the user.
+    pub user_rules: Vec<UserRule>,
+}
+
+impl JwtAuthenticator {
+    /// Which tokens count.
+    #[must_use]
+    pub fn verification(&self, now: i64) -> Verification<'_> {
+        Verification { issuer: &self.issuer, audiences: &self.audiences, algorithms: &self.algorithms, now }
+    }
+
+    /// The claim that may be kept by somebody else: the one that groups come from.
+    #[must_use]
+    pub fn distributed_claim(&self) -> Option<&str> {
+        match &self.groups {
+            Some(Mapping::Claim { claim, .. }) => Some(claim),
+            _ => None,
+        }
+    }
+
+    /// The user that claims make, when all rules hold.
+    ///
+    /// # Errors
+    /// What is wrong, in upstream's words.
+    pub fn user(&self, claims: &Claims) -> Result<UserInfo, String> {
+        let value = if self.evaluates() {
+            claims.value().map_err(|error| format!("oidc: parse claims: {error}"))?
+        } else {
+            Value::Null
+        };
+        let mut user = UserInfo { name: self.username(claims, &value)?, ..UserInfo::default() };
+        user.groups = self.groups(claims, &value)?;
+        user.uid = self.uid(claims, &value)?;
+        self.add_extra(&mut user, claims, &value)?;
+        self.check_claims(claims, &value)?;
+        let made = user_value(&user);
+        for rule in &self.user_rules {
+            rule.condition
+                .require(&made, &rule.message)
+                .map_err(|why| format!("oidc: error evaluating user info validation rule: {why}"))?;
+        }
+        Ok(user)
+    }
+
+    /// Whether any expression looks at the claims.
+    fn evaluates(&self) -> bool {
+        let mapped = |mapping: Option<&Mapping>| matches!(mapping, Some(Mapping::Expression(_)));
+        mapped(Some(&self.username))
+            || mapped(self.groups.as_ref())
+            || mapped(self.uid.as_ref())
+            || !self.extra.is_empty()
+            || self.claim_rules.iter().any(|rule| matches!(rule, ClaimRule::Condition { .. }))
+    }
+
+    fn username(&self, claims: &Claims, value: &Value<'static>) -> Result<String, String> {
+        let (claim, prefix) = match &self.username {
+            Mapping::Claim { claim, prefix } => (claim, prefix),
+            Mapping::Expression(expression) => {
+                let name = expression
+                    .text_of(value, "username")
+                    .map_err(|why| format!("oidc: error evaluating username claim expression: {why}"))?;
+                if name.is_empty() {
+                    return Err("oidc: empty username via CEL expression is not allowed".to_owned());
+                }
+                return Ok(name);
+            }
+        };
+        let name =
+            claims.text(claim).map_err(|why| format!("oidc: parse username claims {claim:?}: {why}"))?;
+        if claim == "email" && claims.has("email_verified") {
+            let verified = claims.flag("email_verified");
+            if !verified.map_err(|why| format!("oidc: parse 'email_verified' claim: {why}"))? {
+                return Err("oidc: email not verified".to_owned());
+            }
+        }
+        Ok(format!("{prefix}{name}"))
+    }
+
+    fn groups(&self, claims: &Claims, value: &Value<'static>) -> Result<Vec<String>, String> {
+        match &self.groups {
+            Some(Mapping::Claim { claim, prefix }) if claims.has(claim) => {
+                let groups =
+                    claims.texts(claim).map_err(|why| format!("oidc: parse groups claim {claim:?}: {why}"))?;
+                Ok(groups.into_iter().map(|group| format!("{prefix}{group}")).collect())
+            }
+            Some(Mapping::Expression(expression)) => {
+                let said = expression.evaluate(value);
+                said.and_then(|said| texts(said).map_err(str::to_owned))
+                    .map_err(|why| format!("oidc: error evaluating group claim expression: {why}"))
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn uid(&self, claims: &Claims, value: &Value<'static>) -> Result<String, String> {
+        match &self.uid {
+            None => Ok(String::new()),
+            Some(Mapping::Claim { claim, .. }) => {
+                claims.text(claim).map_err(|why| format!("oidc: parse uid claim {claim:?}: {why}"))
+            }
+            Some(Mapping::Expression(expression)) => expression
+                .text_of(value, "uid")
+                .map_err(|why| format!("oidc: error evaluating uid claim expression: {why}")),
+        }
+    }
+
+    fn add_extra(&self, user: &mut UserInfo, claims: &Claims, value: &Value<'static>) -> Result<(), String> {
+        if let Ok(id) = claims.text("jti")
+            && !id.is_empty()
+        {
+            user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
+        }
+        for (key, expression) in &self.extra {
+            let texts = texts(expression.evaluate(value)?).map_err(|why| {
+                format!("oidc: error evaluating extra claim expression: {}: {why}", expression.text())
+            })?;
+            if !texts.is_empty() {
+                user.extra.insert(key.clone(), texts);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_claims(&self, claims: &Claims, value: &Value<'static>) -> Result<(), String> {
+        for rule in &self.claim_rules {
+            let ClaimRule::Required { claim, value: wanted } = rule else { continue };
+            if !claims.has(claim) {
+                return Err(format!("oidc: required claim {claim} not present in ID token"));
+            }
+            let found = claims.text(claim).map_err(|why| format!("oidc: parse claim {claim}: {why}"))?;
+            if found != *wanted {
+                return Err(format!(
+                    "oidc: required claim {claim} value does not match. Got = {found}, want = {wanted}"
+                ));
+            }
+        }
+        for rule in &self.claim_rules {
+            let ClaimRule::Condition { condition, message } = rule else { continue };
+            condition
+                .require(value, message)
+                .map_err(|why| format!("oidc: error evaluating claim validation expression: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(text: &str) -> Mapping {
+        match text.strip_prefix("cel:") {
+            Some(expression) => Mapping::Expression(Expression::of_claims(expression).unwrap()),
+            None => Mapping::Claim { claim: text.to_owned(), prefix: "p:".to_owned() },
+        }
+    }
+
+    fn authenticator(username: &str, groups: &str) -> JwtAuthenticator {
+        JwtAuthenticator {
+            issuer: "https://issuer".to_owned(),
+            audiences: vec!["us".to_owned()],
+            algorithms: vec![SigningAlgorithm::Rs256],
+            username: mapping(username),
+            groups: (!groups.is_empty()).then(|| mapping(groups)),
+            uid: None,
+            extra: Vec::new(),
+            claim_rules: Vec::new(),
+            user_rules: Vec::new(),
+        }
+    }
+
+    fn user(authenticator: &JwtAuthenticator, claims: &str) -> Result<UserInfo, String> {
+        authenticator.user(&Claims::parse(claims.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn names_and_groups_come_of_claims_or_of_expressions() {
+        for (username, groups, claims, expected) in [
+            ("sub", "", r#"{"sub":"s"}"#, Ok(("p:s", ""))),
+            ("sub", "", "{}", Err("oidc: parse username claims \"sub\": claim not present")),
+            ("sub", "", r#"{"sub":1}"#, Err("oidc: parse username claims \"sub\": json: cannot unmarshal number into Go value of type string")),
+            ("email", "", r#"{"email":"a@b"}"#, Ok(("p:a@b", ""))),
+            ("email", "", r#"{"email":"a@b","email_verified":false}"#, Err("oidc: email not verified")),
+            ("email", "", r#"{"email":"a@b","email_verified":"x"}"#, Err("oidc: parse 'email_verified' claim: json: cannot unmarshal string into Go value of type bool")),
+            ("sub", "g", r#"{"sub":"s"}"#, Ok(("p:s", ""))),
+            ("sub", "g", r#"{"sub":"s","g":"one"}"#, Ok(("p:s", "p:one"))),
+            ("sub", "g", r#"{"sub":"s","g":["a","b"]}"#, Ok(("p:s", "p:a p:b"))),
+            ("sub", "g", r#"{"sub":"s","g":[1]}"#, Err("oidc: parse groups claim \"g\": json: cannot unmarshal array into Go value of type string")),
+            ("cel:claims.sub + '!'", "cel:claims.g", r#"{"sub":"s","g":["","b"]}"#, Ok(("s!", "b"))),
+            ("cel:claims.sub", "cel:claims.g", r#"{"sub":"s","g":[1]}"#, Err("oidc: error evaluating group claim expression: expression must return a string or a list of strings")),
+            ("cel:claims.sub", "", r#"{"sub":""}"#, Err("oidc: empty username via CEL expression is not allowed")),
+            ("cel:claims.sub", "", "{}", Err("oidc: error evaluating username claim expression: expression 'claims.sub' resulted in error: no such key: sub")),
+            ("cel:claims.n", "", r#"{"n":1}"#, Err("oidc: error evaluating username claim expression: username claim expression must return a string")),
+            ("cel:string(claims.n + 1.0)", "", r#"{"n":1}"#, Ok(("2", ""))),
+            ("cel:claims.a__dot__b.c__slash__d", "", r#"{"a.b":{"c/d":"x"}}"#, Ok(("x", ""))),
+            ("cel:claims['a.b']", "", r#"{"a.b":"x"}"#, Ok(("x", ""))),
+        ] {
+            let made = user(&authenticator(username, groups), claims);
+            let made = made.map(|user| (user.name, user.groups.join(" ")));
+            let expected = expected.map(|(name, groups)| (name.to_owned(), groups.to_owned()));
+            assert_eq!(made, expected.map_err(str::to_owned), "{username} {groups} {claims}");
+        }
+    }
+
+    #[test]
+    fn rules_are_about_claims_first_and_about_the_user_then() {
+        let mut of = authenticator("sub", "");
+        let condition = |text: &str| Expression::condition_of_claims(text).unwrap();
+        of.claim_rules = vec![
+            ClaimRule::Condition { condition: condition("claims.n > 1.0"), message: "small".to_owned() },
+            ClaimRule::Required { claim: "hd".to_owned(), value: "x".to_owned() },
+        ];
+        let rule = Expression::condition_of_user("!user.username.startsWith('p:system:')").unwrap();
+        of.user_rules = vec![UserRule { condition: rule, message: "reserved".to_owned() }];
+        let say = |claims: &str| user(&of, claims).map(|user| user.name);
+        assert_eq!(say(r#"{"sub":"s","n":2,"hd":"x"}"#), Ok("p:s".to_owned()));
+        for (claims, words) in [
+            (r#"{"sub":"s","n":1,"hd":"x"}"#, "oidc: error evaluating claim validation expression: validation expression 'claims.n > 1.0' failed: small"),
+            (r#"{"sub":"s","n":1}"#, "oidc: required claim hd not present in ID token"),
+            (r#"{"sub":"s","n":1,"hd":"y"}"#, "oidc: required claim hd value does not match. Got = y, want = x"),
+            (r#"{"sub":"system:a","n":2,"hd":"x"}"#, "oidc: error evaluating user info validation rule: validation expression '!user.username.startsWith('p:system:')' failed: reserved"),
+        ] {
+            assert_eq!(say(claims), Err(words.to_owned()));
+        }
+        assert_eq!(Expression::condition_of_claims("claims.x").unwrap_err(), "must evaluate to bool");
+        assert!(Expression::condition_of_user("user.name == ''").unwrap_err().contains("undefined field 'name'"));
+    }
+
+    #[test]
+    fn extra_facts_are_those_that_say_something_and_the_tokens_id() {
+        let mut of = authenticator("sub", "");
+        of.uid = Some(mapping("cel:claims.u"));
+        of.extra = ["claims.a", "claims.b", "''"]
+            .into_iter()
+            .enumerate()
+            .map(|(n, text)| (format!("x/{n}"), Expression::of_claims(text).unwrap()))
+            .collect();
+        let made = user(&of, r#"{"sub":"s","u":"7","a":"1","b":["2","3"],"jti":"j"}"#).unwrap();
+        let extra: Vec<_> = made.extra.iter().map(|(key, values)| format!("{key}={}", values.join("+"))).collect();
+        assert_eq!(made.uid, "7");
+        assert_eq!(extra, ["authentication.kubernetes.io/credential-id=JTI=j", "x/0=1", "x/1=2+3"]);
+        let wrong = user(&of, r#"{"sub":"s","u":"7","a":{},"b":""}"#).unwrap_err();
+        assert_eq!(wrong, "oidc: error evaluating extra claim expression: claims.a: expression must return a string or a list of strings");
+    }
+}

@@ -1,0 +1,188 @@
+//! What a token claims.
+
+use std::collections::BTreeMap;
+
+use portico_cel::value::{Key, MapBuilder, Text};
+use portico_cel::{EvalError, Value};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::distributed::{self, Source};
+use super::json;
+use super::token::object;
+
+/// Upstream's `claims`: by name, not read yet.
+#[derive(Debug, Default)]
+pub struct Claims(BTreeMap<String, Box<RawValue>>);
+
+/// What every token has to say.
+pub(super) struct Standard {
+    pub(super) issuer: String,
+    pub(super) audiences: Vec<String>,
+    pub(super) expires: Option<i64>,
+    pub(super) not_before: Option<i64>,
+}
+
+impl Claims {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(payload: &[u8]) -> Result<Self, String> {
+        object(payload).map(Self)
+    }
+
+    /// What go-oidc reads off every token.
+    pub(super) fn standard(&self) -> Result<Standard, String> {
+        let of = |name: &str, ty: &str, raw: &RawValue| json::mismatch(raw, &format!("struct field idToken.{name} of type {ty}"));
+        let text = |name: &str| match self.0.get(name) {
+            None => Ok(String::new()),
+            Some(raw) => json::text(raw).ok_or_else(|| of(name, "string", raw)),
+        };
+        let time = |name: &str| match self.0.get(name) {
+            None => Ok(None),
+            Some(raw) => json::seconds(raw).map(Some).ok_or_else(|| json::mismatch(raw, "value of type json.Number")),
+        };
+        let audiences = match self.0.get("aud") {
+            None => Vec::new(),
+            Some(raw) => json::text(raw)
+                .map(|one| vec![one])
+                .or_else(|| json::texts(raw))
+                .ok_or_else(|| json::mismatch(raw, "value of type []string"))?,
+        };
+        text("sub")?;
+        time("iat")?;
+        distributed::check(self)?;
+        let not_before = match self.0.get("nbf") {
+            Some(raw) if json::is_null(raw) => None,
+            _ => time("nbf")?,
+        };
+        Ok(Standard { issuer: text("iss")?, audiences, expires: time("exp")?, not_before })
+    }
+
+    /// A claim as it came.
+    #[must_use]
+    pub(super) fn raw(&self, name: &str) -> Option<&RawValue> {
+        self.0.get(name).map(|raw| &**raw)
+    }
+
+    /// Whether there is such a claim.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A claim that is a text (`unmarshalClaim`).
+    pub(super) fn text(&self, name: &str) -> Result<String, String> {
+        let raw = self.raw(name).ok_or("claim not present")?;
+        json::text(raw).ok_or_else(|| json::mismatch(raw, "value of type string"))
+    }
+
+    /// A claim that is true or false.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
+        let raw = self.raw(name).ok_or("claim not present")?;
+        match raw.get() {
+            "true" => Ok(true),
+            "false" | "null" => Ok(false),
+            _ => Err(json::mismatch(raw, "value of type bool")),
+        }
+    }
+
+    /// A claim that is a list of texts, or one (`stringOrArray`).
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
+        let raw = self.raw(name).ok_or("claim not present")?;
+        json::texts(raw)
+            .or_else(|| json::text(raw).map(|one| vec![one]))
+            .ok_or_else(|| json::mismatch(raw, "value of type string"))
+    }
+
+    /// Where a claim is to be found that the token leaves out.
+    ///
+    /// # Errors
+    /// The token says it badly.
+    pub fn source(&self, claim: &str) -> Result<Option<Source>, String> {
+        distributed::source(self, claim)
+    }
+
+    /// Takes over what another token says of a claim. Answers whether it says anything.
+    pub fn adopt(&mut self, claim: &str, other: &mut Self) -> bool {
+        let found = other.0.remove(claim);
+        let is_there = found.is_some();
+        self.0.extend(found.map(|raw| (claim.to_owned(), raw)));
+        is_there
+    }
+
+    /// The claims as expressions see them (`newClaimsValue`).
+    pub(super) fn value(&self) -> Result<Value<'static>, EvalError> {
+        let mut members = MapBuilder::default();
+        for (name, raw) in &self.0 {
+            let read: Result<Read, _> = serde_json::from_str(raw.get());
+            let Read(value) =
+                read.map_err(|_| EvalError::new(format!("claim {name:?} failed to unmarshal")))?;
+            members.insert(Key::String(Text::from(name.clone())), value);
+        }
+        Ok(Value::Map(members.into()))
+    }
+}
+
+/// JSON as Go reads it into `any`: every number is a double.
+struct Read(Value<'static>);
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reading).map(Self)
+    }
+}
+
+struct Reading;
+
+impl<'de> Visitor<'de> for Reading {
+    type Value = Value<'static>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "as JSON numbers are read")]
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Value::Double(value as f64))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "as JSON numbers are read")]
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Value::Double(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Value::Double(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Value::text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Read(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::list(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut members = MapBuilder::default();
+        while let Some((name, Read(value))) = entries.next_entry::<String, Read>()? {
+            members.insert(Key::String(Text::from(name)), value);
+        }
+        Ok(Value::Map(members.into()))
+    }
+}

@@ -1,0 +1,142 @@
+//! The keys that an issuer publishes (RFC 7517).
+//!
+//! Keys of kinds that sign no tokens here are passed over; upstream refuses the whole set for one of them.
+
+use aws_lc_rs::rsa::PublicKeyComponents;
+use aws_lc_rs::signature::UnparsedPublicKey;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use portico_gostd::json::error_text;
+use serde::Deserialize;
+
+use super::SigningAlgorithm;
+use super::algorithm::Check;
+
+/// Keys of one set; further ones are passed over.
+pub const MAX_KEYS: usize = 256;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct JsonWebKeys(Vec<Key>);
+
+#[derive(Debug)]
+struct Key {
+    id: String,
+    material: Material,
+}
+
+enum Material {
+    Rsa(PublicKeyComponents<Vec<u8>>),
+    /// Both coordinates behind the mark of an uncompressed point, and the algorithm of its curve.
+    Ec(SigningAlgorithm, Vec<u8>),
+}
+
+impl std::fmt::Debug for Material {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Rsa(_) => "RSA",
+            Self::Ec(..) => "EC",
+        })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Set {
+    keys: Vec<Jwk>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Jwk {
+    kid: String,
+    kty: String,
+    crv: String,
+    n: String,
+    e: String,
+    x: String,
+    y: String,
+}
+
+impl JsonWebKeys {
+    /// Reads a set.
+    ///
+    /// # Errors
+    /// It is no set of keys.
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
+        let set: Set = portico_gostd::json::from_slice(json).map_err(|error| error_text(&error))?;
+        Ok(Self(set.keys.into_iter().filter_map(Key::of).take(MAX_KEYS).collect()))
+    }
+
+    /// Whether one of them has signed this: one of that id, if an id is given.
+    #[must_use]
+    pub fn have_signed(
+        &self,
+        id: &str,
+        algorithm: SigningAlgorithm,
+        message: &[u8],
+        signature: &[u8],
+    ) -> bool {
+        let named = self.0.iter().filter(|key| id.is_empty() || key.id == id);
+        named.into_iter().any(|key| key.material.has_signed(algorithm, message, signature))
+    }
+}
+
+impl Key {
+    fn of(jwk: Jwk) -> Option<Self> {
+        let number = |text: &str| URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok();
+        let material = match jwk.kty.as_str() {
+            "RSA" => Material::Rsa(PublicKeyComponents { n: number(&jwk.n)?, e: number(&jwk.e)? }),
+            "EC" => {
+                let (algorithm, length) = match jwk.crv.as_str() {
+                    "P-256" => (SigningAlgorithm::Es256, 32),
+                    "P-384" => (SigningAlgorithm::Es384, 48),
+                    "P-521" => (SigningAlgorithm::Es512, 66),
+                    _ => return None,
+                };
+                let (x, y) = (number(&jwk.x)?, number(&jwk.y)?);
+                if x.len() != length || y.len() != length {
+                    return None;
+                }
+                Material::Ec(algorithm, [&[4], x.as_slice(), y.as_slice()].concat())
+            }
+            _ => return None,
+        };
+        Some(Self { id: jwk.kid, material })
+    }
+}
+
+impl Material {
+    fn has_signed(&self, algorithm: SigningAlgorithm, message: &[u8], signature: &[u8]) -> bool {
+        match (self, algorithm.check()) {
+            (Self::Rsa(key), Check::Rsa(check)) => key.verify(check, message, signature).is_ok(),
+            (Self::Ec(of_curve, point), Check::Ecdsa(check)) => {
+                *of_curve == algorithm
+                    && UnparsedPublicKey::new(check, point).verify(message, signature).is_ok()
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jwt::{PublicKey, SigningKey, key_set};
+
+    #[test]
+    fn what_is_no_key_here_is_passed_over_and_the_set_is_bounded() {
+        let pem = SigningKey::generate_pem().unwrap();
+        let ours = key_set(&PublicKey::all_from_pem(pem.as_bytes()).unwrap());
+        let ours = String::from_utf8(ours).unwrap();
+        let key = ours.strip_prefix(r#"{"keys":["#).unwrap().strip_suffix("]}").unwrap();
+        let others = r#"{"kty":"OKP","crv":"Ed25519","x":"AA"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},{"kty":"oct"}"#;
+        let set = |keys: &str| JsonWebKeys::parse(format!(r#"{{"keys":[{keys}]}}"#).as_bytes()).unwrap();
+        assert_eq!(set(&format!("{others},{key}")).0.len(), 1);
+        assert_eq!(set(&vec![key; MAX_KEYS + 1].join(",")).0.len(), MAX_KEYS);
+        assert!(set(others).0.is_empty());
+        for bad in ["", "[]", "{", r#"{"keys":{}}"#] {
+            assert!(JsonWebKeys::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Compact tokens of issuers (upstream's `untrustedIssuer`, go-oidc's `IDTokenVerifier.Verify`).
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use portico_gostd::json::error_text;
+use portico_gostd::time::Time;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::claims::Claims;
+use super::json;
+use super::{JsonWebKeys, SigningAlgorithm};
+
+/// A longer token is none.
+pub const MAX_TOKEN_BYTES: usize = 256 << 10;
+/// How much earlier than its `nbf` a token counts, in seconds.
+const NOT_BEFORE_LEEWAY: i64 = 60;
+/// What issues tokens under two names (`issuerGoogleAccounts`).
+const GOOGLE: (&str, &str) = ("https://accounts.google.com", "accounts.google.com");
+
+/// The issuer that a token names; nothing when it is no compact token. Nobody has checked it.
+#[must_use]
+pub fn untrusted_issuer(token: &str) -> Option<String> {
+    if token.len() > MAX_TOKEN_BYTES || token.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut parts = token.split('.');
+    let (_, payload, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else { return None };
+    let members: BTreeMap<String, Box<RawValue>> = object(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
+    let issuer = members.get("iss").map_or(Some(String::new()), |raw| json::text(raw))?;
+    Some(if issuer == GOOGLE.1 { GOOGLE.0.to_owned() } else { issuer })
+}
+
+/// Reads an object; a list would do for serde, field by field.
+pub(super) fn object<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, String> {
+    match json.trim_ascii_start().first() {
+        Some(b'{') => serde_json::from_slice(json).map_err(|error| error_text(&error)),
+        _ => Err("JSON of another form than expected".to_owned()),
+    }
+}
+
+/// Whose tokens count.
+#[derive(Clone, Debug)]
+pub struct Verification<'a> {
+    /// The issuer.
+    pub issuer: &'a str,
+    /// One of them has to be among the token's.
+    pub audiences: &'a [String],
+    /// What it may be signed with.
+    pub algorithms: &'a [SigningAlgorithm],
+    /// Seconds since the epoch.
+    pub now: i64,
+}
+
+/// Why a token does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unverified {
+    /// None of the keys has signed it; a newer one may have.
+    Signature,
+    /// For this reason, whatever keys there are.
+    Refused(String),
+}
+
+/// The header of a token.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Header {
+    alg: String,
+    kid: String,
+    /// Names extensions that must be understood: none is.
+    crit: Option<serde::de::IgnoredAny>,
+}
+
+/// A token whose signature has not been checked.
+pub struct SignedToken<'a> {
+    header: Header,
+    payload: Vec<u8>,
+    signed: &'a str,
+    signature: Vec<u8>,
+}
+
+impl<'a> SignedToken<'a> {
+    /// Reads a token.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn parse(token: &'a str) -> Result<Self, String> {
+        let malformed = |why: &str| format!("oidc: malformed jwt: {why}");
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(malformed("too long"));
+        }
+        let parts = token.rsplit_once('.').and_then(|(signed, signature)| {
+            let (header, payload) = signed.split_once('.').filter(|(_, payload)| !payload.contains('.'))?;
+            Some((signed, header, payload, signature))
+        });
+        let (signed, header, payload, signature) =
+            parts.ok_or_else(|| malformed("go-jose/go-jose: compact JWS format must have three parts"))?;
+        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|error| malformed(&error.to_string()));
+        let (header, payload, signature) = (decode(header)?, decode(payload)?, decode(signature)?);
+        let header: Header = object(&header).map_err(|why| malformed(&why))?;
+        if header.crit.is_some() {
+            return Err(malformed("unsupported crit header"));
+        }
+        Ok(Self { header, payload, signed, signature })
+    }
+
+    /// Checks it: by whom it is signed, for whom it is, and until when.
+    ///
+    /// # Errors
+    /// [`Unverified`]
+    pub fn verify(&self, keys: &JsonWebKeys, wanted: &Verification<'_>) -> Result<Claims, Unverified> {
+        let algorithm = self.algorithm(wanted.algorithms).map_err(Unverified::Refused)?;
+        if !keys.have_signed(&self.header.kid, algorithm, self.signed.as_bytes(), &self.signature) {
+            return Err(Unverified::Signature);
+        }
+        self.claims(wanted).map_err(Unverified::Refused)
+    }
+
+    fn algorithm(&self, allowed: &[SigningAlgorithm]) -> Result<SigningAlgorithm, String> {
+        let found = allowed.iter().copied().find(|one| one.name() == self.header.alg);
+        found.ok_or_else(|| {
+            let names: Vec<_> = allowed.iter().map(|one| format!("{:?}", one.name())).collect();
+            let (names, alg) = (names.join(" "), &self.header.alg);
+            format!("oidc: id token signed with unsupported algorithm, expected [{names}] got {alg:?}")
+        })
+    }
+
+    fn claims(&self, wanted: &Verification<'_>) -> Result<Claims, String> {
+        let claims = Claims::parse(&self.payload)
+            .map_err(|error| format!("oidc: failed to unmarshal claims: {error}"))?;
+        let standard =
+            claims.standard().map_err(|error| format!("oidc: failed to unmarshal claims: {error}"))?;
+        let issuer = &standard.issuer;
+        if issuer != wanted.issuer && (wanted.issuer, issuer.as_str()) != GOOGLE {
+            let expected = wanted.issuer;
+            return Err(format!("oidc: id token issued by a different provider, expected {expected:?} got {issuer:?}"));
+        }
+        let among = |audience: &String| standard.audiences.contains(audience);
+        let one = match wanted.audiences {
+            [one] if !among(one) => {
+                let got = quoted(&standard.audiences);
+                return Err(format!("oidc: expected audience {one:?} got {got}"));
+            }
+            several => several.iter().any(among),
+        };
+        if standard.expires.is_none_or(|at| at < wanted.now) {
+            let at = standard.expires.map_or_else(|| ZERO_TIME.to_owned(), printed);
+            return Err(format!("oidc: token is expired (Token Expiry: {at})"));
+        }
+        if let Some(from) = standard.not_before.filter(|from| wanted.now.saturating_add(NOT_BEFORE_LEEWAY) < *from) {
+            let (now, from) = (printed(wanted.now), printed(from));
+            return Err(format!("oidc: current time {now} before the nbf (not before) time: {from}"));
+        }
+        if !one {
+            let mut sorted = wanted.audiences.to_vec();
+            sorted.sort_unstable();
+            let (expected, got) = (quoted(&sorted), quoted(&standard.audiences));
+            return Err(format!("oidc: expected audience in {expected} got {got}"));
+        }
+        Ok(claims)
+    }
+}
+
+/// Go's zero time.
+const ZERO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
+
+/// A time as Go prints it.
+fn printed(seconds: i64) -> String {
+    let text = Time::unix(seconds, 0).rfc3339().unwrap_or_default();
+    format!("{} +0000 UTC", text.trim_end_matches('Z').replace('T', " "))
+}
+
+fn quoted(texts: &[String]) -> String {
+    let texts: Vec<_> = texts.iter().map(|text| format!("{text:?}")).collect();
+    format!("[{}]", texts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jwt::{self, PublicKey, SigningKey, key_set};
+
+    fn signed(key: &SigningKey, exp: Option<i64>, nbf: Option<i64>, aud: &[&str], iss: &str) -> String {
+        let aud = aud.iter().map(|aud| (*aud).to_owned()).collect();
+        key.sign(&jwt::Claims { iss: iss.into(), aud, exp, nbf, ..jwt::Claims::default() }).unwrap()
+    }
+
+    #[test]
+    fn a_token_counts_by_algorithm_signature_issuer_audience_and_time() {
+        let key = || SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
+        let (ours, theirs) = (key(), key());
+        let set = key_set(&[PublicKey::from_der(ours.public().der()).unwrap()]);
+        let keys = JsonWebKeys::parse(&set).unwrap();
+        let refused = |text: &str| Err(Unverified::Refused(text.to_owned()));
+        let ask = |token: &str, audiences: &[&str], algorithms: &[SigningAlgorithm]| {
+            let audiences: Vec<_> = audiences.iter().map(|one| (*one).to_owned()).collect();
+            let wanted = Verification { issuer: "https://i", audiences: &audiences, algorithms, now: 1_000 };
+            SignedToken::parse(token).unwrap().verify(&keys, &wanted).map(drop)
+        };
+        let es = [SigningAlgorithm::Es256];
+        let good = signed(&ours, Some(1_000), Some(1_060), &["a"], "https://i");
+        assert_eq!(ask(&good, &["a"], &es), Ok(()));
+        assert_eq!(ask(&good, &["b", "a"], &es), Ok(()));
+        assert_eq!(
+            ask(&good, &["a"], &[SigningAlgorithm::Rs256]),
+            refused("oidc: id token signed with unsupported algorithm, expected [\"RS256\"] got \"ES256\"")
+        );
+        assert_eq!(ask(&good, &["b"], &es), refused("oidc: expected audience \"b\" got [\"a\"]"));
+        assert_eq!(ask(&good, &["c", "b"], &es), refused("oidc: expected audience in [\"b\" \"c\"] got [\"a\"]"));
+        let forged = signed(&theirs, Some(1_000), None, &["a"], "https://i");
+        assert_eq!(ask(&forged, &["a"], &es), Err(Unverified::Signature));
+        let late = signed(&ours, Some(999), None, &["a"], "https://i");
+        let words = "oidc: token is expired (Token Expiry: 1970-01-01 00:16:39 +0000 UTC)";
+        assert_eq!(ask(&late, &["a"], &es), refused(words));
+        let timeless = signed(&ours, None, None, &["a"], "https://i");
+        let words = "oidc: token is expired (Token Expiry: 0001-01-01 00:00:00 +0000 UTC)";
+        assert_eq!(ask(&timeless, &["a"], &es), refused(words));
+        let early = signed(&ours, Some(2_000), Some(1_061), &["a"], "https://i");
+        let words = "oidc: current time 1970-01-01 00:16:40 +0000 UTC before the nbf (not before) time: 1970-01-01 00:17:41 +0000 UTC";
+        assert_eq!(ask(&early, &["a"], &es), refused(words));
+        let other = signed(&ours, Some(1_000), None, &["a"], "https://j");
+        let words = "oidc: id token issued by a different provider, expected \"https://i\" got \"https://j\"";
+        assert_eq!(ask(&other, &["a"], &es), refused(words));
+        assert_eq!(untrusted_issuer(&other).as_deref(), Some("https://j"));
+    }
+
+    #[test]
+    fn what_is_no_compact_token_has_no_issuer() {
+        let token = |payload: &str| format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(payload));
+        assert_eq!(untrusted_issuer(&token("{}")).as_deref(), Some(""));
+        let google = untrusted_issuer(&token(r#"{"iss":"accounts.google.com"}"#));
+        assert_eq!(google.as_deref(), Some("https://accounts.google.com"));
+        let long = token(&format!(r#"{{"iss":"{}"}}"#, "x".repeat(MAX_TOKEN_BYTES)));
+        for bad in ["", "a.b", "a.b.c.d", "{}", &token("[]"), &token(r#"{"iss":1}"#), "e30.=.c2ln", &long] {
+            assert_eq!(untrusted_issuer(bad), None, "{bad:.60}");
+        }
+    }
+}
