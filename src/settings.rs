@@ -17,6 +17,7 @@ mod flag_values;
 mod foreign_flags;
 mod kubelets;
 mod metrics;
+mod oidc;
 mod process;
 mod proxying;
 mod service_accounts;

@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use portico_auth::AuthenticatorChain;
+use portico_auth::authn::Anonymous;
 use portico_auth::authz::Mode;
 use portico_facade_catalog::Change;
 use portico_flow::Dispatcher;
@@ -340,6 +341,7 @@ impl Configuration {
 fn follow_settings(next: &mut InForce, held: &Held) {
     next.set_issuer(Issuer::of(held.entries.values()));
     next.set_signing_ca(held.setting(setting::SIGNING_CA));
+    next.set_anonymous(held.setting(setting::ANONYMOUS).map(Anonymous::of_setting));
     let rule = held.setting(setting::SERVICE_ADDRESS).and_then(|text| text.parse().ok());
     next.apis = next.apis.with_address_rule(rule);
 }

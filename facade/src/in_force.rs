@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use portico_auth::authn::Authority;
+use portico_auth::authn::{Anonymous, Authority};
 use portico_auth::authz::{AuthorizerUnion, Mode, Relations, of_modes};
 use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_facade_catalog::ServedApis;
@@ -29,6 +29,8 @@ pub struct InForce {
     pub authenticators: Arc<AuthenticatorChain>,
     /// The CA that signs certificate requests, as PEM and to check client certificates with.
     pub signing_ca: Option<(String, Authority)>,
+    /// Who is let in without credentials, where the control service says it.
+    pub anonymous: Option<Anonymous>,
     /// What roles and bindings say.
     pub policy: Arc<Policy>,
     /// Who decides what callers may do: the modes that are on, with this policy.
@@ -49,6 +51,7 @@ impl Default for InForce {
             issuer: Arc::default(),
             authenticators: Arc::default(),
             signing_ca: None,
+            anonymous: None,
             policy: Arc::default(),
             authorizer: Arc::new(AuthorizerUnion::default()),
             flow: Arc::default(),
@@ -89,10 +92,19 @@ impl InForce {
         self.set_authenticators(AuthenticatorChain::clone(&self.authenticators));
     }
 
+    /// Lets these in without credentials, or those of the own settings.
+    pub fn set_anonymous(&mut self, anonymous: Option<Anonymous>) {
+        if self.anonymous != anonymous {
+            self.anonymous = anonymous;
+            self.set_authenticators(AuthenticatorChain::clone(&self.authenticators));
+        }
+    }
+
     /// Knows callers by these.
     pub fn set_authenticators(&mut self, authenticators: AuthenticatorChain) {
         let signing = self.signing_ca.as_ref().map(|(_, authority)| authority.clone());
         let authenticators = authenticators.with_trust(Arc::clone(self.issuer.trust()));
+        let authenticators = authenticators.with_shared_anonymous(self.anonymous.clone());
         self.authenticators = Arc::new(authenticators.with_signing_authority(signing));
     }
 }

@@ -15,11 +15,13 @@ mod node_graph;
 mod process;
 mod reached;
 mod renewal;
+mod reload_metrics;
 mod rpc;
 mod served;
 mod signing;
 mod storage_versions;
 mod to_backends;
+mod token_issuers;
 mod token_webhook;
 mod tokens;
 mod webhook_users;
@@ -59,6 +61,7 @@ use crate::settings::ServerSettings;
 use identities::TrustedIdentities;
 use renewal::{Renewed, names};
 use signing::Signing;
+use token_issuers::TokenIssuers;
 
 /// How long calls may take to end when the control service stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -75,6 +78,7 @@ pub struct Server {
     ready: Signal,
     local: (LocalServices, LocalTrust),
     identities: TrustedIdentities,
+    issuers: Option<TokenIssuers>,
     advertised: controllers::Advertised,
     tasks: TaskSet,
     /// Ends after everything that writes has ended.
@@ -105,7 +109,8 @@ impl Server {
         expose_features(&settings, &process.metrics);
         let store_tasks = TaskSet::new();
         let tasks = TaskSet::new();
-        let identity = Arc::new(tokens::identity(&settings, &identities, &tasks)?);
+        let issuers = tokens::issuers(&settings, &process)?;
+        let identity = Arc::new(tokens::identity(&settings, &identities, issuers.clone(), &tasks)?);
         let mut table = portico_resources::table();
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
@@ -149,6 +154,9 @@ impl Server {
         signing.publish(&components.board);
         components.board.post(service_address(&settings));
         identities.authorizers.publish(&components.board, &tasks);
+        if let Some(issuers) = &issuers {
+            issuers.publish(&components.board, &tasks);
+        }
         identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_entries(&registry, &identities.rbac, &tasks);
@@ -182,6 +190,7 @@ impl Server {
             ready: components.ready.clone(),
             local,
             identities,
+            issuers,
             advertised,
             tasks,
             store_tasks,
@@ -268,6 +277,11 @@ impl Server {
     /// Reads token and CA files again (SIGHUP).
     pub async fn reload(&self) {
         self.identities.reload().await;
+        if let Some(issuers) = &self.issuers
+            && let Err(error) = issuers.reload().await
+        {
+            tracing::error!(%error, "changed files are not used");
+        }
     }
 
     /// Waits for a task that the service cannot live without to fail.

@@ -1,6 +1,6 @@
 //! What the control service is told: plain values, parsed and checked before anything binds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub struct ServerSettings {
     pub token_auth_file: Option<PathBuf>,
     /// Who else knows bearer tokens.
     pub token_webhook: Option<TokenWebhookSettings>,
+    /// Who else issues tokens.
+    pub authentication: AuthenticationSettings,
     /// Service accounts' tokens.
     pub service_accounts: ServiceAccountSettings,
     /// Who is asked what callers may do.
@@ -102,6 +104,45 @@ pub struct TokenWebhookSettings {
     pub version: Version,
     /// `--authentication-token-webhook-cache-ttl`
     pub cache_ttl: Duration,
+}
+
+/// OpenID Connect issuers, and who is let in without credentials.
+#[derive(Clone, Debug)]
+pub enum AuthenticationSettings {
+    /// There are none.
+    None,
+    /// One, as flags say.
+    Flags(Box<OidcFlags>),
+    /// `--authentication-config`
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Whether a flag says who is let in without credentials, so that the file may not.
+        anonymous_flag: bool,
+    },
+}
+
+/// What flags say of an issuer; field names follow them.
+#[derive(Clone, Debug)]
+pub struct OidcFlags {
+    /// `--oidc-issuer-url`
+    pub issuer_url: String,
+    /// `--oidc-client-id`
+    pub client_id: String,
+    /// `--oidc-ca-file`
+    pub ca_file: Option<PathBuf>,
+    /// `--oidc-username-claim`
+    pub username_claim: String,
+    /// `--oidc-username-prefix`; empty = upstream's default, `-` = nothing.
+    pub username_prefix: String,
+    /// `--oidc-groups-claim`; empty = no groups.
+    pub groups_claim: String,
+    /// `--oidc-groups-prefix`
+    pub groups_prefix: String,
+    /// `--oidc-signing-algs`
+    pub signing_algs: Vec<String>,
+    /// `--oidc-required-claim`
+    pub required_claims: BTreeMap<String, String>,
 }
 
 /// Who decides what callers may do.

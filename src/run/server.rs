@@ -52,6 +52,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         request_header: s.authentication.front_proxy(),
         token_auth_file: s.authentication.token_auth_file.clone(),
         token_webhook: s.authentication.token_webhook()?,
+        authentication: s.authentication.issuers(),
         authorization: s.authorization.server()?,
         service_accounts: service_accounts(s),
         proxy_client,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use portico_machinery::FrontProxy;
-use portico_server::{ReviewVersion, TokenWebhookSettings};
+use portico_server::{AuthenticationSettings, ReviewVersion, TokenWebhookSettings};
 
 use super::SettingError;
+use super::oidc::Oidc;
 use super::values::duration;
 
 /// Settings of authentication.
@@ -32,6 +33,8 @@ pub(crate) struct Authentication {
     /// Let callers without credentials in as system:anonymous. Off when everything is allowed anyway.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) anonymous_auth: Option<bool>,
+    #[command(flatten)]
+    pub(crate) oidc: Oidc,
     /// CAs of front proxies, which name users in headers.
     #[arg(long, value_name = "FILE")]
     pub(crate) requestheader_client_ca_file: Option<PathBuf>,
@@ -79,8 +82,14 @@ impl Authentication {
         Ok(file.map(|config_file| TokenWebhookSettings { config_file, version, cache_ttl }))
     }
 
+    /// Who else issues tokens.
+    pub(crate) fn issuers(&self) -> AuthenticationSettings {
+        self.oidc.settings(self.anonymous_auth.is_some())
+    }
+
     pub(super) fn check(&self) -> Result<(), SettingError> {
         self.token_webhook()?;
+        self.oidc.check()?;
         let lists = [
             ("--requestheader-username-headers", &self.requestheader_username_headers),
             ("--requestheader-uid-headers", &self.requestheader_uid_headers),

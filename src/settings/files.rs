@@ -27,11 +27,13 @@ impl Settings {
         use Holds::{Certificates, Key, Text};
         let (a, s, p, k) = (&self.authentication, &self.serving, &self.proxying, &self.kubelets);
         let z = &self.authorization;
-        let files: [(&str, &Option<PathBuf>, Holds); 16] = [
+        let files: [(&str, &Option<PathBuf>, Holds); 18] = [
             ("--client-ca-file", &a.client_ca_file, Certificates),
             ("--requestheader-client-ca-file", &a.requestheader_client_ca_file, Certificates),
             ("--token-auth-file", &a.token_auth_file, Text),
             ("--authentication-token-webhook-config-file", &a.authentication_token_webhook_config_file, Text),
+            ("--authentication-config", &a.oidc.authentication_config, Text),
+            ("--oidc-ca-file", &a.oidc.oidc_ca_file, Certificates),
             ("--authorization-config", &z.authorization_config, Text),
             ("--authorization-policy-file", &z.authorization_policy_file, Text),
             ("--authorization-webhook-config-file", &z.authorization_webhook_config_file, Text),

@@ -53,7 +53,6 @@ const ONE_VERSION: &str = "it behaves as 1.36 and as no other version";
 const NO_PEERS: &str = "servers behind one address do not forward requests to each other";
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
 const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
-const NO_OIDC: &str = "OpenID Connect issuers are not here yet";
 const OFF: Taken = Taken::Only(&["false"]);
 
 /// All of them, by name.
@@ -111,16 +110,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     refused("vmodule", "--v takes levels for modules, as in portico_store=debug"),
     switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
     ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),
-    refused("authentication-config", NO_OIDC),
-    refused("oidc-ca-file", NO_OIDC),
-    refused("oidc-client-id", NO_OIDC),
-    refused("oidc-groups-claim", NO_OIDC),
-    refused("oidc-groups-prefix", NO_OIDC),
-    refused("oidc-issuer-url", NO_OIDC),
-    refused("oidc-required-claim", NO_OIDC),
-    refused("oidc-signing-algs", NO_OIDC),
-    refused("oidc-username-claim", NO_OIDC),
-    refused("oidc-username-prefix", NO_OIDC),
 ];
 
 impl ForeignFlag {

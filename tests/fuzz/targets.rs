@@ -143,7 +143,7 @@ pub fn authorization_headers() -> impl Fn(&[u8]) {
         let header = text(input);
         for (authorization, websocket_protocols) in [(Some(&*header), None), (None, Some(&*header))] {
             let credentials =
-                Credentials { authorization, websocket_protocols, peer: None, headers: &NoHeaders };
+                Credentials { authorization, websocket_protocols, peer: None, headers: &NoHeaders, path: None };
             if let Outcome::Authenticated(user, _) = union.authenticate(&credentials).outcome {
                 assert_eq!(user.name, "admin");
                 assert!(header.contains("admin-token") || header.contains("YWRtaW4tdG9rZW4"), "{header:?}");

@@ -164,6 +164,7 @@ fn authenticate(request: &Request) -> portico_auth::Authentication {
         websocket_protocols: protocols.as_deref().filter(|p| !p.is_empty()),
         peer: request.connection().chain.as_ref(),
         headers: &Headers(headers),
+        path: Some(&request.info().path),
     })
 }
 

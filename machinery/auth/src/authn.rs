@@ -12,6 +12,7 @@ use crate::headers::HeaderValues;
 use method::completed;
 use reviews::Known;
 
+mod anonymous;
 mod bearer;
 mod chain;
 mod error;
@@ -25,6 +26,7 @@ mod token_review;
 mod websocket;
 mod x509;
 
+pub use anonymous::Anonymous;
 pub use bearer::EXTRA_SPACE_WARNING;
 pub use chain::{Authority, AuthorityError, PeerChain};
 pub use error::AuthnError;
@@ -53,6 +55,8 @@ pub struct Credentials<'a> {
     pub peer: Option<&'a PeerChain>,
     /// The header fields, read only when the peer is a front proxy.
     pub headers: &'a dyn HeaderValues,
+    /// The path that is asked for, where that makes a difference: callers without credentials may be let in by it.
+    pub path: Option<&'a str>,
 }
 
 /// Knows the user of a bearer token, from memory.
@@ -137,7 +141,9 @@ pub struct AuthenticatorChain {
     tokens: Vec<Arc<dyn TokenAuthenticator>>,
     reviews: Option<Arc<Reviews>>,
     trust: Arc<TokenTrust>,
-    anonymous: bool,
+    anonymous: Anonymous,
+    /// What is said for all servers together, in the place of the own one.
+    shared_anonymous: Option<Anonymous>,
 }
 
 impl AuthenticatorChain {
@@ -191,10 +197,17 @@ impl AuthenticatorChain {
         self
     }
 
-    /// Lets callers without credentials in as `system:anonymous`; off otherwise.
+    /// Lets callers without credentials in as `system:anonymous`; nobody otherwise.
     #[must_use]
     pub fn with_anonymous(mut self, anonymous: bool) -> Self {
-        self.anonymous = anonymous;
+        self.anonymous = anonymous.into();
+        self
+    }
+
+    /// Says who is let in without credentials in the place of what was said before, or leaves it at that.
+    #[must_use]
+    pub fn with_shared_anonymous(mut self, anonymous: Option<Anonymous>) -> Self {
+        self.shared_anonymous = anonymous;
         self
     }
 
@@ -224,12 +237,16 @@ impl AuthenticatorChain {
         let outcome = match found {
             Some(Found::User(user, method)) => Outcome::Authenticated(completed(user, method), method),
             Some(Found::Ask(token)) => Outcome::Ask(token),
-            None if errors.is_empty() && self.anonymous => {
+            None if errors.is_empty() && self.admits_anonymous(credentials.path) => {
                 Outcome::Anonymous(Arc::new(UserInfo::anonymous()))
             }
             None => Outcome::Unauthorized(Unauthorized { attempted: attempted(credentials), errors }),
         };
         Authentication { outcome, warning: bearer.warning }
+    }
+
+    fn admits_anonymous(&self, path: Option<&str>) -> bool {
+        self.shared_anonymous.as_ref().unwrap_or(&self.anonymous).admits(path)
     }
 
     fn by_certificate(

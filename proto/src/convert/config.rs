@@ -63,6 +63,8 @@ pub mod setting {
     pub const OTHER_TOKENS: &str = "other-tokens";
     /// The certificate (PEM) of the CA that signs certificate requests, where client certificates of it are trusted.
     pub const SIGNING_CA: &str = "signing-ca";
+    /// Who is let in without credentials, in the place of facades' own `--anonymous-auth`: `true`, `false`, or a JSON list of paths.
+    pub const ANONYMOUS: &str = "anonymous";
     /// Who decides what callers may do: modes by upstream's names, in their order.
     pub const AUTHORIZATION_MODES: &str = "authorization-modes";
 }

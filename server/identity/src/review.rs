@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_auth::authn::remote::own_audiences;
 use portico_auth::authn::{Reviewer, Reviewing};
 use portico_machinery::{UserInfo, aggregate};
 
@@ -29,7 +30,7 @@ pub(crate) async fn review(
 ) -> Result<Reviewed, String> {
     let objects = &*verbs.objects;
     let now = objects.moment().now.as_second();
-    if let Some(audiences) = own_audiences(identity, asked) {
+    if let Some(audiences) = own_audiences(&identity.keys.audiences, asked) {
         let fixed = identity.fixed.iter().find_map(|f| f.authenticate_token(token).ok().flatten());
         if let Some(user) = fixed {
             return Ok(reviewed(UserInfo::clone(&user), audiences));
@@ -50,7 +51,7 @@ pub(crate) async fn review(
         Ok(None) => {}
         Err(why) => errors.push(why.to_string()),
     }
-    if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(identity, asked))
+    if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(&identity.keys.audiences, asked))
         && let Some(user) = bootstrap::user(objects, token, now).await
     {
         return Ok(reviewed(user, audiences));
@@ -67,13 +68,6 @@ pub(crate) async fn review(
 
 fn reviewed(user: UserInfo, audiences: Vec<String>) -> Reviewed {
     Reviewed { user: user.authenticated(), audiences }
-}
-
-/// The audiences of tokens that name none: those of this API that were asked for. Nothing when none of them was.
-fn own_audiences(identity: &Identity, asked: &[String]) -> Option<Vec<String>> {
-    let own = &identity.keys.audiences;
-    let shared: Vec<_> = own.iter().filter(|a| asked.is_empty() || asked.contains(a)).cloned().collect();
-    (!shared.is_empty() || own.is_empty()).then_some(shared)
 }
 
 /// Reviews the tokens of callers of the same process.

@@ -12,7 +12,6 @@ mod webhook;
 
 pub(super) use backend::{Calls, ReviewBackend};
 use configuration::Configuration;
-use metrics::ReloadMetrics;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,6 +32,7 @@ use portico_proto::convert::{Payload, PayloadKind, setting};
 
 use super::error::StartError;
 use super::hooks::own_identity;
+use super::reload_metrics::{AUTHORIZATION, ReloadMetrics};
 use crate::grpc::config::board::Board;
 use crate::settings::{AuthorizationSettings, ServerSettings};
 use counted::Counted;
@@ -80,7 +80,7 @@ impl Authorizers {
             AuthorizationSettings::File { path, policy_file } => {
                 let policies = policy_file.as_deref().map(policies).transpose()?;
                 let id = own_identity().id;
-                let reloads = ReloadMetrics::new(&parts.metrics, &metrics::AUTHORIZATION, &id);
+                let reloads = ReloadMetrics::new(&parts.metrics, &AUTHORIZATION, &id);
                 let file = watched(path, Builder { parts, policies }, reloads)?;
                 let current = Arc::new(ArcSwap::new(file.current()));
                 Ok(Self { current, file: Some(file) })

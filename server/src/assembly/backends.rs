@@ -115,7 +115,7 @@ impl Backends {
 }
 
 /// The dialer of one of upstream's selections; nothing when there is no file or it leaves this one direct.
-fn egress(
+pub(super) fn egress(
     settings: &ServerSettings,
     selection: &str,
     process: &Process,

@@ -4,14 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portico_auth::authn::TokenKeys;
+use portico_auth::authn::remote::RemoteTokens;
 use portico_auth::jwt::{PublicKey, SigningKey};
 use portico_identity::Identity;
 use portico_kit::atomic_file;
 use portico_kit::tasks::TaskSet;
 use portico_proto::convert::{Payload, PayloadKind, setting};
 
+use super::backends::egress;
 use super::error::StartError;
 use super::identities::TrustedIdentities;
+use super::process::Process;
+use super::token_issuers::{Egress, TokenIssuers};
 use super::token_webhook::TokenWebhook;
 use crate::grpc::config::board::Board;
 use crate::settings::ServerSettings;
@@ -19,10 +23,24 @@ use crate::settings::ServerSettings;
 /// The key that signs when no other is given, in the folder of certificates.
 const OWN_KEY: &str = "service-account.key";
 
+/// The audiences of this API.
+fn audiences(settings: &ServerSettings) -> &[String] {
+    let s = &settings.service_accounts;
+    if s.api_audiences.is_empty() { &s.issuers } else { &s.api_audiences }
+}
+
+/// Who else issues tokens, where somebody may.
+pub(super) fn issuers(settings: &ServerSettings, process: &Process) -> Result<Option<TokenIssuers>, StartError> {
+    let dialer = |selection| egress(settings, selection, process);
+    let egress = Egress { controlplane: dialer("controlplane")?, cluster: dialer("cluster")? };
+    TokenIssuers::new(settings, egress, audiences(settings), &process.metrics)
+}
+
 /// Reads the keys, or makes one on the first start.
 pub(super) fn identity(
     settings: &ServerSettings,
     identities: &TrustedIdentities,
+    issuers: Option<TokenIssuers>,
     tasks: &TaskSet,
 ) -> Result<Identity, StartError> {
     let s = &settings.service_accounts;
@@ -38,19 +56,21 @@ pub(super) fn identity(
             }
         }
     }
-    let audiences = if s.api_audiences.is_empty() { &s.issuers } else { &s.api_audiences };
+    let audiences = audiences(settings);
     let webhook = settings.token_webhook.as_ref();
     let webhook =
         webhook.map(|webhook| TokenWebhook::new(webhook, audiences, &identities.calls, tasks)).transpose()?;
+    let issuers = issuers.map(|issuers| Arc::new(issuers) as Arc<dyn RemoteTokens>);
+    let webhook = webhook.map(|webhook| Arc::new(webhook) as _);
     Ok(Identity {
-        keys: Arc::new(TokenKeys { issuers: s.issuers.clone(), audiences: audiences.clone(), keys }),
+        keys: Arc::new(TokenKeys { issuers: s.issuers.clone(), audiences: audiences.to_vec(), keys }),
         signer,
         max_expiration: s.max_token_expiration.map(|d| i64::try_from(d.as_secs()).unwrap_or(i64::MAX)),
         extend_expiration: s.extend_token_expiration,
         lookup: s.lookup,
         bootstrap_tokens: s.bootstrap_tokens,
         fixed: identities.fixed_tokens(),
-        remote: webhook.into_iter().map(|webhook| Arc::new(webhook) as _).collect(),
+        remote: issuers.into_iter().chain(webhook).collect(),
     })
 }
 

@@ -89,6 +89,7 @@ impl Identities {
             peer: peer.and_then(|p| p.chain.as_deref()),
             // Front proxies speak HTTP to the facade; no header authenticates here.
             headers: &NoHeaders,
+            path: None,
         };
         match self.authenticators.load().authenticate(&credentials).outcome {
             Outcome::Authenticated(user, method) => Ok((user, method)),

@@ -34,6 +34,13 @@ pub struct Known {
 /// An answer about a token on its way: nothing when nobody there knows it.
 pub type Authenticating<'a> = Pin<Box<dyn Future<Output = Result<Option<Known>, String>> + Send + 'a>>;
 
+/// The audiences of tokens that name none: those of this API that were asked for. Nothing when none of them was.
+#[must_use]
+pub fn own_audiences(own: &[String], asked: &[String]) -> Option<Vec<String>> {
+    let shared: Vec<_> = own.iter().filter(|a| asked.is_empty() || asked.contains(a)).cloned().collect();
+    (!shared.is_empty() || own.is_empty()).then_some(shared)
+}
+
 /// Knows tokens by asking somebody.
 pub trait RemoteTokens: Send + Sync {
     /// Whose token this is for these audiences; those of this API when there are none.

@@ -91,6 +91,7 @@ fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields
         websocket_protocols: None,
         peer,
         headers: &fields,
+        path: None,
     };
     match chain.authenticate(&credentials).outcome {
         Outcome::Authenticated(user, _) => format!("{}[{}]", user.name, user.groups.join(" ")),
@@ -157,6 +158,7 @@ fn a_certificate_names_user_groups_uid_and_its_own_hash() {
         websocket_protocols: None,
         peer: Some(&peer),
         headers: &NoHeaders,
+        path: None,
     };
     let Outcome::Authenticated(user, method) = w.chain.authenticate(&credentials).outcome else {
         panic!("not authenticated");
@@ -197,6 +199,7 @@ fn requests_of_one_connection_share_its_user_and_each_authority_vouches_for_its_
         websocket_protocols: None,
         peer: Some(&peer),
         headers: &NoHeaders,
+        path: None,
     };
     let ask = |chain: &AuthenticatorChain| chain.authenticate(&credentials).user().unwrap();
     let internal = AuthenticatorChain::default().with_internal_authority(ca.authority());
@@ -230,6 +233,7 @@ fn extra_fields_and_uid_come_from_configured_headers_only() {
             websocket_protocols: None,
             peer: Some(&front),
             headers: &&fields[..],
+            path: None,
         };
         AuthenticatorChain::default().with_request_header(proxy).authenticate(&credentials).user().unwrap()
     };
@@ -272,6 +276,7 @@ fn a_websocket_token_counts_as_a_token() {
             websocket_protocols: Some(protocols),
             peer: None,
             headers: &NoHeaders,
+            path: None,
         };
         w.chain.authenticate(&credentials).outcome
     };
@@ -293,6 +298,7 @@ fn an_extra_space_warns_and_other_schemes_are_nobody() {
             websocket_protocols: None,
             peer: None,
             headers: &NoHeaders,
+            path: None,
         };
         w.chain.authenticate(&credentials)
     };
@@ -312,6 +318,7 @@ fn audit_is_told_what_was_tried() {
         websocket_protocols: None,
         peer: Some(&rogue),
         headers: &NoHeaders,
+        path: None,
     };
     let refusal = w.chain.authenticate(&credentials).user().unwrap_err();
     assert_eq!(refusal.audit_message(), "Authentication failed, attempted: bearer, x509");

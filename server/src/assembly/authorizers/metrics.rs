@@ -1,13 +1,10 @@
-//! Upstream's metrics of authorizers, and of configurations that are read again.
+//! Upstream's metrics of authorizers.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use parking_lot::Mutex;
-use portico_kit::metrics::{FloatGauge, HistogramVec, Registry};
-use portico_machinery::digest::sha256_hex;
+use portico_kit::metrics::{HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 
 type Labels<const N: usize> = [(&'static str, String); N];
 
@@ -131,92 +128,4 @@ impl WebhookMetrics {
     fn result(&self, how: Called) -> Labels<2> {
         [("name", self.name.clone()), ("result", how.name().to_owned())]
     }
-}
-
-/// How one kind of configuration calls its metrics.
-pub(crate) struct ReloadNames {
-    reloads: &'static str,
-    last: &'static str,
-    info: &'static str,
-    of: &'static str,
-}
-
-/// Of `--authorization-config`.
-pub(crate) const AUTHORIZATION: ReloadNames = ReloadNames {
-    reloads: "apiserver_authorization_config_controller_automatic_reloads_total",
-    last: "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
-    info: "apiserver_authorization_config_controller_last_config_info",
-    of: "authorization",
-};
-
-/// Of a configuration that is read again.
-pub(crate) struct ReloadMetrics {
-    reloads: Family<Labels<2>, Counter>,
-    last: Family<Labels<2>, FloatGauge>,
-    info: Family<Labels<2>, Gauge>,
-    /// Which server this is, hashed.
-    server: String,
-    in_force: Mutex<Option<String>>,
-}
-
-impl ReloadMetrics {
-    /// Those of the process.
-    pub(crate) fn new(registry: &Registry, names: &ReloadNames, server_id: &str) -> Self {
-        let of = names.of;
-        Self {
-            reloads: registry.counter_vec(
-                names.reloads,
-                &format!("Total number of automatic reloads of {of} configuration split by status and apiserver identity."),
-            ),
-            last: registry.float_gauge_vec(
-                names.last,
-                &format!("Timestamp of the last automatic reload of {of} configuration split by status and apiserver identity."),
-            ),
-            info: registry.gauge_vec(
-                names.info,
-                &format!("Information about the last applied {of} configuration with hash as label, split by apiserver identity."),
-            ),
-            server: hash(server_id.as_bytes()),
-            in_force: Mutex::default(),
-        }
-    }
-
-    /// The first configuration is in force.
-    pub(crate) fn started(&self, bytes: &[u8]) {
-        self.put_in_force(bytes);
-    }
-
-    /// A changed configuration is in force.
-    pub(crate) fn succeeded(&self, bytes: &[u8]) {
-        self.ended("success");
-        self.put_in_force(bytes);
-    }
-
-    fn put_in_force(&self, bytes: &[u8]) {
-        let hash = hash(bytes);
-        if let Some(old) = self.in_force.lock().replace(hash.clone()) {
-            self.info.remove(&self.config(old));
-        }
-        self.info.get_or_create(&self.config(hash)).set(1);
-    }
-
-    /// A changed configuration cannot be used.
-    pub(crate) fn failed(&self) {
-        self.ended("failure");
-    }
-
-    fn ended(&self, status: &str) {
-        let labels = [("status", status.to_owned()), ("apiserver_id_hash", self.server.clone())];
-        self.reloads.get_or_create(&labels).inc();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last.get_or_create(&labels).set(now.as_secs_f64());
-    }
-
-    fn config(&self, hash: String) -> Labels<2> {
-        [("apiserver_id_hash", self.server.clone()), ("hash", hash)]
-    }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    if bytes.is_empty() { String::new() } else { format!("sha256:{}", sha256_hex(bytes)) }
 }

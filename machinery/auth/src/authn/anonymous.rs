@@ -1,0 +1,77 @@
+//! Who may come without credentials.
+//!
+//! Upstream rules: pkg/authentication/request/anonymous.
+
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Anonymous {
+    /// Nobody.
+    #[default]
+    No,
+    /// Anybody.
+    Yes,
+    /// Whoever asks for one of these paths, and for nothing below them.
+    Paths(Arc<[String]>),
+}
+
+impl From<bool> for Anonymous {
+    fn from(on: bool) -> Self {
+        if on { Self::Yes } else { Self::No }
+    }
+}
+
+impl Anonymous {
+    /// Whether somebody without credentials may ask for this path; one that is not known is none of those that are named.
+    #[must_use]
+    pub fn admits(&self, path: Option<&str>) -> bool {
+        match self {
+            Self::No => false,
+            Self::Yes => true,
+            Self::Paths(paths) => path.is_some_and(|path| paths.iter().any(|one| one == path)),
+        }
+    }
+
+    /// As JSON: true, false, or the paths.
+    #[must_use]
+    pub fn to_setting(&self) -> String {
+        match self {
+            Self::No => "false".to_owned(),
+            Self::Yes => "true".to_owned(),
+            // Texts always encode.
+            Self::Paths(paths) => serde_json::to_string(&**paths).unwrap_or_default(),
+        }
+    }
+
+    /// Reads that; what is not understood lets nobody in.
+    #[must_use]
+    pub fn of_setting(text: &str) -> Self {
+        match text {
+            "true" => Self::Yes,
+            paths => serde_json::from_str::<Vec<String>>(paths).map_or(Self::No, |paths| Self::Paths(paths.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_name_whole_paths_and_travel_as_they_are() {
+        let paths = Anonymous::Paths(["/healthz".to_owned(), "/a b\n".to_owned()].into());
+        for (anonymous, path, admits) in [
+            (&Anonymous::No, "/healthz", false),
+            (&Anonymous::Yes, "/x", true),
+            (&paths, "/healthz", true),
+            (&paths, "/healthz/", false),
+            (&paths, "/a b\n", true),
+        ] {
+            assert_eq!(anonymous.admits(Some(path)), admits, "{anonymous:?} {path}");
+            assert_eq!(Anonymous::of_setting(&anonymous.to_setting()), *anonymous);
+        }
+        assert!(!paths.admits(None) && Anonymous::Yes.admits(None));
+        assert_eq!(Anonymous::of_setting("maybe"), Anonymous::No);
+    }
+}

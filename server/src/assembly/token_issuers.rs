@@ -1,0 +1,252 @@
+//! Tokens of OpenID Connect issuers: `--oidc-*`, or the file of `--authentication-config`, which is read again when it changes.
+//!
+//! Upstream rules: pkg/kubeapiserver/authenticator (`newJWTAuthenticator`, `authenticationConfigUpdater`). Only the control service
+//! knows issuers: facades ask it for reviews, as they do for what a webhook knows. What the file says of callers without credentials
+//! is told to facades.
+
+mod configuration;
+mod flags;
+mod issuer;
+mod key_feed;
+mod metrics;
+mod provider;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use portico_auth::authn::remote::{Authenticating, Known, RemoteTokens, own_audiences};
+use portico_auth::oidc::untrusted_issuer;
+use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::egress::EgressDialer;
+use portico_kit::metrics::Registry as Metrics;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::aggregate;
+use portico_proto::convert::{Payload, PayloadKind, setting};
+
+use super::reload_metrics::{AUTHENTICATION, ReloadMetrics};
+use super::error::StartError;
+use super::hooks::own_identity;
+use crate::grpc::config::board::Board;
+use crate::settings::{AuthenticationSettings, ServerSettings};
+use configuration::{Configuration, Initial};
+use issuer::Issuer;
+use metrics::IssuerMetrics;
+
+/// How long the issuers of a changed file may take to be reached (`UpdateAuthenticationConfigTimeout`).
+const HEALTHY_WITHIN: Duration = Duration::from_secs(60);
+
+/// The dialers of the egress selector's proxies.
+pub(super) struct Egress {
+    pub(super) controlplane: Option<EgressDialer>,
+    pub(super) cluster: Option<EgressDialer>,
+}
+
+/// Issuers that are asked for their keys as long as this is there.
+#[derive(Default)]
+struct Issuers {
+    all: Vec<Issuer>,
+    tasks: TaskSet,
+}
+
+/// What issuers are made with.
+struct Parts {
+    egress: Egress,
+    metrics: IssuerMetrics,
+}
+
+impl Parts {
+    fn start(&self, configuration: &Configuration) -> Result<Issuers, String> {
+        let tasks = TaskSet::new();
+        let start = |one: &configuration::IssuerConfiguration| {
+            let egress = match one.address.egress {
+                None => None,
+                Some(name) => {
+                    let dialer = if name == "cluster" { &self.egress.cluster } else { &self.egress.controlplane };
+                    let missing = || format!("oidc: egress lookup for {name:?} is not configured");
+                    Some(dialer.clone().ok_or_else(missing)?)
+                }
+            };
+            Issuer::start(one, egress, &self.metrics, &tasks).map_err(|error| error.to_string())
+        };
+        let all = configuration.issuers.iter().map(start).collect::<Result<_, _>>();
+        if all.is_err() {
+            tasks.cancel();
+        }
+        Ok(Issuers { all: all?, tasks })
+    }
+}
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct TokenIssuers {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    current: ArcSwap<Issuers>,
+    parts: Parts,
+    file: Option<(FileWatch<Loaded>, Arc<ReloadMetrics>)>,
+    /// The audiences of this API: tokens are for these, whatever audiences their issuer knows.
+    audiences: Vec<String>,
+}
+
+/// A file's content and what it says.
+struct Loaded {
+    bytes: Vec<u8>,
+    configuration: Configuration,
+}
+
+impl TokenIssuers {
+    /// Reads flags or the file and begins to ask for keys; nothing where no issuer can be named.
+    ///
+    /// # Errors
+    /// [`StartError::Authentication`] names what is wrong.
+    pub(super) fn new(
+        settings: &ServerSettings,
+        egress: Egress,
+        audiences: &[String],
+        metrics: &Metrics,
+    ) -> Result<Option<Self>, StartError> {
+        let own = &settings.service_accounts.issuers;
+        let id = own_identity().id;
+        let (file, flags) = match &settings.authentication {
+            AuthenticationSettings::None => return Ok(None),
+            AuthenticationSettings::Flags(flags) => {
+                (None, Some(flags::configuration(flags, own).map_err(StartError::Authentication)?))
+            }
+            AuthenticationSettings::File { path, anonymous_flag } => {
+                let reloads = Arc::new(ReloadMetrics::new(metrics, &AUTHENTICATION, &id));
+                let file = watched(path, own, Arc::clone(&reloads)).map_err(failed)?;
+                if *anonymous_flag && file.current().configuration.anonymous.is_some() {
+                    let why = "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file";
+                    return Err(StartError::Authentication(why.to_owned()));
+                }
+                (Some((file, reloads)), None)
+            }
+        };
+        let parts = Parts { egress, metrics: IssuerMetrics::new(metrics, &id) };
+        let first = match (&file, &flags) {
+            (Some((file, _)), _) => parts.start(&file.current().configuration),
+            (None, Some(configuration)) => parts.start(configuration),
+            (None, None) => Ok(Issuers::default()),
+        };
+        let current = ArcSwap::from_pointee(first.map_err(StartError::Authentication)?);
+        let audiences = audiences.to_vec();
+        Ok(Some(Self { inner: Arc::new(Inner { current, parts, file, audiences }) }))
+    }
+
+    /// Tells facades who is let in without credentials, and follows the file.
+    pub(super) fn publish(&self, board: &Board, tasks: &TaskSet) {
+        let Some((file, _)) = &self.inner.file else { return };
+        if let Some(anonymous) = &file.current().configuration.anonymous {
+            let said = Payload::Setting(anonymous.to_setting());
+            board.post([(PayloadKind::Setting, setting::ANONYMOUS.to_owned(), Some(said))]);
+        }
+        file.watch(tasks, "authentication-config");
+        let (this, file) = (self.clone(), file.clone());
+        tasks.spawn_until_cancelled("authentication-config-reload", async move { this.follow(&file).await });
+    }
+
+    /// Looks at the file now.
+    pub(super) async fn reload(&self) -> Result<(), FileError> {
+        match &self.inner.file {
+            Some((file, _)) => file.reload().await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts changes in force once their issuers are reached; tries again with those that are not.
+    async fn follow(&self, file: &FileWatch<Loaded>) {
+        let mut changes = file.subscribe();
+        let mut is_due = false;
+        loop {
+            if !is_due && changes.changed().await.is_err() {
+                return;
+            }
+            let next = changes.borrow_and_update().clone();
+            is_due = !self.replace(&next).await;
+        }
+    }
+
+    async fn replace(&self, next: &Loaded) -> bool {
+        let Some((_, reloads)) = &self.inner.file else { return true };
+        let made = match self.inner.parts.start(&next.configuration) {
+            Ok(made) => made,
+            Err(error) => {
+                tracing::error!(error, "failed to update authentication config");
+                reloads.failed();
+                return true;
+            }
+        };
+        let healthy = async {
+            for issuer in &made.all {
+                issuer.keys.discovered().await;
+            }
+        };
+        if tokio::time::timeout(HEALTHY_WITHIN, healthy).await.is_err() {
+            let errors: Vec<_> = made.all.iter().filter_map(|issuer| issuer.keys.health().err()).collect();
+            tracing::error!(error = aggregate(&errors), "failed to update authentication config");
+            made.tasks.cancel();
+            reloads.failed();
+            return false;
+        }
+        let old = self.inner.current.swap(Arc::new(made));
+        old.tasks.cancel();
+        let current = self.inner.current.load();
+        self.inner.parts.metrics.retain(|issuer| current.all.iter().any(|one| one.url() == issuer));
+        reloads.succeeded(&next.bytes);
+        tracing::info!("reloaded authentication config");
+        true
+    }
+
+    async fn authenticate_token(&self, token: &str, asked: &[String]) -> Result<Option<Known>, String> {
+        let Some(audiences) = own_audiences(&self.inner.audiences, asked) else { return Ok(None) };
+        let Some(url) = untrusted_issuer(token) else { return Ok(None) };
+        let current = self.inner.current.load_full();
+        let Some(issuer) = current.all.iter().find(|issuer| issuer.url() == url) else { return Ok(None) };
+        let begin = Instant::now();
+        let user = issuer.user(token).await;
+        self.inner.parts.metrics.authenticated(&url, user.is_ok(), begin.elapsed());
+        user.map(|user| Some(Known { user, audiences }))
+    }
+}
+
+impl RemoteTokens for TokenIssuers {
+    fn authenticate<'a>(&'a self, token: &'a str, audiences: &'a [String]) -> Authenticating<'a> {
+        Box::pin(self.authenticate_token(token, audiences))
+    }
+}
+
+fn failed(error: FileError) -> StartError {
+    StartError::Authentication(error.to_string())
+}
+
+/// A file that is read again. What it says of callers without credentials has to stay.
+fn watched(path: &Path, own: &[String], reloads: Arc<ReloadMetrics>) -> Result<FileWatch<Loaded>, FileError> {
+    let (initial, own) = (OnceLock::<Initial>::new(), own.to_vec());
+    let refused: Mutex<Option<Vec<u8>>> = Mutex::default();
+    let parse = move |files: &[Vec<u8>]| {
+        let bytes = files.first().map_or(&[][..], Vec::as_slice);
+        let read = Configuration::read(bytes, &own, initial.get());
+        let mut refused = refused.lock();
+        match (&read, initial.get()) {
+            (Ok(first), None) => {
+                // Only the first one comes here.
+                let _ = initial.set(Initial(first.anonymous.clone()));
+                reloads.started(bytes);
+            }
+            (Ok(_), Some(_)) => *refused = None,
+            // The same file is tried again and again.
+            (Err(_), Some(_)) if refused.as_deref() != Some(bytes) => {
+                *refused = Some(bytes.to_vec());
+                reloads.failed();
+            }
+            (Err(_), _) => {}
+        }
+        read.map(|configuration| Loaded { bytes: bytes.to_vec(), configuration })
+    };
+    FileWatch::new(vec![path.to_owned()], parse)
+}

@@ -1,0 +1,195 @@
+//! `AuthenticationConfiguration`: read off a file or made of `--oidc-*` flags, and checked in upstream's words.
+//!
+//! Upstream rules: apiserver/pkg/apis/apiserver/validation (`ValidateAuthenticationConfiguration`).
+
+mod issuer;
+mod mappings;
+mod rules;
+
+use portico_auth::authn::Anonymous;
+use portico_auth::oidc::{JwtAuthenticator, SigningAlgorithm};
+use portico_machinery::field::{Error, Path as Field};
+use portico_machinery::{Cursor, Object, aggregate};
+use portico_schema::configuration::{ConfigKind, Scheme};
+
+pub(super) use issuer::IssuerAddress;
+use rules::Emails;
+
+const KIND: &str = "AuthenticationConfiguration";
+const SCHEME: Scheme = Scheme {
+    kinds: &[
+        ConfigKind { version: "apiserver.config.k8s.io/v1", kind: KIND, ty: KIND },
+        ConfigKind { version: "apiserver.config.k8s.io/v1beta1", kind: KIND, ty: KIND },
+        ConfigKind { version: "apiserver.config.k8s.io/v1alpha1", kind: KIND, ty: KIND },
+    ],
+    types: r#"{
+        "AuthenticationConfiguration": {"fields": {
+            "kind": {"type": "string"}, "apiVersion": {"type": "string"},
+            "jwt": {"type": "[]JWTAuthenticator"}, "anonymous": {"type": "AnonymousAuthConfig", "emit": "pointer"}
+        }},
+        "AnonymousAuthConfig": {"fields": {
+            "enabled": {"type": "boolean"}, "conditions": {"type": "[]AnonymousAuthCondition"}
+        }},
+        "AnonymousAuthCondition": {"fields": {"path": {"type": "string"}}},
+        "JWTAuthenticator": {"fields": {
+            "issuer": {"type": "Issuer"}, "claimValidationRules": {"type": "[]ClaimValidationRule"},
+            "claimMappings": {"type": "ClaimMappings"}, "userValidationRules": {"type": "[]UserValidationRule"}
+        }},
+        "Issuer": {"fields": {
+            "url": {"type": "string"}, "discoveryURL": {"type": "string"}, "certificateAuthority": {"type": "string"},
+            "audiences": {"type": "[]string"}, "audienceMatchPolicy": {"type": "string"},
+            "egressSelectorType": {"type": "string"}
+        }},
+        "ClaimValidationRule": {"fields": {
+            "claim": {"type": "string"}, "requiredValue": {"type": "string"}, "expression": {"type": "string"},
+            "message": {"type": "string"}
+        }},
+        "ClaimMappings": {"fields": {
+            "username": {"type": "PrefixedClaimOrExpression"}, "groups": {"type": "PrefixedClaimOrExpression"},
+            "uid": {"type": "ClaimOrExpression"}, "extra": {"type": "[]ExtraMapping"}
+        }},
+        "PrefixedClaimOrExpression": {"fields": {
+            "claim": {"type": "string"}, "prefix": {"type": "string", "emit": "pointer"}, "expression": {"type": "string"}
+        }},
+        "ClaimOrExpression": {"fields": {"claim": {"type": "string"}, "expression": {"type": "string"}}},
+        "ExtraMapping": {"fields": {"key": {"type": "string"}, "valueExpression": {"type": "string"}}},
+        "UserValidationRule": {"fields": {"expression": {"type": "string"}, "message": {"type": "string"}}}
+    }"#,
+    strict: true,
+};
+
+/// Issuers of one configuration.
+const MAX_ISSUERS: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Configuration {
+    pub(super) issuers: Vec<IssuerConfiguration>,
+    /// Who is let in without credentials, where the file says it.
+    pub(super) anonymous: Option<Anonymous>,
+}
+
+/// One issuer: where it is, and what its tokens say.
+#[derive(Debug)]
+pub(super) struct IssuerConfiguration {
+    pub(super) address: IssuerAddress,
+    pub(super) authenticator: JwtAuthenticator,
+}
+
+impl Configuration {
+    /// Reads a file's content; `own` are the issuers of service accounts' tokens, which nobody else may be.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(bytes: &[u8], own: &[String], initial: Option<&Initial>) -> Result<Self, String> {
+        if bytes.is_empty() {
+            return Err("empty config data".to_owned());
+        }
+        let object = SCHEME.decode(bytes).map_err(|error| error.to_string())?;
+        Self::of(&object, own, &SigningAlgorithm::ALL, initial)
+    }
+
+    /// Checks what is in an object.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub(super) fn of(
+        object: &Object,
+        own: &[String],
+        algorithms: &[SigningAlgorithm],
+        initial: Option<&Initial>,
+    ) -> Result<Self, String> {
+        let mut reader = Reader { errors: Vec::new(), own, algorithms };
+        let issuers = reader.issuers(&object.at(&["jwt"]));
+        let anonymous = reader.anonymous(&object.at(&["anonymous"]));
+        if initial.is_some_and(|initial| initial.0 != anonymous) {
+            let path = Field::new("anonymous");
+            reader.errors.push(Error::forbidden(&path, "changed from initial configuration file"));
+        }
+        if !reader.errors.is_empty() {
+            return Err(format!("invalid authentication configuration: {}", aggregate(&reader.errors)));
+        }
+        Ok(Self { issuers, anonymous })
+    }
+}
+
+/// What the first configuration said of callers without credentials: later ones say the same.
+#[derive(Debug)]
+pub(super) struct Initial(pub(super) Option<Anonymous>);
+
+/// Collects what is wrong while it reads.
+struct Reader<'a> {
+    errors: Vec<Error>,
+    own: &'a [String],
+    algorithms: &'a [SigningAlgorithm],
+}
+
+impl Reader<'_> {
+    fn issuers(&mut self, list: &Cursor<'_>) -> Vec<IssuerConfiguration> {
+        if list.len() > MAX_ISSUERS {
+            self.errors.push(Error::too_many(&list.path(), list.len(), MAX_ISSUERS));
+            return Vec::new();
+        }
+        let (mut urls, mut discovery_urls, mut read) = (Vec::new(), Vec::new(), Vec::new());
+        for one in list.items() {
+            read.extend(self.issuer(&one));
+            let issuer = one.field("issuer");
+            let (url, discovery_url) = (issuer.field("url"), issuer.field("discoveryURL"));
+            if urls.contains(&url.str()) {
+                self.errors.push(Error::duplicate(&url.path(), url.str()));
+            }
+            urls.push(url.str());
+            if !discovery_url.str().is_empty() {
+                if discovery_urls.contains(&discovery_url.str()) {
+                    self.errors.push(discovery_url.duplicate());
+                }
+                discovery_urls.push(discovery_url.str());
+            }
+        }
+        read
+    }
+
+    /// One issuer; nothing where something is wrong with it.
+    fn issuer(&mut self, at: &Cursor<'_>) -> Option<IssuerConfiguration> {
+        let address = self.address(&at.field("issuer"));
+        let mut emails = Emails::default();
+        let claim_rules = self.claim_rules(&at.field("claimValidationRules"), &mut emails);
+        let mappings = self.mappings(&at.field("claimMappings"), &mut emails);
+        let user_rules = self.user_rules(&at.field("userValidationRules"));
+        let (mappings, (address, audiences)) = (mappings?, address?);
+        let authenticator = JwtAuthenticator {
+            issuer: address.url.clone(),
+            audiences,
+            algorithms: self.algorithms.to_vec(),
+            username: mappings.username,
+            groups: mappings.groups,
+            uid: mappings.uid,
+            extra: mappings.extra,
+            claim_rules,
+            user_rules,
+        };
+        Some(IssuerConfiguration { address, authenticator })
+    }
+
+    fn anonymous(&mut self, at: &Cursor<'_>) -> Option<Anonymous> {
+        if !at.is_present() {
+            return None;
+        }
+        let conditions = at.field("conditions");
+        if !at.field("enabled").bool() {
+            if !conditions.is_empty() {
+                let why = "enabled should be set to true when conditions are defined";
+                let paths: Vec<_> =
+                    conditions.items().map(|one| format!("{{\"path\":{:?}}}", one.field("path").str())).collect();
+                let printed = format!("[{}]", paths.join(","));
+                self.errors.push(Error::invalid_printed(&conditions.path(), &printed, why));
+            }
+            return Some(Anonymous::No);
+        }
+        let paths: Vec<_> = conditions.items().map(|one| one.field("path").str().to_owned()).collect();
+        Some(if paths.is_empty() { Anonymous::Yes } else { Anonymous::Paths(paths.into()) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Where an issuer is, whom to trust there, and for whom its tokens are (upstream's `validateIssuer`).
+
+use portico_gostd::url::Url;
+use portico_kit::pki::parse_certs;
+use portico_kit::tls::Roots;
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::Reader;
+
+/// What upstream says of a bundle without a certificate.
+const NO_CERTIFICATE: &str = "data does not contain any valid RSA or ECDSA certificates";
+
+/// Where an issuer is found.
+#[derive(Clone, Debug)]
+pub(in super::super) struct IssuerAddress {
+    /// Its name, below which its metadata is.
+    pub(in super::super) url: String,
+    /// Where its metadata is instead.
+    pub(in super::super) discovery_url: Option<String>,
+    /// Whom to trust.
+    pub(in super::super) roots: Roots,
+    /// Through which of the egress selector's proxies it is reached.
+    pub(in super::super) egress: Option<&'static str>,
+}
+
+impl Reader<'_> {
+    /// Where an issuer is, and the audiences.
+    pub(super) fn address(&mut self, at: &Cursor<'_>) -> Option<(IssuerAddress, Vec<String>)> {
+        let before = self.errors.len();
+        let (url, discovery) = (at.field("url"), at.field("discoveryURL"));
+        if url.str().is_empty() {
+            self.errors.push(url.required(""));
+        } else {
+            let own = self.own;
+            self.url(&url, own);
+        }
+        if !discovery.str().is_empty() {
+            let trimmed = |at: &Cursor<'_>| at.str().trim_end_matches('/').to_owned();
+            if !url.str().is_empty() && trimmed(&url) == trimmed(&discovery) {
+                self.invalid(&discovery, "discoveryURL must be different from URL");
+            }
+            self.url(&discovery, &[]);
+        }
+        let audiences = self.audiences(&at.field("audiences"), &at.field("audienceMatchPolicy"));
+        let roots = self.roots(&at.field("certificateAuthority"));
+        let egress = match at.field("egressSelectorType").str() {
+            "" => None,
+            "controlplane" => Some("controlplane"),
+            "cluster" => Some("cluster"),
+            _ => {
+                let why = "egress selector must be either controlplane or cluster";
+                self.invalid(&at.field("egressSelectorType"), why);
+                None
+            }
+        };
+        if self.errors.len() > before {
+            return None;
+        }
+        let discovery_url = Some(discovery.str().to_owned()).filter(|url| !url.is_empty());
+        Some((IssuerAddress { url: url.str().to_owned(), discovery_url, roots, egress }, audiences))
+    }
+
+    pub(super) fn invalid(&mut self, at: &Cursor<'_>, why: &str) {
+        self.errors.push(Error::invalid(&at.path(), at.str(), why));
+    }
+
+    /// `validateURL`
+    fn url(&mut self, at: &Cursor<'_>, disallowed: &[String]) {
+        if disallowed.iter().any(|one| one == at.str()) {
+            let mut sorted = disallowed.to_vec();
+            sorted.sort_unstable();
+            let why = format!("URL must not overlap with disallowed issuers: [{}]", sorted.join(" "));
+            self.invalid(at, &why);
+        }
+        let url = match Url::read(at.str()) {
+            Ok(url) => url,
+            Err(why) => return self.invalid(at, &why),
+        };
+        for (is_wrong, why) in [
+            (url.scheme != "https", "URL scheme must be https"),
+            (url.user().is_some(), "URL must not contain a username or password"),
+            (!url.query().is_empty(), "URL must not contain a query"),
+            (!url.fragment().is_empty(), "URL must not contain a fragment"),
+        ] {
+            if is_wrong {
+                self.invalid(at, why);
+            }
+        }
+    }
+
+    fn audiences(&mut self, list: &Cursor<'_>, policy: &Cursor<'_>) -> Vec<String> {
+        let path = list.path();
+        if list.is_empty() {
+            self.errors.push(list.required(&format!("at least one {} is required", path.as_str())));
+            return Vec::new();
+        }
+        let mut seen: Vec<String> = Vec::new();
+        for one in list.items() {
+            let audience = one.str().to_owned();
+            if audience.is_empty() {
+                self.errors.push(one.required(""));
+            }
+            if seen.contains(&audience) {
+                self.errors.push(Error::duplicate(&one.path(), &audience));
+            }
+            seen.push(audience);
+        }
+        match policy.str() {
+            "MatchAny" => {}
+            _ if seen.len() > 1 => {
+                self.invalid(policy, "audienceMatchPolicy must be MatchAny for multiple audiences");
+            }
+            "" => {}
+            _ => self.invalid(policy, "audienceMatchPolicy must be empty or MatchAny for single audience"),
+        }
+        seen
+    }
+
+    fn roots(&mut self, at: &Cursor<'_>) -> Roots {
+        let pem = at.str();
+        if !pem.is_empty() && parse_certs("certificateAuthority", pem.as_bytes()).is_err() {
+            self.errors.push(Error::invalid(&at.path(), "<omitted>", NO_CERTIFICATE));
+        }
+        Roots::bundle("certificateAuthority", pem.as_bytes())
+    }
+}

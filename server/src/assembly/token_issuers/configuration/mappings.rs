@@ -1,0 +1,132 @@
+//! How claims make a user (upstream's `validateClaimMappings`).
+
+use portico_auth::oidc::{Expression, Mapping};
+use portico_gostd::apimachinery::validation::dns1123_subdomain;
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::Reader;
+use super::rules::Emails;
+
+/// Characters of paths besides letters and digits (`httpPathFmt`).
+const PATH_CHARACTERS: &str = "/:-._~%!$&'()*+,;=";
+
+/// All of one issuer.
+pub(super) struct Mappings {
+    pub(super) username: Mapping,
+    pub(super) groups: Option<Mapping>,
+    pub(super) uid: Option<Mapping>,
+    pub(super) extra: Vec<(String, Expression)>,
+}
+
+impl Reader<'_> {
+    pub(super) fn mappings(&mut self, at: &Cursor<'_>, emails: &mut Emails) -> Option<Mappings> {
+        let username = self.prefixed(&at.field("username"), true);
+        if let Some(Mapping::Expression(expression)) = &username {
+            emails.claim |= expression.uses_claim("email");
+            emails.note(expression);
+        }
+        let groups = self.prefixed(&at.field("groups"), false);
+        let uid = self.uid(&at.field("uid"));
+        let extra = self.extra(&at.field("extra"), emails);
+        if emails.claim && !emails.verified {
+            let why = "claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression";
+            self.invalid(&at.field("username").field("expression"), why);
+        }
+        Some(Mappings { username: username?, groups, uid, extra })
+    }
+
+    /// `validatePrefixClaimOrExpression`
+    fn prefixed(&mut self, at: &Cursor<'_>, is_required: bool) -> Option<Mapping> {
+        let (claim, expression, prefix) = (at.field("claim"), at.field("expression"), at.field("prefix"));
+        match (claim.str(), expression.str()) {
+            ("", "") => {
+                if is_required {
+                    self.errors.push(at.required("claim or expression is required"));
+                }
+                None
+            }
+            ("", _) => {
+                if prefix.is_present() {
+                    self.invalid(&prefix, "may not be specified when expression is set");
+                }
+                self.compiled(&expression, Expression::of_claims).map(Mapping::Expression)
+            }
+            (name, "") => {
+                let Some(prefix) = prefix.opt_str() else {
+                    let why = "prefix is required when claim is set. It can be set to an empty string to disable prefixing";
+                    self.errors.push(prefix.required(why));
+                    return None;
+                };
+                Some(Mapping::Claim { claim: name.to_owned(), prefix: prefix.to_owned() })
+            }
+            _ => {
+                let why = "claim and expression can't both be set";
+                self.errors.push(Error::invalid(&at.path(), "", why));
+                None
+            }
+        }
+    }
+
+    fn uid(&mut self, at: &Cursor<'_>) -> Option<Mapping> {
+        let (claim, expression) = (at.field("claim"), at.field("expression"));
+        match (claim.str(), expression.str()) {
+            ("", "") => None,
+            ("", _) => self.compiled(&expression, Expression::of_claims).map(Mapping::Expression),
+            (name, "") => Some(Mapping::Claim { claim: name.to_owned(), prefix: String::new() }),
+            _ => {
+                self.errors.push(Error::invalid(&at.path(), "", "claim and expression can't both be set"));
+                None
+            }
+        }
+    }
+
+    fn extra(&mut self, list: &Cursor<'_>, emails: &mut Emails) -> Vec<(String, Expression)> {
+        let (mut seen, mut read) = (Vec::new(), Vec::new());
+        for one in list.items() {
+            let (key, value) = (one.field("key"), one.field("valueExpression"));
+            self.key(&key);
+            if seen.contains(&key.str()) {
+                self.errors.push(Error::duplicate(&key.path(), key.str()));
+                continue;
+            }
+            seen.push(key.str());
+            if value.str().is_empty() {
+                self.errors.push(value.required(""));
+                continue;
+            }
+            if let Some(expression) = self.compiled(&value, Expression::of_claims) {
+                emails.note(&expression);
+                read.push((key.str().to_owned(), expression));
+            }
+        }
+        read
+    }
+
+    /// A key is a path below a domain that is not Kubernetes' own (`IsDomainPrefixedPath`).
+    fn key(&mut self, at: &Cursor<'_>) {
+        let key = at.str();
+        let parts = key.split_once('/').filter(|(domain, path)| !domain.is_empty() && !path.is_empty());
+        match parts {
+            _ if key.is_empty() => self.errors.push(at.required("")),
+            None => self.invalid(at, "must be a domain-prefixed path (such as \"acme.io/foo\")"),
+            Some((domain, path)) => {
+                for why in dns1123_subdomain(domain) {
+                    self.errors.push(Error::invalid(&at.path(), domain, &why));
+                }
+                if !path.chars().all(|c| c.is_ascii_alphanumeric() || PATH_CHARACTERS.contains(c)) {
+                    let why = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+                    self.errors.push(Error::invalid(&at.path(), path, why));
+                }
+            }
+        }
+        if key.chars().any(char::is_uppercase) {
+            self.invalid(at, "must be lowercase");
+        }
+        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
+        let is_below = |reserved: &str| domain.strip_suffix(reserved).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        if is_below("kubernetes.io") || is_below("k8s.io") {
+            self.invalid(at, "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Rules about claims and about users (upstream's `validateClaimValidationRules`, `validateUserValidationRules`).
+
+use portico_auth::oidc::{ClaimRule, Expression, UserRule};
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::Reader;
+
+/// Whether expressions look at an e-mail address, and at whether it is verified.
+#[derive(Default)]
+pub(super) struct Emails {
+    pub(super) claim: bool,
+    pub(super) verified: bool,
+}
+
+impl Emails {
+    /// Takes note of an expression that may look at whether the address is verified.
+    pub(super) fn note(&mut self, expression: &Expression) {
+        self.verified |= expression.uses_claim("email_verified");
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn claim_rules(&mut self, list: &Cursor<'_>, emails: &mut Emails) -> Vec<ClaimRule> {
+        let (mut claims, mut expressions, mut rules) = (Vec::new(), Vec::new(), Vec::new());
+        for one in list.items() {
+            let (claim, expression) = (one.field("claim"), one.field("expression"));
+            match (claim.str(), expression.str()) {
+                ("", "") => self.errors.push(one.required("claim or expression is required")),
+                ("", _) => {
+                    let condition = self.claim_condition(&one, &expression, &mut expressions);
+                    if let Some(condition) = condition {
+                        emails.note(&condition);
+                        rules.push(ClaimRule::Condition { condition, message: message(&one) });
+                    }
+                }
+                (name, "") => {
+                    if !message(&one).is_empty() {
+                        self.invalid(&one.field("message"), "may not be specified when claim is set");
+                    }
+                    if claims.contains(&name) {
+                        self.errors.push(claim.duplicate());
+                    }
+                    claims.push(name);
+                    let value = one.field("requiredValue").str().to_owned();
+                    rules.push(ClaimRule::Required { claim: name.to_owned(), value });
+                }
+                (name, _) => {
+                    let why = "claim and expression can't both be set";
+                    self.errors.push(Error::invalid(&one.path(), name, why));
+                }
+            }
+        }
+        rules
+    }
+
+    fn claim_condition<'a>(
+        &mut self,
+        rule: &Cursor<'_>,
+        at: &Cursor<'a>,
+        seen: &mut Vec<&'a str>,
+    ) -> Option<Expression> {
+        let value = rule.field("requiredValue");
+        if !value.str().is_empty() {
+            self.invalid(&value, "may not be specified when expression is set");
+        }
+        self.once(at, seen)?;
+        self.compiled(at, Expression::condition_of_claims)
+    }
+
+    pub(super) fn user_rules(&mut self, list: &Cursor<'_>) -> Vec<UserRule> {
+        let (mut seen, mut rules) = (Vec::new(), Vec::new());
+        for one in list.items() {
+            let expression = one.field("expression");
+            if expression.str().is_empty() {
+                self.errors.push(expression.required(""));
+                continue;
+            }
+            if self.once(&expression, &mut seen).is_none() {
+                continue;
+            }
+            let condition = self.compiled(&expression, Expression::condition_of_user);
+            rules.extend(condition.map(|condition| UserRule { condition, message: message(&one) }));
+        }
+        rules
+    }
+
+    /// Nothing where the same text has been before.
+    fn once<'a>(&mut self, at: &Cursor<'a>, seen: &mut Vec<&'a str>) -> Option<()> {
+        if seen.contains(&at.str()) {
+            self.errors.push(at.duplicate());
+            return None;
+        }
+        seen.push(at.str());
+        Some(())
+    }
+
+    /// The expression, or an error more.
+    pub(super) fn compiled(
+        &mut self,
+        at: &Cursor<'_>,
+        compile: fn(&str) -> Result<Expression, String>,
+    ) -> Option<Expression> {
+        compile(at.str()).map_err(|why| self.invalid(at, &why)).ok()
+    }
+}
+
+fn message(rule: &Cursor<'_>) -> String {
+    rule.field("message").str().to_owned()
+}

@@ -1,0 +1,148 @@
+//! One issuer's tokens: checked with its keys, their claims completed and made a user (upstream's `jwtAuthenticator`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use portico_auth::oidc::{Claims, JwtAuthenticator, SignedToken, Unverified, Verification, untrusted_issuer};
+use portico_kit::egress::EgressDialer;
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::TlsError;
+use portico_machinery::UserInfo;
+
+use super::configuration::IssuerConfiguration;
+use super::key_feed::KeyFeed;
+use super::metrics::IssuerMetrics;
+use super::provider::Provider;
+
+/// Issuers of distributed claims that one issuer's tokens may lead to.
+const MAX_CLAIM_ISSUERS: usize = 16;
+
+/// See the module.
+pub(super) struct Issuer {
+    authenticator: JwtAuthenticator,
+    provider: Provider,
+    pub(super) keys: KeyFeed,
+    /// Who signs claims that are kept elsewhere.
+    of_claims: Mutex<BTreeMap<String, KeyFeed>>,
+    tasks: TaskSet,
+}
+
+impl Issuer {
+    /// Begins to fetch its keys, until `tasks` end.
+    ///
+    /// # Errors
+    /// Its CA cannot be used.
+    pub(super) fn start(
+        configuration: &IssuerConfiguration,
+        egress: Option<EgressDialer>,
+        metrics: &IssuerMetrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, TlsError> {
+        let address = &configuration.address;
+        let provider = Provider::new(address, egress, tasks)?;
+        let keys = KeyFeed::start(
+            &address.url,
+            address.discovery_url.clone(),
+            provider.clone(),
+            Some(metrics.of_keys(&address.url)),
+            tasks,
+        );
+        let authenticator = configuration.authenticator.clone();
+        Ok(Self { authenticator, provider, keys, of_claims: Mutex::default(), tasks: tasks.clone() })
+    }
+
+    /// The URL that its tokens name.
+    pub(super) fn url(&self) -> &str {
+        &self.authenticator.issuer
+    }
+
+    /// Whose token this is, which names this issuer.
+    ///
+    /// # Errors
+    /// Why it does not count.
+    pub(super) async fn user(&self, token: &str) -> Result<UserInfo, String> {
+        let Some(keys) = self.keys.keys() else { return Err("oidc: authenticator not initialized".to_owned()) };
+        let verified = verify(token, &self.keys, keys, &self.authenticator.verification(now())).await;
+        let mut claims = verified.map_err(|why| format!("oidc: verify token: {why}"))?;
+        self.complete(&mut claims)
+            .await
+            .map_err(|why| format!("oidc: could not expand distributed claims: {why}"))?;
+        self.authenticator.user(&claims)
+    }
+
+    /// Fetches the claim that groups come from where somebody else keeps it (`claimResolver.expand`).
+    async fn complete(&self, claims: &mut Claims) -> Result<(), String> {
+        let Some(claim) = self.authenticator.distributed_claim() else { return Ok(()) };
+        let Some(source) = claims.source(claim)? else { return Ok(()) };
+        let endpoint = &source.endpoint;
+        let token = self
+            .provider
+            .claim(&source)
+            .await
+            .map_err(|why| format!("while getting distributed claim {claim:?}: {why}"))?;
+        let issuer = untrusted_issuer(&token).ok_or_else(|| {
+            format!("getting untrusted issuer from endpoint {endpoint} failed for claim {claim:?}: malformed token")
+        })?;
+        let feed = self.feed(&issuer).map_err(|why| format!("verifying untrusted issuer {issuer} failed: {why}"))?;
+        let Some(keys) = feed.keys() else {
+            return Err(format!(
+                "verifying untrusted issuer {issuer} failed: verifier not initialized for issuer: {issuer:?}"
+            ));
+        };
+        let wanted = Verification { issuer: &issuer, ..self.authenticator.verification(now()) };
+        let mut found = verify(&token, &feed, keys, &wanted)
+            .await
+            .map_err(|why| format!("verify distributed claim token: {why}"))?;
+        if claims.adopt(claim, &mut found) {
+            return Ok(());
+        }
+        Err(format!("jwt returned by distributed claim endpoint {endpoint:?} did not contain claim: {claim}"))
+    }
+
+    /// The keys of an issuer of claims, which are fetched from the first time on.
+    fn feed(&self, issuer: &str) -> Result<KeyFeed, String> {
+        let mut feeds = self.of_claims.lock();
+        if let Some(feed) = feeds.get(issuer) {
+            return Ok(feed.clone());
+        }
+        if feeds.len() >= MAX_CLAIM_ISSUERS {
+            return Err(format!("there are more than {MAX_CLAIM_ISSUERS} issuers of distributed claims"));
+        }
+        let feed = KeyFeed::start(issuer, None, self.provider.clone(), None, &self.tasks);
+        feeds.insert(issuer.to_owned(), feed.clone());
+        Ok(feed)
+    }
+}
+
+/// Checks a token, with newer keys where those that are there have not signed it.
+async fn verify(
+    token: &str,
+    feed: &KeyFeed,
+    keys: Arc<portico_auth::oidc::JsonWebKeys>,
+    wanted: &Verification<'_>,
+) -> Result<Claims, String> {
+    let signed = SignedToken::parse(token)?;
+    let again = match signed.verify(&keys, wanted) {
+        Ok(claims) => return Ok(claims),
+        Err(Unverified::Refused(why)) => return Err(why),
+        Err(Unverified::Signature) => match feed.newer().await {
+            Some(newer) => signed.verify(&newer, wanted),
+            None => Err(Unverified::Signature),
+        },
+    };
+    again.map_err(|error| match (error, feed.failure()) {
+        (Unverified::Refused(why), _) => why,
+        (Unverified::Signature, Some(why)) => format!("failed to verify signature: fetching keys {why}"),
+        (Unverified::Signature, None) => {
+            "failed to verify signature: failed to verify id token signature".to_owned()
+        }
+    })
+}
+
+/// Seconds since the epoch.
+fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,162 @@
+//! Asks issuers over https: their metadata, their keys, and claims that are kept elsewhere.
+//!
+//! Upstream rules: go-oidc's `NewProvider` and `remoteKeySet`, `getClaimJWT`. Every answer is bounded in size and in time; at most
+//! a few redirections are followed, never away from https.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use portico_auth::oidc::{JsonWebKeys, MAX_TOKEN_BYTES, Source};
+use portico_gostd::json::{error_text, from_slice};
+use portico_kit::dial::{Connector, ConnectorOptions, Target};
+use portico_kit::egress::EgressDialer;
+use portico_kit::fetch::{FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{Alpn, ClientTls, TlsError};
+use serde::Deserialize;
+
+use super::configuration::IssuerAddress;
+
+/// Where issuers describe themselves (`wellKnownEndpointPath`).
+const WELL_KNOWN: &str = "/.well-known/openid-configuration";
+/// For one answer, from the first step of the dial to its last byte.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The same while a request waits for it.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
+/// For each step of a dial.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longer metadata or key sets are failures.
+const MAX_DOCUMENT_BYTES: usize = 1 << 20;
+/// Redirections that are followed for one document (Go's `http.Client` follows as many).
+const MAX_REDIRECTS: usize = 10;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+/// The way to one issuer. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Provider {
+    fetcher: Fetcher,
+    tls: ClientTls,
+}
+
+impl Provider {
+    /// The way to an issuer that is trusted as this says.
+    ///
+    /// # Errors
+    /// Its CA cannot be used.
+    pub(super) fn new(address: &IssuerAddress, egress: Option<EgressDialer>, tasks: &TaskSet) -> Result<Self, TlsError> {
+        let options = ConnectorOptions {
+            dial_timeout: STEP_TIMEOUT,
+            tls_timeout: STEP_TIMEOUT,
+            ..ConnectorOptions::default()
+        };
+        let fetcher = Fetcher::new(Connector::with_egress(options, egress), tasks.clone());
+        let tls = ClientTls::builder().roots(address.roots.clone()).alpn(Alpn::Both).build()?;
+        Ok(Self { fetcher, tls })
+    }
+
+    /// Where an issuer's keys are.
+    ///
+    /// # Errors
+    /// It does not say.
+    pub(super) async fn discover(&self, issuer: &str, at: Option<&str>) -> Result<String, String> {
+        let well_known = format!("{}{WELL_KNOWN}", issuer.strip_suffix('/').unwrap_or(issuer));
+        let body = self.document(at.unwrap_or(&well_known)).await?;
+        let metadata: Metadata = from_slice(&body)
+            .map_err(|error| format!("oidc: failed to decode provider discovery object: {}", error_text(&error)))?;
+        if metadata.issuer != issuer {
+            let got = metadata.issuer;
+            return Err(format!(
+                "oidc: issuer did not match the issuer returned by provider, expected {issuer:?} got {got:?}"
+            ));
+        }
+        if metadata.jwks_uri.is_empty() { Err("provider did not return JWKS URL".to_owned()) } else { Ok(metadata.jwks_uri) }
+    }
+
+    /// An issuer's keys, and the document that they are in.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) async fn keys(&self, at: &str) -> Result<(JsonWebKeys, Bytes), String> {
+        let body = self.document(at).await.map_err(|why| format!("oidc: get keys failed {why}"))?;
+        let keys = JsonWebKeys::parse(&body).map_err(|why| format!("oidc: failed to decode keys: {why}"))?;
+        Ok((keys, body))
+    }
+
+    /// The token in which a claim is to be found.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) async fn claim(&self, source: &Source) -> Result<String, String> {
+        let mut headers = HeaderMap::new();
+        if !source.access_token.is_empty() {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", source.access_token))
+                .map_err(|_| "invalid header field value for \"Authorization\"".to_owned())?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        let found = self.get(&source.endpoint, headers, CLAIM_TIMEOUT, MAX_TOKEN_BYTES).await?;
+        if !found.status.is_success() {
+            return Err(format!("error while getting distributed claim JWT: {}", found.status));
+        }
+        String::from_utf8(found.body.to_vec()).map_err(|_| "could not decode distributed claim response".to_owned())
+    }
+
+    async fn document(&self, url: &str) -> Result<Bytes, String> {
+        let found = self.get(url, HeaderMap::new(), TIMEOUT, MAX_DOCUMENT_BYTES).await?;
+        if found.status == StatusCode::OK { Ok(found.body) } else { Err(found.status.to_string()) }
+    }
+
+    async fn get(&self, url: &str, mut headers: HeaderMap, timeout: Duration, max_body: usize) -> Result<Fetched, String> {
+        let failed = |why: &dyn std::fmt::Display| format!("Get {url:?}: {why}");
+        let mut at: Uri = url.parse().map_err(|error| failed(&error))?;
+        for _ in 0..=MAX_REDIRECTS {
+            let (target, path) = self.target(&at).map_err(|why| failed(&why))?;
+            let request = FetchRequest {
+                method: Method::GET,
+                path,
+                headers: headers.clone(),
+                timeout,
+                body: Bytes::new(),
+                max_body,
+            };
+            let found = self.fetcher.send(&target, &request).await.map_err(|error| failed(&error))?;
+            let Some(location) = found.headers.get(header::LOCATION).filter(|_| found.status.is_redirection()) else {
+                return Ok(found);
+            };
+            let next = location.to_str().ok().and_then(|to| resolved(&at, to));
+            let next = next.ok_or_else(|| failed(&"the redirection leads nowhere"))?;
+            if next.authority() != at.authority() {
+                headers.remove(header::AUTHORIZATION);
+            }
+            at = next;
+        }
+        Err(failed(&format!("stopped after {MAX_REDIRECTS} redirects")))
+    }
+
+    fn target(&self, at: &Uri) -> Result<(FetchTarget, String), &'static str> {
+        if at.scheme_str() != Some("https") {
+            return Err("it is no https URL");
+        }
+        let authority = at.authority().ok_or("no Host in request URL")?;
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let target = Target::new(host, authority.port_u16().unwrap_or(443));
+        let path = at.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let host = Some(authority.as_str().rsplit('@').next().unwrap_or_default().to_owned());
+        Ok((FetchTarget { target, tls: Some(self.tls.clone()), host }, path))
+    }
+}
+
+/// Where a redirection leads: a whole URL, or a path on the same host.
+fn resolved(at: &Uri, location: &str) -> Option<Uri> {
+    if location.starts_with('/') && !location.starts_with("//") {
+        return format!("https://{}{location}", at.authority()?).parse().ok();
+    }
+    location.parse().ok()
+}
