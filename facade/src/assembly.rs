@@ -115,7 +115,7 @@ impl Facade {
     ) -> Result<RunningFacade, StartError> {
         let parts = Parts::new(&settings, &process)?;
         let serving = serving::Serving::load(&settings)?;
-        let auth = AuthFiles::load(&settings)?;
+        let auth = AuthFiles::load(&settings, &process.registry)?;
         let proxying = proxying::Proxying::load(&settings, &process.registry, &parts.tasks)?;
         let auditor = Auditor::start(&settings.audit, &process.registry)?;
 

@@ -33,6 +33,6 @@ pub use portico_registry::{
 };
 pub use portico_store::Settings as StoreSettings;
 pub use settings::{
-    AuthenticationSettings, AuthorizationFlags, AuthorizationSettings, OidcFlags, ServerSettings, ServiceAccountSettings, SigningSettings,
-    TokenWebhookSettings,
+    AuthenticationSettings, AuthorizationFlags, AuthorizationSettings, OidcFlags, ServerSettings,
+    ServiceAccountSettings, SigningSettings, TokenWebhookSettings,
 };

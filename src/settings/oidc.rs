@@ -74,7 +74,8 @@ impl Oidc {
         }
         let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         if flags && !(given(&self.oidc_issuer_url) && given(&self.oidc_client_id)) {
-            let why = "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set";
+            let why =
+                "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set";
             return Err(SettingError::new(ISSUER_URL, why));
         }
         Ok(())

@@ -250,6 +250,17 @@ pub const TOKENS: &[&str] = &[
     "abcdef.0123456789abcdef",
 ];
 
+/// Tokens, key sets and claims of issuers.
+pub const ISSUER_TOKENS: &[&str] = &[
+    "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJpIiwiYXVkIjpbImEiXSwiZXhwIjo5OTk5OTk5OTk5fQ.c2ln",
+    "eyJhbGciOiJFUzI1NiIsImNyaXQiOlsiYjY0Il19",
+    r#"{"keys":[{"use":"sig","kty":"EC","kid":"k","crv":"P-256","alg":"ES256","x":"I9t-Xbq0aIqMeqwobDpora7KfWpogtNa6B1icgq6oEs","y":"J9R2ihtmKqL12SVE_nUOcguvxcIPrWsqaOjYif6xx_c"}]}"#,
+    r#"{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"},{"kty":"oct","k":"AA"},null]}"#,
+    r#"{"sub":"s","groups":["a",null],"a":{"b":"c"},"exp":1e9,"aud":"x","jti":"j"}"#,
+    r#"{"sub":null,"groups":"g","email_verified":"x","iss":"accounts.google.com"}"#,
+    r#"{"_claim_names":{"groups":"s"},"_claim_sources":{"s":{"endpoint":"https://x","access_token":"t"}}}"#,
+];
+
 pub const EXPRESSIONS: &[&str] = &[
     "self.spec.replicas <= self.spec.maxReplicas",
     "has(self.spec.a) && self.spec.list.all(x, x.name.matches('^[a-z]+$')) || oldSelf == self",

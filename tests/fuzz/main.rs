@@ -78,6 +78,7 @@ targets! {
     authorization_headers on AUTHORIZATION,
     token_files on TOKEN_FILES,
     service_account_tokens on TOKENS,
+    issuer_tokens on ISSUER_TOKENS,
     impersonation_headers on IMPERSONATION,
     forwarded_identities on IMPERSONATION,
     json_patches on JSON_PATCHES,

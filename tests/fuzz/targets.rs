@@ -8,7 +8,11 @@ use bytes::BytesMut;
 use portico_auth::authn::{Authority, TokenFile, TokenKeys, bootstrap_token, without_token};
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
-use portico_auth::jwt::{Claims, SigningKey};
+use portico_auth::jwt::{Claims, SigningKey, key_set};
+use portico_auth::oidc::{
+    Expression, JsonWebKeys, JwtAuthenticator, Mapping, SignedToken, SigningAlgorithm, Verification,
+    untrusted_issuer,
+};
 use portico_auth::{AuthenticatorChain, Credentials, Outcome};
 use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, kubernetes};
 use portico_gostd::mime::parse_media_type;
@@ -136,14 +140,62 @@ pub fn service_account_tokens() -> impl Fn(&[u8]) {
     }
 }
 
+pub fn issuer_tokens() -> impl Fn(&[u8]) {
+    let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
+    let keys = JsonWebKeys::parse(&key_set(&[key.public().clone()])).unwrap();
+    let real = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
+    let audiences = ["a".to_owned()];
+    let wanted =
+        Verification { issuer: "i", audiences: &audiences, algorithms: &SigningAlgorithm::ALL, now: 0 };
+    let authenticator = JwtAuthenticator {
+        issuer: "i".to_owned(),
+        audiences: audiences.to_vec(),
+        algorithms: SigningAlgorithm::ALL.to_vec(),
+        username: Mapping::Expression(Expression::of_claims("claims.sub").unwrap()),
+        groups: Some(Mapping::Claim { claim: "groups".to_owned(), prefix: String::new() }),
+        uid: None,
+        extra: vec![("x/y".to_owned(), Expression::of_claims("claims.?a.b.orValue('')").unwrap())],
+        claim_rules: Vec::new(),
+        user_rules: Vec::new(),
+    };
+    move |input| {
+        let (shown, parts) = (text(input), real.split('.').collect::<Vec<_>>());
+        for token in [
+            shown.to_string(),
+            format!("{}.{shown}.{}", parts[0], parts[2]),
+            format!("{shown}.{}.{}", parts[1], parts[2]),
+        ] {
+            let _ = untrusted_issuer(&token);
+            if let Ok(signed) = SignedToken::parse(&token) {
+                assert!(
+                    token == real || signed.verify(&keys, &wanted).is_err(),
+                    "nobody has signed {token:?}"
+                );
+            }
+        }
+        let _ = JsonWebKeys::parse(input);
+        if let Ok(claims) = portico_auth::oidc::Claims::parse(input) {
+            let _ = claims.source("groups");
+            if let Ok(user) = authenticator.user(&claims) {
+                assert!(!user.name.is_empty());
+            }
+        }
+    }
+}
+
 pub fn authorization_headers() -> impl Fn(&[u8]) {
     let tokens = TokenFile::parse("admin-token,admin,1,system:masters\n").unwrap();
     let union = AuthenticatorChain::default().with_tokens(Arc::new(tokens)).with_anonymous(true);
     move |input| {
         let header = text(input);
         for (authorization, websocket_protocols) in [(Some(&*header), None), (None, Some(&*header))] {
-            let credentials =
-                Credentials { authorization, websocket_protocols, peer: None, headers: &NoHeaders, path: None };
+            let credentials = Credentials {
+                authorization,
+                websocket_protocols,
+                peer: None,
+                headers: &NoHeaders,
+                path: None,
+            };
             if let Outcome::Authenticated(user, _) = union.authenticate(&credentials).outcome {
                 assert_eq!(user.name, "admin");
                 assert!(header.contains("admin-token") || header.contains("YWRtaW4tdG9rZW4"), "{header:?}");

@@ -19,6 +19,7 @@ pub mod kubelet;
 pub mod objects;
 pub mod pki;
 pub mod process;
+pub mod token_issuer;
 pub mod tools;
 pub mod wait;
 

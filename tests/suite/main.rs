@@ -36,6 +36,8 @@ mod load;
 mod malformed;
 mod nodes;
 mod observability;
+mod oidc;
+mod oidc_recorded;
 mod plugins;
 mod policies;
 mod priority_and_fairness;

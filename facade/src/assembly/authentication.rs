@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portico_auth::AuthenticatorChain;
-use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenFile};
+use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenCacheMetrics, TokenFile};
 use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::FrontProxy;
 
@@ -28,7 +29,7 @@ pub(super) struct AuthFiles {
 
 impl AuthFiles {
     /// Reads all files; tokens that no file knows are reviewed.
-    pub(super) fn load(settings: &FacadeSettings) -> Result<Self, StartError> {
+    pub(super) fn load(settings: &FacadeSettings, registry: &Registry) -> Result<Self, StartError> {
         let auth = &settings.authentication;
         let internal = auth.internal_ca.as_deref().map(Authority::from_pem).transpose();
         let proxy_ca = auth.request_header.as_ref().map(|proxy| {
@@ -40,7 +41,7 @@ impl AuthFiles {
             client_ca: auth.client_ca_file.as_deref().map(authority).transpose()?,
             proxy_ca: proxy_ca.transpose()?,
             tokens: auth.token_auth_file.clone().map(tokens).transpose()?,
-            reviews: Arc::default(),
+            reviews: Arc::new(Reviews::default().counted(TokenCacheMetrics::new(registry))),
             anonymous: auth.anonymous.unwrap_or(!settings.authorization.contains(&Mode::AlwaysAllow)),
         })
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use portico_auth::authn::{Reviewer, without_token};
-use portico_auth::{AuthenticatorChain, Credentials, HeaderValues, Outcome};
+use portico_auth::{AuthenticatorChain, Credentials, HeaderValues, Method, Outcome};
 use portico_kit::layer::{AfterResponse, OnResponse, Step};
 use portico_machinery::{Status, aggregate};
 use tower::Service;
@@ -70,6 +70,9 @@ impl<S: Handler> Service<Request> for Authentication<S> {
                 }
             });
         }
+        if presents_token(&found.outcome) {
+            self.authenticator.metrics.token(true, begin.elapsed());
+        }
         match self.authenticator.admit(found, request, begin) {
             Ok((request, after)) => Step::passed(OnResponse::new(self.inner.call(request), after)),
             Err(refusal) => Step::answered(Ok(*refusal)),
@@ -93,7 +96,9 @@ type Admitted = Result<(Request, Option<GoAway>), Box<Response>>;
 impl Authenticator {
     /// Asks what a token stands for before it decides.
     async fn reviewed(&self, request: Request, token: &str, begin: Instant) -> Admitted {
-        if let Err(error) = request.in_force().authenticators.reviewed(token, &*self.reviewer).await {
+        let reviewed = request.in_force().authenticators.reviewed(token, &*self.reviewer).await;
+        self.metrics.token(false, begin.elapsed());
+        if let Err(error) = reviewed {
             self.metrics.done(Authenticated::Refused, begin.elapsed());
             tracing::debug!(peer = %request.connection().peer, %error, "authentication failed");
             let status = Status::too_many_requests(error.to_string(), 1);
@@ -128,6 +133,15 @@ impl Authenticator {
         request.extensions_mut().insert(Caller(user));
         let after = (anonymous && request.is_http2()).then(|| GoAway(request.connection().clone()));
         Ok((request, after))
+    }
+}
+
+/// Whether a token has led there.
+fn presents_token(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Authenticated(_, method) => matches!(method, Method::BearerToken | Method::WebSocketToken),
+        Outcome::Unauthorized(why) => why.attempted.contains(&"bearer"),
+        Outcome::Anonymous(_) | Outcome::Ask(_) => false,
     }
 }
 

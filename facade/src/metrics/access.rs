@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use portico_auth::Verdict;
+use portico_auth::authn::TokenCacheMetrics;
 use portico_kit::metrics::{Histogram, HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -57,6 +58,7 @@ pub struct AuthenticationMetrics {
     named: [Counter; 5],
     email: Counter,
     other: Counter,
+    tokens: TokenCacheMetrics,
 }
 
 impl AuthenticationMetrics {
@@ -78,7 +80,13 @@ impl AuthenticationMetrics {
             named: NAMED.map(user),
             email: user("email_id"),
             other: user("other"),
+            tokens: TokenCacheMetrics::new(registry),
         }
+    }
+
+    /// A request's token has been looked at: it was known before, or had to be reviewed.
+    pub fn token(&self, was_known: bool, took: Duration) {
+        self.tokens.requested(was_known, took);
     }
 
     /// A request has been through.

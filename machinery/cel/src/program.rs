@@ -126,8 +126,7 @@ fn selects(expr: &Expr, variable: &str, field: &str) -> bool {
         ExprKind::Select { operand, field: selected, .. } => named(operand) && **selected == *field,
         ExprKind::Call { function, target: None, arguments } if **function == *operator::OPTIONAL_FIELD => {
             let [operand, selected] = &arguments[..] else { return false };
-            let literal =
-                |expr: &Expr| matches!(&expr.kind, ExprKind::Literal(Value::String(text)) if **text == *field);
+            let literal = |expr: &Expr| matches!(&expr.kind, ExprKind::Literal(Value::String(text)) if **text == *field);
             named(operand) && literal(selected)
         }
         _ => false,

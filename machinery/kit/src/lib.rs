@@ -26,6 +26,7 @@ pub mod offload;
 pub mod pki;
 pub mod received;
 pub mod rotating_file;
+pub mod single_flight;
 pub mod slow_trace;
 pub mod spans;
 pub mod tasks;

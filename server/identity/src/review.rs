@@ -51,7 +51,8 @@ pub(crate) async fn review(
         Ok(None) => {}
         Err(why) => errors.push(why.to_string()),
     }
-    if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(&identity.keys.audiences, asked))
+    if let (true, Some(audiences)) =
+        (identity.bootstrap_tokens, own_audiences(&identity.keys.audiences, asked))
         && let Some(user) = bootstrap::user(objects, token, now).await
     {
         return Ok(reviewed(user, audiences));

@@ -26,9 +26,9 @@ use portico_kit::tasks::TaskSet;
 use portico_machinery::aggregate;
 use portico_proto::convert::{Payload, PayloadKind, setting};
 
-use super::reload_metrics::{AUTHENTICATION, ReloadMetrics};
 use super::error::StartError;
 use super::hooks::own_identity;
+use super::reload_metrics::{AUTHENTICATION, ReloadMetrics};
 use crate::grpc::config::board::Board;
 use crate::settings::{AuthenticationSettings, ServerSettings};
 use configuration::{Configuration, Initial};
@@ -64,7 +64,8 @@ impl Parts {
             let egress = match one.address.egress {
                 None => None,
                 Some(name) => {
-                    let dialer = if name == "cluster" { &self.egress.cluster } else { &self.egress.controlplane };
+                    let dialer =
+                        if name == "cluster" { &self.egress.cluster } else { &self.egress.controlplane };
                     let missing = || format!("oidc: egress lookup for {name:?} is not configured");
                     Some(dialer.clone().ok_or_else(missing)?)
                 }

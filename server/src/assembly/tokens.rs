@@ -30,7 +30,10 @@ fn audiences(settings: &ServerSettings) -> &[String] {
 }
 
 /// Who else issues tokens, where somebody may.
-pub(super) fn issuers(settings: &ServerSettings, process: &Process) -> Result<Option<TokenIssuers>, StartError> {
+pub(super) fn issuers(
+    settings: &ServerSettings,
+    process: &Process,
+) -> Result<Option<TokenIssuers>, StartError> {
     let dialer = |selection| egress(settings, selection, process);
     let egress = Egress { controlplane: dialer("controlplane")?, cluster: dialer("cluster")? };
     TokenIssuers::new(settings, egress, audiences(settings), &process.metrics)

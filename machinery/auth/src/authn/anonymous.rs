@@ -49,7 +49,9 @@ impl Anonymous {
     pub fn of_setting(text: &str) -> Self {
         match text {
             "true" => Self::Yes,
-            paths => serde_json::from_str::<Vec<String>>(paths).map_or(Self::No, |paths| Self::Paths(paths.into())),
+            paths => {
+                serde_json::from_str::<Vec<String>>(paths).map_or(Self::No, |paths| Self::Paths(paths.into()))
+            }
         }
     }
 }

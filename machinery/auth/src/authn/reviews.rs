@@ -4,8 +4,10 @@
 //! Tokens are kept under a keyed hash, never themselves. What anybody can invent (bootstrap tokens, which no key signs) is
 //! reviewed within a limit.
 
+mod metrics;
 mod unknown;
 
+pub use metrics::TokenCacheMetrics;
 pub use unknown::{MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, TooManyReviews};
 
 use std::future::Future;
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
 use parking_lot::Mutex;
+use portico_kit::single_flight::SingleFlight;
 use portico_machinery::UserInfo;
 use quick_cache::unsync::Cache;
 
@@ -100,6 +103,9 @@ pub struct Reviews {
     secret: hmac::Key,
     answers: Mutex<Answers>,
     unknown: UnknownReviews,
+    /// Reviews under way: of one token under one trust there is one.
+    flights: SingleFlight<(Hashed, u64), Result<(), TooManyReviews>>,
+    metrics: Option<TokenCacheMetrics>,
 }
 
 /// A token under its keyed hash.
@@ -182,11 +188,19 @@ impl Default for Reviews {
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             answers: Mutex::new(Answers::new(0)),
             unknown: UnknownReviews::default(),
+            flights: SingleFlight::default(),
+            metrics: None,
         }
     }
 }
 
 impl Reviews {
+    /// The same, counting reviews.
+    #[must_use]
+    pub fn counted(self, metrics: TokenCacheMetrics) -> Self {
+        Self { metrics: Some(metrics), ..self }
+    }
+
     /// What is known of a token. `now` is in seconds since the epoch, for the token's own time.
     pub(super) fn look(&self, trust: &TokenTrust, token: &str, now: i64) -> Known {
         let bootstrap = trust.bootstrap && is_bootstrap(token);
@@ -208,7 +222,7 @@ impl Reviews {
         }
     }
 
-    /// Asks the keeper, so that the next look knows.
+    /// Asks the keeper, so that the next look knows. Whoever asks about a token that somebody asks about waits for that answer.
     ///
     /// # Errors
     /// [`TooManyReviews`]: the keeper was not asked.
@@ -218,12 +232,29 @@ impl Reviews {
         token: &str,
         reviewer: &dyn Reviewer,
     ) -> Result<(), TooManyReviews> {
-        let (key, begin) = (self.key(token), Instant::now());
+        let key = self.key(token);
+        let _blocked = self.metrics.as_ref().map(TokenCacheMetrics::blocked);
+        self.flights.run(&(key, trust.generation), self.ask_keeper(trust, token, key, reviewer)).await
+    }
+
+    async fn ask_keeper(
+        &self,
+        trust: &TokenTrust,
+        token: &str,
+        key: Hashed,
+        reviewer: &dyn Reviewer,
+    ) -> Result<(), TooManyReviews> {
+        let begin = Instant::now();
         let was_good = self.answers.lock().of(trust).is_some_and(|answers| answers.was_good(&key, begin));
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let is_unknown = !was_good && trust.is_anybodys(token, i64::try_from(seconds).unwrap_or(i64::MAX));
         let _under_way = is_unknown.then(|| self.unknown.begin(begin)).transpose()?;
+        let in_flight = self.metrics.as_ref().map(TokenCacheMetrics::in_flight);
         let answer = reviewer.review(token).await;
+        drop(in_flight);
+        if let Some(metrics) = &self.metrics {
+            metrics.fetched(matches!(answer, Some(Ok(_))));
+        }
         let at = Instant::now();
         let mut answers = self.answers.lock();
         let Some(answers) = answers.of(trust) else { return Ok(()) };

@@ -151,8 +151,9 @@ impl JwtAuthenticator {
     fn groups(&self, claims: &Claims, value: &Value<'static>) -> Result<Vec<String>, String> {
         match &self.groups {
             Some(Mapping::Claim { claim, prefix }) if claims.has(claim) => {
-                let groups =
-                    claims.texts(claim).map_err(|why| format!("oidc: parse groups claim {claim:?}: {why}"))?;
+                let groups = claims
+                    .texts(claim)
+                    .map_err(|why| format!("oidc: parse groups claim {claim:?}: {why}"))?;
                 Ok(groups.into_iter().map(|group| format!("{prefix}{group}")).collect())
             }
             Some(Mapping::Expression(expression)) => {
@@ -250,19 +251,66 @@ mod tests {
         for (username, groups, claims, expected) in [
             ("sub", "", r#"{"sub":"s"}"#, Ok(("p:s", ""))),
             ("sub", "", "{}", Err("oidc: parse username claims \"sub\": claim not present")),
-            ("sub", "", r#"{"sub":1}"#, Err("oidc: parse username claims \"sub\": json: cannot unmarshal number into Go value of type string")),
+            (
+                "sub",
+                "",
+                r#"{"sub":1}"#,
+                Err(
+                    "oidc: parse username claims \"sub\": json: cannot unmarshal number into Go value of type string",
+                ),
+            ),
             ("email", "", r#"{"email":"a@b"}"#, Ok(("p:a@b", ""))),
             ("email", "", r#"{"email":"a@b","email_verified":false}"#, Err("oidc: email not verified")),
-            ("email", "", r#"{"email":"a@b","email_verified":"x"}"#, Err("oidc: parse 'email_verified' claim: json: cannot unmarshal string into Go value of type bool")),
+            (
+                "email",
+                "",
+                r#"{"email":"a@b","email_verified":"x"}"#,
+                Err(
+                    "oidc: parse 'email_verified' claim: json: cannot unmarshal string into Go value of type bool",
+                ),
+            ),
             ("sub", "g", r#"{"sub":"s"}"#, Ok(("p:s", ""))),
             ("sub", "g", r#"{"sub":"s","g":"one"}"#, Ok(("p:s", "p:one"))),
             ("sub", "g", r#"{"sub":"s","g":["a","b"]}"#, Ok(("p:s", "p:a p:b"))),
-            ("sub", "g", r#"{"sub":"s","g":[1]}"#, Err("oidc: parse groups claim \"g\": json: cannot unmarshal array into Go value of type string")),
+            (
+                "sub",
+                "g",
+                r#"{"sub":"s","g":[1]}"#,
+                Err(
+                    "oidc: parse groups claim \"g\": json: cannot unmarshal array into Go value of type string",
+                ),
+            ),
             ("cel:claims.sub + '!'", "cel:claims.g", r#"{"sub":"s","g":["","b"]}"#, Ok(("s!", "b"))),
-            ("cel:claims.sub", "cel:claims.g", r#"{"sub":"s","g":[1]}"#, Err("oidc: error evaluating group claim expression: expression must return a string or a list of strings")),
-            ("cel:claims.sub", "", r#"{"sub":""}"#, Err("oidc: empty username via CEL expression is not allowed")),
-            ("cel:claims.sub", "", "{}", Err("oidc: error evaluating username claim expression: expression 'claims.sub' resulted in error: no such key: sub")),
-            ("cel:claims.n", "", r#"{"n":1}"#, Err("oidc: error evaluating username claim expression: username claim expression must return a string")),
+            (
+                "cel:claims.sub",
+                "cel:claims.g",
+                r#"{"sub":"s","g":[1]}"#,
+                Err(
+                    "oidc: error evaluating group claim expression: expression must return a string or a list of strings",
+                ),
+            ),
+            (
+                "cel:claims.sub",
+                "",
+                r#"{"sub":""}"#,
+                Err("oidc: empty username via CEL expression is not allowed"),
+            ),
+            (
+                "cel:claims.sub",
+                "",
+                "{}",
+                Err(
+                    "oidc: error evaluating username claim expression: expression 'claims.sub' resulted in error: no such key: sub",
+                ),
+            ),
+            (
+                "cel:claims.n",
+                "",
+                r#"{"n":1}"#,
+                Err(
+                    "oidc: error evaluating username claim expression: username claim expression must return a string",
+                ),
+            ),
             ("cel:string(claims.n + 1.0)", "", r#"{"n":1}"#, Ok(("2", ""))),
             ("cel:claims.a__dot__b.c__slash__d", "", r#"{"a.b":{"c/d":"x"}}"#, Ok(("x", ""))),
             ("cel:claims['a.b']", "", r#"{"a.b":"x"}"#, Ok(("x", ""))),
@@ -287,15 +335,26 @@ mod tests {
         let say = |claims: &str| user(&of, claims).map(|user| user.name);
         assert_eq!(say(r#"{"sub":"s","n":2,"hd":"x"}"#), Ok("p:s".to_owned()));
         for (claims, words) in [
-            (r#"{"sub":"s","n":1,"hd":"x"}"#, "oidc: error evaluating claim validation expression: validation expression 'claims.n > 1.0' failed: small"),
+            (
+                r#"{"sub":"s","n":1,"hd":"x"}"#,
+                "oidc: error evaluating claim validation expression: validation expression 'claims.n > 1.0' failed: small",
+            ),
             (r#"{"sub":"s","n":1}"#, "oidc: required claim hd not present in ID token"),
-            (r#"{"sub":"s","n":1,"hd":"y"}"#, "oidc: required claim hd value does not match. Got = y, want = x"),
-            (r#"{"sub":"system:a","n":2,"hd":"x"}"#, "oidc: error evaluating user info validation rule: validation expression '!user.username.startsWith('p:system:')' failed: reserved"),
+            (
+                r#"{"sub":"s","n":1,"hd":"y"}"#,
+                "oidc: required claim hd value does not match. Got = y, want = x",
+            ),
+            (
+                r#"{"sub":"system:a","n":2,"hd":"x"}"#,
+                "oidc: error evaluating user info validation rule: validation expression '!user.username.startsWith('p:system:')' failed: reserved",
+            ),
         ] {
             assert_eq!(say(claims), Err(words.to_owned()));
         }
         assert_eq!(Expression::condition_of_claims("claims.x").unwrap_err(), "must evaluate to bool");
-        assert!(Expression::condition_of_user("user.name == ''").unwrap_err().contains("undefined field 'name'"));
+        assert!(
+            Expression::condition_of_user("user.name == ''").unwrap_err().contains("undefined field 'name'")
+        );
     }
 
     #[test]
@@ -308,10 +367,14 @@ mod tests {
             .map(|(n, text)| (format!("x/{n}"), Expression::of_claims(text).unwrap()))
             .collect();
         let made = user(&of, r#"{"sub":"s","u":"7","a":"1","b":["2","3"],"jti":"j"}"#).unwrap();
-        let extra: Vec<_> = made.extra.iter().map(|(key, values)| format!("{key}={}", values.join("+"))).collect();
+        let extra: Vec<_> =
+            made.extra.iter().map(|(key, values)| format!("{key}={}", values.join("+"))).collect();
         assert_eq!(made.uid, "7");
         assert_eq!(extra, ["authentication.kubernetes.io/credential-id=JTI=j", "x/0=1", "x/1=2+3"]);
         let wrong = user(&of, r#"{"sub":"s","u":"7","a":{},"b":""}"#).unwrap_err();
-        assert_eq!(wrong, "oidc: error evaluating extra claim expression: claims.a: expression must return a string or a list of strings");
+        assert_eq!(
+            wrong,
+            "oidc: error evaluating extra claim expression: claims.a: expression must return a string or a list of strings"
+        );
     }
 }

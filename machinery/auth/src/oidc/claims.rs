@@ -35,21 +35,25 @@ impl Claims {
 
     /// What go-oidc reads off every token.
     pub(super) fn standard(&self) -> Result<Standard, String> {
-        let of = |name: &str, ty: &str, raw: &RawValue| json::mismatch(raw, &format!("struct field idToken.{name} of type {ty}"));
+        let of = |name: &str, ty: &str, raw: &RawValue| {
+            json::mismatch(raw, &format!("struct field idToken.{name} of type {ty}"))
+        };
         let text = |name: &str| match self.0.get(name) {
             None => Ok(String::new()),
             Some(raw) => json::text(raw).ok_or_else(|| of(name, "string", raw)),
         };
         let time = |name: &str| match self.0.get(name) {
             None => Ok(None),
-            Some(raw) => json::seconds(raw).map(Some).ok_or_else(|| json::mismatch(raw, "value of type json.Number")),
+            Some(raw) => {
+                json::seconds(raw).map(Some).ok_or_else(|| json::mismatch(raw, "value of type json.Number"))
+            }
         };
         let audiences = match self.0.get("aud") {
             None => Vec::new(),
             Some(raw) => json::text(raw)
                 .map(|one| vec![one])
                 .or_else(|| json::texts(raw))
-                .ok_or_else(|| json::mismatch(raw, "value of type []string"))?,
+                .ok_or_else(|| of("aud", "[]string", raw))?,
         };
         text("sub")?;
         time("iat")?;

@@ -60,7 +60,8 @@ pub(super) fn source(claims: &Claims, claim: &str) -> Result<Option<Source>, Str
     if claims.has(claim) || !claims.has(NAMES) {
         return Ok(None);
     }
-    let names = names(claims).map_err(|error| format!("oidc: error parsing distributed claim names: {error}"))?;
+    let names =
+        names(claims).map_err(|error| format!("oidc: error parsing distributed claim names: {error}"))?;
     if !claims.has(SOURCES) {
         return Err("oidc: no claim sources".to_owned());
     }

@@ -54,7 +54,11 @@ impl Expression {
     }
 
     fn deciding(self) -> Result<Self, String> {
-        if *self.program.result_type() == Type::Bool { Ok(self) } else { Err("must evaluate to bool".to_owned()) }
+        if *self.program.result_type() == Type::Bool {
+            Ok(self)
+        } else {
+            Err("must evaluate to bool".to_owned())
+        }
     }
 
     /// As it was written.
@@ -118,7 +122,9 @@ pub(super) fn user_value(user: &UserInfo) -> Value<'static> {
     let list = |texts: &[String]| Value::list(texts.iter().map(|one| text(one)).collect());
     let map = |entries: Vec<(&str, Value<'static>)>| {
         let mut members = MapBuilder::default();
-        members.extend(entries.into_iter().map(|(name, value)| (Key::String(Text::from(name.to_owned())), value)));
+        members.extend(
+            entries.into_iter().map(|(name, value)| (Key::String(Text::from(name.to_owned())), value)),
+        );
         Value::Map(members.into())
     };
     let extra = user.extra.iter().map(|(name, values)| (name.as_str(), list(values))).collect();
@@ -135,7 +141,11 @@ static USER_INFO: LazyLock<DeclType> = LazyLock::new(|| {
     let text = Arc::new(DeclType::scalar(DeclKind::String, u64::MAX, 0));
     let texts = Arc::new(DeclType::list(Arc::clone(&text), ListKind::Atomic, u64::MAX));
     let extra = Arc::new(DeclType::map(Arc::clone(&texts), u64::MAX));
-    let field = |name: &str, of: &Arc<DeclType>| Field { name: name.into(), escaped: name.into(), of: Arc::clone(of) };
+    let field = |name: &str, of: &Arc<DeclType>| Field {
+        name: name.into(),
+        escaped: name.into(),
+        of: Arc::clone(of),
+    };
     let fields =
         vec![field("username", &text), field("uid", &text), field("groups", &texts), field("extra", &extra)];
     DeclType::object("kubernetes.UserInfo", fields, 0)

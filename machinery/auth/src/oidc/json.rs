@@ -42,6 +42,9 @@ pub(super) fn seconds(raw: &RawValue) -> Option<i64> {
         Some(b'-' | b'0'..=b'9') => raw.get().to_owned(),
         _ => return None,
     };
-    #[expect(clippy::cast_possible_truncation, reason = "seconds are cut off, and what is out of range stays at its end")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "seconds are cut off, and what is out of range stays at its end"
+    )]
     text.parse().ok().or_else(|| text.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| n as i64))
 }

@@ -27,7 +27,9 @@ pub fn untrusted_issuer(token: &str) -> Option<String> {
         return None;
     }
     let mut parts = token.split('.');
-    let (_, payload, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else { return None };
+    let (_, payload, _, None) = (parts.next()?, parts.next()?, parts.next()?, parts.next()) else {
+        return None;
+    };
     let members: BTreeMap<String, Box<RawValue>> = object(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
     let issuer = members.get("iss").map_or(Some(String::new()), |raw| json::text(raw))?;
     Some(if issuer == GOOGLE.1 { GOOGLE.0.to_owned() } else { issuer })
@@ -135,7 +137,9 @@ impl<'a> SignedToken<'a> {
         let issuer = &standard.issuer;
         if issuer != wanted.issuer && (wanted.issuer, issuer.as_str()) != GOOGLE {
             let expected = wanted.issuer;
-            return Err(format!("oidc: id token issued by a different provider, expected {expected:?} got {issuer:?}"));
+            return Err(format!(
+                "oidc: id token issued by a different provider, expected {expected:?} got {issuer:?}"
+            ));
         }
         let among = |audience: &String| standard.audiences.contains(audience);
         let one = match wanted.audiences {
@@ -149,7 +153,9 @@ impl<'a> SignedToken<'a> {
             let at = standard.expires.map_or_else(|| ZERO_TIME.to_owned(), printed);
             return Err(format!("oidc: token is expired (Token Expiry: {at})"));
         }
-        if let Some(from) = standard.not_before.filter(|from| wanted.now.saturating_add(NOT_BEFORE_LEEWAY) < *from) {
+        if let Some(from) =
+            standard.not_before.filter(|from| wanted.now.saturating_add(NOT_BEFORE_LEEWAY) < *from)
+        {
             let (now, from) = (printed(wanted.now), printed(from));
             return Err(format!("oidc: current time {now} before the nbf (not before) time: {from}"));
         }
@@ -208,7 +214,10 @@ mod tests {
             refused("oidc: id token signed with unsupported algorithm, expected [\"RS256\"] got \"ES256\"")
         );
         assert_eq!(ask(&good, &["b"], &es), refused("oidc: expected audience \"b\" got [\"a\"]"));
-        assert_eq!(ask(&good, &["c", "b"], &es), refused("oidc: expected audience in [\"b\" \"c\"] got [\"a\"]"));
+        assert_eq!(
+            ask(&good, &["c", "b"], &es),
+            refused("oidc: expected audience in [\"b\" \"c\"] got [\"a\"]")
+        );
         let forged = signed(&theirs, Some(1_000), None, &["a"], "https://i");
         assert_eq!(ask(&forged, &["a"], &es), Err(Unverified::Signature));
         let late = signed(&ours, Some(999), None, &["a"], "https://i");

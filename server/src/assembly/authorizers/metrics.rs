@@ -22,6 +22,8 @@ pub(super) enum Called {
     Timeout,
     /// What came is no review.
     Error,
+    /// Nobody waits for the answer any more.
+    Canceled,
 }
 
 impl Called {
@@ -30,6 +32,7 @@ impl Called {
             Self::Success => "success",
             Self::Timeout => "timeout",
             Self::Error => "error",
+            Self::Canceled => "canceled",
         }
     }
 }

@@ -34,6 +34,20 @@ pub(super) struct Webhook {
     failing: AtomicBool,
 }
 
+/// Somebody waits for an answer; counts that they gave up when this is dropped before it has come.
+struct Asking<'a> {
+    metrics: &'a WebhookMetrics,
+    since: Option<Instant>,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if let Some(since) = self.since {
+            self.metrics.called(Called::Canceled, since.elapsed());
+        }
+    }
+}
+
 /// What can be told without asking.
 enum Known {
     Decided(Decision),
@@ -88,9 +102,11 @@ impl Webhook {
 
     async fn ask(&self, attributes: &Attributes, question: &str) -> Decision {
         let mut last = Called::Error;
+        let mut asking = Asking { metrics: &self.metrics, since: Some(Instant::now()) };
         let ended = |outcome: &Result<Bytes, CallError>, took| {
             last = self.called(outcome);
             self.metrics.called(last, took);
+            asking.since = Some(Instant::now());
         };
         let answer = match self.calls.get() {
             Some(webhooks) => {
@@ -100,6 +116,7 @@ impl Webhook {
             }
             None => Err("webhooks cannot be reached yet".to_owned()),
         };
+        asking.since = None;
         match answer {
             Ok(answer) => {
                 self.failing.store(false, Ordering::Relaxed);

@@ -179,8 +179,10 @@ impl Reader<'_> {
         if !at.field("enabled").bool() {
             if !conditions.is_empty() {
                 let why = "enabled should be set to true when conditions are defined";
-                let paths: Vec<_> =
-                    conditions.items().map(|one| format!("{{\"path\":{:?}}}", one.field("path").str())).collect();
+                let paths: Vec<_> = conditions
+                    .items()
+                    .map(|one| format!("{{\"path\":{:?}}}", one.field("path").str()))
+                    .collect();
                 let printed = format!("[{}]", paths.join(","));
                 self.errors.push(Error::invalid_printed(&conditions.path(), &printed, why));
             }

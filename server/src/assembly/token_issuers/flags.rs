@@ -80,11 +80,7 @@ fn jwt<'a>(flags: &'a OidcFlags, pem: &'a str) -> Jwt<'a> {
     }
     let rule = |(claim, required_value): (&'a String, &'a String)| Rule { claim, required_value };
     Jwt {
-        issuer: Issuer {
-            url: &flags.issuer_url,
-            audiences: [&flags.client_id],
-            certificate_authority: pem,
-        },
+        issuer: Issuer { url: &flags.issuer_url, audiences: [&flags.client_id], certificate_authority: pem },
         claim_validation_rules: flags.required_claims.iter().map(rule).collect(),
         claim_mappings,
     }

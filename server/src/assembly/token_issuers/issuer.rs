@@ -63,7 +63,9 @@ impl Issuer {
     /// # Errors
     /// Why it does not count.
     pub(super) async fn user(&self, token: &str) -> Result<UserInfo, String> {
-        let Some(keys) = self.keys.keys() else { return Err("oidc: authenticator not initialized".to_owned()) };
+        let Some(keys) = self.keys.keys() else {
+            return Err("oidc: authenticator not initialized".to_owned());
+        };
         let verified = verify(token, &self.keys, keys, &self.authenticator.verification(now())).await;
         let mut claims = verified.map_err(|why| format!("oidc: verify token: {why}"))?;
         self.complete(&mut claims)
@@ -85,7 +87,8 @@ impl Issuer {
         let issuer = untrusted_issuer(&token).ok_or_else(|| {
             format!("getting untrusted issuer from endpoint {endpoint} failed for claim {claim:?}: malformed token")
         })?;
-        let feed = self.feed(&issuer).map_err(|why| format!("verifying untrusted issuer {issuer} failed: {why}"))?;
+        let feed =
+            self.feed(&issuer).map_err(|why| format!("verifying untrusted issuer {issuer} failed: {why}"))?;
         let Some(keys) = feed.keys() else {
             return Err(format!(
                 "verifying untrusted issuer {issuer} failed: verifier not initialized for issuer: {issuer:?}"

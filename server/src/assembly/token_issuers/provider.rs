@@ -50,7 +50,11 @@ impl Provider {
     ///
     /// # Errors
     /// Its CA cannot be used.
-    pub(super) fn new(address: &IssuerAddress, egress: Option<EgressDialer>, tasks: &TaskSet) -> Result<Self, TlsError> {
+    pub(super) fn new(
+        address: &IssuerAddress,
+        egress: Option<EgressDialer>,
+        tasks: &TaskSet,
+    ) -> Result<Self, TlsError> {
         let options = ConnectorOptions {
             dial_timeout: STEP_TIMEOUT,
             tls_timeout: STEP_TIMEOUT,
@@ -68,15 +72,20 @@ impl Provider {
     pub(super) async fn discover(&self, issuer: &str, at: Option<&str>) -> Result<String, String> {
         let well_known = format!("{}{WELL_KNOWN}", issuer.strip_suffix('/').unwrap_or(issuer));
         let body = self.document(at.unwrap_or(&well_known)).await?;
-        let metadata: Metadata = from_slice(&body)
-            .map_err(|error| format!("oidc: failed to decode provider discovery object: {}", error_text(&error)))?;
+        let metadata: Metadata = from_slice(&body).map_err(|error| {
+            format!("oidc: failed to decode provider discovery object: {}", error_text(&error))
+        })?;
         if metadata.issuer != issuer {
             let got = metadata.issuer;
             return Err(format!(
                 "oidc: issuer did not match the issuer returned by provider, expected {issuer:?} got {got:?}"
             ));
         }
-        if metadata.jwks_uri.is_empty() { Err("provider did not return JWKS URL".to_owned()) } else { Ok(metadata.jwks_uri) }
+        if metadata.jwks_uri.is_empty() {
+            Err("provider did not return JWKS URL".to_owned())
+        } else {
+            Ok(metadata.jwks_uri)
+        }
     }
 
     /// An issuer's keys, and the document that they are in.
@@ -105,7 +114,8 @@ impl Provider {
         if !found.status.is_success() {
             return Err(format!("error while getting distributed claim JWT: {}", found.status));
         }
-        String::from_utf8(found.body.to_vec()).map_err(|_| "could not decode distributed claim response".to_owned())
+        String::from_utf8(found.body.to_vec())
+            .map_err(|_| "could not decode distributed claim response".to_owned())
     }
 
     async fn document(&self, url: &str) -> Result<Bytes, String> {
@@ -113,7 +123,13 @@ impl Provider {
         if found.status == StatusCode::OK { Ok(found.body) } else { Err(found.status.to_string()) }
     }
 
-    async fn get(&self, url: &str, mut headers: HeaderMap, timeout: Duration, max_body: usize) -> Result<Fetched, String> {
+    async fn get(
+        &self,
+        url: &str,
+        mut headers: HeaderMap,
+        timeout: Duration,
+        max_body: usize,
+    ) -> Result<Fetched, String> {
         let failed = |why: &dyn std::fmt::Display| format!("Get {url:?}: {why}");
         let mut at: Uri = url.parse().map_err(|error| failed(&error))?;
         for _ in 0..=MAX_REDIRECTS {
@@ -127,7 +143,9 @@ impl Provider {
                 max_body,
             };
             let found = self.fetcher.send(&target, &request).await.map_err(|error| failed(&error))?;
-            let Some(location) = found.headers.get(header::LOCATION).filter(|_| found.status.is_redirection()) else {
+            let Some(location) =
+                found.headers.get(header::LOCATION).filter(|_| found.status.is_redirection())
+            else {
                 return Ok(found);
             };
             let next = location.to_str().ok().and_then(|to| resolved(&at, to));

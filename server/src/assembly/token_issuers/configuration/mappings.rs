@@ -115,7 +115,8 @@ impl Reader<'_> {
                     self.errors.push(Error::invalid(&at.path(), domain, &why));
                 }
                 if !path.chars().all(|c| c.is_ascii_alphanumeric() || PATH_CHARACTERS.contains(c)) {
-                    let why = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+                    let why =
+                        "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
                     self.errors.push(Error::invalid(&at.path(), path, why));
                 }
             }
@@ -124,7 +125,9 @@ impl Reader<'_> {
             self.invalid(at, "must be lowercase");
         }
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-        let is_below = |reserved: &str| domain.strip_suffix(reserved).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let is_below = |reserved: &str| {
+            domain.strip_suffix(reserved).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        };
         if is_below("kubernetes.io") || is_below("k8s.io") {
             self.invalid(at, "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use");
         }

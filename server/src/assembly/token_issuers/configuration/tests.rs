@@ -18,7 +18,8 @@ const SUB: &str = "username: {claim: sub, prefix: ''}";
 
 #[test]
 fn a_good_file_says_who_is_trusted_and_who_needs_no_credentials() {
-    let read = issuer(ISSUER, SUB, ", userValidationRules: [{expression: \"user.username != 'x'\"}]").unwrap();
+    let read =
+        issuer(ISSUER, SUB, ", userValidationRules: [{expression: \"user.username != 'x'\"}]").unwrap();
     assert_eq!((read.issuers[0].address.url.as_str(), &read.anonymous), ("https://i", &None));
     assert_eq!(read.issuers[0].authenticator.user_rules.len(), 1);
     assert!(whole("").unwrap().issuers.is_empty());
@@ -40,35 +41,134 @@ fn what_is_wrong_is_told_in_upstreams_words() {
     let long = format!("{ISSUER}, {CA}");
     for (of_issuer, mappings, more, words) in [
         ("audiences: [a]", SUB, "", "jwt[0].issuer.url: Required value"),
-        ("url: 'http://i', audiences: [a]", SUB, "", "jwt[0].issuer.url: Invalid value: \"http://i\": URL scheme must be https"),
-        ("url: 'https://own', audiences: [a]", SUB, "", "jwt[0].issuer.url: Invalid value: \"https://own\": URL must not overlap with disallowed issuers: [https://own]"),
+        (
+            "url: 'http://i', audiences: [a]",
+            SUB,
+            "",
+            "jwt[0].issuer.url: Invalid value: \"http://i\": URL scheme must be https",
+        ),
+        (
+            "url: 'https://own', audiences: [a]",
+            SUB,
+            "",
+            "jwt[0].issuer.url: Invalid value: \"https://own\": URL must not overlap with disallowed issuers: [https://own]",
+        ),
         ("url: 'https://i?q#f', audiences: [a]", SUB, "", "URL must not contain a query"),
         ("url: 'https://u:p@i', audiences: [a]", SUB, "", "URL must not contain a username or password"),
-        ("url: 'https://i', discoveryURL: 'https://i/', audiences: [a]", SUB, "", "jwt[0].issuer.discoveryURL: Invalid value: \"https://i/\": discoveryURL must be different from URL"),
-        ("url: 'https://i'", SUB, "", "jwt[0].issuer.audiences: Required value: at least one jwt[0].issuer.audiences is required"),
-        ("url: 'https://i', audiences: [a, a]", SUB, "", "[jwt[0].issuer.audiences[1]: Duplicate value: \"a\", jwt[0].issuer.audienceMatchPolicy: Invalid value: \"\": audienceMatchPolicy must be MatchAny for multiple audiences]"),
-        (&long, SUB, "", "jwt[0].issuer.certificateAuthority: Invalid value: \"<omitted>\": data does not contain any valid RSA or ECDSA certificates"),
+        (
+            "url: 'https://i', discoveryURL: 'https://i/', audiences: [a]",
+            SUB,
+            "",
+            "jwt[0].issuer.discoveryURL: Invalid value: \"https://i/\": discoveryURL must be different from URL",
+        ),
+        (
+            "url: 'https://i'",
+            SUB,
+            "",
+            "jwt[0].issuer.audiences: Required value: at least one jwt[0].issuer.audiences is required",
+        ),
+        (
+            "url: 'https://i', audiences: [a, a]",
+            SUB,
+            "",
+            "[jwt[0].issuer.audiences[1]: Duplicate value: \"a\", jwt[0].issuer.audienceMatchPolicy: Invalid value: \"\": audienceMatchPolicy must be MatchAny for multiple audiences]",
+        ),
+        (
+            &long,
+            SUB,
+            "",
+            "jwt[0].issuer.certificateAuthority: Invalid value: \"<omitted>\": data does not contain any valid RSA or ECDSA certificates",
+        ),
         (ISSUER, "", "", "jwt[0].claimMappings.username: Required value: claim or expression is required"),
-        (ISSUER, "username: {claim: sub}", "", "jwt[0].claimMappings.username.prefix: Required value: prefix is required when claim is set. It can be set to an empty string to disable prefixing"),
-        (ISSUER, "username: {claim: sub, expression: claims.sub}", "", "jwt[0].claimMappings.username: Invalid value: \"\": claim and expression can't both be set"),
-        (ISSUER, "username: {prefix: p, expression: claims.sub}", "", "jwt[0].claimMappings.username.prefix: Invalid value: \"p\": may not be specified when expression is set"),
-        (ISSUER, "username: {expression: claims.email}", "", "claims.email_verified must be used in claimMappings.username.expression"),
-        (ISSUER, "username: {expression: foo}", "", "jwt[0].claimMappings.username.expression: Invalid value: \"foo\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo'"),
-        (ISSUER, "username: {claim: s, prefix: ''}, extra: [{key: k, valueExpression: claims.k}]", "", "jwt[0].claimMappings.extra[0].key: Invalid value: \"k\": must be a domain-prefixed path (such as \"acme.io/foo\")"),
-        (ISSUER, "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]", "", "must be lowercase"),
-        (ISSUER, "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]", "", "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use, jwt[0].claimMappings.extra[0].valueExpression: Required value"),
-        (ISSUER, SUB, ", claimValidationRules: [{claim: a, expression: b}]", "jwt[0].claimValidationRules[0]: Invalid value: \"a\": claim and expression can't both be set"),
-        (ISSUER, SUB, ", claimValidationRules: [{message: a}]", "jwt[0].claimValidationRules[0]: Required value: claim or expression is required"),
-        (ISSUER, SUB, ", claimValidationRules: [{expression: claims.a}]", "jwt[0].claimValidationRules[0].expression: Invalid value: \"claims.a\": must evaluate to bool"),
-        (ISSUER, SUB, ", userValidationRules: [{message: a}]", "jwt[0].userValidationRules[0].expression: Required value"),
-        ("url: 'https://i', audiences: [a], egressSelectorType: x", SUB, "", "jwt[0].issuer.egressSelectorType: Invalid value: \"x\": egress selector must be either controlplane or cluster"),
+        (
+            ISSUER,
+            "username: {claim: sub}",
+            "",
+            "jwt[0].claimMappings.username.prefix: Required value: prefix is required when claim is set. It can be set to an empty string to disable prefixing",
+        ),
+        (
+            ISSUER,
+            "username: {claim: sub, expression: claims.sub}",
+            "",
+            "jwt[0].claimMappings.username: Invalid value: \"\": claim and expression can't both be set",
+        ),
+        (
+            ISSUER,
+            "username: {prefix: p, expression: claims.sub}",
+            "",
+            "jwt[0].claimMappings.username.prefix: Invalid value: \"p\": may not be specified when expression is set",
+        ),
+        (
+            ISSUER,
+            "username: {expression: claims.email}",
+            "",
+            "claims.email_verified must be used in claimMappings.username.expression",
+        ),
+        (
+            ISSUER,
+            "username: {expression: foo}",
+            "",
+            "jwt[0].claimMappings.username.expression: Invalid value: \"foo\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo'",
+        ),
+        (
+            ISSUER,
+            "username: {claim: s, prefix: ''}, extra: [{key: k, valueExpression: claims.k}]",
+            "",
+            "jwt[0].claimMappings.extra[0].key: Invalid value: \"k\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ),
+        (
+            ISSUER,
+            "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]",
+            "",
+            "must be lowercase",
+        ),
+        (
+            ISSUER,
+            "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]",
+            "",
+            "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use, jwt[0].claimMappings.extra[0].valueExpression: Required value",
+        ),
+        (
+            ISSUER,
+            SUB,
+            ", claimValidationRules: [{claim: a, expression: b}]",
+            "jwt[0].claimValidationRules[0]: Invalid value: \"a\": claim and expression can't both be set",
+        ),
+        (
+            ISSUER,
+            SUB,
+            ", claimValidationRules: [{message: a}]",
+            "jwt[0].claimValidationRules[0]: Required value: claim or expression is required",
+        ),
+        (
+            ISSUER,
+            SUB,
+            ", claimValidationRules: [{expression: claims.a}]",
+            "jwt[0].claimValidationRules[0].expression: Invalid value: \"claims.a\": must evaluate to bool",
+        ),
+        (
+            ISSUER,
+            SUB,
+            ", userValidationRules: [{message: a}]",
+            "jwt[0].userValidationRules[0].expression: Required value",
+        ),
+        (
+            "url: 'https://i', audiences: [a], egressSelectorType: x",
+            SUB,
+            "",
+            "jwt[0].issuer.egressSelectorType: Invalid value: \"x\": egress selector must be either controlplane or cluster",
+        ),
     ] {
         let error = issuer(of_issuer, mappings, more).unwrap_err();
         assert!(error.contains(words), "{error}\n{words}");
     }
-    let twice = "{issuer: {url: 'https://i', audiences: [a]}, claimMappings: {username: {claim: s, prefix: ''}}}";
+    let twice =
+        "{issuer: {url: 'https://i', audiences: [a]}, claimMappings: {username: {claim: s, prefix: ''}}}";
     let error = whole(&format!("jwt: [{twice}, {twice}]")).unwrap_err();
-    assert_eq!(error, "invalid authentication configuration: jwt[1].issuer.url: Duplicate value: \"https://i\"");
+    assert_eq!(
+        error,
+        "invalid authentication configuration: jwt[1].issuer.url: Duplicate value: \"https://i\""
+    );
     let error = whole("anonymous: {enabled: false, conditions: [{path: /x}]}").unwrap_err();
     assert!(error.contains("anonymous.conditions: Invalid value: "), "{error}");
     assert!(whole("jwts: []").unwrap_err().contains("strict decoding error: unknown field \"jwts\""));
@@ -80,6 +180,7 @@ fn a_later_file_lets_the_same_callers_in() {
     let initial = Initial(Some(Anonymous::No));
     let read = |more: &str| Configuration::read(text(more).as_bytes(), &[], Some(&initial));
     assert!(read("anonymous: {enabled: false}").is_ok());
-    let words = "invalid authentication configuration: anonymous: Forbidden: changed from initial configuration file";
+    let words =
+        "invalid authentication configuration: anonymous: Forbidden: changed from initial configuration file";
     assert_eq!(read("jwt: []").unwrap_err(), words);
 }

@@ -1,0 +1,107 @@
+//! Upstream's metrics of remembered tokens (pkg/authentication/token/cache). Every series is made once.
+
+use std::time::Duration;
+
+use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+type Label = [(&'static str, &'static str); 1];
+
+/// Upper bounds in seconds (Prometheus' `DefBuckets`).
+const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// `authentication_token_cache_*`
+#[derive(Clone)]
+pub struct TokenCacheMetrics {
+    hit: Requests,
+    miss: Requests,
+    ok: Counter,
+    error: Counter,
+    in_flight: Gauge,
+    blocked: Gauge,
+}
+
+/// Requests of one kind.
+#[derive(Clone)]
+struct Requests {
+    count: Counter,
+    seconds: Histogram,
+}
+
+impl TokenCacheMetrics {
+    /// Registers them.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        let counts: Family<Label, Counter> = registry.counter_vec(
+            "authentication_token_cache_request_total",
+            "Requests with tokens by whether the token was known",
+        );
+        let seconds: HistogramVec<Label> = registry.histogram_vec(
+            "authentication_token_cache_request_duration_seconds",
+            "How long it takes to know a token, by whether it was known before",
+            SECONDS,
+        );
+        let fetches: Family<Label, Counter> =
+            registry.counter_vec("authentication_token_cache_fetch_total", "Reviews of tokens by result");
+        let active: Family<Label, Gauge> = registry.gauge_vec(
+            "authentication_token_cache_active_fetch_count",
+            "Reviews of tokens under way, and requests that wait for one",
+        );
+        let requests = |status| Requests {
+            count: counts.get_or_create_owned(&[("status", status)]),
+            seconds: seconds.get_or_create_owned(&[("status", status)]),
+        };
+        Self {
+            hit: requests("hit"),
+            miss: requests("miss"),
+            ok: fetches.get_or_create_owned(&[("status", "ok")]),
+            error: fetches.get_or_create_owned(&[("status", "error")]),
+            in_flight: active.get_or_create_owned(&[("status", "in_flight")]),
+            blocked: active.get_or_create_owned(&[("status", "blocked")]),
+        }
+    }
+
+    /// A request's token is known, or not; the token was known before, or had to be reviewed.
+    pub fn requested(&self, was_known: bool, took: Duration) {
+        let of = if was_known { &self.hit } else { &self.miss };
+        of.count.inc();
+        of.seconds.observe(took.as_secs_f64());
+    }
+
+    /// A request waits for a review until this is dropped.
+    pub(super) fn blocked(&self) -> Active {
+        Active::new(&self.blocked)
+    }
+
+    /// A review is under way until this is dropped.
+    pub(super) fn in_flight(&self) -> Active {
+        Active::new(&self.in_flight)
+    }
+
+    /// A review has ended.
+    pub(super) fn fetched(&self, is_ok: bool) {
+        if is_ok {
+            self.ok.inc()
+        } else {
+            self.error.inc()
+        };
+    }
+}
+
+/// Counts as long as it is there.
+pub(super) struct Active(Gauge);
+
+impl Active {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
