@@ -37,7 +37,7 @@ use std::time::Duration;
 use portico_admission::AdmissionChain;
 use portico_auth::forwarded::LocalTrust;
 use portico_controllers::system_objects::kubernetes_service;
-use portico_identity::TokenReviewer;
+use portico_identity::{Identity, TokenReviewer};
 use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
@@ -150,13 +150,7 @@ impl Server {
         components.add_checks(&health, &store)?;
         encryption.add_check(&health)?;
         encryption.watch(&tasks);
-        tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &components.board);
-        signing.publish(&components.board);
-        components.board.post(service_address(&settings));
-        identities.authorizers.publish(&components.board, &tasks);
-        if let Some(issuers) = &issuers {
-            issuers.publish(&components.board, &tasks);
-        }
+        publish(&settings, (&identity, issuers.as_ref()), &signing, &identities, &components, &tasks);
         identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_entries(&registry, &identities.rbac, &tasks);
@@ -315,6 +309,25 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         });
     }
     address
+}
+
+/// Tells facades what they go by, now and whenever it changes.
+fn publish(
+    settings: &ServerSettings,
+    (identity, issuers): (&Identity, Option<&TokenIssuers>),
+    signing: &Signing,
+    identities: &TrustedIdentities,
+    components: &hooks::Components,
+    tasks: &TaskSet,
+) {
+    let board = &components.board;
+    tokens::publish(identity, settings.service_accounts.jwks_uri.as_deref(), board);
+    signing.publish(board);
+    board.post(service_address(settings));
+    identities.authorizers.publish(board, tasks);
+    if let Some(issuers) = issuers {
+        issuers.publish(board, tasks);
+    }
 }
 
 /// `kubernetes_feature_enabled`

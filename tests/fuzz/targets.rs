@@ -10,8 +10,7 @@ use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
 use portico_auth::jwt::{Claims, SigningKey, key_set};
 use portico_auth::oidc::{
-    Expression, JsonWebKeys, JwtAuthenticator, Mapping, SignedToken, SigningAlgorithm, Verification,
-    untrusted_issuer,
+    Expression, JsonWebKeys, JwtAuthenticator, Mapping, SignedToken, SigningAlgorithm, untrusted_issuer,
 };
 use portico_auth::{AuthenticatorChain, Credentials, Outcome};
 use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, kubernetes};
@@ -144,12 +143,9 @@ pub fn issuer_tokens() -> impl Fn(&[u8]) {
     let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
     let keys = JsonWebKeys::parse(&key_set(&[key.public().clone()])).unwrap();
     let real = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
-    let audiences = ["a".to_owned()];
-    let wanted =
-        Verification { issuer: "i", audiences: &audiences, algorithms: &SigningAlgorithm::ALL, now: 0 };
     let authenticator = JwtAuthenticator {
         issuer: "i".to_owned(),
-        audiences: audiences.to_vec(),
+        audiences: vec!["a".to_owned()],
         algorithms: SigningAlgorithm::ALL.to_vec(),
         username: Mapping::Expression(Expression::of_claims("claims.sub").unwrap()),
         groups: Some(Mapping::Claim { claim: "groups".to_owned(), prefix: String::new() }),
@@ -168,7 +164,7 @@ pub fn issuer_tokens() -> impl Fn(&[u8]) {
             let _ = untrusted_issuer(&token);
             if let Ok(signed) = SignedToken::parse(&token) {
                 assert!(
-                    token == real || signed.verify(&keys, &wanted).is_err(),
+                    token == real || signed.verify(&keys, &authenticator.verification(0)).is_err(),
                     "nobody has signed {token:?}"
                 );
             }

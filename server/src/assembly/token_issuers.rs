@@ -4,6 +4,7 @@
 //! knows issuers: facades ask it for reviews, as they do for what a webhook knows. What the file says of callers without credentials
 //! is told to facades.
 
+mod address;
 mod configuration;
 mod flags;
 mod issuer;

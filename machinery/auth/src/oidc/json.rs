@@ -1,6 +1,16 @@
 //! Members of JSON as Go's `json.Unmarshal` reads them, and its words for what does not fit.
 
+use portico_gostd::json::error_text;
+use serde::Deserialize;
 use serde_json::value::RawValue;
+
+/// Reads an object; a list would do for serde, field by field.
+pub(super) fn object<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, String> {
+    match json.trim_ascii_start().first() {
+        Some(b'{') => serde_json::from_slice(json).map_err(|error| error_text(&error)),
+        _ => Err("JSON of another form than expected".to_owned()),
+    }
+}
 
 /// What upstream's `json.Unmarshal` says of a value of another type.
 pub(super) fn mismatch(raw: &RawValue, wanted: &str) -> String {

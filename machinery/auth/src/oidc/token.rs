@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use portico_gostd::json::error_text;
 use portico_gostd::time::Time;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::claims::Claims;
-use super::json;
+use super::json::{self, object};
 use super::{JsonWebKeys, SigningAlgorithm};
 
 /// A longer token is none.
@@ -33,14 +32,6 @@ pub fn untrusted_issuer(token: &str) -> Option<String> {
     let members: BTreeMap<String, Box<RawValue>> = object(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
     let issuer = members.get("iss").map_or(Some(String::new()), |raw| json::text(raw))?;
     Some(if issuer == GOOGLE.1 { GOOGLE.0.to_owned() } else { issuer })
-}
-
-/// Reads an object; a list would do for serde, field by field.
-pub(super) fn object<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Result<T, String> {
-    match json.trim_ascii_start().first() {
-        Some(b'{') => serde_json::from_slice(json).map_err(|error| error_text(&error)),
-        _ => Err("JSON of another form than expected".to_owned()),
-    }
 }
 
 /// Whose tokens count.
@@ -134,6 +125,7 @@ impl<'a> SignedToken<'a> {
             .map_err(|error| format!("oidc: failed to unmarshal claims: {error}"))?;
         let standard =
             claims.standard().map_err(|error| format!("oidc: failed to unmarshal claims: {error}"))?;
+        claims.distributed().check()?;
         let issuer = &standard.issuer;
         if issuer != wanted.issuer && (wanted.issuer, issuer.as_str()) != GOOGLE {
             let expected = wanted.issuer;

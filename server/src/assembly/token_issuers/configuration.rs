@@ -4,6 +4,7 @@
 
 mod issuer;
 mod mappings;
+mod reader;
 mod rules;
 
 use portico_auth::authn::Anonymous;
@@ -12,8 +13,8 @@ use portico_machinery::field::{Error, Path as Field};
 use portico_machinery::{Cursor, Object, aggregate};
 use portico_schema::configuration::{ConfigKind, Scheme};
 
-pub(super) use issuer::IssuerAddress;
-use rules::Emails;
+use super::address::IssuerAddress;
+use reader::{Emails, Reader};
 
 const KIND: &str = "AuthenticationConfiguration";
 const SCHEME: Scheme = Scheme {
@@ -116,13 +117,6 @@ impl Configuration {
 /// What the first configuration said of callers without credentials: later ones say the same.
 #[derive(Debug)]
 pub(super) struct Initial(pub(super) Option<Anonymous>);
-
-/// Collects what is wrong while it reads.
-struct Reader<'a> {
-    errors: Vec<Error>,
-    own: &'a [String],
-    algorithms: &'a [SigningAlgorithm],
-}
 
 impl Reader<'_> {
     fn issuers(&mut self, list: &Cursor<'_>) -> Vec<IssuerConfiguration> {

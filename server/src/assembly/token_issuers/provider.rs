@@ -16,7 +16,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{Alpn, ClientTls, TlsError};
 use serde::Deserialize;
 
-use super::configuration::IssuerAddress;
+use super::address::IssuerAddress;
 
 /// Where issuers describe themselves (`wellKnownEndpointPath`).
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";

@@ -6,23 +6,11 @@ use portico_kit::tls::Roots;
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::Reader;
+use super::super::address::IssuerAddress;
+use super::reader::Reader;
 
 /// What upstream says of a bundle without a certificate.
 const NO_CERTIFICATE: &str = "data does not contain any valid RSA or ECDSA certificates";
-
-/// Where an issuer is found.
-#[derive(Clone, Debug)]
-pub(in super::super) struct IssuerAddress {
-    /// Its name, below which its metadata is.
-    pub(in super::super) url: String,
-    /// Where its metadata is instead.
-    pub(in super::super) discovery_url: Option<String>,
-    /// Whom to trust.
-    pub(in super::super) roots: Roots,
-    /// Through which of the egress selector's proxies it is reached.
-    pub(in super::super) egress: Option<&'static str>,
-}
 
 impl Reader<'_> {
     /// Where an issuer is, and the audiences.

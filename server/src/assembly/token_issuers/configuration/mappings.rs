@@ -5,8 +5,7 @@ use portico_gostd::apimachinery::validation::dns1123_subdomain;
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::Reader;
-use super::rules::Emails;
+use super::reader::{Emails, Reader};
 
 /// Characters of paths besides letters and digits (`httpPathFmt`).
 const PATH_CHARACTERS: &str = "/:-._~%!$&'()*+,;=";

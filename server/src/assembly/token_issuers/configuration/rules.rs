@@ -4,21 +4,7 @@ use portico_auth::oidc::{ClaimRule, Expression, UserRule};
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::Reader;
-
-/// Whether expressions look at an e-mail address, and at whether it is verified.
-#[derive(Default)]
-pub(super) struct Emails {
-    pub(super) claim: bool,
-    pub(super) verified: bool,
-}
-
-impl Emails {
-    /// Takes note of an expression that may look at whether the address is verified.
-    pub(super) fn note(&mut self, expression: &Expression) {
-        self.verified |= expression.uses_claim("email_verified");
-    }
-}
+use super::reader::{Emails, Reader};
 
 impl Reader<'_> {
     pub(super) fn claim_rules(&mut self, list: &Cursor<'_>, emails: &mut Emails) -> Vec<ClaimRule> {

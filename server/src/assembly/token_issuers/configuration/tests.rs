@@ -2,8 +2,6 @@
 
 use super::*;
 
-const CA: &str = "certificateAuthority: bad";
-
 fn whole(rest: &str) -> Result<Configuration, String> {
     let text = format!("apiVersion: apiserver.config.k8s.io/v1\nkind: {KIND}\n{rest}");
     Configuration::read(text.as_bytes(), &["https://own".to_owned()], None)
@@ -36,129 +34,131 @@ fn a_good_file_says_who_is_trusted_and_who_needs_no_credentials() {
     }
 }
 
+/// Issuer, mappings, what else there is, and what is said of it.
+const WRONG: &[(&str, &str, &str, &str)] = &[
+    ("audiences: [a]", SUB, "", "jwt[0].issuer.url: Required value"),
+    (
+        "url: 'http://i', audiences: [a]",
+        SUB,
+        "",
+        "jwt[0].issuer.url: Invalid value: \"http://i\": URL scheme must be https",
+    ),
+    (
+        "url: 'https://own', audiences: [a]",
+        SUB,
+        "",
+        "jwt[0].issuer.url: Invalid value: \"https://own\": URL must not overlap with disallowed issuers: [https://own]",
+    ),
+    ("url: 'https://i?q#f', audiences: [a]", SUB, "", "URL must not contain a query"),
+    ("url: 'https://u:p@i', audiences: [a]", SUB, "", "URL must not contain a username or password"),
+    (
+        "url: 'https://i', discoveryURL: 'https://i/', audiences: [a]",
+        SUB,
+        "",
+        "jwt[0].issuer.discoveryURL: Invalid value: \"https://i/\": discoveryURL must be different from URL",
+    ),
+    (
+        "url: 'https://i'",
+        SUB,
+        "",
+        "jwt[0].issuer.audiences: Required value: at least one jwt[0].issuer.audiences is required",
+    ),
+    (
+        "url: 'https://i', audiences: [a, a]",
+        SUB,
+        "",
+        "[jwt[0].issuer.audiences[1]: Duplicate value: \"a\", jwt[0].issuer.audienceMatchPolicy: Invalid value: \"\": audienceMatchPolicy must be MatchAny for multiple audiences]",
+    ),
+    (
+        "url: 'https://i', audiences: [a], certificateAuthority: bad",
+        SUB,
+        "",
+        "jwt[0].issuer.certificateAuthority: Invalid value: \"<omitted>\": data does not contain any valid RSA or ECDSA certificates",
+    ),
+    (ISSUER, "", "", "jwt[0].claimMappings.username: Required value: claim or expression is required"),
+    (
+        ISSUER,
+        "username: {claim: sub}",
+        "",
+        "jwt[0].claimMappings.username.prefix: Required value: prefix is required when claim is set. It can be set to an empty string to disable prefixing",
+    ),
+    (
+        ISSUER,
+        "username: {claim: sub, expression: claims.sub}",
+        "",
+        "jwt[0].claimMappings.username: Invalid value: \"\": claim and expression can't both be set",
+    ),
+    (
+        ISSUER,
+        "username: {prefix: p, expression: claims.sub}",
+        "",
+        "jwt[0].claimMappings.username.prefix: Invalid value: \"p\": may not be specified when expression is set",
+    ),
+    (
+        ISSUER,
+        "username: {expression: claims.email}",
+        "",
+        "claims.email_verified must be used in claimMappings.username.expression",
+    ),
+    (
+        ISSUER,
+        "username: {expression: foo}",
+        "",
+        "jwt[0].claimMappings.username.expression: Invalid value: \"foo\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo'",
+    ),
+    (
+        ISSUER,
+        "username: {claim: s, prefix: ''}, extra: [{key: k, valueExpression: claims.k}]",
+        "",
+        "jwt[0].claimMappings.extra[0].key: Invalid value: \"k\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+    ),
+    (
+        ISSUER,
+        "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]",
+        "",
+        "must be lowercase",
+    ),
+    (
+        ISSUER,
+        "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]",
+        "",
+        "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use, jwt[0].claimMappings.extra[0].valueExpression: Required value",
+    ),
+    (
+        ISSUER,
+        SUB,
+        ", claimValidationRules: [{claim: a, expression: b}]",
+        "jwt[0].claimValidationRules[0]: Invalid value: \"a\": claim and expression can't both be set",
+    ),
+    (
+        ISSUER,
+        SUB,
+        ", claimValidationRules: [{message: a}]",
+        "jwt[0].claimValidationRules[0]: Required value: claim or expression is required",
+    ),
+    (
+        ISSUER,
+        SUB,
+        ", claimValidationRules: [{expression: claims.a}]",
+        "jwt[0].claimValidationRules[0].expression: Invalid value: \"claims.a\": must evaluate to bool",
+    ),
+    (
+        ISSUER,
+        SUB,
+        ", userValidationRules: [{message: a}]",
+        "jwt[0].userValidationRules[0].expression: Required value",
+    ),
+    (
+        "url: 'https://i', audiences: [a], egressSelectorType: x",
+        SUB,
+        "",
+        "jwt[0].issuer.egressSelectorType: Invalid value: \"x\": egress selector must be either controlplane or cluster",
+    ),
+];
+
 #[test]
 fn what_is_wrong_is_told_in_upstreams_words() {
-    let long = format!("{ISSUER}, {CA}");
-    for (of_issuer, mappings, more, words) in [
-        ("audiences: [a]", SUB, "", "jwt[0].issuer.url: Required value"),
-        (
-            "url: 'http://i', audiences: [a]",
-            SUB,
-            "",
-            "jwt[0].issuer.url: Invalid value: \"http://i\": URL scheme must be https",
-        ),
-        (
-            "url: 'https://own', audiences: [a]",
-            SUB,
-            "",
-            "jwt[0].issuer.url: Invalid value: \"https://own\": URL must not overlap with disallowed issuers: [https://own]",
-        ),
-        ("url: 'https://i?q#f', audiences: [a]", SUB, "", "URL must not contain a query"),
-        ("url: 'https://u:p@i', audiences: [a]", SUB, "", "URL must not contain a username or password"),
-        (
-            "url: 'https://i', discoveryURL: 'https://i/', audiences: [a]",
-            SUB,
-            "",
-            "jwt[0].issuer.discoveryURL: Invalid value: \"https://i/\": discoveryURL must be different from URL",
-        ),
-        (
-            "url: 'https://i'",
-            SUB,
-            "",
-            "jwt[0].issuer.audiences: Required value: at least one jwt[0].issuer.audiences is required",
-        ),
-        (
-            "url: 'https://i', audiences: [a, a]",
-            SUB,
-            "",
-            "[jwt[0].issuer.audiences[1]: Duplicate value: \"a\", jwt[0].issuer.audienceMatchPolicy: Invalid value: \"\": audienceMatchPolicy must be MatchAny for multiple audiences]",
-        ),
-        (
-            &long,
-            SUB,
-            "",
-            "jwt[0].issuer.certificateAuthority: Invalid value: \"<omitted>\": data does not contain any valid RSA or ECDSA certificates",
-        ),
-        (ISSUER, "", "", "jwt[0].claimMappings.username: Required value: claim or expression is required"),
-        (
-            ISSUER,
-            "username: {claim: sub}",
-            "",
-            "jwt[0].claimMappings.username.prefix: Required value: prefix is required when claim is set. It can be set to an empty string to disable prefixing",
-        ),
-        (
-            ISSUER,
-            "username: {claim: sub, expression: claims.sub}",
-            "",
-            "jwt[0].claimMappings.username: Invalid value: \"\": claim and expression can't both be set",
-        ),
-        (
-            ISSUER,
-            "username: {prefix: p, expression: claims.sub}",
-            "",
-            "jwt[0].claimMappings.username.prefix: Invalid value: \"p\": may not be specified when expression is set",
-        ),
-        (
-            ISSUER,
-            "username: {expression: claims.email}",
-            "",
-            "claims.email_verified must be used in claimMappings.username.expression",
-        ),
-        (
-            ISSUER,
-            "username: {expression: foo}",
-            "",
-            "jwt[0].claimMappings.username.expression: Invalid value: \"foo\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo'",
-        ),
-        (
-            ISSUER,
-            "username: {claim: s, prefix: ''}, extra: [{key: k, valueExpression: claims.k}]",
-            "",
-            "jwt[0].claimMappings.extra[0].key: Invalid value: \"k\": must be a domain-prefixed path (such as \"acme.io/foo\")",
-        ),
-        (
-            ISSUER,
-            "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]",
-            "",
-            "must be lowercase",
-        ),
-        (
-            ISSUER,
-            "username: {claim: s, prefix: ''}, extra: [{key: a.k8s.io/K, valueExpression: ''}]",
-            "",
-            "k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use, jwt[0].claimMappings.extra[0].valueExpression: Required value",
-        ),
-        (
-            ISSUER,
-            SUB,
-            ", claimValidationRules: [{claim: a, expression: b}]",
-            "jwt[0].claimValidationRules[0]: Invalid value: \"a\": claim and expression can't both be set",
-        ),
-        (
-            ISSUER,
-            SUB,
-            ", claimValidationRules: [{message: a}]",
-            "jwt[0].claimValidationRules[0]: Required value: claim or expression is required",
-        ),
-        (
-            ISSUER,
-            SUB,
-            ", claimValidationRules: [{expression: claims.a}]",
-            "jwt[0].claimValidationRules[0].expression: Invalid value: \"claims.a\": must evaluate to bool",
-        ),
-        (
-            ISSUER,
-            SUB,
-            ", userValidationRules: [{message: a}]",
-            "jwt[0].userValidationRules[0].expression: Required value",
-        ),
-        (
-            "url: 'https://i', audiences: [a], egressSelectorType: x",
-            SUB,
-            "",
-            "jwt[0].issuer.egressSelectorType: Invalid value: \"x\": egress selector must be either controlplane or cluster",
-        ),
-    ] {
+    for (of_issuer, mappings, more, words) in WRONG {
         let error = issuer(of_issuer, mappings, more).unwrap_err();
         assert!(error.contains(words), "{error}\n{words}");
     }
