@@ -1,14 +1,15 @@
 //! WebSockets to kubelets that speak SPDY alone: commands and ports, by a WebSocket client that is not ours and by kubectl.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use http::{Method, Request};
 use portico_tests::http::Http;
 use portico_tests::pki::Authority;
-use portico_tests::tools::{output, there_is};
-use portico_tests::{Launch, Portico, SpdyKubelet, eventually};
+use portico_tests::tools::{line_with, output, there_is};
+use portico_tests::{Launch, Portico, SpdyKubelet, eventually, skipped};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -24,24 +25,31 @@ const V5: &str = "v5.channel.k8s.io";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
 
-/// A server with a node whose kubelet speaks SPDY, and pod `p` on it.
-struct Cluster {
-    kubelet: SpdyKubelet,
+/// A server with a node that has this kubelet, and pod `p` on it.
+struct Cluster<K> {
+    kubelet: K,
     portico: Portico,
     _files: tempfile::TempDir,
 }
 
-impl Cluster {
+impl Cluster<SpdyKubelet> {
     async fn start() -> Self {
         let clients = Authority::new("kubelet-clients");
         let kubelet = SpdyKubelet::start(&clients.pem).await;
+        let (port, ca) = (kubelet.address.port(), kubelet.ca.clone());
+        Self::around(kubelet, port, &ca, &clients).await
+    }
+}
+
+impl<K> Cluster<K> {
+    async fn around(kubelet: K, port: u16, ca: &str, clients: &Authority) -> Self {
         let pair = clients.client("kube-apiserver", &["system:masters"]);
         let files = tempfile::tempdir().unwrap();
         let mut launch = Launch::new();
         for (flag, text) in [
-            ("--kubelet-client-certificate", &pair.cert),
+            ("--kubelet-client-certificate", &*pair.cert),
             ("--kubelet-client-key", &pair.key),
-            ("--kubelet-certificate-authority", &kubelet.ca),
+            ("--kubelet-certificate-authority", ca),
         ] {
             let path = files.path().join(&flag[2..]);
             std::fs::write(&path, text).unwrap();
@@ -49,7 +57,7 @@ impl Cluster {
         }
         let portico = launch.start().await;
         let admin = portico.admin();
-        created(&admin, "/api/v1/nodes", &node("n1", kubelet.address.port(), &json!([]))).await;
+        created(&admin, "/api/v1/nodes", &node("n1", port, &json!([]))).await;
         created(&admin, PODS, &pod("p", "n1")).await;
         let running = json!({"status": {"phase": "Running"}});
         assert_eq!(admin.merge(&format!("{PODS}/p/status"), &running).await.status, 200);
@@ -181,7 +189,7 @@ async fn how_a_command_ends_is_said_in_upstreams_words() {
             json!({"metadata": {}, "status": "Failure", "message": exit, "reason": "NonZeroExitCode",
             "details": {"causes": [{"reason": "ExitCode", "message": "7"}]}}),
         ),
-        ("vanish", "out\n", "", internal("the kubelet's connection ended before the command did")),
+        ("vanish", "out\n", "", internal("the kubelet did not say how the command ended")),
         ("refused", "", "", internal("unable to upgrade connection: no such container")),
     ] {
         let (mut socket, _) = cluster.open(&exec(command), V5).await.unwrap();
@@ -278,12 +286,8 @@ async fn spdy_in_messages_reaches_the_kubelet_as_spdy() {
     cluster.counts("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kubectl_runs_commands_over_websocket_and_over_spdy() {
-    if !there_is("kubectl") {
-        return;
-    }
-    let cluster = Cluster::start().await;
+/// kubectl runs commands over WebSocket and over SPDY.
+async fn kubectl_runs_commands<K>(cluster: &Cluster<K>) {
     for web_sockets in ["true", "false"] {
         let exec = |args: &[&str]| {
             let mut command = cluster.kubectl(args);
@@ -309,17 +313,11 @@ async fn kubectl_runs_commands_over_websocket_and_over_spdy() {
         let attached = output(&mut exec(&["attach", "p"]));
         assert!(String::from_utf8_lossy(&attached.stdout).contains("attached"), "{attached:?}");
     }
-    let methods: Vec<_> = cluster.kubelet.seen().iter().map(|seen| seen.method.clone()).collect();
-    assert_eq!(methods, vec![Method::POST; 6], "no client had to ask twice");
     cluster.counts("apiserver_stream_translator_requests_total{code=\"200\"} 3").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kubectl_forwards_ports_over_websocket_and_over_spdy() {
-    if !there_is("kubectl") {
-        return;
-    }
-    let cluster = Cluster::start().await;
+/// kubectl forwards ports over WebSocket and over SPDY.
+async fn kubectl_forwards_ports<K>(cluster: &Cluster<K>) {
     for web_sockets in ["true", "false"] {
         let mut forward = cluster.kubectl(&["port-forward", "--address", "127.0.0.1", "p", ":80"]);
         // To a file: it goes on writing.
@@ -354,4 +352,91 @@ async fn kubectl_forwards_ports_over_websocket_and_over_spdy() {
         forward.wait().unwrap();
     }
     cluster.counts("apiserver_stream_tunnel_requests_total{code=\"101\"} 1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_speaks_websocket_with_a_kubelet_that_speaks_spdy() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let cluster = Cluster::start().await;
+    kubectl_runs_commands(&cluster).await;
+    let methods: Vec<_> = cluster.kubelet.seen().iter().map(|seen| seen.method.clone()).collect();
+    assert_eq!(methods, vec![Method::POST; 6], "no client had to ask twice");
+    kubectl_forwards_ports(&cluster).await;
+}
+
+/// The streaming server that kubelets and container runtimes use (tests/go/kubelet).
+struct UpstreamsKubelet {
+    process: Child,
+    port: u16,
+}
+
+impl UpstreamsKubelet {
+    /// None, and a word about it, where it cannot be built.
+    fn start(authority: &Authority, folder: &Path) -> Option<Self> {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/go/kubelet");
+        let program = folder.join("kubelet");
+        let built = Command::new("go")
+            .args(["build", "-o"])
+            .arg(&program)
+            .arg(".")
+            .current_dir(source)
+            .output()
+            .unwrap();
+        if !built.status.success() {
+            skipped(&format!("tests/go/kubelet is not built: {}", String::from_utf8_lossy(&built.stderr)));
+            return None;
+        }
+        let pair = authority.server(&["127.0.0.1"]);
+        let (cert, key) = (folder.join("kubelet.crt"), folder.join("kubelet.key"));
+        std::fs::write(&cert, pair.cert).unwrap();
+        std::fs::write(&key, pair.key).unwrap();
+        let mut process = Command::new(program)
+            .arg("--tls-cert-file")
+            .arg(cert)
+            .arg("--tls-private-key-file")
+            .arg(key)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let line = line_with(process.stdout.take().unwrap(), "listening on");
+        let port = line.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        Some(Self { process, port })
+    }
+}
+
+impl Drop for UpstreamsKubelet {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upstreams_own_streaming_server_understands_what_is_translated() {
+    if !there_is("kubectl") || !there_is("go") {
+        return;
+    }
+    let (authority, clients) = (Authority::new("kubelet-ca"), Authority::new("kubelet-clients"));
+    let folder = tempfile::tempdir().unwrap();
+    let Some(kubelet) = UpstreamsKubelet::start(&authority, folder.path()) else { return };
+    let port = kubelet.port;
+    let cluster = Cluster::around(kubelet, port, &authority.pem, &clients).await;
+    kubectl_runs_commands(&cluster).await;
+    kubectl_forwards_ports(&cluster).await;
+    // What kube-apiserver 1.36.3 answers in front of the same server.
+    let terminal = "p/exec?command=sizes&stdin=true&stdout=true&stderr=true&tty=true";
+    let (mut socket, _) = cluster.open(terminal, V5).await.unwrap();
+    say(&mut socket, b"\x04{\"Width\":80,\"Height\":24}").await;
+    let [_, out, _, status] = told(&mut socket).await;
+    assert_eq!(
+        (&*out, &*status),
+        ("{\"Width\":80,\"Height\":24}\n", r#"{"metadata":{},"status":"Success"}"#)
+    );
+    let (mut socket, _) = cluster.open("p/exec?command=cat", V5).await.unwrap();
+    let [.., status] = told(&mut socket).await;
+    let why = "unable to upgrade connection: you must specify at least 1 of stdin, stdout, stderr";
+    assert!(status.contains(&format!("\"Internal error occurred: {why}\"")), "{status}");
 }

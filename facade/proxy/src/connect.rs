@@ -126,7 +126,7 @@ impl Proxy {
         let (host, prefix) = (host_of(&request), prefix(connecting.info));
         let uri = uri(&prefix, target.path());
         let (mut parts, _) = request.into_parts();
-        tunnel::spdy_request(&mut parts, spdy);
+        translation::spdy_request(&mut parts, spdy);
         let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
         let outgoing = Outgoing::elsewhere(target, host, parts, RequestBody::empty(), proxy_headers);
         self.tunnelled(permit, outgoing, client, handshake).await

@@ -92,11 +92,10 @@ impl Command {
         }
         let ending = self.carried_out(&mut to_client, &mut from_client).await;
         self.shared.metrics.translated(ending.code());
-        if ending == Ending::Left {
-            return Ok(());
-        }
         let last = async {
-            to_client.send(ending.message()).await?;
+            if ending != Ending::Left {
+                to_client.send(ending.message()).await?;
+            }
             to_client.send(web_socket::normal_closure()).await?;
             // A connection that is closed with something unread in it may lose what was written last.
             while let Some(Ok(_)) = from_client.next().await {}

@@ -1,12 +1,16 @@
 //! Whether a WebSocket is translated, and how: upstream's `NewTranslatingHandler` with its two predicates.
 
-use http::HeaderValue;
-use http::header::HeaderMap;
+use http::header::{
+    HeaderMap, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+};
+use http::request::Parts;
+use http::{HeaderValue, Method};
 use portico_machinery::RequestInfo;
 use portico_machinery::connect::{Dial, Streams, WebSockets};
 
 use crate::Proxy;
 use crate::metrics::Handling;
+use crate::upgrade::STREAM_PROTOCOL;
 use crate::web_socket::protocols;
 
 /// The one protocol of channels that is translated: clients of the older ones are served by every kubelet.
@@ -48,6 +52,18 @@ impl Translation {
                 if spdy.is_empty() { Self::None } else { Self::Tunnel(spdy) }
             }
         }
+    }
+}
+
+/// Makes a request for SPDY of one for a WebSocket.
+pub(super) fn spdy_request(parts: &mut Parts, protocols: Vec<HeaderValue>) {
+    parts.method = Method::POST;
+    for name in [SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, SEC_WEBSOCKET_EXTENSIONS] {
+        parts.headers.remove(name);
+    }
+    parts.headers.remove(STREAM_PROTOCOL);
+    for protocol in protocols {
+        parts.headers.append(STREAM_PROTOCOL, protocol);
     }
 }
 

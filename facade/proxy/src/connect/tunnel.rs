@@ -6,11 +6,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures::{SinkExt, StreamExt};
-use http::header::{
-    HeaderValue, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
-};
-use http::request::Parts;
-use http::{Method, Response};
+use http::Response;
+use http::header::HeaderValue;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
@@ -31,18 +28,6 @@ use crate::web_socket::{self, Handshake};
 const PIECE: usize = 32 * 1024;
 /// How long the last message may take to reach the client.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Makes a request for SPDY of one for a WebSocket.
-pub(super) fn spdy_request(parts: &mut Parts, protocols: Vec<HeaderValue>) {
-    parts.method = Method::POST;
-    for name in [SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, SEC_WEBSOCKET_EXTENSIONS] {
-        parts.headers.remove(name);
-    }
-    parts.headers.remove(STREAM_PROTOCOL);
-    for protocol in protocols {
-        parts.headers.append(STREAM_PROTOCOL, protocol);
-    }
-}
 
 impl Proxy {
     /// Asks the kubelet, and answers the client's handshake when it agrees.

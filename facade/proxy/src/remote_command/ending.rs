@@ -25,14 +25,12 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// What the kubelet's error stream says. `whole`: the stream ended, instead of the connection.
+    /// What the kubelet's error stream says. `whole`: it came to its end, and was not reset or lost with its connection.
     pub(super) fn said(version: Version, message: &[u8], whole: bool) -> Self {
         if message.is_empty() {
-            // Upstream takes a connection that breaks for a success; kubelets that speak v4 always say how it ended.
+            // Upstream takes silence for success; kubelets that speak v4 always say how it ended.
             return match version.says_status {
-                true if !whole => {
-                    Self::Broken("the kubelet's connection ended before the command did".to_owned())
-                }
+                true if !whole => Self::Broken("the kubelet did not say how the command ended".to_owned()),
                 _ => Self::Success,
             };
         }

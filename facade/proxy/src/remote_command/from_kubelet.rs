@@ -35,7 +35,7 @@ impl Listener<'_> {
         R: AsyncRead + Unpin,
         C: Sink<Message, Error = SocketError> + Unpin,
     {
-        let mut error = Vec::new();
+        let (mut error, mut whole) = (Vec::new(), false);
         while !self.opened.all_said() {
             let frame = match from_kubelet.next().await {
                 Ok(Some(frame)) => frame,
@@ -49,6 +49,7 @@ impl Listener<'_> {
                         return ending;
                     }
                     if fin {
+                        whole |= self.opened.id_of(ERROR) == Some(stream);
                         self.ended(stream);
                     }
                 }
@@ -57,6 +58,7 @@ impl Listener<'_> {
                         self.ready.send_replace(true);
                     }
                     if fin {
+                        whole |= self.opened.id_of(ERROR) == Some(stream);
                         self.ended(stream);
                     }
                 }
@@ -70,7 +72,7 @@ impl Listener<'_> {
                 _ => {}
             }
         }
-        Ending::said(self.version, &error, self.opened.has_ended(ERROR))
+        Ending::said(self.version, &error, whole)
     }
 
     async fn data<C: Sink<Message, Error = SocketError> + Unpin>(

@@ -79,10 +79,6 @@ impl Opened {
         self.0.iter_mut().filter(|stream| stream.id == id).for_each(|stream| stream.ended = true);
     }
 
-    pub(super) fn has_ended(&self, channel: u8) -> bool {
-        self.0.iter().any(|stream| stream.channel == channel && stream.ended)
-    }
-
     /// Whether the kubelet has said all there is to say: its output, and how the command ended.
     pub(super) fn all_said(&self) -> bool {
         let says = |stream: &&Stream| matches!(stream.channel, ERROR | STDOUT | STDERR);
