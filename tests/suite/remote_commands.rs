@@ -34,18 +34,22 @@ struct Cluster<K> {
 
 impl Cluster<SpdyKubelet> {
     async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    async fn start_with(flags: &[&str]) -> Self {
         let clients = Authority::new("kubelet-clients");
         let kubelet = SpdyKubelet::start(&clients.pem).await;
         let (port, ca) = (kubelet.address.port(), kubelet.ca.clone());
-        Self::around(kubelet, port, &ca, &clients).await
+        Self::around(kubelet, port, &ca, &clients, flags).await
     }
 }
 
 impl<K> Cluster<K> {
-    async fn around(kubelet: K, port: u16, ca: &str, clients: &Authority) -> Self {
+    async fn around(kubelet: K, port: u16, ca: &str, clients: &Authority, flags: &[&str]) -> Self {
         let pair = clients.client("kube-apiserver", &["system:masters"]);
         let files = tempfile::tempdir().unwrap();
-        let mut launch = Launch::new();
+        let mut launch = Launch::new().args(flags);
         for (flag, text) in [
             ("--kubelet-client-certificate", &*pair.cert),
             ("--kubelet-client-key", &pair.key),
@@ -237,6 +241,20 @@ async fn a_client_that_leaves_or_does_not_read_ends_or_stops_its_own_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_silent_or_a_message_that_is_too_long_ends() {
+    let flags = ["--streaming-connection-idle-timeout", "1s", "--streaming-max-message-bytes", "1000"];
+    let cluster = Cluster::start_with(&flags).await;
+    let cat = "p/exec?command=cat&stdin=true&stdout=true";
+    let (mut silent, _) = cluster.open(cat, V5).await.unwrap();
+    let [.., status] = told(&mut silent).await;
+    assert!(status.contains("Internal error occurred: nothing was said for 1s"), "{status}");
+    let (mut long, _) = cluster.open(cat, V5).await.unwrap();
+    assert_eq!(next(&mut long).await, Message::binary(vec![1]));
+    say(&mut long, &[0; 1001]).await;
+    assert_eq!(told(&mut long).await, [const { String::new() }; 4], "nothing of it went on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_kubelet_that_is_declared_to_speak_websocket_gets_it() {
     let cluster = Cluster::start().await;
     let declared = json!({"status": {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}});
@@ -402,7 +420,7 @@ impl UpstreamsKubelet {
             .spawn()
             .unwrap();
         let line = line_with(process.stdout.take().unwrap(), "listening on");
-        let port = line.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        let port = line.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap();
         Some(Self { process, port })
     }
 }
@@ -423,7 +441,7 @@ async fn upstreams_own_streaming_server_understands_what_is_translated() {
     let folder = tempfile::tempdir().unwrap();
     let Some(kubelet) = UpstreamsKubelet::start(&authority, folder.path()) else { return };
     let port = kubelet.port;
-    let cluster = Cluster::around(kubelet, port, &authority.pem, &clients).await;
+    let cluster = Cluster::around(kubelet, port, &authority.pem, &clients, &[]).await;
     kubectl_runs_commands(&cluster).await;
     kubectl_forwards_ports(&cluster).await;
     // What kube-apiserver 1.36.3 answers in front of the same server.
