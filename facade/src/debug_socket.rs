@@ -12,6 +12,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use portico_kit::backoff::{Backoff, Policy};
 use portico_kit::tasks::TaskSet;
 use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
@@ -21,6 +22,8 @@ const MAX_CONNECTIONS: usize = 16;
 /// How long a request's head may take to come.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const MODE: u32 = 0o600;
+/// Waits after connections that could not be taken.
+const RETRY: Policy = Policy::new(Duration::from_millis(5), Duration::from_secs(1), 2.0, 0.0);
 
 /// The socket's file, which goes when the socket does.
 struct File(PathBuf);
@@ -53,6 +56,11 @@ fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
     let mut made = path.as_os_str().to_owned();
     made.push(format!(".{}", std::process::id()));
     let made = File(PathBuf::from(made));
+    // A process of this number may have left it when it was killed.
+    match std::fs::remove_file(&made.0) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let listener = UnixListener::bind(&made.0)?;
     std::fs::set_permissions(&made.0, std::fs::Permissions::from_mode(MODE))?;
     std::fs::rename(&made.0, path)?;
@@ -61,12 +69,17 @@ fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
 
 async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskSet) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut errors = Backoff::new(RETRY);
     // It is never closed.
     while let Ok(place) = places.clone().acquire_owned().await {
         let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+            Ok((stream, _)) => {
+                errors.reset();
+                stream
+            }
             Err(error) => {
                 tracing::warn!(%error, "a connection to the debug socket was lost");
+                tokio::time::sleep(errors.next_wait()).await;
                 continue;
             }
         };

@@ -55,8 +55,14 @@ impl SpdyKubelet {
                 set.spawn_until_cancelled("kubelet-connection", async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
                     let service = service_fn(move |request| {
+                        let hangs = request.uri().to_string().contains("command=hangs");
                         let answer = answer(request, &seen, &tasks);
-                        std::future::ready(Ok::<_, Infallible>(answer))
+                        async move {
+                            if hangs {
+                                std::future::pending::<()>().await;
+                            }
+                            Ok::<_, Infallible>(answer)
+                        }
                     });
                     let http = hyper::server::conn::http1::Builder::new();
                     // However a connection ends: what was said on it is what a test looks at.

@@ -9,7 +9,7 @@ use http::{Method, Request};
 use portico_tests::http::Http;
 use portico_tests::pki::Authority;
 use portico_tests::tools::{line_with, output, there_is};
-use portico_tests::{Launch, Portico, SpdyKubelet, eventually, skipped};
+use portico_tests::{Launch, Portico, SpdyKubelet, eventually, skipped, until};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -237,6 +237,17 @@ async fn a_client_that_leaves_or_does_not_read_ends_or_stops_its_own_command() {
     assert_eq!(next(&mut quick).await, Message::binary(b"\x01x".to_vec()));
     cluster.counts("portico_proxy_upgraded_connections 2").await;
     drop((slow, quick));
+    cluster.counts("portico_proxy_upgraded_connections 0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_leaves_while_its_kubelet_does_not_answer_leaves_nothing_behind() {
+    let cluster = Cluster::start().await;
+    let (mut client, _) = cluster.open("p/exec?command=hangs&stdout=true", V5).await.unwrap();
+    client.send(Message::Ping(b"there?".as_slice().into())).await.unwrap();
+    until("the kubelet is asked", 10, || std::future::ready(!cluster.kubelet.seen().is_empty())).await;
+    cluster.counts("portico_proxy_upgraded_connections 1").await;
+    drop(client);
     cluster.counts("portico_proxy_upgraded_connections 0").await;
 }
 

@@ -4,7 +4,7 @@
 //! comes later has it done again.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, OccupiedEntry};
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -13,11 +13,24 @@ use parking_lot::Mutex;
 
 /// See the module. There are as many entries as there are keys that somebody waits for.
 pub struct SingleFlight<K, T> {
-    flights: Mutex<HashMap<K, Arc<Flight<T>>>>,
+    flights: Mutex<HashMap<K, Flight<T>>>,
+}
+
+/// Work that is under way.
+struct Flight<T> {
+    result: Arc<Result<T>>,
+    /// Who works or waits.
+    callers: usize,
 }
 
 /// What came of it, once it is done; whoever works on it keeps the lock.
-type Flight<T> = tokio::sync::Mutex<Option<T>>;
+type Result<T> = tokio::sync::Mutex<Option<T>>;
+
+impl<T> Default for Flight<T> {
+    fn default() -> Self {
+        Self { result: Arc::default(), callers: 0 }
+    }
+}
 
 impl<K, T> Default for SingleFlight<K, T> {
     fn default() -> Self {
@@ -28,50 +41,61 @@ impl<K, T> Default for SingleFlight<K, T> {
 impl<K: Clone + Eq + Hash, T: Clone> SingleFlight<K, T> {
     /// Does this work, or waits for somebody else who does the same.
     pub async fn run(&self, key: &K, work: impl Future<Output = T>) -> T {
-        let flight = Arc::clone(self.flights.lock().entry(key.clone()).or_default());
-        let aboard = Aboard { all: self, key, flight };
-        let mut done = aboard.flight.lock().await;
+        let caller = Caller::join(self, key);
+        let mut done = caller.result.lock().await;
         if let Some(done) = &*done {
             return done.clone();
         }
         let result = work.await;
         *done = Some(result.clone());
-        aboard.land();
+        caller.close();
         result
     }
 
-    /// Whether somebody works on this.
-    pub fn is_under_way(&self, key: &K) -> bool {
+    #[cfg(test)]
+    fn is_under_way(&self, key: &K) -> bool {
         self.flights.lock().contains_key(key)
     }
 }
 
 /// Somebody who waits or works.
-struct Aboard<'a, K: Eq + Hash, T> {
+struct Caller<'a, K: Clone + Eq + Hash, T> {
     all: &'a SingleFlight<K, T>,
     key: &'a K,
-    flight: Arc<Flight<T>>,
+    result: Arc<Result<T>>,
 }
 
-impl<K: Clone + Eq + Hash, T> Aboard<'_, K, T> {
+impl<'a, K: Clone + Eq + Hash, T> Caller<'a, K, T> {
+    fn join(all: &'a SingleFlight<K, T>, key: &'a K) -> Self {
+        let mut flights = all.flights.lock();
+        let flight = flights.entry(key.clone()).or_default();
+        flight.callers += 1;
+        Self { all, key, result: Arc::clone(&flight.result) }
+    }
+
     /// Who comes from now on begins another one.
-    fn land(&self) {
-        let mut flights = self.all.flights.lock();
-        if let Entry::Occupied(entry) = flights.entry(self.key.clone())
-            && Arc::ptr_eq(entry.get(), &self.flight)
+    fn close(&self) {
+        self.with_entry(|entry| drop(entry.remove()));
+    }
+
+    /// Does something with the entry, unless another one has its place.
+    fn with_entry(&self, work: impl FnOnce(OccupiedEntry<'_, K, Flight<T>>)) {
+        if let Entry::Occupied(entry) = self.all.flights.lock().entry(self.key.clone())
+            && Arc::ptr_eq(&entry.get().result, &self.result)
         {
-            entry.remove();
+            work(entry);
         }
     }
 }
 
-impl<K: Eq + Hash, T> Drop for Aboard<'_, K, T> {
+impl<K: Clone + Eq + Hash, T> Drop for Caller<'_, K, T> {
     fn drop(&mut self) {
-        let mut flights = self.all.flights.lock();
-        let is_last = Arc::strong_count(&self.flight) == 2;
-        if is_last && flights.get(self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight)) {
-            flights.remove(self.key);
-        }
+        self.with_entry(|mut entry| {
+            entry.get_mut().callers -= 1;
+            if entry.get().callers == 0 {
+                entry.remove();
+            }
+        });
     }
 }
 

@@ -88,7 +88,8 @@ impl Objects for ObjectsService {
     async fn list(&self, request: Request<ListRequest>) -> RpcResult<Response<ListParts>> {
         let caller = caller(&request)?;
         let served = self.serve(&caller, request.into_inner().call).await?;
-        let Served { mut answer, recorded, running, .. } = served;
+        // A seat is for the making of an answer: a client that does not read would keep it from others.
+        let Served { mut answer, recorded, .. } = served;
         let head = ListResponse {
             audit: call::record(&mut answer, recorded, MAX_LIST_RECORD),
             audit_annotations: std::mem::take(&mut answer.audit).into_iter().collect(),
@@ -100,7 +101,7 @@ impl Objects for ObjectsService {
             warnings: answer.warnings,
             body: bytes::Bytes::new(),
         };
-        Ok(Response::new(ListParts::new(head, answer.body, running)?))
+        Ok(Response::new(ListParts::new(head, answer.body)?))
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> RpcResult<Response<WatchSteps>> {
@@ -112,9 +113,7 @@ impl Objects for ObjectsService {
             Answer { body: Body::Watch(watch), warnings, audit, .. } => {
                 let audit_annotations = audit.into_iter().collect();
                 let initial_frames = watch.initial as u64;
-                if initial_frames == 0 {
-                    running.leave_seat();
-                }
+                running.leave_seat();
                 let started = WatchStarted { media_type, warnings, audit_annotations, initial_frames };
                 WatchSteps::frames(step(watch_response::Step::Started(started)), watch, running)
             }

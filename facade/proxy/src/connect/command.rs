@@ -109,11 +109,13 @@ impl Command {
         C: Sink<Message, Error = SocketError> + Unpin,
         M: Stream<Item = Result<Message, SocketError>> + Unpin,
     {
+        let limits = &self.shared.limits;
         let asked = tokio::select! {
-            asked = self.ask() => asked,
+            asked = timeout(limits.stream_creation_timeout, self.ask()) => asked,
             () = gone(from_client) => return Ending::Left,
         };
-        let limits = &self.shared.limits;
+        let asked =
+            asked.unwrap_or_else(|_| Err("error sending request: context deadline exceeded".to_owned()));
         let bounds = Bounds {
             replies: limits.stream_creation_timeout,
             idle: limits.web_socket_idle_timeout,
@@ -179,11 +181,14 @@ impl Command {
     }
 }
 
-/// Returns when the client leaves before it says anything.
+/// Returns when the client leaves before it says anything. Its pings are read, so that they do not hide that; what it says is left.
 async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>(from_client: &mut Peekable<M>) {
-    if let Some(Ok(message)) = Pin::new(from_client).peek().await
-        && !message.is_close()
-    {
-        std::future::pending::<()>().await;
+    let mut from_client = Pin::new(from_client);
+    while let Some(Ok(message)) = from_client.as_mut().peek().await {
+        match message {
+            Message::Close(_) => return,
+            Message::Ping(_) | Message::Pong(_) => drop(from_client.next().await),
+            _ => return std::future::pending().await,
+        }
     }
 }

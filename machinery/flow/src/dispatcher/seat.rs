@@ -59,6 +59,8 @@ impl Drop for Seat {
         match self.gives_up {
             Some(reason) => {
                 self.level.abandon(self.ticket, reason, now);
+                // It may have been let run just now: then its seats come back after a while.
+                self.shared.look_after(self.level.next_due());
             }
             None => self.shared.look_after(self.level.finish(self.ticket, now)),
         }

@@ -22,8 +22,10 @@ impl Extractor for Sent<'_> {
 impl Injector for Sending<'_> {
     fn set(&mut self, key: &str, value: String) {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
-            // An empty state says nothing.
-            if !value.is_empty() {
+            // An empty state says nothing, and that of the client does not belong to another parent.
+            if value.is_empty() {
+                self.0.remove(name);
+            } else {
                 self.0.insert(name, value);
             }
         }

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use portico_kit::{slow_trace, spans};
 use portico_machinery::accept::{Encoding, Form};
+use portico_machinery::object::cut_at;
 use portico_machinery::status::Details;
 use portico_machinery::{Object, Status};
 use portico_schema::Schema;
@@ -33,6 +34,8 @@ use crate::views::ViewTarget;
 
 /// A request that takes so long is in the log (upstream's threshold).
 const SLOW: Duration = Duration::from_millis(500);
+/// The longest value that such a line shows.
+const MAX_SHOWN_BYTES: usize = 256;
 
 /// What upstream calls the handlers of verbs in traces.
 fn trace_name(action: Verb) -> Option<&'static str> {
@@ -81,7 +84,8 @@ impl Request<'_> {
                 span.set(key, value.to_owned());
             }
         }
-        let describe = || self.trace_fields().map(|(key, value)| format!("{key}:{value}")).join(",");
+        // Line breaks in what a client says of itself would look like lines of the log.
+        let describe = || self.trace_fields().map(|(key, value)| format!("{key}:{}", shown(value))).join(",");
         slow_trace::watch(name, SLOW, describe, span.within(self.carry_out(action))).await
     }
 
@@ -416,4 +420,9 @@ impl Answer {
         let pretty = wanted.pretty && wanted.encoding == Encoding::Json;
         Self { pretty, ..self.encoded(wanted.encoding) }
     }
+}
+
+/// A value as it may stand in a line of the log.
+fn shown(value: &str) -> String {
+    cut_at(value.escape_debug().to_string(), MAX_SHOWN_BYTES)
 }

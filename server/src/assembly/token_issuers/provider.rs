@@ -123,7 +123,19 @@ impl Provider {
         if found.status == StatusCode::OK { Ok(found.body) } else { Err(found.status.to_string()) }
     }
 
+    /// Follows redirections; all of it takes no longer than `timeout`.
     async fn get(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        timeout: Duration,
+        max_body: usize,
+    ) -> Result<Fetched, String> {
+        let found = tokio::time::timeout(timeout, self.follow(url, headers, timeout, max_body)).await;
+        found.unwrap_or_else(|_| Err(format!("Get {url:?}: context deadline exceeded")))
+    }
+
+    async fn follow(
         &self,
         url: &str,
         mut headers: HeaderMap,

@@ -21,18 +21,16 @@ enum Rest {
 pub(crate) struct ListParts {
     head: Option<ListResponse>,
     rest: Rest,
-    _running: Running,
 }
 
 impl ListParts {
-    /// The call runs until they are gone.
-    pub(super) fn new(head: ListResponse, body: Body, running: Running) -> RpcResult<Self> {
+    pub(super) fn new(head: ListResponse, body: Body) -> RpcResult<Self> {
         let rest = match body {
             Body::Bytes(bytes) => Rest::Whole(Some(bytes)),
             Body::List(parts) => Rest::Parts(parts),
             Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
         };
-        Ok(Self { head: Some(head), rest, _running: running })
+        Ok(Self { head: Some(head), rest })
     }
 }
 
@@ -58,18 +56,17 @@ impl Stream for ListParts {
 pub(crate) struct WatchSteps {
     first: Option<WatchResponse>,
     frames: Option<WatchStream>,
-    /// Frames that show what was there: until they are out the call keeps its seat.
-    initial: usize,
-    running: Running,
+    /// Writes are estimated by it while it lasts.
+    _running: Running,
 }
 
 impl WatchSteps {
     pub(super) fn frames(first: WatchResponse, watch: Watch, running: Running) -> Self {
-        Self { first: Some(first), frames: Some(watch.frames), initial: watch.initial, running }
+        Self { first: Some(first), frames: Some(watch.frames), _running: running }
     }
 
     pub(super) fn only(first: WatchResponse) -> Self {
-        Self { first: Some(first), frames: None, initial: 0, running: Running::default() }
+        Self { first: Some(first), frames: None, _running: Running::default() }
     }
 }
 
@@ -83,12 +80,6 @@ impl Stream for WatchSteps {
         }
         let Some(frames) = &mut this.frames else { return Poll::Ready(None) };
         let frame = ready!(frames.poll_next_unpin(cx));
-        if this.initial > 0 {
-            this.initial -= 1;
-            if this.initial == 0 {
-                this.running.leave_seat();
-            }
-        }
         Poll::Ready(frame.map(|f| Ok(WatchResponse { step: Some(watch_response::Step::Frames(f.line())) })))
     }
 }
