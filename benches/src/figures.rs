@@ -2,6 +2,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod ca_memory;
+pub(crate) mod chain;
 pub(crate) mod cold;
 pub(crate) mod create;
 pub(crate) mod custom_resources;

@@ -29,6 +29,11 @@ pub(crate) const WHY_NOT: &str = "set KUBE_APISERVER and ETCD to the paths of th
 impl Kube {
     /// Starts both on empty data, ready; none if the variables are not set.
     pub(crate) async fn start(setting: &Setting) -> Result<Option<Self>, Failure> {
+        Self::with(setting, "RBAC", &[]).await
+    }
+
+    /// The same in this authorization mode, with further flags.
+    pub(crate) async fn with(setting: &Setting, mode: &str, flags: &[&str]) -> Result<Option<Self>, Failure> {
         let (Some(server), Some(etcd)) = (path("KUBE_APISERVER"), path("ETCD")) else { return Ok(None) };
         let folder = setting.fresh("kube-")?;
         let (address, clients, peers) = (free_address()?, free_address()?, free_address()?);
@@ -36,6 +41,7 @@ impl Kube {
         let etcd =
             Process::start(&mut etcd_command(&etcd, &folder, clients, peers), &folder.join("etcd.log"))?;
         let mut command = server_command(&server, &setting.certificates, &folder, clients, address);
+        command.arg(format!("--authorization-mode={mode}")).args(flags);
         let mut server = Process::start(&mut command, &folder.join("kube-apiserver.log"))?;
         until("kube-apiserver is ready", async || {
             server.alive()?;
@@ -98,7 +104,6 @@ fn server_command(
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
         "--endpoint-reconciler-type=none",
-        "--authorization-mode=RBAC",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--service-account-issuer=https://kubernetes.default.svc",
         // The same CA signs clients: only this name may speak for others.

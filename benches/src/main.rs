@@ -99,11 +99,13 @@ enum Bench {
     Admission,
     /// One user's flood beside another user's requests.
     Fairness,
+    /// What the handler chain adds to a request.
+    Chain,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 18] = [
+const EACH: [Bench; 19] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -122,6 +124,7 @@ const EACH: [Bench; 18] = [
     Bench::CustomResources,
     Bench::Admission,
     Bench::Fairness,
+    Bench::Chain,
 ];
 
 /// What every bench is given.
@@ -195,6 +198,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::CustomResources => figures::custom_resources::measure(setting, report).await,
         Bench::Admission => figures::admission::measure(setting, report).await,
         Bench::Fairness => figures::fairness::measure(setting, report).await,
+        Bench::Chain => figures::chain::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

@@ -1,0 +1,172 @@
+//! What the handler chain adds to a GET: a cached token, RBAC over thousands of bindings, priority and fairness, and an audit
+//! event of level Metadata in a file, beside the same server with none of it; the same on kube-apiserver. And the parts that can
+//! be called alone: a decision by RBAC, a look at a cached token.
+
+mod alone;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HeaderValue};
+use http::{Method, Request};
+use http_body_util::Full;
+use serde::Deserialize;
+
+use crate::certificates::credulous_tls;
+use crate::https::Endpoint;
+use crate::kube::{Kube, WHY_NOT};
+use crate::load::{Load, drive};
+use crate::portico::Portico;
+use crate::process::Process;
+use crate::report::{Goal, Report, note};
+use crate::statistics::{median, median_of};
+use crate::{Failure, Setting};
+
+const NAME: &str = "chain";
+/// What all of it may add to a GET, in microseconds.
+const ADDED: f64 = 40.0;
+pub(super) const BINDINGS: usize = 2_000;
+const PATH: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+const ACCOUNT: &str = "/api/v1/namespaces/default/serviceaccounts/default/token";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+const NOTHING: &str = "AlwaysAllow";
+const WITHOUT: &[&str] = &["--enable-priority-and-fairness=false"];
+
+/// Two servers of one kind: without the chain, and with it.
+struct Contender<'a> {
+    name: &'static str,
+    servers: [(&'a Process, Endpoint, Request<Full<Bytes>>); 2],
+    loads: [Vec<Load>; 2],
+    spent: [Vec<f64>; 2],
+}
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    alone::measure(report).await?;
+    let (policy, log) = audit(setting)?;
+    let plain = Portico::with(setting, &["--authorization-mode", NOTHING, WITHOUT[0]]).await?;
+    let whole = Portico::with(setting, &[&policy, &log]).await?;
+    let servers = [(&plain.process, plain.endpoint(setting)?), (&whole.process, whole.endpoint(setting)?)];
+    let mut all = vec![Contender::prepare("portico", servers).await?];
+    let (policy, log) = audit(setting)?;
+    let kubes =
+        (Kube::with(setting, NOTHING, WITHOUT).await?, Kube::with(setting, "RBAC", &[&policy, &log]).await?);
+    match &kubes {
+        (Some(plain), Some(whole)) => {
+            let servers =
+                [(&plain.server, plain.endpoint(setting)?), (&whole.server, whole.endpoint(setting)?)];
+            all.push(Contender::prepare("kube-apiserver", servers).await?);
+        }
+        _ => report.skip("the same on kube-apiserver", WHY_NOT),
+    }
+    for round in 1..=setting.options.rounds {
+        for contender in &mut all {
+            contender.round(Duration::from_secs(setting.options.seconds), round).await?;
+        }
+    }
+    all.iter().for_each(|contender| contender.say(report));
+    Ok(())
+}
+
+/// Flags of an audit log with a policy, in a folder of its own.
+fn audit(setting: &Setting) -> Result<(String, String), Failure> {
+    let folder = setting.fresh("audit-")?;
+    let policy = folder.join("policy.yaml");
+    std::fs::write(&policy, POLICY)?;
+    let log = folder.join("audit.log");
+    Ok((format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", log.display())))
+}
+
+impl<'a> Contender<'a> {
+    /// Lets a service account read, among thousands of others' bindings.
+    async fn prepare(name: &'static str, servers: [(&'a Process, Endpoint); 2]) -> Result<Self, Failure> {
+        let [plain, whole] = servers;
+        let servers = [prepared(plain).await?, prepared(whole).await?];
+        Ok(Self { name, servers, loads: Default::default(), spent: Default::default() })
+    }
+
+    async fn round(&mut self, time: Duration, round: usize) -> Result<(), Failure> {
+        for ((process, endpoint, request), (loads, spent)) in
+            self.servers.iter().zip(self.loads.iter_mut().zip(&mut self.spent))
+        {
+            let (before, request) = (process.processor_time()?, request.clone());
+            let load = drive(endpoint, 1, time, move |_, _| Ok(request.clone())).await?.clean(self.name)?;
+            spent.push((process.processor_time()? - before).as_secs_f64() * 1e6 / load.sent());
+            loads.push(load);
+        }
+        let [plain, whole] = &self.loads;
+        let last = |loads: &[Load]| loads.last().map_or(0.0, Load::p50);
+        note(&format!(
+            "round {round}: {:<15} {:>5.0} us plain, {:>5.0} us with the chain",
+            self.name,
+            last(plain),
+            last(whole)
+        ));
+        Ok(())
+    }
+
+    fn say(&self, report: &mut Report) {
+        let goal = if self.name == "portico" { Goal::AtMost(ADDED) } else { Goal::None };
+        let [plain, whole] = &self.loads;
+        let (before, after) = (median_of(plain, Load::p50), median_of(whole, Load::p50));
+        report.add(NAME, format!("{}: a GET without the chain, p50", self.name), before, "us", Goal::None);
+        report.add(NAME, format!("{}: the chain adds at p50", self.name), after - before, "us", goal);
+        let [before, after] = [&self.spent[0], &self.spent[1]].map(|spent| median(spent));
+        report.add(
+            NAME,
+            format!("{}: processor time without the chain", self.name),
+            before,
+            "us",
+            Goal::None,
+        );
+        report.add(
+            NAME,
+            format!("{}: the chain adds in processor time", self.name),
+            after - before,
+            "us",
+            Goal::None,
+        );
+    }
+}
+
+/// A server with bindings, and the GET of a service account that one of them allows.
+async fn prepared(
+    (process, endpoint): (&Process, Endpoint),
+) -> Result<(&Process, Endpoint, Request<Full<Bytes>>), Failure> {
+    let mut client = endpoint.client().await?;
+    let role = r#"{"metadata":{"name":"chain"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["configmaps"]}]}"#;
+    client.must(Method::POST, &format!("{RBAC}/clusterroles"), role.to_owned()).await?;
+    for at in 0..BINDINGS {
+        let subject = if at == BINDINGS / 2 {
+            r#"{"kind":"ServiceAccount","namespace":"default","name":"default"}"#.to_owned()
+        } else {
+            format!(r#"{{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"user-{at}"}}"#)
+        };
+        let binding = format!(
+            r#"{{"metadata":{{"name":"chain-{at}"}},"subjects":[{subject}],"roleRef":{{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"chain"}}}}"#
+        );
+        client.must(Method::POST, &format!("{RBAC}/clusterrolebindings"), binding).await?;
+    }
+    let (status, body) = client.send(Method::POST, ACCOUNT, r#"{"spec":{}}"#).await?;
+    if !status.is_success() {
+        return Err(format!("no token: {status}").into());
+    }
+    let issued: Issued = serde_json::from_slice(&body)?;
+    // Without the administrator's certificate, which would count first.
+    let endpoint = Endpoint { tls: Arc::clone(&credulous_tls()), ..endpoint };
+    let mut request = endpoint.get(PATH)?;
+    let bearer = HeaderValue::from_str(&format!("Bearer {}", issued.status.token))?;
+    request.headers_mut().insert(AUTHORIZATION, bearer);
+    Ok((process, endpoint, request))
+}
+
+#[derive(Deserialize)]
+struct Issued {
+    status: IssuedStatus,
+}
+
+#[derive(Deserialize)]
+struct IssuedStatus {
+    token: String,
+}
