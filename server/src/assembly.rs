@@ -111,7 +111,7 @@ impl Server {
         let tasks = TaskSet::new();
         let issuers = tokens::issuers(&settings, &process)?;
         let identity = Arc::new(tokens::identity(&settings, &identities, issuers.clone(), &tasks)?);
-        let mut table = portico_resources::table();
+        let mut table = portico_resources::table_with(&settings.features);
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
         let metrics = portico_store::Metrics::new(&process.metrics);

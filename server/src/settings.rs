@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use portico_auth::authz::Mode;
 use portico_auth::authz::review::Version;
 use portico_controllers::governed::ControllerSettings;
+use portico_controllers::leader_election::LeadershipTimers;
 use portico_kinds::RuntimeConfig;
 use portico_machinery::FrontProxy;
 use portico_machinery::expiration::Evaluator;
@@ -69,6 +70,8 @@ pub struct ServerSettings {
     pub controllers: BTreeSet<&'static str>,
     /// How they work.
     pub controller_settings: ControllerSettings,
+    /// How servers agree on which of them holds elections (gate `CoordinatedLeaderElection`).
+    pub coordinated_leadership: LeadershipTimers,
     /// Signing certificate requests.
     pub signing: SigningSettings,
     /// How long objects of kinds that expire (events) are kept after their last write.

@@ -71,6 +71,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         features: s.core_api.features()?,
         controllers: controllers::wanted(&s.controllers.controllers),
         controller_settings: s.controllers.settings(),
+        coordinated_leadership: s.controllers.leadership(),
         signing: s.signing.server(),
         event_ttl: s.store.event_ttl,
         encryption: s.encryption.settings(),

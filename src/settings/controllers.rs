@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use portico_server::{
-    ControllerSettings, EndpointsSettings, MirroringSettings, QuotaSettings, SliceSettings, controllers,
+    ControllerSettings, EndpointsSettings, LeadershipTimers, MirroringSettings, QuotaSettings, SliceSettings, controllers,
 };
 
 use super::SettingError;
@@ -62,6 +62,15 @@ pub(crate) struct Controllers {
     /// Finished Jobs that are looked at at a time.
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     concurrent_ttl_after_finished_syncs: usize,
+    /// How long other servers wait after the last renewal of the server that holds coordinated elections.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15s")]
+    coordinated_leadership_lease_duration: Duration,
+    /// How long the server that holds coordinated elections goes on without being able to renew.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    coordinated_leadership_renew_deadline: Duration,
+    /// How long servers wait between tries to acquire or renew the right to hold coordinated elections.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
+    coordinated_leadership_retry_period: Duration,
 }
 
 impl Controllers {
@@ -90,7 +99,32 @@ impl Controllers {
         }
     }
 
+    /// How servers agree on which of them holds elections.
+    pub(crate) fn leadership(&self) -> LeadershipTimers {
+        LeadershipTimers {
+            lease_duration: self.coordinated_leadership_lease_duration,
+            renew_deadline: self.coordinated_leadership_renew_deadline,
+            retry_period: self.coordinated_leadership_retry_period,
+        }
+    }
+
+    /// Upstream's `validateCoordinatedLeadershipFlags`.
+    fn check_leadership(&self) -> Result<(), SettingError> {
+        const LEASE: &str = "--coordinated-leadership-lease-duration";
+        const DEADLINE: &str = "--coordinated-leadership-renew-deadline";
+        const RETRY: &str = "--coordinated-leadership-retry-period";
+        let timers = self.leadership();
+        let longer = |longer: Duration, shorter: Duration, (flag, than): (&'static str, &str)| {
+            let wrong = || SettingError::new(flag, format!("must be greater than {than}"));
+            (longer > shorter).then_some(()).ok_or_else(wrong)
+        };
+        longer(timers.lease_duration, timers.renew_deadline, (LEASE, DEADLINE))?;
+        longer(timers.renew_deadline, timers.retry_period, (DEADLINE, RETRY))?;
+        longer(timers.retry_period, Duration::ZERO, (RETRY, "0s"))
+    }
+
     pub(super) fn check(&self) -> Result<(), SettingError> {
+        self.check_leadership()?;
         let mut named = self.controllers.iter().filter(|name| !name.is_empty() && *name != "*");
         let bare = |name: &'_ String| name.strip_prefix('-').unwrap_or(name).to_owned();
         match named.find(|name| controllers::known(&bare(name)).is_none()) {

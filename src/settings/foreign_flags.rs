@@ -52,15 +52,11 @@ const NO_ETCD_TO_TUNE: &str = "there is no etcd to tune";
 const ONE_VERSION: &str = "it behaves as 1.36 and as no other version";
 const NO_PEERS: &str = "servers behind one address do not forward requests to each other";
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
-const NO_COORDINATED_ELECTION: &str = "coordinated leader election (LeaseCandidates) is not here";
 const OFF: Taken = Taken::Only(&["false"]);
 
 /// All of them, by name.
 pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     switch("contention-profiling", OFF, "locks are not profiled"),
-    refused("coordinated-leadership-lease-duration", NO_COORDINATED_ELECTION),
-    refused("coordinated-leadership-renew-deadline", NO_COORDINATED_ELECTION),
-    refused("coordinated-leadership-retry-period", NO_COORDINATED_ELECTION),
     ignored(
         "delete-collection-workers",
         "objects of one request are deleted one after another, in few transactions",

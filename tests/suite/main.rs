@@ -32,6 +32,7 @@ mod kubectl;
 mod kubectl_admission;
 mod kubectl_custom;
 mod kubectl_workloads;
+mod leader_election;
 mod load;
 mod malformed;
 mod nodes;

@@ -13,6 +13,8 @@ pub enum NameRule {
     PathSegment,
     /// An IP address in its canonical spelling.
     IpAddress,
+    /// A key as config maps have them.
+    ConfigKey,
     /// A group and a resource, `apps.deployments`.
     GroupAndResource,
 }

@@ -49,6 +49,7 @@ impl MetaRules {
             NameRule::Label => values::label(name),
             NameRule::PathSegment => names::path_segment(name),
             NameRule::IpAddress => values::ip_name(name),
+            NameRule::ConfigKey => values::config_key(name),
             NameRule::GroupAndResource => names::group_and_resource(name),
         }
     }

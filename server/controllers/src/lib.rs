@@ -18,6 +18,7 @@ pub mod flow_status;
 pub mod garbage;
 pub mod governed;
 pub mod identity;
+pub mod leader_election;
 pub mod legacy_token_cleaner;
 pub mod log;
 pub mod names;

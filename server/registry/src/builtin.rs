@@ -8,6 +8,7 @@ use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, O
 use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 
 use crate::by_resource::ByResource;
+use crate::off_fields::{OffFeature, OffFields};
 use crate::scale::ScaleSelector;
 use crate::served::{ServedResource, field_values, indexed_fields};
 use crate::strategy::{FieldStrategy, Strategies};
@@ -23,6 +24,7 @@ struct Described {
 #[derive(Clone, Default)]
 pub(crate) struct StrategyTable {
     described: ByResource<Described>,
+    off: ByResource<Vec<OffFeature>>,
 }
 
 impl StrategyTable {
@@ -33,6 +35,15 @@ impl StrategyTable {
         scale: Option<ScaleSelector>,
     ) {
         *self.described.entry(group, resource) = Described { strategies, scale };
+    }
+
+    /// Notes that the fields of a feature are off.
+    pub(crate) fn turn_off(&mut self, (group, resource): (&'static str, &'static str), feature: OffFeature) {
+        self.off.entry(group, resource).push(feature);
+    }
+
+    fn off_of(&self, resource: &GroupResource) -> OffFields {
+        self.off.get(resource).map(|fields| fields.as_slice().into()).unwrap_or_default()
     }
 
     /// What a kind has; one that is not here has nothing of its own.
@@ -57,7 +68,9 @@ impl ResourceIndex {
         let mut index = Self::default();
         for info in kinds.iter() {
             let (own, scale) = strategies.of(&info.group_resource());
-            let served = Arc::new(ServedResource::of_builtin(info.clone(), kinds, own, scale));
+            let mut served = ServedResource::of_builtin(info.clone(), kinds, own, scale);
+            served.off = strategies.off_of(&info.group_resource());
+            let served = Arc::new(served);
             let slot = index.preferred.entry(served.resource.clone());
             slot.or_insert_with(|| served.clone());
             index.by_storage.entry(info.storage.clone()).or_default().push(served.clone());

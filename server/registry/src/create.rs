@@ -16,7 +16,7 @@ use crate::stored::{self, Stored};
 use crate::strategy::Moment;
 use crate::typed::{Context, Part, Place, Written};
 use crate::verbs::Verbs;
-use crate::{encoding, failure, system};
+use crate::{encoding, failure, off_fields, system};
 use portico_validation::pod_spec::allow_privileges;
 use portico_validation::{self as validation, Errors, MetaRules};
 
@@ -261,6 +261,7 @@ fn prepare(served: &ServedResource, object: &mut Object, moment: Moment) -> bool
             dropped |= object.remove(&[field]).is_some();
         }
     }
+    off_fields::drop(&served.off, object, None);
     served.strategies.main.prepare_create(object, moment);
     if served.info.generation.counts() {
         object.set(&["metadata", "generation"], 1);

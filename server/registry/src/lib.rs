@@ -39,6 +39,7 @@ mod long_work;
 pub mod managed_fields;
 mod modify;
 mod objects;
+mod off_fields;
 pub mod options;
 mod patch;
 pub mod preconditions;

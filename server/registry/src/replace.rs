@@ -18,9 +18,9 @@ use crate::managed_fields::{self, Tracked};
 use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::strategy::Moment;
-use crate::system;
 use crate::typed::{Part, Place, Written};
 use crate::verbs::Verbs;
+use crate::{off_fields, system};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -254,10 +254,12 @@ fn prepare(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Obje
             for field in served.info.status.iter().flat_map(|s| &s.owns) {
                 new.copy_from(old, &[field]);
             }
+            off_fields::drop(&served.off, new, Some(old));
             served.strategies.main.prepare_update(new, old, moment);
         }
         Part::Subresource("status") => {
             keep_all_but_status(served, new, old);
+            off_fields::drop(&served.off, new, Some(old));
             served.strategies.subresources.prepare_status(new, old);
         }
         Part::Subresource(other) => served.strategies.subresources.prepare_subresource(other, new, old),

@@ -10,6 +10,7 @@ use portico_store::Resource;
 
 use crate::Result;
 use crate::custom::{self, Custom, ScalePaths};
+use crate::off_fields::OffFields;
 use crate::scale::{Scale, ScaleSelector};
 use crate::strategy::{FieldStrategy, Moment, Strategies};
 use crate::typed::Part;
@@ -33,6 +34,8 @@ pub struct ServedResource {
     pub(crate) id: u32,
     /// How the JSON of an object of this version begins: items of lists leave it out. Empty where they do not.
     pub(crate) head: Vec<u8>,
+    /// Fields of features that are off.
+    pub(crate) off: OffFields,
     /// Selectable fields that the store indexes.
     pub(crate) fields: Vec<Arc<str>>,
     /// Subresources that show a part of an object as another kind.
@@ -83,6 +86,7 @@ impl ServedResource {
             stored_as,
             api_version,
             head,
+            off: OffFields::default(),
             views: Vec::new(),
             custom: None,
             sealed: true,

@@ -12,6 +12,7 @@ use crate::builtin::{KindIndexer, ResourceIndex, StrategyTable};
 use crate::connection::Connection;
 use crate::handlers::{Handler, HandlerTable};
 use crate::hooks::{HookTable, TransactionHooks, WriteGuard};
+use crate::off_fields::OffField;
 use crate::scale::ScaleSelector;
 use crate::strategy::{
     ComputedStrategy, DecodeStrategy, DeleteStrategy, FieldStrategy, PermitStrategy, Strategies, Strategy,
@@ -144,6 +145,18 @@ impl ResourceTable {
         for (subresource, handler) in handlers {
             self.handlers.add((group, resource, subresource), handler);
         }
+    }
+
+    /// Turns the fields of a feature off: writes do not set them, an object that has one of them keeps all. Fields are paths
+    /// such as `spec.containers[].env`.
+    pub fn turn_off<'a>(
+        &mut self,
+        group: &'static str,
+        resource: &'static str,
+        fields: impl IntoIterator<Item = &'a str>,
+    ) {
+        let feature = fields.into_iter().map(OffField::parse).collect();
+        self.strategies.turn_off((group, resource), feature);
     }
 
     /// The indexer that a store of these kinds loads with.

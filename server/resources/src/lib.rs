@@ -7,12 +7,13 @@ mod actions;
 mod allocation;
 mod connections;
 mod escalation;
+mod gated;
 mod strategies;
 mod table;
 
 pub use allocation::{HeldPort, NodePorts};
 pub use strategies::{FlowObject, flow_objects};
-pub use table::table;
+pub use table::{table, table_with};
 
 #[cfg(test)]
 mod growth_tests;

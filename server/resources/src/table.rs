@@ -2,6 +2,7 @@
 //!
 //! A new kind is a data file and, where data cannot say everything, a strategy and a row here.
 
+use portico_machinery::features::FeatureGates;
 use portico_registry::{ResourceTable, Row, ScaleSelector};
 
 use crate::actions::access_review::AccessReview;
@@ -10,6 +11,7 @@ use crate::actions::eviction::Eviction;
 use crate::actions::rules_review::RulesReview;
 use crate::connections::Kind;
 use crate::escalation::{BindingsGuard, RolesGuard};
+use crate::gated;
 use crate::strategies::{
     admissionregistration, apiextensions, apiserverinternal, apiservice, apps, autoscaling, batch,
     certificates, configmap, core, endpoints, endpointslice, event, flowcontrol, lease, namespace,
@@ -23,13 +25,20 @@ macro_rules! row {
     };
 }
 
-/// All rows.
+/// All rows, with the fields of features that are on by default.
 #[must_use]
 pub fn table() -> ResourceTable {
+    table_with(&FeatureGates::default())
+}
+
+/// All rows; fields of features that are off stay unset.
+#[must_use]
+pub fn table_with(gates: &FeatureGates) -> ResourceTable {
     let mut table = ResourceTable::default();
     for add in GROUPS {
         add(&mut table);
     }
+    gated::turn_off(&mut table, gates);
     table
 }
 
@@ -176,6 +185,7 @@ fn certificates_group(table: &mut ResourceTable) {
 fn coordination_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("coordination.k8s.io", resource, row);
     add("leases", row!(lease::Lease));
+    add("leasecandidates", row!(lease::LeaseCandidate));
 }
 
 fn discovery_group(table: &mut ResourceTable) {

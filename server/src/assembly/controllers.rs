@@ -15,6 +15,7 @@ use portico_controllers::certificates::trust_bundle::{self, TrustBundle};
 use portico_controllers::certificates::{approving, cleaner, signing};
 use portico_controllers::flow_status::FlowStatus;
 use portico_controllers::garbage::GarbageCollector;
+use portico_controllers::leader_election::LeaderElection;
 use portico_controllers::legacy_token_cleaner;
 use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::NamespaceDeletion;
@@ -34,6 +35,7 @@ use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::QueueMetrics;
+use portico_machinery::GroupResource;
 use portico_registry::Registry;
 use tokio::sync::watch;
 
@@ -52,6 +54,9 @@ const HOOKS: [&str; 4] = [
     "start-kubernetes-service-cidr-controller",
     "start-legacy-token-tracking-controller",
 ];
+
+/// Upstream's hook of what elects leaders.
+const ELECTIONS_HOOK: &str = "start-kube-apiserver-coordinated-leader-election-controller";
 
 /// Tells where the facade is reached.
 #[derive(Clone)]
@@ -113,6 +118,7 @@ pub(super) fn start(
     listeners.append(&mut reported.listeners);
     listeners.extend(governed(settings, registry, &reported, &queues, tasks));
     listeners.extend(without_nodes::start(settings, registry, &queues, metrics, tasks));
+    listeners.extend(elections(settings, registry, &queues, hooks)?);
     let listening = Listening::new(listeners);
     for name in HOOKS {
         let begun = listening.begun();
@@ -142,6 +148,31 @@ fn repair(
         reached(&cx, &checked).await
     })?;
     Ok(repair)
+}
+
+/// What elects leaders among the candidates of components, behind a gate and where candidates are served.
+fn elections(
+    settings: &ServerSettings,
+    registry: &Registry,
+    queues: &QueueMetrics,
+    hooks: &Hooks,
+) -> Result<Option<Arc<dyn Listener>>, StartError> {
+    let candidates = GroupResource::new("coordination.k8s.io", "leasecandidates");
+    if !settings.features.enabled("CoordinatedLeaderElection") {
+        return Ok(None);
+    }
+    if registry.objects().served(&candidates).is_err() {
+        tracing::warn!("no leaders are elected: LeaseCandidates are not served (--runtime-config)");
+        return Ok(None);
+    }
+    let identity = format!("{}_{}", hostname(), uuid::Uuid::new_v4());
+    let elections = LeaderElection::new(identity, settings.coordinated_leadership, queues);
+    let (started, registry) = (elections.clone(), registry.clone());
+    hooks.add_post_start(ELECTIONS_HOOK, move |cx: HookContext| async move {
+        started.run_workers(&registry, &cx.tasks);
+        Ok(())
+    })?;
+    Ok(Some(Arc::new(elections)))
 }
 
 /// What backends are told of whom to trust.

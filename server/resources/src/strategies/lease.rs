@@ -1,31 +1,20 @@
-//! Lease: two numbers to check, two fields of a closed gate to drop.
+//! Lease and LeaseCandidate: numbers, versions, and how the holder is elected.
 
+use portico_gostd::apimachinery::validation::qualified_name;
 use portico_machinery::Object;
 use portico_machinery::field::Error;
-
-use portico_registry::{Moment, Strategy};
+use portico_machinery::object::Cursor;
+use portico_registry::Strategy;
 use portico_validation::Errors;
+use semver::Version;
 
-/// Fields behind a gate that is off: kept only once stored.
-const GATED: [&str; 2] = ["strategy", "preferredHolder"];
+/// The strategy that Kubernetes itself defines.
+const OLDEST_EMULATION_VERSION: &str = "OldestEmulationVersion";
+const NO_VERSION: &str = "must be a valid semantic version";
 
 pub(crate) struct Lease;
 
 impl Strategy for Lease {
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
-        for field in GATED {
-            new.remove(&["spec", field]);
-        }
-    }
-
-    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
-        for field in GATED {
-            if !old.at(&["spec", field]).is_present() {
-                new.remove(&["spec", field]);
-            }
-        }
-    }
-
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let (duration, transitions) =
             (new.at(&["spec", "leaseDurationSeconds"]), new.at(&["spec", "leaseTransitions"]));
@@ -35,5 +24,59 @@ impl Strategy for Lease {
         if let Some(count) = transitions.i64().filter(|n| *n < 0) {
             errors.push(Error::invalid(&transitions.path(), count, "must be greater than or equal to 0"));
         }
+        let (strategy, preferred) = (new.at(&["spec", "strategy"]), new.at(&["spec", "preferredHolder"]));
+        if strategy.is_present() {
+            check_strategy(&strategy, errors);
+        }
+        if !preferred.str().is_empty() && strategy.str().is_empty() {
+            errors.push(preferred.forbidden("may only be specified if `strategy` is defined"));
+        }
+    }
+}
+
+pub(crate) struct LeaseCandidate;
+
+impl Strategy for LeaseCandidate {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let (emulation, binary) = (new.at(&["spec", "emulationVersion"]), new.at(&["spec", "binaryVersion"]));
+        let strategy = new.at(&["spec", "strategy"]);
+        let (emulated, built) = (version(&emulation, errors), version(&binary, errors));
+        if !binary.str().is_empty()
+            && !emulation.str().is_empty()
+            && built.cmp_precedence(&emulated).is_lt()
+        {
+            errors.push(binary.invalid("must be greater than or equal to `emulationVersion`"));
+        }
+        if strategy.str().is_empty() {
+            return;
+        }
+        if strategy.str() == OLDEST_EMULATION_VERSION && emulated == ZERO {
+            let text = "must be specified when `strategy` is 'OldestEmulationVersion'";
+            errors.push(emulation.required(text));
+        }
+        check_strategy(&strategy, errors);
+    }
+}
+
+const ZERO: Version = Version::new(0, 0, 0);
+
+/// The version there; what is none counts as 0.0.0.
+fn version(at: &Cursor<'_>, errors: &mut Errors) -> Version {
+    if at.str().is_empty() {
+        return ZERO;
+    }
+    at.str().parse().unwrap_or_else(|_| {
+        errors.push(at.invalid(NO_VERSION));
+        ZERO
+    })
+}
+
+/// Upstream's `ValidateCoordinatedLeaseStrategy`, which names the field twice.
+fn check_strategy(at: &Cursor<'_>, errors: &mut Errors) {
+    let (path, strategy) = (at.path().child("strategy"), at.str());
+    if strategy.contains('/') {
+        errors.extend(qualified_name(strategy).iter().map(|text| Error::invalid(&path, strategy, text)));
+    } else if strategy != OLDEST_EMULATION_VERSION {
+        errors.push(Error::not_supported(&path, strategy, &[OLDEST_EMULATION_VERSION]));
     }
 }

@@ -1,0 +1,165 @@
+//! Coordinated leader election (`leader-election-controller`): of the LeaseCandidates of a lease one is elected, and the
+//! Lease is made out to it.
+//!
+//! Candidates are asked whether they are there (`pingTime`), answer by renewing, and the oldest of those that answer wins.
+
+mod candidate;
+mod decide;
+mod expired;
+mod lock;
+mod names;
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{Object, Status, time};
+use portico_registry::{Context, CreateOptions, ListOptions, Logged, Part, Registry, Stored, UpdateOptions};
+use tokio::sync::watch;
+
+use crate::account::NamespacedName;
+use crate::log::Listener;
+use candidate::Candidate;
+use decide::{Elected, Step};
+pub use lock::LeadershipTimers;
+use lock::Lock;
+pub use names::NAME;
+use names::{USER, candidates, leases};
+
+/// How soon a lease is looked at again though nothing has changed (`defaultRequeueInterval`).
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct LeaderElection {
+    queue: WorkQueue<NamespacedName>,
+    leads: watch::Sender<bool>,
+    timers: LeadershipTimers,
+    identity: String,
+}
+
+impl LeaderElection {
+    /// Leads nothing yet. `identity` differs from that of every other start of a server.
+    #[must_use]
+    pub fn new(identity: String, timers: LeadershipTimers, metrics: &QueueMetrics) -> Self {
+        let queue = WorkQueue::with_metrics(NAME, Policy::CONTROLLER, metrics);
+        Self { queue, leads: watch::Sender::new(false), timers, identity }
+    }
+
+    /// Starts what competes for the right to hold elections, and what holds them, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let lock = Lock::new(self.identity.clone(), self.timers);
+        tasks.spawn(NAME, lock.run(registry.clone(), self.leads.clone(), tasks.clone()));
+        let sweep = expired::run(registry.clone(), self.leads.subscribe(), tasks.clone());
+        tasks.spawn("lease-candidate-gc", sweep);
+        let (begin, leads, cancelled) = (self.clone(), self.leads.subscribe(), tasks.clone());
+        let of_begin = registry.clone();
+        tasks.spawn("leader-election-begin", async move {
+            cancelled.token().run_until_cancelled(begin.begin_when_leading(&of_begin, leads)).await;
+        });
+        let (worker, registry) = (self.clone(), registry.clone());
+        run_workers(tasks, NAME, 1, self.queue.clone(), move |key| {
+            let (worker, registry) = (worker.clone(), registry.clone());
+            async move { worker.reconcile(&registry, &key).await }
+        });
+    }
+
+    /// A server that comes to lead looks at everything: what happened before was somebody else's to see.
+    async fn begin_when_leading(&self, registry: &Registry, mut leads: watch::Receiver<bool>) {
+        while leads.wait_for(|leads| *leads).await.is_ok() {
+            let begun = self.begin(registry).await;
+            let _logged = begun.inspect_err(|status| tracing::warn!(%status, "candidates cannot be listed"));
+            if leads.wait_for(|leads| !*leads).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn reconcile(&self, registry: &Registry, key: &NamespacedName) -> Result<Reconciled, Box<Status>> {
+        if !*self.leads.borrow() {
+            return Ok(Reconciled::Done);
+        }
+        let now = Timestamp::now();
+        let all = registry.list(&candidates(), &key.namespace, &ListOptions::default()).await?.items;
+        let stands = |one: &&Stored| one.object().at(&["spec", "leaseName"]).str() == key.name;
+        let all: Vec<&Stored> = all.iter().filter(stands).collect();
+        let able: Vec<_> = all.iter().filter_map(|one| Candidate::valid(one.object(), now)).collect();
+        let lease = registry.get_stored(&key.of("coordination.k8s.io", "leases")).await?;
+        let lease = lease.as_ref().map(Stored::object);
+        match decide::step(&able, lease, now) {
+            Ok(Step::Rest) => Ok(Reconciled::Done),
+            Ok(Step::Wait) => Ok(Reconciled::Again(PERIOD)),
+            Ok(Step::Ping(names)) => {
+                let asked = all.iter().filter(|one| names.iter().any(|name| name == one.name()));
+                for one in asked {
+                    ping(registry, one.object(), now).await?;
+                }
+                Ok(Reconciled::Again(PERIOD))
+            }
+            Ok(Step::Elect(elected)) => {
+                write(registry, key, lease, &elected, now).await?;
+                Ok(Reconciled::Again(PERIOD))
+            }
+            Err(stuck) => {
+                tracing::warn!(lease = %key.name, namespace = %key.namespace, why = %stuck.why, "no election");
+                Ok(if stuck.look_again { Reconciled::Again(PERIOD) } else { Reconciled::Done })
+            }
+        }
+    }
+}
+
+impl Listener for LeaderElection {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&candidates(), "", &ListOptions::default()).await?.items;
+            all.iter().for_each(|one| self.candidate(one.object()));
+            Ok(())
+        })
+    }
+
+    fn on_event(&self, change: &Logged) {
+        if *change.resource() == candidates() {
+            self.candidate(change.stored().object());
+        } else if *change.resource() == leases() {
+            self.queue.add(NamespacedName::new(change.namespace(), change.name()));
+        }
+    }
+}
+
+impl LeaderElection {
+    /// One that was asked and has not answered is part of an election already.
+    fn candidate(&self, object: &Object) {
+        if !candidate::is_pending(object) {
+            let lease = object.at(&["spec", "leaseName"]).str();
+            self.queue.add(NamespacedName::new(object.namespace(), lease));
+        }
+    }
+}
+
+async fn ping(registry: &Registry, candidate: &Object, now: Timestamp) -> Result<(), Box<Status>> {
+    let mut candidate = candidate.clone();
+    candidate.set(&["spec", "pingTime"], time::rfc3339_micro(now));
+    let (context, options) = (Context::system(USER), UpdateOptions::default());
+    registry.update(&context, &candidates(), Part::Main, candidate, &options).await.map(drop)
+}
+
+async fn write(
+    registry: &Registry,
+    key: &NamespacedName,
+    lease: Option<&Object>,
+    elected: &Elected,
+    now: Timestamp,
+) -> Result<(), Box<Status>> {
+    let context = Context::system(USER);
+    let Some(lease) = lease else {
+        let lease = decide::created(&key.namespace, &key.name, elected, now);
+        tracing::info!(lease = %key.name, namespace = %key.namespace, holder = ?elected.holder, "lease created");
+        return registry.create(&context, &leases(), lease, &CreateOptions::default()).await.map(drop);
+    };
+    let Some(lease) = decide::changed(lease, elected, now) else { return Ok(()) };
+    tracing::info!(lease = %key.name, namespace = %key.namespace, elected = ?elected.holder, "lease changed");
+    registry.update(&context, &leases(), Part::Main, lease, &UpdateOptions::default()).await.map(drop)
+}

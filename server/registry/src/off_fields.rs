@@ -1,0 +1,102 @@
+//! Fields of features that are off: a write does not set them, and what has them keeps them.
+//!
+//! Which fields those are is said by the table of resources; nothing here knows a kind or a feature.
+
+use std::sync::Arc;
+
+use portico_machinery::Object;
+use portico_machinery::object::Cursor;
+
+/// The place of a field: names, and lists on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OffField(Vec<Part>);
+
+/// A part of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Name(String),
+    /// Every element of the list that the names before it lead to.
+    Each,
+}
+
+/// The fields of one feature: an object that has one of them may have all.
+pub(crate) type OffFeature = Vec<OffField>;
+
+/// All of a resource.
+pub(crate) type OffFields = Arc<[OffFeature]>;
+
+impl OffField {
+    /// Reads `spec.containers[].env`.
+    pub(crate) fn parse(text: &str) -> Self {
+        let mut parts = Vec::new();
+        for part in text.split('.') {
+            match part.strip_suffix("[]") {
+                Some(list) => parts.extend([Part::Name(list.to_owned()), Part::Each]),
+                None => parts.push(Part::Name(part.to_owned())),
+            }
+        }
+        Self(parts)
+    }
+
+    /// Whether an object says something there.
+    fn is_used(&self, object: &Object) -> bool {
+        is_used(&object.cursor(), &self.0)
+    }
+
+    fn remove(&self, object: &mut Object) {
+        remove(object, &self.0);
+    }
+}
+
+fn is_used(at: &Cursor<'_>, path: &[Part]) -> bool {
+    match path.split_first() {
+        None => at.is_present(),
+        Some((Part::Name(name), rest)) => is_used(&at.field(name), rest),
+        Some((Part::Each, rest)) => at.items().any(|item| is_used(&item, rest)),
+    }
+}
+
+fn remove(object: &mut Object, path: &[Part]) {
+    let at = path.iter().position(|part| *part == Part::Each).unwrap_or(path.len());
+    let names: Vec<&str> =
+        path[..at].iter().filter_map(|part| if let Part::Name(name) = part { Some(&**name) } else { None }).collect();
+    match path.get(at + 1..) {
+        Some(rest) if !rest.is_empty() => object.edit_each(&names, |item| remove(item, rest)),
+        _ => {
+            object.remove(&names);
+        }
+    }
+}
+
+/// Takes away what is off, unless the old object has it already.
+pub(crate) fn drop(off: &[OffFeature], new: &mut Object, old: Option<&Object>) {
+    for feature in off {
+        if !old.is_some_and(|old| feature.iter().any(|field| field.is_used(old))) {
+            feature.iter().for_each(|field| field.remove(new));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_off_goes_wherever_it_stands_unless_it_was_there_before() {
+        let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
+        let off = ["spec.gone", "spec.items[].inner[].gone"].map(|field| vec![OffField::parse(field)]);
+        let full = r#"{"spec":{"gone":1,"items":[{"inner":[{"gone":2,"kept":3}]},{"x":4}]}}"#;
+        let bare = r#"{"spec":{"items":[{"inner":[{"kept":3}]},{"x":4}]}}"#;
+        let after = |old: Option<&str>| {
+            let mut new = object(full);
+            drop(&off, &mut new, old.map(object).as_ref());
+            new
+        };
+        assert_eq!(after(None), object(bare));
+        assert_eq!(after(Some(bare)), object(bare));
+        assert_eq!(after(Some(full)), object(full));
+        let one = r#"{"spec":{"gone":0}}"#;
+        assert_eq!(after(Some(one)).at(&["spec", "gone"]).i64(), Some(1));
+        assert!(after(Some(one)).at(&["spec", "items"]).same_as(&object(bare).at(&["spec", "items"])));
+    }
+}
