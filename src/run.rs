@@ -25,7 +25,6 @@ use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
 pub(crate) use failure::Failure;
 use process::Process;
-pub(crate) use server::KUBERNETES;
 use signals::{Asked, Signals};
 
 /// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.

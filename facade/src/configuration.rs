@@ -16,6 +16,7 @@ use portico_facade_catalog::Change;
 use portico_flow::Dispatcher;
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
+use portico_machinery::effective_version::EffectiveVersion;
 use portico_machinery::flow_control;
 use portico_machinery::pool::Pool;
 use portico_machinery::rbac::{self, Fact, Policy};
@@ -337,13 +338,23 @@ impl Configuration {
     }
 }
 
-/// What all facades share besides routes: the issuer's keys, the CA of signers, and where clients inside reach the API.
+/// What all facades share besides routes: the issuer's keys, the CA of signers, the release that is shown, and where clients
+/// inside reach the API.
 fn follow_settings(next: &mut InForce, held: &Held) {
     next.set_issuer(Issuer::of(held.entries.values()));
     next.set_signing_ca(held.setting(setting::SIGNING_CA));
     next.set_anonymous(held.setting(setting::ANONYMOUS).map(Anonymous::of_setting));
+    next.version = held.setting(setting::EFFECTIVE_VERSION).and_then(effective_version);
     let rule = held.setting(setting::SERVICE_ADDRESS).and_then(|text| text.parse().ok());
     next.apis = next.apis.with_address_rule(rule);
+}
+
+fn effective_version(text: &str) -> Option<EffectiveVersion> {
+    let (emulation, min_compatibility) = text.split_once('\n')?;
+    Some(EffectiveVersion {
+        emulation: emulation.parse().ok()?,
+        min_compatibility: min_compatibility.parse().ok()?,
+    })
 }
 
 fn changed_policy(mut policy: Policy, facts: Vec<Statement>) -> Policy {

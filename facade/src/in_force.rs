@@ -11,6 +11,7 @@ use portico_auth::authz::{AuthorizerUnion, Mode, Relations, of_modes};
 use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_facade_catalog::ServedApis;
 use portico_flow::{Rules, Waker};
+use portico_machinery::effective_version::EffectiveVersion;
 use portico_machinery::rbac::Policy;
 
 use crate::issuer::Issuer;
@@ -31,6 +32,8 @@ pub struct InForce {
     pub signing_ca: Option<(String, Authority)>,
     /// Who is let in without credentials, where the control service says it.
     pub anonymous: Option<Anonymous>,
+    /// The release that is shown, once the control service has said so.
+    pub version: Option<EffectiveVersion>,
     /// What roles and bindings say.
     pub policy: Arc<Policy>,
     /// Who decides what callers may do: the modes that are on, with this policy.
@@ -52,6 +55,7 @@ impl Default for InForce {
             authenticators: Arc::default(),
             signing_ca: None,
             anonymous: None,
+            version: None,
             policy: Arc::default(),
             authorizer: Arc::new(AuthorizerUnion::default()),
             flow: Arc::default(),

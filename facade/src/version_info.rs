@@ -1,6 +1,7 @@
 //! `/version`: which Kubernetes this is, and which Portico.
 
 use portico_kit::metrics::Registry;
+use portico_machinery::effective_version::EffectiveVersion;
 use serde::Serialize;
 
 /// What `/version` says.
@@ -61,6 +62,19 @@ impl Default for VersionInfo {
 }
 
 impl VersionInfo {
+    /// The same, showing this release.
+    #[must_use]
+    pub fn showing(self, version: EffectiveVersion) -> Self {
+        let EffectiveVersion { emulation, min_compatibility } = version;
+        Self {
+            emulation_major: emulation.major.to_string(),
+            emulation_minor: emulation.minor.to_string(),
+            min_compatibility_major: min_compatibility.major.to_string(),
+            min_compatibility_minor: min_compatibility.minor.to_string(),
+            ..self
+        }
+    }
+
     /// Shows it as `kubernetes_build_info`, whose value is always 1.
     pub fn tell(&self, registry: &Registry) {
         let info = registry.gauge_vec("kubernetes_build_info", "What this was built from; always 1");

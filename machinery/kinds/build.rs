@@ -41,19 +41,26 @@ fn write_out_copies(document: &mut Value) -> Result<(), Box<dyn Error>> {
         let kinds: Vec<Value> =
             document["kinds"].as_array().into_iter().flatten().filter(|kind| copied(kind)).cloned().collect();
         for kind in kinds {
-            copy_kind(document, kind, version, of)?;
+            copy_kind(document, kind, (version, of), copy["introduced"].clone())?;
         }
     }
     Ok(())
 }
 
-fn copy_kind(document: &mut Value, mut kind: Value, version: &str, of: &str) -> Result<(), Box<dyn Error>> {
+fn copy_kind(
+    document: &mut Value,
+    mut kind: Value,
+    (version, of): (&str, &str),
+    introduced: Value,
+) -> Result<(), Box<dyn Error>> {
     let whole = kind["type"].as_str().ok_or("a kind needs a type")?.to_owned();
     let (package, name) = whole.rsplit_once('.').ok_or("a type needs a package")?;
     let new_package = package.strip_suffix(of).ok_or("a package ends with its version")?.to_owned() + version;
     kind["version"] = version.into();
     kind["type"] = format!("{new_package}.{name}").into();
     kind["off"] = true.into();
+    // When a version came says nothing of when its copy did.
+    kind["introduced"] = introduced;
     if kind["storageVersion"].is_null() {
         kind["storageVersion"] = of.into();
     }

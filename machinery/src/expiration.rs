@@ -58,8 +58,10 @@ pub struct Evaluator {
     pub strict_in_alpha: bool,
     /// `KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE`: what this release drops is served once more.
     pub one_more_release: bool,
-    /// `--emulation-forward-compatible`: what is newer than the emulated release is served all the same.
+    /// `--emulation-forward-compatible`: what is newer than the emulated release is served where an older version of it is.
     pub forward_compatible: bool,
+    /// `--runtime-config-emulation-forward-compatible`: what is newer is served where it is asked for by name.
+    pub runtime_config_forward_compatible: bool,
 }
 
 impl Evaluator {
@@ -72,14 +74,20 @@ impl Evaluator {
             strict_in_alpha: false,
             one_more_release: false,
             forward_compatible: false,
+            runtime_config_forward_compatible: false,
         }
     }
 
-    /// Whether an API is served.
+    /// Whether an API has not gone.
     #[must_use]
-    pub fn serves(&self, api: &Lifecycle) -> bool {
-        let arrived = api.introduced.is_none_or(|at| at <= self.current) || self.forward_compatible;
-        arrived && api.removed.is_none_or(|at| self.still_serves(at))
+    pub fn keeps(&self, api: &Lifecycle) -> bool {
+        api.removed.is_none_or(|at| self.still_serves(at))
+    }
+
+    /// Whether an API has come.
+    #[must_use]
+    pub fn has(&self, api: &Lifecycle) -> bool {
+        api.introduced.is_none_or(|at| at <= self.current)
     }
 
     fn still_serves(&self, removed: Release) -> bool {
@@ -116,17 +124,16 @@ mod tests {
         ];
         for (evaluator, removed, want) in rows {
             let api = Lifecycle { removed: Some(release(removed)), ..Lifecycle::default() };
-            assert_eq!(evaluator.serves(&api), want, "{evaluator:?} {removed}");
+            assert_eq!(evaluator.keeps(&api), want, "{evaluator:?} {removed}");
         }
     }
 
     #[test]
-    fn what_is_yet_to_come_is_served_only_when_asked_for() {
+    fn what_is_yet_to_come_is_not_there() {
         let plain = Evaluator::new(release("1.36"));
         let api = |at| Lifecycle { introduced: Some(release(at)), ..Lifecycle::default() };
-        assert!(plain.serves(&api("1.36")) && plain.serves(&Lifecycle::default()));
-        assert!(!plain.serves(&api("1.37")));
-        assert!(Evaluator { forward_compatible: true, ..plain }.serves(&api("1.37")));
+        assert!(plain.has(&api("1.36")) && plain.has(&Lifecycle::default()));
+        assert!(!plain.has(&api("1.37")));
         assert!("1".parse::<Release>().is_err() && "1.x".parse::<Release>().is_err());
     }
 }

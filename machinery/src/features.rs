@@ -3,14 +3,25 @@
 //! Most gates are of parts that are not here (the kubelet, the scheduler): they are known, so that a command line of
 //! kube-apiserver is understood, and change nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::effective_version::EffectiveVersion;
+use crate::expiration::Release;
 
 /// Upstream's gates.
 const TABLE: &str = include_str!("features/gates.txt");
+/// What earlier releases had otherwise, the newest first.
+const EARLIER: [(Release, &str); 3] = [
+    (Release { major: 1, minor: 35 }, include_str!("features/gates-1.35.txt")),
+    (Release { major: 1, minor: 34 }, include_str!("features/gates-1.34.txt")),
+    (Release { major: 1, minor: 33 }, include_str!("features/gates-1.33.txt")),
+];
 /// Which gates need which.
 const DEPENDENCIES: &str = include_str!("features/dependencies.txt");
 /// What upstream calls the gates of Kubernetes itself.
 const COMPONENT: &str = "kube";
+/// What tables call gates that a release does not have.
+const ABSENT: &str = "absent";
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
@@ -50,6 +61,9 @@ struct Gate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
     gates: BTreeMap<&'static str, Gate>,
+    /// Gates that the emulated release does not have yet.
+    to_come: BTreeSet<&'static str>,
+    version: EffectiveVersion,
 }
 
 /// What cannot be said of gates, in upstream's words.
@@ -79,6 +93,20 @@ pub enum FeatureError {
         /// What it is.
         locked: bool,
     },
+    /// A gate that comes with a later release than the one that is emulated.
+    #[error(
+        "cannot set feature gate {name} to {asked}, feature is PreAlpha at emulated version {}, min compatibility version {}",
+        version.emulation,
+        version.min_compatibility
+    )]
+    PreAlpha {
+        /// The gate.
+        name: String,
+        /// What was asked for.
+        asked: bool,
+        /// What is emulated.
+        version: EffectiveVersion,
+    },
     /// The gates of another program.
     #[error("component not registered: {0}")]
     Component(String),
@@ -107,18 +135,46 @@ impl FeatureError {
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self { gates: table(TABLE) }
+        Self::at(EffectiveVersion::default())
     }
 }
 
 impl FeatureGates {
-    /// The gates after `Name=bool` of a command line, in order; `AllAlpha` and `AllBeta` go for those not named.
+    /// The gates of a release as they are by default.
+    #[must_use]
+    pub fn at(version: EffectiveVersion) -> Self {
+        let (mut gates, _) = table(TABLE);
+        let mut to_come = BTreeSet::new();
+        // A release that cannot be emulated is refused elsewhere; the oldest that can stands for older ones.
+        let oldest = EARLIER.last().map_or(version.emulation, |(release, _)| *release);
+        let emulated = version.emulation.max(oldest);
+        if let Some((_, text)) = EARLIER.iter().find(|(release, _)| *release == emulated) {
+            let (otherwise, absent) = table(text);
+            gates.extend(otherwise);
+            to_come = absent;
+            gates.retain(|name, _| !to_come.contains(name));
+        }
+        Self { gates, to_come, version }
+    }
+
+    /// [`FeatureGates::parse_at`] the release of this build.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, FeatureError> {
+        Self::parse_at(EffectiveVersion::default(), settings)
+    }
+
+    /// The gates of a release after `Name=bool` of a command line, in order; `AllAlpha` and `AllBeta` go for those not named.
     ///
     /// A gate may be called `kube:Name`, as upstream tells those of several programs apart.
     ///
     /// # Errors
     /// [`FeatureError`] for the first that cannot be read, or for all that cannot be.
-    pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, FeatureError> {
+    pub fn parse_at<'a>(
+        version: EffectiveVersion,
+        settings: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, FeatureError> {
         let mut said: BTreeMap<&str, bool> = BTreeMap::new();
         for setting in settings.into_iter().map(str::trim).filter(|setting| !setting.is_empty()) {
             let missing = || FeatureError::Missing(setting.to_owned());
@@ -131,7 +187,7 @@ impl FeatureGates {
             let wrong = || FeatureError::NoBool { name: name.to_owned(), value: value.to_owned() };
             said.insert(name.trim(), parse_bool(value.trim()).ok_or_else(wrong)?);
         }
-        let mut gates = Self::default();
+        let mut gates = Self::at(version);
         for (all, stage) in [(ALL_ALPHA, Stage::Alpha), (ALL_BETA, Stage::Beta)] {
             if let Some(on) = said.remove(all) {
                 gates
@@ -158,6 +214,9 @@ impl FeatureGates {
     }
 
     fn set(&mut self, name: &str, asked: bool) -> Result<(), FeatureError> {
+        if self.to_come.contains(name) {
+            return Err(FeatureError::PreAlpha { name: name.to_owned(), asked, version: self.version });
+        }
         let gate = self.gates.get_mut(name).ok_or_else(|| FeatureError::Unknown(name.to_owned()))?;
         if gate.locked && gate.on != asked {
             return Err(FeatureError::Locked { name: name.to_owned(), asked, locked: gate.on });
@@ -193,23 +252,29 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-fn table(text: &'static str) -> BTreeMap<&'static str, Gate> {
-    let mut gates = BTreeMap::new();
-    let (mut stage, mut on) = (Stage::Alpha, false);
+/// The gates of a table, and those that are absent.
+fn table(text: &'static str) -> (BTreeMap<&'static str, Gate>, BTreeSet<&'static str>) {
+    let (mut gates, mut absent) = (BTreeMap::new(), BTreeSet::new());
+    let (mut stage, mut on, mut is_there) = (Stage::Alpha, false, true);
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let names = match line.split_once(": ") {
             None => line,
             Some((head, names)) => {
                 (stage, on) = heading(head);
+                is_there = head != ABSENT;
                 names
             }
         };
         for word in names.split_whitespace() {
             let name = word.trim_end_matches('!');
-            gates.insert(name, Gate { stage, on, locked: name != word });
+            if is_there {
+                gates.insert(name, Gate { stage, on, locked: name != word });
+            } else {
+                absent.insert(name);
+            }
         }
     }
-    gates
+    (gates, absent)
 }
 
 fn heading(text: &str) -> (Stage, bool) {
@@ -235,6 +300,30 @@ mod tests {
         assert_eq!(gates.check(), Ok(()));
         let gates = FeatureGates::parse(["StorageVersionAPI=true", " WatchList=false "]).unwrap();
         assert!(gates.enabled("StorageVersionAPI") && !gates.enabled("WatchList"));
+    }
+
+    #[test]
+    fn an_earlier_release_has_its_own_gates_and_defaults() {
+        let at = |minor| EffectiveVersion {
+            emulation: Release { major: 1, minor },
+            min_compatibility: Release { major: 1, minor: 33 },
+        };
+        for (minor, count) in [(33, 172), (34, 191), (35, 212), (36, 242)] {
+            let gates = FeatureGates::at(at(minor));
+            assert_eq!(gates.iter().count(), count, "1.{minor}");
+            assert_eq!(gates.check(), Ok(()));
+        }
+        let gates = FeatureGates::at(at(34));
+        assert!(gates.enabled("WatchList") && !gates.enabled("ImageVolume") && !gates.enabled("AtomicFIFO"));
+        assert!(!FeatureGates::at(at(33)).enabled("WatchList"));
+        assert!(FeatureGates::parse_at(at(34), ["ImageVolume=true"]).unwrap().enabled("ImageVolume"));
+        let parsed = FeatureGates::parse_at(at(34), ["AtomicFIFO=true"]);
+        assert_eq!(
+            parsed.unwrap_err().to_string(),
+            "cannot set feature gate AtomicFIFO to true, feature is PreAlpha at emulated version 1.34, min compatibility version 1.33"
+        );
+        let all = FeatureGates::parse_at(at(34), ["AllAlpha=true", "AllBeta=true"]).unwrap();
+        assert!(!all.enabled("AtomicFIFO") && all.enabled("ImageVolume"));
     }
 
     #[test]

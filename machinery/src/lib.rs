@@ -11,6 +11,7 @@ mod cause;
 pub mod connect;
 pub mod digest;
 pub mod discovery;
+pub mod effective_version;
 pub mod expiration;
 pub mod features;
 pub mod field;

@@ -46,6 +46,7 @@ use portico_kit::lifecycle::Signal;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
+use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
 use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::Registry;
 use portico_store::{SqliteStore, Store};
@@ -324,16 +325,30 @@ fn publish(
     tokens::publish(identity, settings.service_accounts.jwks_uri.as_deref(), board);
     signing.publish(board);
     board.post(service_address(settings));
+    board.post([emulated(settings)]);
     identities.authorizers.publish(board, tasks);
     if let Some(issuers) = issuers {
         issuers.publish(board, tasks);
     }
 }
 
-/// `kubernetes_feature_enabled`
+/// `kubernetes_feature_enabled` and `version_info`
 fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Registry) {
     let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
     metrics.constants(name, help, ["name", "stage"], settings.features.rows());
+    let help = "The compatibility version info of the component";
+    let [binary, emulation, min_compat] = [
+        KUBERNETES_PATCH.to_owned(),
+        settings.version.emulation.to_string(),
+        settings.version.min_compatibility.to_string(),
+    ];
+    let labels = [
+        ("binary", binary),
+        ("component", "kube".to_owned()),
+        ("emulation", emulation),
+        ("min_compat", min_compat),
+    ];
+    metrics.gauge_vec("version_info", help).get_or_create_owned(&labels).set(1);
 }
 
 /// Where clients in the first range of Services reach the API, as facades tell them.
@@ -342,6 +357,13 @@ fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Op
     let address = SocketAddr::new(range.hosts().next()?, kubernetes_service::SERVICE_PORT);
     let text = format!("{range} {address}");
     Some((PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned(), Some(Payload::Setting(text))))
+}
+
+/// The release that facades show, and the oldest that others may be of.
+fn emulated(settings: &ServerSettings) -> (PayloadKind, String, Option<Payload>) {
+    let EffectiveVersion { emulation, min_compatibility } = settings.version;
+    let said = Payload::Setting(format!("{emulation}\n{min_compatibility}"));
+    (PayloadKind::Setting, setting::EFFECTIVE_VERSION.to_owned(), Some(said))
 }
 
 /// Who else is asked about writes.

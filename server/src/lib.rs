@@ -28,7 +28,7 @@ pub use portico_controllers::resource_quota::QuotaSettings;
 pub use portico_controllers::service_endpoints::endpoints::EndpointsSettings;
 pub use portico_controllers::service_endpoints::mirroring::MirroringSettings;
 pub use portico_controllers::service_endpoints::slices::SliceSettings;
-pub use portico_kinds::RuntimeConfig;
+pub use portico_kinds::{RuntimeConfig, RuntimeConfigError};
 pub use portico_registry::{
     ConnectionSettings, Settings as RegistrySettings, TranslationSettings, WebhookLimits,
 };
@@ -37,3 +37,14 @@ pub use settings::{
     AuthenticationSettings, AuthorizationFlags, AuthorizationSettings, OidcFlags, ServerSettings,
     ServiceAccountSettings, SigningSettings, TokenWebhookSettings,
 };
+
+/// Checks that what is asked for by name is there in the release that is emulated.
+///
+/// # Errors
+/// [`RuntimeConfigError`]
+pub fn check_introduced(
+    evaluator: &portico_machinery::expiration::Evaluator,
+    wanted: &RuntimeConfig,
+) -> Result<(), RuntimeConfigError> {
+    portico_kinds::Kinds::check_introduced(evaluator, wanted)
+}

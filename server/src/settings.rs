@@ -12,6 +12,7 @@ use portico_controllers::governed::ControllerSettings;
 use portico_controllers::leader_election::LeadershipTimers;
 use portico_kinds::RuntimeConfig;
 use portico_machinery::FrontProxy;
+use portico_machinery::effective_version::EffectiveVersion;
 use portico_machinery::expiration::Evaluator;
 use portico_machinery::features::FeatureGates;
 
@@ -64,6 +65,8 @@ pub struct ServerSettings {
     pub advertise_address: Option<SocketAddr>,
     /// Which group versions and resources are served beside, or less than, the default.
     pub runtime_config: RuntimeConfig,
+    /// Which release is shown, and the oldest that others may be of.
+    pub version: EffectiveVersion,
     /// Feature gates.
     pub features: FeatureGates,
     /// Controllers of kube-controller-manager to run, by its names.

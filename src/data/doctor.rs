@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use portico_gostd::os::error_text;
+use portico_machinery::effective_version::KUBERNETES;
 use portico_machinery::expiration::Evaluator;
 use portico_server::data::{DataError, DataFolder, Exported};
 
 use crate::ending::fail_with;
-use crate::run::KUBERNETES;
 
 /// Something is wrong, or still is.
 const FOUND: u8 = 1;

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{
     ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
     TranslationSettings, WebhookLimits, controllers,
@@ -13,8 +12,6 @@ use super::failure::Failure;
 use super::process::Process;
 use crate::settings::Settings;
 
-/// The Kubernetes release that this build follows.
-pub(crate) const KUBERNETES: Release = Release { major: 1, minor: 36 };
 /// The gate behind which a GET of exec, attach and portforward needs permission to create.
 const CREATE_PERMISSION: &str = "AuthorizePodWebsocketUpgradeCreatePermission";
 /// The gate behind which WebSockets of exec and attach are translated for kubelets.
@@ -65,7 +62,8 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             review_bytes: s.proxying.admission_webhook_max_answer_bytes,
         },
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
-        expiration: expiration(),
+        expiration: s.core_api.expiration()?,
+        version: s.core_api.version()?,
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
         runtime_config: s.core_api.served()?,
         features: s.core_api.features()?,
@@ -137,15 +135,5 @@ fn store(s: &Settings) -> StoreSettings {
         subscription_events: s.store.watch_queue_events,
         subscription_bytes: s.store.watch_queue_bytes,
         ..StoreSettings::new(portico_server::data::database(&s.process.data_dir))
-    }
-}
-
-/// The release whose APIs this build serves, and upstream's two ways to keep what a release drops.
-fn expiration() -> Evaluator {
-    let on = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
-    Evaluator {
-        strict_in_alpha: on("KUBE_APISERVER_STRICT_REMOVED_API_HANDLING_IN_ALPHA"),
-        one_more_release: on("KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE"),
-        ..Evaluator::new(KUBERNETES)
     }
 }

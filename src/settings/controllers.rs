@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use portico_server::{
-    ControllerSettings, EndpointsSettings, LeadershipTimers, MirroringSettings, QuotaSettings, SliceSettings, controllers,
+    ControllerSettings, EndpointsSettings, LeadershipTimers, MirroringSettings, QuotaSettings, SliceSettings,
+    controllers,
 };
 
 use super::SettingError;

@@ -2,6 +2,8 @@
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
+use portico_machinery::effective_version::EffectiveVersion;
+use portico_machinery::expiration::Evaluator;
 use portico_machinery::features::FeatureGates;
 use portico_server::RuntimeConfig;
 
@@ -24,6 +26,18 @@ pub(crate) struct CoreApi {
     /// group/version/resource, each with =true or =false.
     #[arg(long, value_name = "KEY=BOOL", value_delimiter = ',')]
     pub(crate) runtime_config: Vec<String>,
+    /// The release to behave as: its APIs, its feature gates and their defaults; 1.33 to 1.36, alone or as kube=1.35.
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    emulated_version: Vec<String>,
+    /// The oldest release of which other servers of the control plane may be; the one before the emulated one by default.
+    #[arg(long, value_name = "VERSION", value_delimiter = ',')]
+    min_compatibility_version: Vec<String>,
+    /// Serve APIs that are newer than the emulated release where an older version of them is served.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    emulation_forward_compatible: bool,
+    /// Serve APIs that are newer than the emulated release where --runtime-config names them.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    runtime_config_emulation_forward_compatible: bool,
     /// Allow privileged containers.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) allow_privileged: bool,
@@ -47,9 +61,46 @@ fn port_range(text: &str) -> Result<PortRange, String> {
 }
 
 impl CoreApi {
+    /// The release to behave as, and the oldest to get on with.
+    pub(crate) fn version(&self) -> Result<EffectiveVersion, SettingError> {
+        EffectiveVersion::parse(&self.emulated_version, &self.min_compatibility_version)
+            .map_err(|e| SettingError::new("--emulated-version", e))
+    }
+
+    /// Which versions of built-in APIs are served.
+    pub(crate) fn expiration(&self) -> Result<Evaluator, SettingError> {
+        let on = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
+        Ok(Evaluator {
+            strict_in_alpha: on("KUBE_APISERVER_STRICT_REMOVED_API_HANDLING_IN_ALPHA"),
+            one_more_release: on("KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE"),
+            forward_compatible: self.emulation_forward_compatible,
+            runtime_config_forward_compatible: self.runtime_config_emulation_forward_compatible,
+            ..Evaluator::new(self.version()?.emulation)
+        })
+    }
+
+    fn check_version(&self) -> Result<(), SettingError> {
+        let version = self.version()?;
+        version.validate().map_err(|e| SettingError::new("--emulated-version", e))?;
+        let switches = [
+            ("--emulation-forward-compatible", self.emulation_forward_compatible),
+            (
+                "--runtime-config-emulation-forward-compatible",
+                self.runtime_config_emulation_forward_compatible,
+            ),
+        ];
+        match switches.into_iter().find(|(_, on)| *on && !version.emulates()) {
+            Some((flag, _)) => Err(SettingError::new(
+                flag,
+                "cannot be set to true if the emulation version is the same as the binary version",
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The feature gates.
     pub(crate) fn features(&self) -> Result<FeatureGates, SettingError> {
-        FeatureGates::parse(self.feature_gates.iter().map(String::as_str))
+        FeatureGates::parse_at(self.version()?, self.feature_gates.iter().map(String::as_str))
             .map_err(|e| SettingError::new("--feature-gates", e))
     }
 
@@ -61,7 +112,9 @@ impl CoreApi {
 
     pub(super) fn check(&self) -> Result<(), SettingError> {
         self.features()?;
-        self.served()?;
+        self.check_version()?;
+        portico_server::check_introduced(&self.expiration()?, &self.served()?)
+            .map_err(|e| SettingError::new("--runtime-config", e))?;
         self.check_ranges()
     }
 

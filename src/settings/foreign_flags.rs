@@ -49,7 +49,6 @@ const fn switch(name: &'static str, taken: Taken, why: &'static str) -> ForeignF
 
 const NO_ETCD: &str = "there is no etcd: objects are in the database of the data folder (--data-dir)";
 const NO_ETCD_TO_TUNE: &str = "there is no etcd to tune";
-const ONE_VERSION: &str = "it behaves as 1.36 and as no other version";
 const NO_PEERS: &str = "servers behind one address do not forward requests to each other";
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
 const OFF: Taken = Taken::Only(&["false"]);
@@ -61,8 +60,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
         "delete-collection-workers",
         "objects of one request are deleted one after another, in few transactions",
     ),
-    only("emulated-version", &["1.36", "kube=1.36"], ONE_VERSION),
-    switch("emulation-forward-compatible", OFF, ONE_VERSION),
     switch(
         "enable-garbage-collector",
         Taken::Only(&["true"]),
@@ -93,12 +90,10 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ignored("log-text-info-buffer-size", LOG_AT_ONCE),
     switch("log-text-split-stream", OFF, LOG_AT_ONCE),
     only("max-connection-bytes-per-sec", &["0"], "connections are not throttled"),
-    only("min-compatibility-version", &["1.35", "1.36", "kube=1.35", "kube=1.36"], ONE_VERSION),
     refused("peer-advertise-ip", NO_PEERS),
     refused("peer-advertise-port", NO_PEERS),
     refused("peer-ca-file", NO_PEERS),
     switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
-    switch("runtime-config-emulation-forward-compatible", OFF, ONE_VERSION),
     refused("service-account-signing-endpoint", "tokens are signed with --service-account-signing-key-file"),
     only("storage-backend", &["etcd3"], NO_ETCD),
     ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),

@@ -158,8 +158,16 @@ fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
         ),
         (["--watch-cache=false"], "--watch-cache: \"false\" cannot be given here: every resource"),
         (
-            ["--emulated-version=1.34"],
-            "--emulated-version: \"1.34\" cannot be given here: it behaves as 1.36",
+            ["--emulated-version=1.32"],
+            "--emulated-version: [emulation version 1.32 is not between [1.33, 1.36.0], minCompatibilityVersion version 1.33",
+        ),
+        (
+            ["--emulation-forward-compatible"],
+            "--emulation-forward-compatible: cannot be set to true if the emulation version is the same",
+        ),
+        (
+            ["--coordinated-leadership-lease-duration=5s"],
+            "--coordinated-leadership-lease-duration: must be greater than --coordinated-leadership-renew-deadline",
         ),
     ] {
         assert!(refusal(&arguments).starts_with(reason), "{}", refusal(&arguments));

@@ -19,6 +19,7 @@ mod controllers;
 mod conversions;
 mod definitions;
 mod durability;
+mod emulated_versions;
 mod encryption;
 mod endpoints;
 mod finished_jobs;

@@ -4,10 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use portico_machinery::expiration::Evaluator;
 
+use crate::emulation;
 use crate::error::LoadError;
 use crate::load;
 use crate::registry::Kinds;
-use crate::runtime_config::RuntimeConfig;
+use crate::runtime_config::{RuntimeConfig, RuntimeConfigError};
 
 impl Kinds {
     /// The embedded kinds that are served by default, shared from the first ask on.
@@ -33,7 +34,30 @@ impl Kinds {
     /// # Errors
     /// As [`Kinds::builtin`].
     pub fn serving(evaluator: &Evaluator, wanted: &RuntimeConfig) -> Result<Arc<Self>, LoadError> {
-        Self::all()?.retain(|info| wanted.serves(info))?.unexpired(evaluator)
+        Self::all()?.of_release(evaluator, wanted)
+    }
+
+    /// Checks that what is asked for by name is there in the release that is emulated.
+    ///
+    /// # Errors
+    /// [`RuntimeConfigError::ResourceToCome`], [`RuntimeConfigError::VersionToCome`].
+    pub fn check_introduced(evaluator: &Evaluator, wanted: &RuntimeConfig) -> Result<(), RuntimeConfigError> {
+        let all = Self::all()?;
+        emulation::served(&all, evaluator, wanted).problem.map_or(Ok(()), Err)
+    }
+
+    /// Those of these kinds that a release serves and a `--runtime-config` asks for; a group version without any kind left is
+    /// served no more.
+    ///
+    /// # Errors
+    /// As [`Kinds::builtin`].
+    pub fn of_release(
+        self: &Arc<Self>,
+        evaluator: &Evaluator,
+        wanted: &RuntimeConfig,
+    ) -> Result<Arc<Self>, LoadError> {
+        let served = emulation::served(self, evaluator, wanted).kinds;
+        self.retain(|info| served.contains(&info.gvr()))
     }
 
     /// Tells the data that built-in kinds are described by from any others: part of the names of documents made of them.

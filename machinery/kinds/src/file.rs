@@ -2,7 +2,7 @@
 //!
 //! `imports` names packages; `group` and `kinds` describe what is served; `types` describes types by package
 //! (see [`portico_schema::description`] for type expressions). `copies` are versions whose types are those of another:
-//! `{version: v1beta1, of: v1, resources: [...]}`, written out when this crate is built; they are off by default.
+//! `{version: v1beta1, of: v1, resources: [...]}`, written out when this crate is built; they are off by default. `introduced` of a copy is its own.
 //! Defaults of the fields below are what most kinds have.
 
 use indexmap::IndexMap;

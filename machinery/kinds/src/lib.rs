@@ -9,6 +9,7 @@
 mod builtin;
 mod choice;
 mod column;
+mod emulation;
 mod error;
 mod file;
 mod group;

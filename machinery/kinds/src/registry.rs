@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use portico_machinery::expiration::Evaluator;
 use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 use portico_schema::{Schema, TypeSet};
 
@@ -54,15 +53,6 @@ impl Kinds {
             groups,
             types,
         })
-    }
-
-    /// These kinds without those that the evaluator's release does not serve; a group version without any kind left is
-    /// served no more.
-    ///
-    /// # Errors
-    /// As [`Kinds::builtin`].
-    pub fn unexpired(self: &Arc<Self>, evaluator: &Evaluator) -> Result<Arc<Self>, LoadError> {
-        self.retain(|info| evaluator.serves(&info.lifecycle))
     }
 
     pub(crate) fn retain(

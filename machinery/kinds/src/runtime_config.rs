@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portico_machinery::GroupVersion;
+use portico_machinery::expiration::Release;
 use portico_machinery::features::parse_bool;
+use portico_machinery::{GroupVersion, GroupVersionResource};
 
 use crate::error::LoadError;
 use crate::kind::KindInfo;
@@ -61,6 +62,31 @@ pub enum RuntimeConfigError {
     /// A version that its group never had.
     #[error("group version {0} that has not been registered")]
     Version(GroupVersion),
+    /// A resource that comes with a later release than the one that is emulated.
+    #[error(
+        "cannot enable resource {}/{}, Resource={} in runtime-config because it is introduced at {introduced} after the current version {current}. Consider setting --runtime-config-emulation-forward-compatible=true",
+        resource.group,
+        resource.version,
+        resource.resource
+    )]
+    ResourceToCome {
+        /// The resource.
+        resource: GroupVersionResource,
+        /// The release that it comes with.
+        introduced: Release,
+        /// What is emulated.
+        current: Release,
+    },
+    /// A version all of whose resources come with later releases.
+    #[error(
+        "cannot enable version {group_version} in runtime-config because all the resources have been introduced after the current version {current}. Consider setting --runtime-config-emulation-forward-compatible=true"
+    )]
+    VersionToCome {
+        /// The version.
+        group_version: GroupVersion,
+        /// What is emulated.
+        current: Release,
+    },
     /// Nothing would be served.
     #[error("invalid runtime-config with only api/all=false")]
     Nothing,
@@ -131,6 +157,27 @@ impl RuntimeConfig {
             Some(gv) => Err(RuntimeConfigError::Version(gv.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Whether a resource is asked for by its own name.
+    pub(crate) fn names(&self, resource: &GroupVersionResource) -> bool {
+        self.said_of(resource) == Some(true)
+    }
+
+    /// Whether a version is asked for by its own name.
+    pub(crate) fn names_version(&self, version: &GroupVersion) -> bool {
+        self.versions.get(version) == Some(&true)
+    }
+
+    /// Whether a resource or its version is turned off by its own name.
+    pub(crate) fn refuses(&self, resource: &GroupVersionResource) -> bool {
+        let version = GroupVersion::new(&*resource.group, &*resource.version);
+        self.said_of(resource).or_else(|| self.versions.get(&version).copied()) == Some(false)
+    }
+
+    fn said_of(&self, resource: &GroupVersionResource) -> Option<bool> {
+        let version = GroupVersion::new(&*resource.group, &*resource.version);
+        self.resources.get(&(version, resource.resource.to_string())).copied()
     }
 
     /// Whether a kind is served.

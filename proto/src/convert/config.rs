@@ -65,6 +65,8 @@ pub mod setting {
     pub const SIGNING_CA: &str = "signing-ca";
     /// Who is let in without credentials, in the place of facades' own `--anonymous-auth`: `true`, `false`, or a JSON list of paths.
     pub const ANONYMOUS: &str = "anonymous";
+    /// The release that is shown and, in a line of its own, the oldest that other servers may be of.
+    pub const EFFECTIVE_VERSION: &str = "effective-version";
     /// Who decides what callers may do: modes by upstream's names, in their order.
     pub const AUTHORIZATION_MODES: &str = "authorization-modes";
 }

@@ -58,8 +58,10 @@ fn is_used(at: &Cursor<'_>, path: &[Part]) -> bool {
 
 fn remove(object: &mut Object, path: &[Part]) {
     let at = path.iter().position(|part| *part == Part::Each).unwrap_or(path.len());
-    let names: Vec<&str> =
-        path[..at].iter().filter_map(|part| if let Part::Name(name) = part { Some(&**name) } else { None }).collect();
+    let names: Vec<&str> = path[..at]
+        .iter()
+        .filter_map(|part| if let Part::Name(name) = part { Some(&**name) } else { None })
+        .collect();
     match path.get(at + 1..) {
         Some(rest) if !rest.is_empty() => object.edit_each(&names, |item| remove(item, rest)),
         _ => {

@@ -10,16 +10,8 @@ use portico_registry::ResourceTable;
 type Row = (&'static str, (&'static str, &'static str), &'static [&'static str]);
 
 const ROWS: [Row; 30] = [
-    (
-        "CoordinatedLeaderElection",
-        ("coordination.k8s.io", "leases"),
-        &["spec.strategy"],
-    ),
-    (
-        "CoordinatedLeaderElection",
-        ("coordination.k8s.io", "leases"),
-        &["spec.preferredHolder"],
-    ),
+    ("CoordinatedLeaderElection", ("coordination.k8s.io", "leases"), &["spec.strategy"]),
+    ("CoordinatedLeaderElection", ("coordination.k8s.io", "leases"), &["spec.preferredHolder"]),
     (
         "HPAConfigurableTolerance",
         ("autoscaling", "horizontalpodautoscalers"),
@@ -54,7 +46,11 @@ const ROWS: [Row; 30] = [
     ("DeploymentReplicaSetTerminatingReplicas", ("apps", "replicasets"), &["status.terminatingReplicas"]),
     ("DRAExtendedResource", ("resource.k8s.io", "deviceclasses"), &["spec.extendedResourceName"]),
     ("DRAExtendedResource", ("", "pods"), &["status.extendedResourceClaimStatus"]),
-    ("DRAPrioritizedList", ("resource.k8s.io", "resourceclaims"), &["spec.devices.requests[].firstAvailable"]),
+    (
+        "DRAPrioritizedList",
+        ("resource.k8s.io", "resourceclaims"),
+        &["spec.devices.requests[].firstAvailable"],
+    ),
     (
         "DRAPrioritizedList",
         ("resource.k8s.io", "resourceclaimtemplates"),
@@ -219,7 +215,10 @@ mod tests {
         let kinds = portico_kinds::Kinds::all().unwrap();
         let placed = ROWS.iter().map(|(_, at, _)| at).chain(POD_SPECS.iter().map(|(at, _)| at));
         for (group, resource) in placed {
-            assert!(kinds.iter().any(|kind| kind.gvk.group == *group && kind.resource == *resource), "{resource}");
+            assert!(
+                kinds.iter().any(|kind| kind.gvk.group == *group && kind.resource == *resource),
+                "{resource}"
+            );
         }
     }
 }

@@ -41,9 +41,7 @@ impl Strategy for LeaseCandidate {
         let (emulation, binary) = (new.at(&["spec", "emulationVersion"]), new.at(&["spec", "binaryVersion"]));
         let strategy = new.at(&["spec", "strategy"]);
         let (emulated, built) = (version(&emulation, errors), version(&binary, errors));
-        if !binary.str().is_empty()
-            && !emulation.str().is_empty()
-            && built.cmp_precedence(&emulated).is_lt()
+        if !binary.str().is_empty() && !emulation.str().is_empty() && built.cmp_precedence(&emulated).is_lt()
         {
             errors.push(binary.invalid("must be greater than or equal to `emulationVersion`"));
         }

@@ -1,0 +1,215 @@
+//! Which release a server behaves as, and the oldest that it gets on with (upstream's `EffectiveVersion`).
+
+use std::fmt;
+
+use crate::expiration::Release;
+
+/// The Kubernetes release that this build follows.
+pub const KUBERNETES: Release = Release { major: 1, minor: 36 };
+/// The same with its patch.
+pub const KUBERNETES_PATCH: &str = "1.36.3";
+/// How many releases back a server can behave as (`kubeEffectiveVersionFloors`).
+const RELEASES_BACK: u32 = 3;
+/// What upstream calls the versions of Kubernetes itself.
+const COMPONENT: &str = "kube";
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EffectiveVersion {
+    /// Whose behaviour is shown (`--emulated-version`).
+    pub emulation: Release,
+    /// The oldest release of which other servers may be (`--min-compatibility-version`).
+    pub min_compatibility: Release,
+}
+
+/// What cannot be asked for, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VersionError {
+    /// No number.
+    #[error("could not parse {0:?} as version")]
+    Unreadable(String),
+    /// No minor version.
+    #[error("illegal version string {0:?}")]
+    Illegal(String),
+    /// Releases have no patches.
+    #[error("patch version not allowed, got: {0}={1}")]
+    Patch(String, String),
+    /// Two versions of a component.
+    #[error("duplicate version flag, {component}={first} and {component}={second}")]
+    Twice {
+        /// The component.
+        component: String,
+        /// What was said first.
+        first: Release,
+        /// What was said then.
+        second: Release,
+    },
+    /// The version of another program.
+    #[error("component not registered: {0}")]
+    Component(String),
+    /// Too old or too new to behave as.
+    #[error("emulation version {asked} is not between [{floor}, {binary}.0]")]
+    Emulation {
+        /// What was asked for.
+        asked: Release,
+        /// The oldest.
+        floor: Release,
+        /// The newest.
+        binary: Release,
+    },
+    /// Too old, or newer than what is shown.
+    #[error("minCompatibilityVersion version {asked} is not between [{floor}, {emulation}]")]
+    MinCompatibility {
+        /// What was asked for.
+        asked: Release,
+        /// The oldest.
+        floor: Release,
+        /// The newest.
+        emulation: Release,
+    },
+    /// More than one of these.
+    #[error("{}", crate::aggregate(_0))]
+    Several(Vec<Self>),
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl Default for EffectiveVersion {
+    fn default() -> Self {
+        Self { emulation: KUBERNETES, min_compatibility: before(KUBERNETES, 1) }
+    }
+}
+
+fn before(release: Release, releases: u32) -> Release {
+    Release { minor: release.minor.saturating_sub(releases), ..release }
+}
+
+impl EffectiveVersion {
+    /// Reads `--emulated-version` and `--min-compatibility-version`: `1.35` or `kube=1.35`. The range is checked by
+    /// [`EffectiveVersion::validate`], after gates have been read, as upstream does.
+    ///
+    /// # Errors
+    /// [`VersionError`] for the first that cannot be read.
+    pub fn parse(emulated: &[String], min_compatibility: &[String]) -> Result<Self, VersionError> {
+        let emulation = said(emulated)?.unwrap_or(KUBERNETES);
+        let usual = before(emulation, 1).max(floor());
+        let min_compatibility = said(min_compatibility)?.unwrap_or(usual);
+        Ok(Self { emulation, min_compatibility })
+    }
+
+    /// Checks that this build can behave so.
+    ///
+    /// # Errors
+    /// [`VersionError`] for all that is out of range.
+    pub fn validate(&self) -> Result<(), VersionError> {
+        let (asked, floor, mut errors) = (self.emulation, floor(), Vec::new());
+        if asked > KUBERNETES || asked < floor {
+            errors.push(VersionError::Emulation { asked, floor, binary: KUBERNETES });
+        }
+        let asked = self.min_compatibility;
+        if asked > self.emulation || asked < floor {
+            errors.push(VersionError::MinCompatibility { asked, floor, emulation: self.emulation });
+        }
+        match errors.len() {
+            0 => Ok(()),
+            1 => Err(errors.remove(0)),
+            _ => Err(VersionError::Several(errors)),
+        }
+    }
+
+    /// Whether an older release is shown than the build's own.
+    #[must_use]
+    pub fn emulates(&self) -> bool {
+        self.emulation != KUBERNETES
+    }
+}
+
+/// The oldest release to behave as.
+fn floor() -> Release {
+    before(KUBERNETES, RELEASES_BACK)
+}
+
+fn said(settings: &[String]) -> Result<Option<Release>, VersionError> {
+    let mut found: Option<Release> = None;
+    let mut foreign = None;
+    for setting in settings {
+        let (component, text) = setting.split_once('=').unwrap_or((COMPONENT, setting));
+        let (component, text) = (component.trim(), text.trim());
+        let release = release(component, text)?;
+        if component != COMPONENT {
+            foreign = foreign.or_else(|| Some(component.to_owned()));
+        } else if let Some(first) = found.replace(release) {
+            return Err(VersionError::Twice { component: component.to_owned(), first, second: release });
+        }
+    }
+    foreign.map_or(Ok(found), |component| Err(VersionError::Component(component)))
+}
+
+/// Reads what upstream's `version.Parse` reads.
+fn release(component: &str, text: &str) -> Result<Release, VersionError> {
+    let bare = text.strip_prefix('v').unwrap_or(text);
+    let parts: Option<Vec<u32>> = bare.split('.').map(|part| part.parse().ok()).collect();
+    let parts = parts.ok_or_else(|| VersionError::Unreadable(text.to_owned()))?;
+    match parts.as_slice() {
+        [_] => Err(VersionError::Illegal(text.to_owned())),
+        [major, minor] | [major, minor, 0] => Ok(Release { major: *major, minor: *minor }),
+        _ => Err(VersionError::Patch(component.to_owned(), bare.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(emulated: &[&str], min: &[&str]) -> Result<(String, String), String> {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let version = EffectiveVersion::parse(&owned(emulated), &owned(min)).map_err(|e| e.to_string())?;
+        version.validate().map_err(|e| e.to_string())?;
+        Ok((version.emulation.to_string(), version.min_compatibility.to_string()))
+    }
+
+    #[test]
+    fn a_server_behaves_as_one_of_four_releases_and_gets_on_with_the_one_before() {
+        let rows: [(&[&str], &[&str], (&str, &str)); 8] = [
+            (&[], &[], ("1.36", "1.35")),
+            (&["1.36"], &["1.36"], ("1.36", "1.36")),
+            (&["kube=1.35"], &[], ("1.35", "1.34")),
+            (&["1.34"], &["kube=1.34"], ("1.34", "1.34")),
+            (&["v1.34"], &[], ("1.34", "1.33")),
+            (&["1.33"], &[], ("1.33", "1.33")),
+            (&["1.34.0"], &[], ("1.34", "1.33")),
+            (&[], &["1.33"], ("1.36", "1.33")),
+        ];
+        for (emulated, min, (want, wanted)) in rows {
+            assert_eq!(read(emulated, min), Ok((want.to_owned(), wanted.to_owned())), "{emulated:?} {min:?}");
+        }
+        assert_eq!(EffectiveVersion::parse(&[], &[]), Ok(EffectiveVersion::default()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_upstreams_words() {
+        let rows: [(&[&str], &[&str], &str); 10] = [
+            (
+                &["1.32"],
+                &[],
+                "[emulation version 1.32 is not between [1.33, 1.36.0], minCompatibilityVersion version 1.33 is not between [1.33, 1.32]]",
+            ),
+            (&["1.37"], &[], "emulation version 1.37 is not between [1.33, 1.36.0]"),
+            (&["kube=1.34.1"], &[], "patch version not allowed, got: kube=1.34.1"),
+            (&["1.34", "kube=1.35"], &[], "duplicate version flag, kube=1.34 and kube=1.35"),
+            (&["wardle=1.2"], &[], "component not registered: wardle"),
+            (&["x"], &[], "could not parse \"x\" as version"),
+            (&["1"], &[], "illegal version string \"1\""),
+            (&[], &["1.32"], "minCompatibilityVersion version 1.32 is not between [1.33, 1.36]"),
+            (&["1.34"], &["1.35"], "minCompatibilityVersion version 1.35 is not between [1.33, 1.34]"),
+            (&[""], &[], "could not parse \"\" as version"),
+        ];
+        for (emulated, min, want) in rows {
+            assert_eq!(read(emulated, min), Err(want.to_owned()), "{emulated:?} {min:?}");
+        }
+    }
+}
