@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use portico_auditor::Auditor;
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::offload::Offload;
@@ -57,6 +58,10 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
     let registry = Registry::of_process(settings.metrics.choice()?);
     let exporting = exporting(&settings, &registry, &runtime)?;
+    let auditor = {
+        let _on = runtime.enter();
+        Auditor::start(&settings.audit.settings()?, &registry)?
+    };
     let process = Process {
         registry,
         telemetry: telemetry.clone(),
@@ -64,14 +69,20 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
             ConnectionRuntimes::start("serving", serving_threads(&settings)).map_err(Failure::Runtime)?,
         ),
         offload: Arc::new(Offload::start("long-work", &TaskSet::new()).map_err(Failure::Runtime)?),
+        auditor: auditor.clone(),
         started,
     };
     let outcome = runtime.block_on(async {
-        match role {
+        let outcome = match role {
             Role::AllInOne | Role::Version => all_in_one(settings, process).await,
             Role::Server => server_alone(settings, process).await,
             Role::Facade => facade_alone(settings, process).await,
+        };
+        // Nobody is answered any longer: these are all events.
+        if let Some(auditor) = auditor {
+            auditor.shutdown().await;
         }
+        outcome
     });
     if let Some(exporting) = exporting {
         exporting.finish();
@@ -101,7 +112,7 @@ fn serving_threads(settings: &Settings) -> usize {
 }
 
 async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure> {
-    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
+    let (mut signals, auditor) = (Signals::listen().map_err(Failure::Runtime)?, process.auditor.clone());
     let server = server::start(&settings, &process).await?;
     let facade = facade::beside(&settings, &process, &server)?;
     facade.add_own_listener(server.address());
@@ -124,6 +135,7 @@ async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure>
     let reload = async || {
         server.reload().await;
         log_file_errors(facade.reload().await);
+        reload_policy(auditor.as_deref()).await;
     };
     let failed = async {
         tokio::select! { f = server.failed() => f, f = facade.failed() => f }
@@ -136,7 +148,7 @@ async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure>
 }
 
 async fn server_alone(settings: Settings, process: Process) -> Result<(), Failure> {
-    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
+    let (mut signals, auditor) = (Signals::listen().map_err(Failure::Runtime)?, process.auditor.clone());
     let server = server::start(&settings, &process).await?;
     // Facades of other processes serve with certificates of the internal CA, unless told otherwise.
     let address = SocketAddr::new(settings.serving.bind_address, settings.serving.secure_port);
@@ -149,14 +161,18 @@ async fn server_alone(settings: Settings, process: Process) -> Result<(), Failur
         banner::ready(&settings, process.started, None, Some(server.control_name()), &kubeconfig);
         Ok(())
     };
-    let outcome = live(&mut signals, ready, server.failed(), async || server.reload().await).await;
+    let reload = async || {
+        server.reload().await;
+        reload_policy(auditor.as_deref()).await;
+    };
+    let outcome = live(&mut signals, ready, server.failed(), reload).await;
     file.remove();
     server.stop().await;
     outcome
 }
 
 async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failure> {
-    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
+    let (mut signals, auditor) = (Signals::listen().map_err(Failure::Runtime)?, process.auditor.clone());
     let tasks = TaskSet::new();
     let facade = facade::alone(&settings, &process, &tasks).await?;
     let file = AddressesFile::new(settings.process.addresses_file.clone());
@@ -167,7 +183,10 @@ async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failur
         banner::ready(&settings, process.started, Some(facade.addr()), None, &kubeconfig);
         Ok(())
     };
-    let reload = async || log_file_errors(facade.reload().await);
+    let reload = async || {
+        log_file_errors(facade.reload().await);
+        reload_policy(auditor.as_deref()).await;
+    };
     let outcome = live(&mut signals, ready, facade.failed(), reload).await;
     file.remove();
     tasks.cancel();
@@ -192,6 +211,12 @@ async fn live(
                 Asked::Stop => return Ok(()),
             },
         }
+    }
+}
+
+async fn reload_policy(auditor: Option<&Auditor>) {
+    if let Some(auditor) = auditor {
+        log_file_errors(auditor.reload().await.into_iter().collect());
     }
 }
 

@@ -15,7 +15,6 @@ use tower::layer::layer_fn;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
 
-use crate::audit::Auditor;
 use crate::handler::Handler;
 use crate::in_force::Current;
 use crate::layers::audit::Audit;
@@ -41,6 +40,7 @@ use crate::layers::wait_group::CountShortRequests;
 use crate::layers::warning::record_warnings;
 use crate::layers::watch_termination::WatchTermination;
 use crate::metrics::RequestMetrics;
+use portico_auditor::Auditor;
 
 /// What the layers are made with.
 pub struct Layers {

@@ -32,7 +32,6 @@ use portico_kit::telemetry::Telemetry;
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::app::{Layers, app};
-use crate::audit::Auditor;
 use crate::configuration::Configuration;
 use crate::connection::ConnectionLimits;
 use crate::control::{self, AccessAsker, Asker, Control, TokenAsker};
@@ -65,6 +64,7 @@ use crate::status_page::StatusPage;
 use crate::transport::ControlTransport;
 use crate::wait_group::WaitGroup;
 use authentication::AuthFiles;
+use portico_auditor::Auditor;
 
 /// What a process gives to its facade.
 #[derive(Clone, Default)]
@@ -77,6 +77,8 @@ pub struct Process {
     pub runtimes: Option<Arc<ConnectionRuntimes>>,
     /// Threads for work that takes long; without, the facade starts its own.
     pub offload: Option<Arc<Offload>>,
+    /// Who records requests; without, nothing is.
+    pub auditor: Option<Arc<Auditor>>,
 }
 
 /// The facade.
@@ -117,7 +119,6 @@ impl Facade {
         let serving = serving::Serving::load(&settings)?;
         let auth = AuthFiles::load(&settings, &process.registry)?;
         let proxying = proxying::Proxying::load(&settings, &process.registry, &parts.tasks)?;
-        let auditor = Auditor::start(&settings.audit, &process.registry)?;
 
         let mut options = ListenerOptions::new("https");
         options.handshake_timeout = settings.tls_handshake_timeout;
@@ -136,7 +137,7 @@ impl Facade {
         parts.load_state(&settings);
         parts.configuration.set_authenticators(auth.authenticators());
         let director = parts.director(&settings, &process, &control, proxying.proxy.clone(), server_address);
-        let handler = app(parts.layers(&settings, &control, auditor.as_ref())?, director);
+        let handler = app(parts.layers(&settings, &control, process.auditor.as_ref())?, director);
         parts.health.install();
 
         let (drain, watch) = drain::channel();
@@ -159,7 +160,7 @@ impl Facade {
         auth.follow(&parts.tasks, &parts.configuration);
         proxying.follow(&parts.tasks);
         tracing::info!(%addr, "serving HTTPS");
-        Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying, auditor)))
+        Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying)))
     }
 }
 

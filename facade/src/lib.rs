@@ -6,7 +6,6 @@
 
 mod app;
 mod assembly;
-mod audit;
 mod body;
 mod certificate;
 mod configuration;
@@ -43,15 +42,10 @@ mod version_info;
 mod wait_group;
 
 pub use assembly::{Facade, Process, RunningFacade, StartError};
-pub use audit::{
-    AuditBatches, AuditDelivery, AuditError, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
-    AuditWebhookSettings, Truncation,
-};
 pub use certificate::{CertificateError, keep_client_certificate, signed_certificate};
 pub use layers::cors::BadOrigin;
 pub use layers::hsts::BadDirective;
 pub use portico_auth::authz::Mode as AuthorizationMode;
-pub use portico_kit::rotating_file::Rotation;
 pub use settings::{
     AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyingSettings,
     ServingCertificate, ZPages,

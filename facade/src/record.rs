@@ -11,9 +11,9 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use portico_flow::{Seat, WatchGuard};
 
-use crate::audit::Audited;
 use crate::in_flight::Permit;
 use crate::wait_group::Token;
+use portico_auditor::Audited;
 
 /// See the module.
 #[derive(Default)]

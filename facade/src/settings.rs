@@ -12,7 +12,6 @@ use portico_kit::tls::{CertPair, MinVersion};
 use portico_machinery::FrontProxy;
 use tokio::sync::watch;
 
-use crate::audit::AuditSettings;
 use crate::version_info::VersionInfo;
 
 /// See the module. [`FacadeSettings::new`] gives the flags' defaults.
@@ -40,8 +39,6 @@ pub struct FacadeSettings {
     pub authentication: AuthenticationSettings,
     /// `--authorization-mode`
     pub authorization: Vec<Mode>,
-    /// What is recorded.
-    pub audit: AuditSettings,
     /// Backends.
     pub proxying: ProxyingSettings,
     /// Kubelets.
@@ -231,7 +228,6 @@ impl FacadeSettings {
             advertise_address: None,
             authentication: AuthenticationSettings::default(),
             authorization: vec![Mode::Rbac],
-            audit: AuditSettings::default(),
             proxying: ProxyingSettings::default(),
             kubelets: KubeletSettings::default(),
             request_timeout: Duration::from_secs(60),

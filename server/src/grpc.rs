@@ -7,6 +7,7 @@ pub(crate) mod catalog;
 pub(crate) mod config;
 pub(crate) mod definitions;
 pub(crate) mod objects;
+mod recorded;
 mod rewrap;
 pub(crate) mod routes;
 

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -21,8 +22,8 @@ use tower::{BoxError, Layer, Service};
 /// What every request of a connection knows of its peer.
 #[derive(Clone)]
 pub struct Connected {
-    /// The address, for people.
-    pub address: String,
+    /// The address.
+    pub address: SocketAddr,
     /// What the peer presented and holds the key of; verdicts about it are kept here.
     pub chain: Option<Arc<PeerChain>>,
 }
@@ -45,7 +46,7 @@ where
     <L::Service as Service<http::Request<Body>>>::Error: Into<BoxError> + Send,
 {
     let closed = CancellationToken::new();
-    let address = accepted.peer.addr.to_string();
+    let address = accepted.peer.addr;
     let chain = accepted.peer.chain.as_ref().and_then(|c| PeerChain::new(c)).map(Arc::new);
     let connected = Connected { address, chain };
     let (io, frames, open) = (accepted.io, FrameReader::new(), closed.clone().drop_guard());

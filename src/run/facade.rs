@@ -92,6 +92,7 @@ fn lent(process: &Process) -> portico_facade::Process {
         telemetry: Some(process.telemetry.clone()),
         runtimes: Some(Arc::clone(&process.runtimes)),
         offload: Some(Arc::clone(&process.offload)),
+        auditor: process.auditor.clone(),
     }
 }
 
@@ -124,7 +125,6 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         advertise_address: s.advertise_address,
         authentication: authentication(settings),
         authorization: settings.authorization.modes(),
-        audit: settings.audit.facade()?,
         proxying: proxying(settings),
         kubelets: settings.kubelets.facade(),
         request_timeout: s.request_timeout,

@@ -27,6 +27,9 @@ pub(crate) enum Failure {
     /// The runtime could not be made.
     #[error("cannot start: {}", error_text(.0))]
     Runtime(#[source] std::io::Error),
+    /// Audit.
+    #[error(transparent)]
+    Audit(#[from] portico_auditor::AuditError),
     /// The control service.
     #[error(transparent)]
     Server(#[from] portico_server::StartError),
@@ -45,7 +48,7 @@ impl Failure {
     /// 2 for settings, 3 for a database that was exchanged, 1 for everything else.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Setting(_) | Self::Telemetry(_) => USAGE,
+            Self::Setting(_) | Self::Telemetry(_) | Self::Audit(_) => USAGE,
             Self::Server(error) if error.is_setting() => USAGE,
             Self::Facade(error) if error.is_setting() => USAGE,
             Self::Server(error) if error.is_replaced() => REPLACED,

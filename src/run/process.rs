@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use portico_auditor::Auditor;
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::offload::Offload;
@@ -16,5 +17,7 @@ pub(super) struct Process {
     pub(super) runtimes: Arc<ConnectionRuntimes>,
     /// The threads for work that takes long, of whichever role.
     pub(super) offload: Arc<Offload>,
+    /// Who records requests, over HTTP and gRPC alike.
+    pub(super) auditor: Option<Arc<Auditor>>,
     pub(super) started: Instant,
 }

@@ -28,6 +28,7 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         telemetry: process.telemetry.clone(),
         runtimes: Arc::clone(&process.runtimes),
         offload: Arc::clone(&process.offload),
+        auditor: process.auditor.clone(),
     };
     for controller in controllers::absent_of(&settings.controllers.controllers) {
         tracing::warn!(controller, "this server does not have the controller that is asked for by name");

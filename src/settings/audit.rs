@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use portico_facade::{
+use portico_auditor::{
     AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
-    AuditWebhookSettings, Rotation, Truncation,
+    AuditWebhookSettings, Truncation,
 };
+use portico_kit::rotating_file::Rotation;
 
 use super::SettingError;
 use super::values::duration;
@@ -24,7 +25,7 @@ const MEGABYTE: u64 = 1024 * 1024;
 
 /// Settings of audit.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Audit (facade)"))]
+#[command(next_help_heading = super::heading("Audit"))]
 pub(crate) struct Audit {
     /// The policy (audit.k8s.io/v1) that says what is recorded of which requests; without one nothing is. Read again on SIGHUP.
     #[arg(long, value_name = "FILE")]
@@ -139,11 +140,11 @@ struct Flags<'a> {
 }
 
 impl Audit {
-    /// What the facade records.
+    /// What is recorded.
     ///
     /// # Errors
     /// Upstream's (`AuditOptions.Validate`).
-    pub(crate) fn facade(&self) -> Result<AuditSettings, SettingError> {
+    pub(crate) fn settings(&self) -> Result<AuditSettings, SettingError> {
         Ok(AuditSettings {
             policy_file: self.audit_policy_file.clone(),
             log: self.audit_log_path.clone().map(|path| self.log(path)).transpose()?,
@@ -152,7 +153,7 @@ impl Audit {
     }
 
     pub(super) fn check(&self) -> Result<(), SettingError> {
-        self.facade()?.check().map_err(|error| SettingError::new("--audit-policy-file", error))
+        self.settings()?.check().map_err(|error| SettingError::new("--audit-policy-file", error))
     }
 
     fn log(&self, path: PathBuf) -> Result<AuditLogSettings, SettingError> {

@@ -18,7 +18,7 @@ pub(crate) fn recording(launch: Launch, policy: &str) -> (Launch, PathBuf) {
     (launch.args(&args), log)
 }
 
-fn lines(log: &Path) -> Vec<Value> {
+pub(crate) fn lines(log: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

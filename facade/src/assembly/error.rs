@@ -34,9 +34,6 @@ pub enum StartError {
     /// `--egress-selector-config-file`
     #[error(transparent)]
     Egress(#[from] portico_kit::egress::EgressError),
-    /// `--audit-*`
-    #[error(transparent)]
-    Audit(#[from] crate::audit::AuditError),
     /// A hook or a check that is there twice: a mistake of ours.
     #[error(transparent)]
     Hook(#[from] portico_kit::hooks::HookError),
@@ -55,7 +52,7 @@ impl StartError {
     /// Whether a setting is wrong, rather than the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {
-        use StartError::{Audit, Cors, Egress, File, Hsts, Tls};
-        matches!(self, File(_) | Tls(_) | Cors(_) | Hsts(_) | Egress(_) | Audit(_))
+        use StartError::{Cors, Egress, File, Hsts, Tls};
+        matches!(self, File(_) | Tls(_) | Cors(_) | Hsts(_) | Egress(_))
     }
 }

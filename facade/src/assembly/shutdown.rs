@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use portico_kit::certs::FileError;
@@ -16,7 +15,6 @@ use super::Parts;
 use super::authentication::AuthFiles;
 use super::proxying::Proxying;
 use super::serving::Serving;
-use crate::audit::Auditor;
 use crate::settings::FacadeSettings;
 
 /// How long connections have to say goodbye once nothing is in flight.
@@ -25,8 +23,8 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// How often readiness is looked at until it is there.
 const READY_PERIOD: Duration = Duration::from_millis(2);
 
-/// What is read again when files change, and what is written.
-pub(super) type Files = (Serving, AuthFiles, Proxying, Option<Arc<Auditor>>);
+/// What is read again when files change.
+pub(super) type Files = (Serving, AuthFiles, Proxying);
 
 /// A facade that serves. Dropping it does not stop it: see [`RunningFacade::shutdown`].
 pub struct RunningFacade {
@@ -91,15 +89,12 @@ impl RunningFacade {
         async move { tasks.failed().await }
     }
 
-    /// Looks at certificate, CA, token and policy files now (SIGHUP). What cannot be used is returned and stays as it was.
+    /// Looks at certificate, CA and token files now (SIGHUP). What cannot be used is returned and stays as it was.
     pub async fn reload(&self) -> Vec<FileError> {
-        let (serving, auth, proxying, auditor) = &self.files;
+        let (serving, auth, proxying) = &self.files;
         let mut errors = serving.reload().await;
         errors.extend(auth.reload().await);
         errors.extend(proxying.reload().await);
-        if let Some(auditor) = auditor {
-            errors.extend(auditor.reload().await);
-        }
         errors
     }
 
@@ -127,10 +122,6 @@ impl RunningFacade {
         }
         life.http_server_stopped_listening.signal();
         let mut aborted = self.parts.watches.shutdown(GOODBYE).await;
-        // Nobody is answered any longer: these are all events.
-        if let Some(auditor) = &self.files.3 {
-            auditor.shutdown().await;
-        }
         aborted.extend(self.parts.tasks.shutdown(GOODBYE).await);
         if !aborted.is_empty() {
             tracing::info!(?aborted, "tasks were aborted");

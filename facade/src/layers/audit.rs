@@ -8,7 +8,6 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -17,14 +16,14 @@ use http_body::{Frame, SizeHint};
 use jiff::{SignedDuration, Timestamp};
 use portico_audit::{AuditConfig, Event, Level, ObjectReference, Stage, source_ips};
 use portico_kit::layer::Step;
-use portico_machinery::{Status, UserInfo};
+use portico_machinery::UserInfo;
 use tower::Service;
 
-use crate::audit::{Audited, Auditor};
 use crate::body::{Body, BoxError};
 use crate::handler::{Answer, Handler};
 use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond::{self, Answered};
+use portico_auditor::{Audited, Auditor, Ending, panicked};
 
 /// See the module.
 #[derive(Clone)]
@@ -128,49 +127,6 @@ fn note_response(audited: &Audited, response: &Response) {
         audited.set_response_object(status.to_json().into());
     }
     audited.set_code(response.status().as_u16());
-}
-
-/// Upstream's words for a handler that panicked.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> Status {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    let mut status = Status::internal("");
-    status.message = format!("APIServer panic'd: {text}");
-    status.details = None;
-    status
-}
-
-/// The last event of a request, sent when this is dropped: with the response's body, or with the request.
-struct Ending {
-    audited: Option<Arc<Audited>>,
-    /// Of a request without an answer yet.
-    deadline: Option<Instant>,
-}
-
-impl Ending {
-    fn new(audited: Arc<Audited>, deadline: Option<Instant>) -> Self {
-        Self { audited: Some(audited), deadline }
-    }
-
-    /// How it ended is known.
-    fn answered(&mut self) {
-        self.deadline = None;
-    }
-
-    /// The last event is sent otherwise.
-    fn disarm(&mut self) {
-        self.audited = None;
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let Some(audited) = self.audited.take() else { return };
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            audited.set_status(&Status::timeout("request did not complete within the allotted timeout"));
-        }
-        audited.hand_over(Stage::ResponseComplete);
-    }
 }
 
 /// A body that is followed by the last event.

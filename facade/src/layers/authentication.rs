@@ -18,12 +18,12 @@ use tower::Service;
 
 use super::audit;
 use super::header_values::Headers;
-use crate::audit::Auditor;
 use crate::connection::Connection;
 use crate::handler::Handler;
 use crate::metrics::access::{Authenticated, AuthenticationMetrics};
 use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond;
+use portico_auditor::Auditor;
 
 /// How callers are known.
 pub struct Authenticator {

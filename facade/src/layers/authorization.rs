@@ -14,15 +14,11 @@ use portico_kit::spans;
 use portico_machinery::Attributes;
 use tower::Service;
 
-use crate::audit::Audited;
 use crate::handler::Handler;
 use crate::metrics::access::AuthorizationMetrics;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 use crate::unavailable::unavailable;
-
-const DECISION: &str = "authorization.k8s.io/decision";
-const REASON: &str = "authorization.k8s.io/reason";
 
 /// How it is decided what callers may do.
 pub struct Permissions {
@@ -30,17 +26,6 @@ pub struct Permissions {
     pub decider: Arc<dyn Decider>,
     /// How it ends, and how long it takes.
     pub metrics: AuthorizationMetrics,
-}
-
-/// What audit notes of a decision.
-fn note(audited: &Audited, decision: Option<&Decision>) {
-    match decision {
-        Some(decision) => {
-            let verdict = if decision.allowed() { "allow" } else { "forbid" };
-            audited.annotate([(DECISION, verdict), (REASON, &*decision.reason)]);
-        }
-        None => audited.annotate([(REASON, "internal error")]),
-    }
 }
 
 /// See the module.
@@ -108,7 +93,7 @@ impl Permissions {
             None => Some(unavailable(attributes.request.is_read_only(), "nobody could be asked")),
         };
         if let Some(audited) = request.record().audited() {
-            note(audited, decision.as_ref());
+            audited.set_decision(decision.as_ref().map(|decision| (decision.allowed(), &*decision.reason)));
         }
         self.metrics.done(decision.map(|decision| decision.verdict), begin.elapsed());
         status.map(|status| respond::forbidden(request, &status))

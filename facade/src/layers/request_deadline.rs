@@ -9,10 +9,10 @@ use portico_machinery::Status;
 use tower_http::validate_request::ValidateRequest;
 
 use super::audit;
-use crate::audit::Auditor;
 use crate::body::Body;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
+use portico_auditor::Auditor;
 
 /// See the module.
 #[derive(Clone)]

@@ -10,10 +10,10 @@ use http::request::Parts;
 use portico_machinery::Status;
 use portico_machinery::connect::Dial;
 use portico_proto::objects::connect_response::Decision;
-use portico_proto::objects::{ConnectRequest, DoResponse};
+use portico_proto::objects::{ConnectRequest, ConnectResponse, DoResponse};
 use portico_proxy::Connecting;
 
-use super::{Local, Refused, call_of, client};
+use super::{Local, Refused, call_of, client, recorded};
 use crate::body::Body;
 use crate::request::{RequestView, Response};
 
@@ -50,6 +50,8 @@ impl Local {
         call.set_timeout(DECISION);
         let response = self.answered(request, client(&self.transport.calls).connect(call)).await?;
         let nothing = || Box::new(Status::internal("the control service has not said where to connect"));
-        response.into_inner().decision.ok_or_else(nothing)
+        let ConnectResponse { decision, audit_annotations } = response.into_inner();
+        recorded::annotations(request, audit_annotations);
+        decision.ok_or_else(nothing)
     }
 }

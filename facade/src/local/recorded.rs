@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::ready;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::stream::once;
 use futures::{Stream, StreamExt};
 use http::header::ACCEPT;
@@ -14,12 +14,9 @@ use portico_machinery::Status;
 use portico_machinery::accept::{Encoding, Offer, negotiate};
 use portico_proto::objects::{AuditLevel, AuditRecord};
 
-use crate::audit::Audited;
 use crate::body::BoxError;
 use crate::request::RequestView;
-
-/// A larger list is not recorded.
-const MAX_RECORDED_LIST: usize = 16 << 20;
+use portico_auditor::{Audited, GatheredList};
 
 /// What the control service is asked for.
 pub(super) fn level(request: &Parts) -> AuditLevel {
@@ -66,7 +63,7 @@ pub(super) fn list(
     audited.annotate(annotations);
     let body = note(request, audited, record) == Response::Body && is_json(media_type);
     let wanted = body && audited.level() == Level::RequestResponse;
-    ListRecorder(wanted.then(|| Arc::clone(audited)))
+    ListRecorder(wanted.then(|| GatheredList::new(Arc::clone(audited))))
 }
 
 /// Where the object is that was answered.
@@ -119,7 +116,7 @@ fn is_json(media_type: &str) -> bool {
 }
 
 /// Follows a list's body, if it is recorded.
-pub(super) struct ListRecorder(Option<Arc<Audited>>);
+pub(super) struct ListRecorder(Option<GatheredList>);
 
 impl ListRecorder {
     /// The same parts; when the last one has passed, `first` and all of them are what was answered.
@@ -131,19 +128,14 @@ impl ListRecorder {
     where
         S: Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     {
-        let Some(audited) = self.0 else { return rest.left_stream() };
-        let mut gathered = Some(BytesMut::from(first));
+        let Some(mut gathered) = self.0 else { return rest.left_stream() };
+        gathered.add(&first);
         let ended = rest.map(Some).chain(once(ready(None)));
         let followed = ended.filter_map(move |part| {
-            match (&part, &mut gathered) {
-                (Some(Ok(part)), Some(whole)) if whole.len() + part.len() <= MAX_RECORDED_LIST => {
-                    whole.extend_from_slice(part);
-                }
-                (Some(_), _) => gathered = None,
-                (None, _) => match gathered.take() {
-                    Some(whole) => audited.set_response_object(whole.freeze()),
-                    None => audited.leave_out_response_object(),
-                },
+            match &part {
+                Some(Ok(part)) => gathered.add(part),
+                Some(Err(_)) => gathered.broken(),
+                None => gathered.end(),
             }
             ready(part)
         });

@@ -21,8 +21,19 @@ use crate::served::ServedResource;
 pub enum Connected {
     /// There is nothing to dial: a refusal, or an answer without content.
     Answered(Answer),
-    /// Where to dial.
-    Dial(Dial),
+    /// Where to dial, and what admission notes for the audit log.
+    Dial(Dial, Vec<(String, String)>),
+}
+
+impl Connected {
+    /// The same with annotations for the audit log.
+    pub(crate) fn noting(mut self, notes: Vec<(String, String)>) -> Self {
+        match &mut self {
+            Self::Answered(answer) => answer.audit.extend(notes),
+            Self::Dial(_, known) => known.extend(notes),
+        }
+        self
+    }
 }
 
 /// Backends that have addresses of their own, in place of their Service's.

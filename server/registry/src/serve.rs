@@ -140,15 +140,22 @@ impl CallHandler {
 
     /// Decides on a connection; what is none is answered.
     pub(crate) async fn connect(self: &Arc<Self>, call: Call, registered: &dyn Registered) -> Connected {
-        match self.try_connect(&call, registered).await {
+        let context = Context::new(call.user.clone(), call.user_agent.as_str());
+        let decided = match self.try_connect(&call, &context, registered).await {
             Ok(Some(decided)) => decided,
-            Ok(None) => Connected::Answered(self.serve(call).await),
+            Ok(None) => return Connected::Answered(self.serve(call).await),
             Err(status) => Connected::Answered(negotiate::failure(*status, &call.accept)),
-        }
+        };
+        decided.noting(context.annotations.take())
     }
 
     /// Nothing for what is no connection.
-    async fn try_connect(&self, call: &Call, registered: &dyn Registered) -> Result<Option<Connected>> {
+    async fn try_connect(
+        &self,
+        call: &Call,
+        context: &Context,
+        registered: &dyn Registered,
+    ) -> Result<Option<Connected>> {
         let target = &call.target;
         let Some(served) = route::served(self.objects(), target) else { return Ok(None) };
         let Some(connection) = self.handling.handlers.connection(&served, &target.subresource) else {
@@ -163,16 +170,15 @@ impl CallHandler {
         let objects = self.objects();
         let request = ConnectRequest { objects, call, query: &query, served: &served, namespace, registered };
         if let Some(mut options) = connect_options::of(&served, call, &query) {
-            let context = Context::new(call.user.clone(), call.user_agent.as_str());
             let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
-            let attributes = Attributes::new(&context, &served, place, Options::Connect);
+            let attributes = Attributes::new(context, &served, place, Options::Connect);
             let verbs = &self.handling.verbs;
             // The caller of a connection reads no warnings.
             drop(verbs.admit_mutate(attributes, Some(&mut options), None).await?);
             drop(verbs.admit_validate(attributes, Some(&options), None).await?);
         }
         Ok(Some(match connection.decide(&request).await? {
-            Some(dial) => Connected::Dial(dial),
+            Some(dial) => Connected::Dial(dial, Vec::new()),
             None => Connected::Answered(Answer::json(204, Bytes::new(), 0)),
         }))
     }

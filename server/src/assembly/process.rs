@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_auditor::Auditor;
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics;
 use portico_kit::offload::Offload;
@@ -17,4 +18,6 @@ pub struct Process {
     pub runtimes: Arc<ConnectionRuntimes>,
     /// Threads for work that takes long.
     pub offload: Arc<Offload>,
+    /// Who records calls; without, nothing is.
+    pub auditor: Option<Arc<Auditor>>,
 }

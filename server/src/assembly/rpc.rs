@@ -88,6 +88,7 @@ impl Services {
         let hold = Hold(components.storage_versions.clone());
         let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone());
         let definitions = DefinitionsService { registry: self.registry.clone() };
+        let auditor = self.process.auditor;
         let mut builder = Routes::builder();
         builder
             .add_service(limited!(
@@ -108,7 +109,7 @@ impl Services {
             .add_service(health(components, tasks))
             .add_service(reflection().build_v1()?)
             .add_service(reflection().build_v1alpha()?);
-        Ok((ChainLayer::new(Arc::clone(&identities.identities)), builder.routes().prepare()))
+        Ok((ChainLayer::new(Arc::clone(&identities.identities), auditor), builder.routes().prepare()))
     }
 }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use portico_auditor::Auditor;
 use portico_kit::layer::Step;
 use tonic::body::Body;
 use tower::Service;
 
+use super::audit;
 use super::identities::{Identities, Refused, unauthorized};
 use super::methods::{Access, access};
 
@@ -14,13 +16,14 @@ use super::methods::{Access, access};
 #[derive(Clone)]
 pub struct Authentication<S> {
     identities: Arc<Identities>,
+    auditor: Option<Arc<Auditor>>,
     inner: S,
 }
 
 impl<S> Authentication<S> {
     /// Around `inner`.
-    pub(super) fn new(inner: S, identities: Arc<Identities>) -> Self {
-        Self { identities, inner }
+    pub(super) fn new(inner: S, identities: Arc<Identities>, auditor: Option<Arc<Auditor>>) -> Self {
+        Self { identities, auditor, inner }
     }
 }
 
@@ -41,22 +44,25 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let token = match admit(&self.identities, &mut request) {
             Ok(()) => return Step::passed(self.inner.call(request)),
-            Err(Refused::Status(status)) => return Step::answered(Ok(status.into_http())),
+            Err(Refused::Status(status)) => {
+                return Step::answered(Ok(refused(self.auditor.as_ref(), &request, *status)));
+            }
             Err(Refused::Ask(token)) => token,
         };
         // The one that is ready goes along; its clone may not be.
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
-        let identities = Arc::clone(&self.identities);
+        let (identities, auditor) = (Arc::clone(&self.identities), self.auditor.clone());
         Step::waiting(async move {
             if let Err(status) = identities.reviewed(&token).await {
-                return Ok(status.into_http());
+                return Ok(refused(auditor.as_ref(), &request, status));
             }
-            match admit(&identities, &mut request) {
-                Ok(()) => inner.call(request).await,
-                Err(Refused::Status(status)) => Ok(status.into_http()),
-                Err(Refused::Ask(_)) => Ok(unauthorized().into_http()),
-            }
+            let refusal = match admit(&identities, &mut request) {
+                Ok(()) => return inner.call(request).await,
+                Err(Refused::Status(status)) => *status,
+                Err(Refused::Ask(_)) => unauthorized(),
+            };
+            Ok(refused(auditor.as_ref(), &request, refusal))
         })
     }
 }
@@ -68,4 +74,14 @@ fn admit(identities: &Identities, request: &mut http::Request<Body>) -> Result<(
         request.extensions_mut().insert(caller);
     }
     Ok(())
+}
+
+/// The answer to a call without a caller.
+fn refused(
+    auditor: Option<&Arc<Auditor>>,
+    request: &http::Request<Body>,
+    refusal: tonic::Status,
+) -> http::Response<Body> {
+    audit::refused(auditor, request, &refusal);
+    refusal.into_http()
 }

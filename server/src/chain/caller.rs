@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use portico_auditor::Audited;
 use portico_auth::{Authorizer, forbidden};
 use portico_machinery::{Attributes, RequestInfo, Status, UserInfo};
 use portico_proto::identity::Forwarded;
 use portico_proto::rpc_status::to_rpc;
+
+use super::recording::Recording;
+
+const FACADES_ONLY: &str = "only a facade's certificate may";
 
 /// Who is at the other end of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +28,14 @@ pub struct Caller {
     peer: Peer,
     forwarded: bool,
     authorizer: Arc<dyn Authorizer>,
+    /// Of native callers, where calls are recorded.
+    recording: Option<Arc<Recording>>,
 }
 
 impl Caller {
     /// Somebody who speaks for themselves.
     pub(super) fn native(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { user, peer: Peer::Native, forwarded: false, authorizer }
+        Self { user, peer: Peer::Native, forwarded: false, authorizer, recording: None }
     }
 
     /// A facade, speaking for itself or for somebody.
@@ -40,8 +47,8 @@ impl Caller {
     ) -> Self {
         let peer = Peer::Facade(name);
         match forwarded {
-            None => Self { user, peer, forwarded: false, authorizer },
-            Some(f) => Self { user: f.user, peer, forwarded: true, authorizer },
+            None => Self { user, peer, forwarded: false, authorizer, recording: None },
+            Some(f) => Self { user: f.user, peer, forwarded: true, authorizer, recording: None },
         }
     }
 
@@ -49,6 +56,31 @@ impl Caller {
     #[must_use]
     pub fn user(&self) -> &UserInfo {
         &self.user
+    }
+
+    pub(super) fn shared_user(&self) -> Arc<UserInfo> {
+        Arc::clone(&self.user)
+    }
+
+    pub(super) fn record_in(&mut self, recording: Arc<Recording>) {
+        self.recording = Some(recording);
+    }
+
+    /// Begins the event of a call that asks for this, where calls are recorded: what is asked for stands in the message.
+    ///
+    /// # Errors
+    /// 500, when the event had to be stored and was not.
+    pub async fn begin(&self, info: &RequestInfo) -> Result<(), Box<Status>> {
+        match &self.recording {
+            Some(recording) => recording.begin(info).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The event of the call; nothing of calls that are not recorded.
+    #[must_use]
+    pub fn audited(&self) -> Option<&Arc<Audited>> {
+        self.recording.as_ref()?.audited()
     }
 
     /// Whether a facade forwards an HTTP caller: then a Status travels whole in the answer's body.
@@ -76,6 +108,9 @@ impl Caller {
 
     async fn ask(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
         let decision = self.authorizer.decide(attributes).await;
+        if let Some(audited) = self.audited() {
+            audited.set_decision(Some((decision.allowed(), &decision.reason)));
+        }
         if decision.allowed() || decision.error.is_empty() {
             return decision.permit(attributes);
         }
@@ -91,7 +126,10 @@ impl Caller {
         if matches!(self.peer, Peer::Facade(_)) && !self.forwarded {
             return Ok(());
         }
+        if let Some(audited) = self.audited() {
+            audited.set_decision(Some((false, FACADES_ONLY)));
+        }
         let attributes = Attributes::path(self.user.clone(), "post", &format!("/grpc{path}"));
-        Err(to_rpc(&forbidden(&attributes, "only a facade's certificate may")))
+        Err(to_rpc(&forbidden(&attributes, FACADES_ONLY)))
     }
 }

@@ -1,22 +1,23 @@
 //! `portico.apiregistration.v1`: APIServices with typed messages, through the registry's typed verbs.
 
+mod events;
 mod options;
 mod stream;
 
 use std::pin::Pin;
 
 use futures::Stream;
-use portico_machinery::{GroupResource, RequestInfo};
+use portico_machinery::{GroupResource, RequestInfo, Status};
 use portico_proto::apiregistration as pb;
 use portico_proto::apiregistration::api_services_server::ApiServices;
 use portico_proto::convert::{api_service_from_object, api_service_to_object};
 use portico_registry::{
-    Context, DeleteOptions, Part, Patch, PatchOptions, Place, Preconditions, Registry, Stored,
+    Context, DeleteOptions, Part, Patch, PatchOptions, Place, Preconditions, Registry, Stored, Written,
 };
 use tonic::{Request, Response};
 
 use super::routes::Explainer;
-use super::{Hold, RpcResult, authorize, caller, refused};
+use super::{Hold, RpcResult, authorize, caller, recorded, refused};
 use crate::chain::Caller;
 
 /// A stream of answers.
@@ -50,6 +51,7 @@ impl ApiServicesService {
             name: name.to_owned(),
             ..RequestInfo::default()
         };
+        recorded::begin(&caller, &info).await?;
         authorize(&caller, info.clone()).await?;
         match self.hold.refusal(&caller, || info) {
             Some(status) => Err(refused(status)),
@@ -65,10 +67,23 @@ impl ApiServicesService {
         dry_run: bool,
     ) -> RpcResult<Response<pb::ApiService>> {
         let object = api_service_to_object(&required(message)?);
-        let options = options::write(dry_run);
-        let written = self.registry.update(&context(caller), &self.resource, part, object, &options).await;
-        Ok(answer(&written.map_err(refused)?.stored))
+        let (options, context) = (options::write(dry_run), context(caller));
+        recorded::sent(caller, "", || object.to_json());
+        let written = self.registry.update(&context, &self.resource, part, object, &options).await;
+        written_answer(caller, &context, written)
     }
+}
+
+/// The answer to a write, which its event has, too.
+fn written_answer(
+    caller: &Caller,
+    context: &Context,
+    written: Result<Written, Box<Status>>,
+) -> RpcResult<Response<pb::ApiService>> {
+    let code = |written: &Written| if written.created { 201 } else { 200 };
+    let stored = written.as_ref().map(|written| (code(written), &written.stored));
+    events::ended(caller, context, stored.map_err(|status| &**status));
+    Ok(answer(&written.map_err(refused)?.stored))
 }
 
 fn context(caller: &Caller) -> Context {
@@ -97,27 +112,35 @@ impl ApiServices for ApiServicesService {
         let caller = self.allow(caller(&request)?, "create", "", "").await?;
         let request = request.into_inner();
         let object = api_service_to_object(&required(request.api_service)?);
-        let options = options::write(request.dry_run);
-        let written = self.registry.create(&context(&caller), &self.resource, object, &options).await;
-        Ok(answer(&written.map_err(refused)?.stored))
+        let (options, context) = (options::write(request.dry_run), context(&caller));
+        recorded::sent(&caller, object.name(), || object.to_json());
+        let written = self.registry.create(&context, &self.resource, object, &options).await;
+        written_answer(&caller, &context, written)
     }
 
     async fn get(&self, request: Request<pb::GetRequest>) -> RpcResult<Response<pb::ApiService>> {
-        self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
-        let user = caller(&request)?.user().clone();
+        let caller = self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
         let request = request.into_inner();
         if request.resource_version.is_empty() {
-            let stored = self.registry.get(&self.resource, "", &request.name).await.map_err(refused)?;
-            return Ok(answer(&stored));
+            let found = self.registry.get(&self.resource, "", &request.name).await;
+            events::ended(
+                &caller,
+                &context(&caller),
+                found.as_ref().map(|stored| (200, stored)).map_err(|status| &**status),
+            );
+            return Ok(answer(&found.map_err(refused)?));
         }
-        let call = options::get_call(&self.resource, user, &request);
-        stream::object(self.registry.serve(call).await).map(Response::new)
+        let call = options::get_call(&self.resource, caller.user().clone(), &request);
+        let found = self.registry.serve(call).await;
+        recorded::note(&caller, &found);
+        stream::object(found).map(Response::new)
     }
 
     async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {
-        self.allow(caller(&request)?, "list", "", "").await?;
+        let caller = self.allow(caller(&request)?, "list", "", "").await?;
         let options = options::list(&request.into_inner())?;
         let listed = self.registry.list(&self.resource, "", &options).await.map_err(refused)?;
+        events::listed(&caller, &listed);
         Ok(Response::new(Box::pin(stream::list_parts(listed))))
     }
 
@@ -142,6 +165,7 @@ impl ApiServices for ApiServicesService {
         let (name, subresource) = (request.get_ref().name.clone(), request.get_ref().subresource.clone());
         let caller = self.allow(caller(&request)?, "patch", &name, &subresource).await?;
         let request = request.into_inner();
+        recorded::sent(&caller, "", || request.patch.to_vec());
         let patch = match request.r#type() {
             pb::PatchType::Json => Patch::Json(request.patch.into()),
             pb::PatchType::Merge => Patch::Merge(request.patch.into()),
@@ -153,15 +177,15 @@ impl ApiServices for ApiServicesService {
         };
         let part = if subresource.is_empty() { Part::Main } else { Part::Subresource(&subresource) };
         let options = PatchOptions { write: options::write(request.dry_run), force: None };
-        let place = Place { part, namespace: "", name: &name };
-        let written = self.registry.patch(&context(&caller), &self.resource, place, &patch, &options).await;
-        Ok(answer(&written.map_err(refused)?.stored))
+        let (place, context) = (Place { part, namespace: "", name: &name }, context(&caller));
+        let written = self.registry.patch(&context, &self.resource, place, &patch, &options).await;
+        written_answer(&caller, &context, written)
     }
 
     async fn delete(&self, request: Request<pb::DeleteRequest>) -> RpcResult<Response<pb::ApiService>> {
-        self.allow(caller(&request)?, "delete", &request.get_ref().name, "").await?;
-        let caller = caller(&request)?;
+        let caller = self.allow(caller(&request)?, "delete", &request.get_ref().name, "").await?;
         let request = request.into_inner();
+        recorded::sent(&caller, "", || events::delete_options(&request));
         let some = |text: String| (!text.is_empty()).then_some(text);
         let options = DeleteOptions {
             dry_run: request.dry_run,
@@ -171,15 +195,19 @@ impl ApiServices for ApiServicesService {
             },
             ..DeleteOptions::default()
         };
-        let deleted =
-            self.registry.delete(&context(&caller), &self.resource, "", &request.name, &options).await;
+        let context = context(&caller);
+        let deleted = self.registry.delete(&context, &self.resource, "", &request.name, &options).await;
+        let stored = deleted.as_ref().map(|deleted| (200, &deleted.stored));
+        events::ended(&caller, &context, stored.map_err(|status| &**status));
         Ok(answer(&deleted.map_err(refused)?.stored))
     }
 
     async fn watch(&self, request: Request<pb::WatchRequest>) -> RpcResult<Response<Self::WatchStream>> {
         let caller = self.allow(caller(&request)?, "watch", "", "").await?;
         let call = options::watch_call(&self.resource, caller.user().clone(), &request.into_inner());
-        let events = stream::watch_events(self.registry.serve(call).await)?;
+        let watched = self.registry.serve(call).await;
+        recorded::note(&caller, &watched);
+        let events = stream::watch_events(watched)?;
         Ok(Response::new(Box::pin(events)))
     }
 

@@ -46,7 +46,7 @@ impl Config for ConfigService {
     ) -> RpcResult<Response<Self::StreamStream>> {
         let peer = caller(&request)?.facade_name().unwrap_or_default().to_owned();
         let address =
-            request.extensions().get::<Connected>().map_or_else(|| peer.clone(), |c| c.address.clone());
+            request.extensions().get::<Connected>().map_or_else(|| peer.clone(), |c| c.address.to_string());
         let inbound = request.into_inner();
         let (outbound, messages) = mpsc::channel(STREAM_QUEUE);
         let (sources, facades) = (Arc::clone(&self.sources), self.facades.clone());

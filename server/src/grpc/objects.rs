@@ -3,6 +3,8 @@
 mod call;
 mod stream;
 
+use std::collections::HashMap;
+
 use portico_proto::objects::connect_response::Decision;
 use portico_proto::objects::objects_server::Objects;
 use portico_proto::objects::{
@@ -14,7 +16,7 @@ use portico_registry::{Answer, Body, Connected, Recorded, Registry};
 use portico_routes::Routes;
 use tonic::{Request, Response};
 
-use super::{Hold, RpcResult, authorize, caller};
+use super::{Hold, RpcResult, authorize, caller, recorded};
 use crate::queues::{Queues, Running};
 use stream::{ListParts, WatchSteps};
 
@@ -45,18 +47,21 @@ impl ObjectsService {
         call: Option<portico_proto::objects::Call>,
     ) -> RpcResult<Served> {
         let call = required(call)?;
-        let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
+        let mut call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         let info = call::request_info(&call);
+        recorded::begin(caller, &info).await?;
         let running = self.queues.turn(caller, &info, &call.query).await?;
         authorize(caller, info).await?;
-        let (recorded, configures) = (call.recorded, call::configures(&call));
+        let (asked, configures) = (call.recorded, call::configures(&call));
+        call.recorded = asked.max(recorded::wanted(caller));
         let answer = match self.hold.refusal(caller, || call::request_info(&call)) {
             Some(status) => Answer::status(status),
             None => self.registry.serve(call).await,
         };
+        recorded::note(caller, &answer);
         match &answer.status {
             Some(status) if status.is_failure() && !caller.is_forwarded() => Err(to_rpc(status)),
-            _ => Ok(Served { answer, recorded, configures, running }),
+            _ => Ok(Served { answer, recorded: asked, configures, running }),
         }
     }
 }
@@ -64,7 +69,7 @@ impl ObjectsService {
 /// An answer of the registry.
 struct Served {
     answer: Answer,
-    /// What the audit log asks for.
+    /// What the caller's own audit log asks for.
     recorded: Recorded,
     /// Whether the call changes what facades decide by.
     configures: bool,
@@ -90,6 +95,7 @@ impl Objects for ObjectsService {
         let served = self.serve(&caller, request.into_inner().call).await?;
         // A seat is for the making of an answer: a client that does not read would keep it from others.
         let Served { mut answer, recorded, .. } = served;
+        let gathered = recorded::gathered(&caller, &answer);
         let head = ListResponse {
             audit: call::record(&mut answer, recorded, MAX_LIST_RECORD),
             audit_annotations: std::mem::take(&mut answer.audit).into_iter().collect(),
@@ -101,7 +107,7 @@ impl Objects for ObjectsService {
             warnings: answer.warnings,
             body: bytes::Bytes::new(),
         };
-        Ok(Response::new(ListParts::new(head, answer.body)?))
+        Ok(Response::new(ListParts::new(head, answer.body, gathered)?))
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> RpcResult<Response<WatchSteps>> {
@@ -128,25 +134,36 @@ impl Objects for ObjectsService {
     async fn connect(&self, request: Request<ConnectRequest>) -> RpcResult<Response<ConnectResponse>> {
         let caller = caller(&request)?;
         let call = required(request.into_inner().call)?;
-        let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
-        authorize(&caller, call::request_info(&call)).await?;
-        let recorded = call.recorded;
+        let mut call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
+        let info = call::request_info(&call);
+        recorded::begin(&caller, &info).await?;
+        authorize(&caller, info).await?;
+        let asked = call.recorded;
+        call.recorded = asked.max(recorded::wanted(&caller));
         let connected = match self.hold.refusal(&caller, || call::request_info(&call)) {
             Some(status) => Connected::Answered(Answer::status(status)),
             None => self.registry.connect(call, &self.routes).await,
         };
+        if let Connected::Answered(answer) = &connected {
+            recorded::note(&caller, answer);
+        }
+        let mut audit_annotations = HashMap::new();
         let decision = match connected {
-            Connected::Dial(dial) => Decision::Dial(dial.into()),
+            Connected::Dial(dial, notes) => {
+                recorded::connects(&caller, &notes);
+                audit_annotations.extend(notes);
+                Decision::Dial(dial.into())
+            }
             Connected::Answered(Answer { status: Some(status), .. })
                 if status.is_failure() && !caller.is_forwarded() =>
             {
                 return Err(to_rpc(&status));
             }
             Connected::Answered(answer) => {
-                Decision::Answered(call::response(answer, recorded, !caller.is_forwarded()).await?)
+                Decision::Answered(call::response(answer, asked, !caller.is_forwarded()).await?)
             }
         };
-        Ok(Response::new(ConnectResponse { decision: Some(decision) }))
+        Ok(Response::new(ConnectResponse { audit_annotations, decision: Some(decision) }))
     }
 }
 

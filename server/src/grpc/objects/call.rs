@@ -120,7 +120,14 @@ pub(super) fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -
     if recorded == Recorded::Nothing {
         return None;
     }
-    let record = std::mem::take(&mut answer.record);
+    let mut record = std::mem::take(&mut answer.record);
+    // Our own audit may have asked for more.
+    if recorded < Recorded::Sent {
+        record.request = Bytes::new();
+    }
+    if recorded < Recorded::Everything {
+        record.response = Bytes::new();
+    }
     let status = answer.status.as_ref().filter(|_| !answer.unrouted);
     let mut truncated = false;
     let mut fitting = |object: Bytes| match room.checked_sub(object.len()) {

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
+use portico_auditor::GatheredList;
 use portico_proto::objects::{ListResponse, WatchResponse, watch_response};
 use portico_registry::{Body, ListStream, Watch, WatchStream};
 
@@ -21,16 +22,18 @@ enum Rest {
 pub(crate) struct ListParts {
     head: Option<ListResponse>,
     rest: Rest,
+    /// Where the list is recorded.
+    gathered: Option<GatheredList>,
 }
 
 impl ListParts {
-    pub(super) fn new(head: ListResponse, body: Body) -> RpcResult<Self> {
+    pub(super) fn new(head: ListResponse, body: Body, gathered: Option<GatheredList>) -> RpcResult<Self> {
         let rest = match body {
             Body::Bytes(bytes) => Rest::Whole(Some(bytes)),
             Body::List(parts) => Rest::Parts(parts),
             Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
         };
-        Ok(Self { head: Some(head), rest })
+        Ok(Self { head: Some(head), rest, gathered })
     }
 }
 
@@ -42,6 +45,14 @@ impl Stream for ListParts {
             Rest::Whole(bytes) => bytes.take(),
             Rest::Parts(parts) => ready!(parts.poll_next_unpin(cx)),
         };
+        match (&mut self.gathered, &part) {
+            (Some(gathered), Some(part)) => gathered.add(part),
+            (Some(gathered), None) => {
+                gathered.end();
+                self.gathered = None;
+            }
+            (None, _) => {}
+        }
         let head = self.head.take();
         Poll::Ready(match (head, part) {
             (None, None) => None,

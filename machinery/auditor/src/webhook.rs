@@ -15,8 +15,8 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, Roots};
 use portico_proto::client::{KubeconfigCluster, KubeconfigUser, KubeconfigUsers, Source};
 
-use super::metrics::AuditMetrics;
-use super::settings::AuditWebhookSettings;
+use crate::metrics::AuditMetrics;
+use crate::settings::AuditWebhookSettings;
 
 const PLUGIN: &str = "webhook";
 /// One request, with its answer (upstream's `defaultRequestTimeout`, which its client says in the query, too).

@@ -11,12 +11,15 @@ use portico_audit::{
 };
 use portico_gostd::time::GoDuration;
 use portico_machinery::{Status, UserInfo};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::{Auditor, Encoded};
+use crate::auditor::{Auditor, Encoded};
 
 /// Requests that took longer say how long (upstream's `writeLatencyToAnnotation`).
 const SLOW: Duration = Duration::from_millis(500);
 const TOTAL_LATENCY: &str = "apiserver.latency.k8s.io/total";
+const DECISION: &str = "authorization.k8s.io/decision";
+const REASON: &str = "authorization.k8s.io/reason";
 /// Of a response that never came.
 const CLOSED_EARLY: &str = "Connection closed early";
 
@@ -25,21 +28,24 @@ pub struct Audited {
     auditor: Arc<Auditor>,
     config: AuditConfig,
     event: Mutex<Event>,
+    /// Until its last event has come.
+    _under_way: TaskTrackerToken,
 }
 
 impl Audited {
     /// A request that is recorded as `config` says, from what its head says.
-    pub(crate) fn new(auditor: Arc<Auditor>, config: AuditConfig, event: Event) -> Self {
-        Self { auditor, config, event: Mutex::new(event) }
+    pub fn new(auditor: Arc<Auditor>, config: AuditConfig, event: Event) -> Self {
+        let under_way = auditor.begun();
+        Self { auditor, config, event: Mutex::new(event), _under_way: under_way }
     }
 
     /// How much is recorded.
-    pub(crate) fn level(&self) -> Level {
+    pub fn level(&self) -> Level {
         self.config.level
     }
 
     /// Notes values for the event; what is known stays.
-    pub(crate) fn annotate<K: Into<String>, V: Into<String>>(&self, notes: impl IntoIterator<Item = (K, V)>) {
+    pub fn annotate<K: Into<String>, V: Into<String>>(&self, notes: impl IntoIterator<Item = (K, V)>) {
         let mut event = self.event.lock();
         for (key, value) in notes {
             let key = key.into();
@@ -50,28 +56,28 @@ impl Audited {
     }
 
     /// Whom the caller impersonates, and by which verb other than `impersonate`.
-    pub(crate) fn impersonate(&self, user: &Arc<UserInfo>, constraint: &str) {
+    pub fn impersonate(&self, user: &Arc<UserInfo>, constraint: &str) {
         let mut event = self.event.lock();
         event.impersonated_user = Some(Arc::clone(user));
         constraint.clone_into(&mut event.impersonation_constraint);
     }
 
     /// What was sent, as JSON.
-    pub(crate) fn set_request_object(&self, json: Bytes) {
+    pub fn set_request_object(&self, json: Bytes) {
         if self.config.level >= Level::Request && is_json(&json) {
             self.event.lock().request_object = Some(self.object(json));
         }
     }
 
     /// What was answered, as JSON.
-    pub(crate) fn set_response_object(&self, json: Bytes) {
+    pub fn set_response_object(&self, json: Bytes) {
         if self.config.level >= Level::RequestResponse {
             self.event.lock().response_object = Some(self.object(json));
         }
     }
 
     /// What was answered is too large to be recorded.
-    pub(crate) fn leave_out_response_object(&self) {
+    pub fn leave_out_response_object(&self) {
         self.event.lock().note_truncated();
     }
 
@@ -81,24 +87,40 @@ impl Audited {
     }
 
     /// What the object says that was sent, where the request line says nothing.
-    pub(crate) fn complete_reference(&self, of: &ObjectReference) {
+    pub fn complete_reference(&self, of: &ObjectReference) {
         if let Some(known) = &mut self.event.lock().object_ref {
             known.complete(&of.namespace, &of.name, &of.uid, &of.resource_version);
         }
     }
 
     /// The answer is this Status.
-    pub(crate) fn set_status(&self, status: &Status) {
+    pub fn set_status(&self, status: &Status) {
         self.event.lock().response_status = Some(ResponseStatus::from(status));
     }
 
+    /// What was decided of the caller's permission and why; nothing where it could not be decided.
+    pub fn set_decision(&self, decision: Option<(bool, &str)>) {
+        match decision {
+            Some((allowed, reason)) => {
+                let verdict = if allowed { "allow" } else { "forbid" };
+                self.annotate([(DECISION, verdict), (REASON, reason)]);
+            }
+            None => self.annotate([(REASON, "internal error")]),
+        }
+    }
+
+    /// Whether it is known how the request ended.
+    pub fn has_status(&self) -> bool {
+        self.event.lock().response_status.is_some()
+    }
+
     /// The answer's code.
-    pub(crate) fn set_code(&self, code: u16) {
+    pub fn set_code(&self, code: u16) {
         self.event.lock().response_status.get_or_insert_default().code = code;
     }
 
     /// Sends the event of a stage, and waits as the modes of the backends say; false when the request must not go on.
-    pub(crate) async fn process(&self, stage: Stage) -> bool {
+    pub async fn process(&self, stage: Stage) -> bool {
         match self.encoded(stage) {
             Some(encoded) => self.auditor.process(encoded, stage).await,
             None => true,
@@ -106,14 +128,14 @@ impl Audited {
     }
 
     /// The same where nobody can wait.
-    pub(crate) fn hand_over(&self, stage: Stage) {
+    pub fn hand_over(&self, stage: Stage) {
         if let Some(encoded) = self.encoded(stage) {
             self.auditor.hand_over(encoded, stage);
         }
     }
 
     /// The request was refused because its first event was not stored.
-    pub(crate) fn rejected(&self) {
+    pub fn rejected(&self) {
         self.auditor.rejected();
     }
 

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::log::Log;
-use super::webhook::Webhook;
+use crate::log::Log;
+use crate::webhook::Webhook;
 
 /// Where events end.
 pub(super) enum Destination {

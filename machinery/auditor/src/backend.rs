@@ -8,15 +8,15 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::batches::Batches;
-use super::destination::Destination;
-use super::error::AuditError;
-use super::log::Log;
-use super::metrics::AuditMetrics;
-use super::settings::{
+use crate::batches::Batches;
+use crate::destination::Destination;
+use crate::error::AuditError;
+use crate::log::Log;
+use crate::metrics::AuditMetrics;
+use crate::settings::{
     AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditWebhookSettings, Truncation,
 };
-use super::webhook::Webhook;
+use crate::webhook::Webhook;
 
 /// What upstream calls the part that buffers, and the one that cuts.
 const BUFFERED: &str = "buffered";

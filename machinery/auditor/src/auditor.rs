@@ -1,26 +1,4 @@
-//! Audit: what is recorded of requests, and where it goes.
-//!
-//! `audited` is one request's event in the making; `backend` takes events as a mode says, `batches` in the background;
-//! `log` and `webhook` are where they end. It must not know layers, nor how a request is answered.
-
-mod audited;
-mod backend;
-mod batches;
-mod destination;
-mod error;
-mod log;
-mod metrics;
-mod policy_file;
-mod settings;
-mod throttle;
-mod webhook;
-
-pub use audited::Audited;
-pub use error::AuditError;
-pub use settings::{
-    AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
-    AuditWebhookSettings, Truncation,
-};
+//! What is recorded of requests, by a policy, and the backends that take the events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +9,17 @@ use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{RequestInfo, UserInfo};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use backend::{Backend, Wait};
-use metrics::AuditMetrics;
+use crate::backend::{Backend, Wait};
+use crate::error::AuditError;
+use crate::metrics::AuditMetrics;
+use crate::policy_file;
+use crate::settings::AuditSettings;
 
+/// How long the end of the process waits for the last events of requests that nobody answers any longer.
+const LAST_EVENTS: Duration = Duration::from_secs(5);
 /// How long the end of the process waits for events that a webhook does not take.
 const FLUSH: Duration = Duration::from_secs(30);
 
@@ -43,6 +28,8 @@ pub struct Auditor {
     policy: FileWatch<Policy>,
     backends: Vec<Backend>,
     metrics: AuditMetrics,
+    /// Requests whose last event has not come.
+    under_way: TaskTracker,
     /// What takes events in the background; ends after everything else.
     tasks: TaskSet,
     /// Connections of the webhook, which those tasks use to the last.
@@ -77,11 +64,12 @@ impl Auditor {
         if backends.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Arc::new(Self { policy, backends, metrics, tasks, connections })))
+        let under_way = TaskTracker::new();
+        Ok(Some(Arc::new(Self { policy, backends, metrics, under_way, tasks, connections })))
     }
 
     /// What is recorded of a request.
-    pub(crate) fn evaluate(&self, user: Option<&UserInfo>, request: &RequestInfo) -> AuditConfig {
+    pub fn evaluate(&self, user: Option<&UserInfo>, request: &RequestInfo) -> AuditConfig {
         let config = self.policy.current().evaluate(user, request);
         self.metrics.level(config.level);
         config
@@ -122,6 +110,11 @@ impl Auditor {
         });
     }
 
+    /// A request whose last event is waited for while this is held.
+    pub(crate) fn begun(&self) -> TaskTrackerToken {
+        self.under_way.token()
+    }
+
     /// A request was refused because its event was not stored.
     pub(crate) fn rejected(&self) {
         self.metrics.rejected.inc();
@@ -142,6 +135,14 @@ impl Auditor {
 
     /// Delivers all events that came before, and takes no more.
     pub async fn shutdown(&self) {
+        // Who serves a stream may learn a moment later than its connection that it has ended.
+        self.under_way.close();
+        if tokio::time::timeout(LAST_EVENTS, self.under_way.wait()).await.is_err() {
+            tracing::warn!(
+                requests = self.under_way.len(),
+                "requests have not ended: their last events are lost"
+            );
+        }
         let unsent = self.tasks.shutdown(FLUSH).await;
         if !unsent.is_empty() {
             tracing::error!(?unsent, "audit events were not delivered in time and are lost");

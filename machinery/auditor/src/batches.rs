@@ -8,9 +8,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::destination::Destination;
-use super::settings::AuditBatches;
-use super::throttle::Throttle;
+use crate::destination::Destination;
+use crate::settings::AuditBatches;
+use crate::throttle::Throttle;
 
 /// How many batches are under way at a time; upstream has no such bound.
 const MAX_UNDER_WAY: usize = 16;

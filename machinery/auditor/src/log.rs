@@ -7,8 +7,8 @@ use bytes::Bytes;
 use portico_kit::line_writer::LineWriter;
 use portico_kit::rotating_file::RotatingFile;
 
-use super::metrics::AuditMetrics;
-use super::settings::AuditLogSettings;
+use crate::metrics::AuditMetrics;
+use crate::settings::AuditLogSettings;
 
 const PLUGIN: &str = "log";
 const STANDARD_OUTPUT: &str = "-";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portico_kit::certs::FileError;
 use portico_kit::rotating_file::Rotation;
 
-use super::policy_file;
+use crate::policy_file;
 
 /// `--audit-*`; nothing is recorded without a policy.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,0 +1,31 @@
+//! Audit: where events of requests go, for whoever answers requests.
+//!
+//! [`Auditor`] has the policy and the backends; [`Audited`] is one request's event in the making, [`Ending`] sends its last stage.
+//! It must not know how requests come and are answered: not routes, layers or messages.
+
+mod audit_id;
+mod audited;
+mod auditor;
+mod backend;
+mod batches;
+mod destination;
+mod ending;
+mod error;
+mod gathered;
+mod log;
+mod metrics;
+mod policy_file;
+mod settings;
+mod throttle;
+mod webhook;
+
+pub use audit_id::{AUDIT_ID, new_audit_id};
+pub use audited::Audited;
+pub use auditor::Auditor;
+pub use ending::{Ending, panicked};
+pub use error::AuditError;
+pub use gathered::GatheredList;
+pub use settings::{
+    AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
+    AuditWebhookSettings, Truncation,
+};

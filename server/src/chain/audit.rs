@@ -1,0 +1,230 @@
+//! Audit of native callers: what the policy asks for is recorded of their calls, at each stage, as facades record requests.
+//!
+//! What a facade forwards it has recorded itself, and what it asks for in its own name is the API server's own business.
+//! A client gets the end of an answer after its last event. Upstream: `WithAudit`, `WithFailedAuthenticationAudit`.
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use http::HeaderMap;
+use http::header::HeaderValue;
+use portico_audit::Stage;
+use portico_auditor::{AUDIT_ID, Audited, Auditor, Ending, panicked};
+use portico_kit::layer::Step;
+use portico_machinery::{Attributes, RequestInfo, UserInfo};
+use portico_proto::rpc_status::to_rpc;
+use tonic::Code;
+use tonic::body::Body;
+use tower::Service;
+
+use super::caller::Caller;
+use super::methods::{Access, access};
+use super::recorded_body::RecordedBody;
+use super::recording::{Recording, audit_id, note_refusal};
+
+/// What streams until the client has enough of it.
+const LONG_RUNNING: &str = "/Watch";
+
+/// See the module.
+#[derive(Clone)]
+pub struct Audit<S> {
+    auditor: Option<Arc<Auditor>>,
+    inner: S,
+}
+
+impl<S> Audit<S> {
+    /// Around `inner`; without an auditor nothing is recorded.
+    pub(super) fn new(inner: S, auditor: Option<Arc<Auditor>>) -> Self {
+        Self { auditor, inner }
+    }
+}
+
+impl<S> Service<http::Request<Body>> for Audit<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = S::Error;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        let caller = request.extensions().get::<Caller>();
+        let native = caller.is_none_or(|caller| caller.facade_name().is_none());
+        let Some(auditor) = self.auditor.clone().filter(|_| native) else {
+            return Step::passed(self.inner.call(request));
+        };
+        // Who asks for the health of the service is not asked for a name.
+        let user = caller.map_or_else(|| Arc::new(UserInfo::anonymous()), |caller| caller.shared_user());
+        let id = audit_id(request.headers());
+        let recording = Arc::new(Recording::new(auditor, &request, Some(user), &id));
+        if let Some(caller) = request.extensions_mut().get_mut::<Caller>() {
+            caller.record_in(Arc::clone(&recording));
+        }
+        // The one that is ready goes along; its clone may not be.
+        let next = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, next);
+        Step::waiting(async move {
+            let mut response = recorded(recording, request, inner).await?;
+            response.headers_mut().entry(AUDIT_ID).or_insert(id);
+            Ok(response)
+        })
+    }
+}
+
+async fn recorded<S>(
+    recording: Arc<Recording>,
+    request: http::Request<Body>,
+    mut inner: S,
+) -> Result<http::Response<Body>, S::Error>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>>,
+{
+    let info = asked(&request);
+    let is_long_running = info.path.ends_with(LONG_RUNNING);
+    if access(request.uri().path()) != Access::Object
+        && let Err(status) = recording.begin(&info).await
+    {
+        return Ok(to_rpc(&status).into_http());
+    }
+    let mut underway = Underway::new(&recording, deadline(request.headers()));
+    // What a panic leaves behind is dropped with the call.
+    let answer = AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind().await;
+    if !recording.is_begun()
+        && let Err(status) = recording.begin(&info).await
+    {
+        return Ok(to_rpc(&status).into_http());
+    }
+    let ending = underway.end();
+    let Some(audited) = recording.audited() else {
+        return answer.unwrap_or_else(|panic| resume_unwind(panic));
+    };
+    let response = match answer {
+        Ok(answer) => answer?,
+        Err(panic) => {
+            drop(ending.map(|mut ending| ending.disarm()));
+            audited.set_status(&panicked(&*panic));
+            audited.process(Stage::Panic).await;
+            resume_unwind(panic);
+        }
+    };
+    let is_refused = note_head(audited, response.headers());
+    if is_long_running {
+        audited.process(Stage::ResponseStarted).await;
+    }
+    if is_refused {
+        drop(ending.map(|mut ending| ending.disarm()));
+        audited.process(Stage::ResponseComplete).await;
+        return Ok(response);
+    }
+    Ok(match ending {
+        Some(ending) => response.map(|body| Body::new(RecordedBody::new(body, ending))),
+        None => response,
+    })
+}
+
+/// A call that is not answered: whichever way it ends, its last event is sent, once it is known what it asks for.
+struct Underway {
+    recording: Option<Arc<Recording>>,
+    deadline: Option<Instant>,
+}
+
+impl Underway {
+    fn new(recording: &Arc<Recording>, deadline: Option<Instant>) -> Self {
+        Self { recording: Some(Arc::clone(recording)), deadline }
+    }
+
+    /// It is answered: the last event is sent by what is returned.
+    fn end(&mut self) -> Option<Ending> {
+        let recording = self.recording.take()?;
+        recording.audited().map(|audited| Ending::new(Arc::clone(audited), None))
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        let Some(recording) = self.recording.take() else { return };
+        if let Some(audited) = recording.audited() {
+            drop(Ending::new(Arc::clone(audited), self.deadline));
+        }
+    }
+}
+
+/// What is refused before there is a caller: one event, by the policy's rules for nobody.
+pub(super) fn refused(
+    auditor: Option<&Arc<Auditor>>,
+    request: &http::Request<Body>,
+    refusal: &tonic::Status,
+) {
+    let Some(auditor) = auditor else { return };
+    let recording = Recording::new(Arc::clone(auditor), request, None, &audit_id(request.headers()));
+    if let Some(audited) = recording.make(&asked(request)) {
+        note_refusal(audited, refusal);
+        audited.hand_over(Stage::ResponseStarted);
+    }
+}
+
+/// What a call asks for, as far as its path says.
+fn asked(request: &http::Request<Body>) -> RequestInfo {
+    let path = format!("/grpc{}", request.uri().path());
+    Attributes::path(Arc::<UserInfo>::default(), "post", &path).request.as_ref().clone()
+}
+
+/// True when the head is all of the answer.
+fn note_head(audited: &Audited, headers: &HeaderMap) -> bool {
+    match tonic::Status::from_header_map(headers) {
+        Some(status) if status.code() != Code::Ok => {
+            if !audited.has_status() {
+                note_refusal(audited, &status);
+            }
+            true
+        }
+        known => {
+            if !audited.has_status() {
+                audited.set_code(200);
+            }
+            known.is_some()
+        }
+    }
+}
+
+/// When the client loses patience (`grpc-timeout`: at most eight digits, and a unit).
+fn deadline(headers: &HeaderMap) -> Option<Instant> {
+    let text = headers.get("grpc-timeout").map(HeaderValue::to_str)?.ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    let time = match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    };
+    Instant::now().checked_add(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_a_number_and_a_unit() {
+        for (text, is_one) in [("10S", true), ("99999999H", true), ("5", false), ("", false), ("1x", false)] {
+            let headers = HeaderMap::from_iter([(
+                http::header::HeaderName::from_static("grpc-timeout"),
+                HeaderValue::from_static(text),
+            )]);
+            assert_eq!(deadline(&headers).is_some(), is_one, "{text}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! An answer that is followed by its call's last event: what ends it goes out when the event is stored.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use portico_audit::Stage;
+use portico_auditor::Ending;
+use tonic::Code;
+use tonic::body::Body;
+
+use super::recording::note_refusal;
+
+type Storing = Pin<Box<dyn Future<Output = bool> + Send>>;
+
+/// See the module.
+pub(super) struct RecordedBody {
+    body: Body,
+    ending: Ending,
+    /// The last event on its way, and what goes out after it.
+    storing: Option<(Storing, Option<Frame<Bytes>>)>,
+}
+
+impl RecordedBody {
+    pub(super) fn new(body: Body, ending: Ending) -> Self {
+        Self { body, ending, storing: None }
+    }
+
+    /// Sends the last event, if it is not sent yet; `last` goes out after it.
+    fn end(&mut self, last: Option<Frame<Bytes>>) {
+        let audited = self.ending.disarm();
+        let status = last.as_ref().and_then(Frame::trailers_ref).and_then(tonic::Status::from_header_map);
+        if let (Some(audited), Some(status)) = (&audited, status)
+            && status.code() != Code::Ok
+        {
+            note_refusal(audited, &status);
+        }
+        let storing = Box::pin(async move {
+            match audited {
+                Some(audited) => audited.process(Stage::ResponseComplete).await,
+                None => true,
+            }
+        });
+        self.storing = Some((storing, last));
+    }
+}
+
+impl http_body::Body for RecordedBody {
+    type Data = Bytes;
+    type Error = tonic::Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, tonic::Status>>> {
+        let this = self.get_mut();
+        loop {
+            if let Some((storing, last)) = &mut this.storing {
+                ready!(storing.as_mut().poll(cx));
+                let last = last.take();
+                this.storing = None;
+                return Poll::Ready(last.map(Ok));
+            }
+            match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
+                Some(Ok(frame)) if frame.is_trailers() => this.end(Some(frame)),
+                Some(frame) => return Poll::Ready(Some(frame)),
+                None => this.end(None),
+            }
+        }
+    }
+
+    /// Never before the last event.
+    fn is_end_stream(&self) -> bool {
+        false
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        http_body::Body::size_hint(&self.body)
+    }
+}

@@ -1,0 +1,75 @@
+//! What typed calls say for audit events: their messages as the JSON that the same request has over HTTP.
+
+use portico_machinery::Status;
+use portico_proto::apiregistration as pb;
+use portico_registry::{Context, Listed, Stored};
+use serde::Serialize;
+
+use crate::chain::Caller;
+use crate::grpc::recorded;
+
+const LIST_HEAD: &str = r#"{"kind":"APIServiceList","apiVersion":"apiregistration.k8s.io/v1","metadata":"#;
+
+/// Notes how a verb ended: with a code and an object, or refused.
+pub(super) fn ended(caller: &Caller, context: &Context, ended: Result<(u16, &Stored), &Status>) {
+    recorded::ended(caller, context.annotations.take(), ended.map(|(code, stored)| (code, stored.json())));
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMeta<'a> {
+    resource_version: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    r#continue: &'a str,
+}
+
+/// Notes a list, where responses are recorded.
+pub(super) fn listed(caller: &Caller, listed: &Listed) {
+    let Some(mut gathered) = recorded::response(caller) else { return };
+    let metadata =
+        ListMeta { resource_version: listed.revision.to_string(), r#continue: &listed.continue_token };
+    gathered.add(LIST_HEAD.as_bytes());
+    gathered.add(&serde_json::to_vec(&metadata).unwrap_or_else(|_| b"{}".to_vec()));
+    gathered.add(br#","items":["#);
+    for (at, stored) in listed.items.iter().enumerate() {
+        if at > 0 {
+            gathered.add(b",");
+        }
+        gathered.add(&stored.json());
+    }
+    gathered.add(b"]}");
+    gathered.end();
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeleteOptions<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preconditions: Option<Preconditions<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<[&'static str; 1]>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Preconditions<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    resource_version: &'a str,
+}
+
+/// The options that a delete has in its body over HTTP.
+pub(super) fn delete_options(request: &pb::DeleteRequest) -> Vec<u8> {
+    let preconditions = Preconditions { uid: &request.uid, resource_version: &request.resource_version };
+    let has_some = !request.uid.is_empty() || !request.resource_version.is_empty();
+    let options = DeleteOptions {
+        kind: "DeleteOptions",
+        api_version: "meta.k8s.io/v1",
+        preconditions: has_some.then_some(preconditions),
+        dry_run: request.dry_run.then_some(["All"]),
+    };
+    serde_json::to_vec(&options).unwrap_or_else(|_| b"{}".to_vec())
+}

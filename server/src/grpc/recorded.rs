@@ -1,0 +1,113 @@
+//! What answers say for the audit events of native callers.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portico_audit::{Level, ObjectReference};
+use portico_auditor::{Audited, GatheredList};
+use portico_machinery::accept::Encoding;
+use portico_machinery::{RequestInfo, Status};
+use portico_proto::rpc_status::to_rpc;
+use portico_registry::{Answer, Body, Record, Recorded};
+
+use super::RpcResult;
+use crate::chain::Caller;
+
+/// Begins the event of a call.
+///
+/// # Errors
+/// INTERNAL, when the event had to be stored and was not.
+pub(super) async fn begin(caller: &Caller, info: &RequestInfo) -> RpcResult<()> {
+    caller.begin(info).await.map_err(|status| to_rpc(&status))
+}
+
+/// What the registry is to note of a call.
+pub(super) fn wanted(caller: &Caller) -> Recorded {
+    match caller.audited().map(|audited| audited.level()) {
+        None | Some(Level::None) => Recorded::Nothing,
+        Some(Level::Metadata) => Recorded::Reference,
+        Some(Level::Request) => Recorded::Sent,
+        Some(Level::RequestResponse) => Recorded::Everything,
+    }
+}
+
+/// Notes an answer.
+pub(super) fn note(caller: &Caller, answer: &Answer) {
+    let Some(audited) = caller.audited() else { return };
+    audited.annotate(answer.audit.iter().cloned());
+    let Record { namespace, name, uid, resource_version, request, response } = answer.record.clone();
+    audited.complete_reference(&ObjectReference {
+        namespace,
+        name,
+        uid,
+        resource_version,
+        ..ObjectReference::default()
+    });
+    if !request.is_empty() {
+        audited.set_request_object(request);
+    }
+    match (&answer.status, &answer.body) {
+        (Some(status), _) => refused(audited, status),
+        _ if !response.is_empty() => audited.set_response_object(response),
+        (None, Body::Bytes(json)) if is_json(answer) && !json.is_empty() => {
+            audited.set_response_object(json.clone());
+        }
+        _ => {}
+    }
+    audited.set_code(answer.code);
+}
+
+/// Notes that there is somewhere to dial; the client dials.
+pub(super) fn connects(caller: &Caller, notes: &[(String, String)]) {
+    if let Some(audited) = caller.audited() {
+        audited.annotate(notes.iter().cloned());
+    }
+}
+
+fn refused(audited: &Audited, status: &Status) {
+    audited.set_status(status);
+    audited.set_response_object(status.to_json().into());
+}
+
+/// Follows the parts of a list, if they are recorded.
+pub(super) fn gathered(caller: &Caller, answer: &Answer) -> Option<GatheredList> {
+    let is_wanted = matches!(answer.body, Body::List(_)) && is_json(answer) && answer.status.is_none();
+    (is_wanted && answer.record.response.is_empty()).then(|| response(caller)).flatten()
+}
+
+/// Where a list goes that is recorded; nothing where responses are not.
+pub(super) fn response(caller: &Caller) -> Option<GatheredList> {
+    let audited = caller.audited().filter(|audited| audited.level() == Level::RequestResponse)?;
+    Some(GatheredList::new(Arc::clone(audited)))
+}
+
+/// YAML is made by facades, of JSON.
+fn is_json(answer: &Answer) -> bool {
+    matches!(answer.encoding, Encoding::Yaml) || answer.media_type().starts_with("application/json")
+}
+
+/// Notes what was sent through a typed verb; it is made only where it is recorded.
+pub(super) fn sent(caller: &Caller, name: &str, json: impl FnOnce() -> Vec<u8>) {
+    let Some(audited) = caller.audited() else { return };
+    audited.complete_reference(&ObjectReference { name: name.to_owned(), ..ObjectReference::default() });
+    if audited.level() >= Level::Request {
+        audited.set_request_object(json().into());
+    }
+}
+
+/// Notes how a typed verb ended: with an object, or refused.
+pub(super) fn ended(
+    caller: &Caller,
+    annotations: Vec<(String, String)>,
+    ended: Result<(u16, Bytes), &Status>,
+) {
+    let Some(audited) = caller.audited() else { return };
+    audited.annotate(annotations);
+    match ended {
+        Ok((code, json)) => {
+            audited.set_response_object(json);
+            audited.set_code(code);
+        }
+        Err(status) => refused(audited, status),
+    }
+}
