@@ -3,6 +3,8 @@
 
 mod abuse;
 mod audit;
+mod audit_grpc;
+mod audit_loss;
 mod audit_recorded;
 mod authentication;
 mod authorization;

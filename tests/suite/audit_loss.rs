@@ -1,0 +1,129 @@
+//! What is lost of the audit log when something goes wrong, and what is not.
+
+use std::net::TcpListener;
+
+use portico_proto::objects::{Call, DoRequest, Target};
+use portico_tests::{Launch, eventually};
+use serde_json::{Value, json};
+
+use crate::audit::{lines, recording};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Nothing else is recorded: the process begins and is looked at whatever its log does.
+const ONLY_CONFIG_MAPS: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
+    - {level: Metadata, resources: [{group: '', resources: [configmaps]}], verbs: [create]}\n- {level: None}\n";
+const BEGUN: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n\
+    - {level: Metadata, resources: [{group: '', resources: [configmaps]}], verbs: [create]}\n- {level: None}\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request() {
+    let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
+    let mut portico = launch.start().await;
+    let clients = (0..8).map(|client| {
+        let admin = portico.admin();
+        tokio::spawn(async move {
+            let mut answered = Vec::new();
+            for n in 0.. {
+                let name = format!("c{client}-{n}");
+                let body = json!({"metadata": {"name": name}}).to_string();
+                let request = hyper::Request::post(CONFIG_MAPS).header("content-type", "application/json");
+                match admin.fetch(request.body(http_body_util::Full::new(body.into())).unwrap()).await {
+                    Ok(answer) if answer.status == 201 => answered.push(name),
+                    _ => break,
+                }
+            }
+            answered
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    eventually("a full log", 60, || async {
+        let written = std::fs::metadata(&log).map_or(0, |file| file.len());
+        if written > 40_000 { Ok(()) } else { Err(written) }
+    })
+    .await;
+    portico.kill();
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.ends_with('\n'), "the last line is whole");
+    let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for client in clients {
+        for name in client.await.unwrap() {
+            assert!(written.iter().any(|event| event["objectRef"]["name"] == *name), "{name} was answered");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_takes_nothing_costs_its_own_events_and_they_are_counted() {
+    // Connections are taken by the system, and nobody answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
+    let kubeconfig = json!({"kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "audit"}}],
+        "clusters": [{"name": "audit", "cluster": {
+            "server": format!("http://{}/events", silent.local_addr().unwrap())}}]});
+    let file = log.with_file_name("audit.kubeconfig");
+    std::fs::write(&file, kubeconfig.to_string()).unwrap();
+    let launch = launch.args(&[
+        "--audit-webhook-config-file",
+        file.to_str().unwrap(),
+        "--audit-webhook-batch-buffer-size=1",
+        "--audit-webhook-batch-max-size=1",
+        "--audit-webhook-batch-throttle-enable=false",
+    ]);
+    let portico = launch.start().await;
+    let admin = portico.admin();
+    let total = 60;
+    for n in 0..total {
+        let made = admin.post(CONFIG_MAPS, &json!({"metadata": {"name": format!("c{n}")}})).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+    }
+    assert_eq!(lines(&log).len(), total, "the log has them all");
+    let metrics = admin.get("/metrics").await.text();
+    let value = |series: &str| {
+        let line = metrics.lines().find(|line| line.starts_with(series)).unwrap_or_default();
+        line.rsplit(' ').next().unwrap_or_default().parse::<f64>().unwrap_or_default() as usize
+    };
+    let lost = value("apiserver_audit_error_total{plugin=\"buffered\"}");
+    // Sixteen are under way, one waits for its place, one is in the buffer.
+    assert!((total - 18..total).contains(&lost), "{lost} of {total}");
+    assert_eq!(value("apiserver_audit_event_total"), total);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strict_log_that_cannot_be_written_refuses_requests_over_http_and_grpc() {
+    let (launch, folder) = Launch::new().prepared();
+    let policy = folder.join("policy.yaml");
+    std::fs::write(&policy, BEGUN).unwrap();
+    let launch = launch.args(&[
+        "--audit-policy-file",
+        policy.to_str().unwrap(),
+        // A device that is always full.
+        "--audit-log-path=/dev/full",
+        "--audit-log-mode=blocking-strict",
+    ]);
+    let portico = launch.start().await;
+    let admin = portico.admin();
+    let refused = admin.post(CONFIG_MAPS, &json!({"metadata": {"name": "c"}})).await;
+    assert_eq!(refused.status, 500);
+    let words = format!("Internal Server Error: \"{CONFIG_MAPS}\": failed to store audit event\n");
+    assert_eq!(refused.text(), words);
+    let listed = admin.get(CONFIG_MAPS).await;
+    assert_eq!(listed.status, 200, "what is not recorded is served");
+    assert!(!listed.text().contains("\"name\":\"c\""), "the request was not carried out");
+
+    let target = Target {
+        version: "v1".into(),
+        resource: "configmaps".into(),
+        namespace: "default".into(),
+        ..Target::default()
+    };
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}).to_string();
+    let call = Call { target: Some(target), verb: "create".into(), body: body.into(), ..Call::default() };
+    let refused =
+        portico.control_as("admin").objects().r#do(DoRequest { call: Some(call) }).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::Internal);
+    assert_eq!(refused.message(), "Internal error occurred: failed to store audit event");
+    let metrics = admin.get("/metrics").await.text();
+    assert!(metrics.contains("apiserver_audit_requests_rejected_total 2"), "{metrics}");
+    assert!(metrics.contains("apiserver_audit_error_total{plugin=\"log\"} 2"), "{metrics}");
+}
