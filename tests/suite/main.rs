@@ -3,6 +3,7 @@
 
 mod abuse;
 mod audit;
+mod audit_connections;
 mod audit_grpc;
 mod audit_loss;
 mod audit_recorded;
