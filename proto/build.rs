@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .bytes(".portico.config.v1.TrustBundle")
         .compile_fds(descriptors)?;
     // Spoken to others, not offered: not in the descriptors.
-    let foreign = protox::compile(["kms/v2/api.proto"], ["proto"]).map_err(io::Error::other)?;
+    let foreign = protox::compile(["externaljwt/v1/api.proto", "kms/v2/api.proto"], ["proto"])
+        .map_err(io::Error::other)?;
     tonic_prost_build::configure()
         .build_transport(false)
         .codec_path("crate::codec::Codec")

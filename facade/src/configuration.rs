@@ -341,7 +341,7 @@ impl Configuration {
 /// What all facades share besides routes: the issuer's keys, the CA of signers, the release that is shown, and where clients
 /// inside reach the API.
 fn follow_settings(next: &mut InForce, held: &Held) {
-    next.set_issuer(Issuer::of(held.entries.values()));
+    next.set_issuer(Issuer::of(held.entries.values(), &next.issuer));
     next.set_signing_ca(held.setting(setting::SIGNING_CA));
     next.set_anonymous(held.setting(setting::ANONYMOUS).map(Anonymous::of_setting));
     next.version = held.setting(setting::EFFECTIVE_VERSION).and_then(effective_version);

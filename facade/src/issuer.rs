@@ -15,6 +15,31 @@ use serde::Serialize;
 pub struct Issuer {
     trust: Arc<TokenTrust>,
     jwks_uri: String,
+    /// When keys are fetched, where they change.
+    fetches: Option<Fetches>,
+}
+
+/// How long the documents may be kept where keys stay as they are.
+const KEPT: u64 = 3600;
+
+/// When keys are fetched: one time, and the seconds from one to the next.
+#[derive(Clone, Copy)]
+struct Fetches {
+    at: i64,
+    every: i64,
+}
+
+impl Fetches {
+    fn parse(text: &str) -> Option<Self> {
+        let (at, every) = text.split_once(' ')?;
+        let every = every.parse().ok().filter(|every| *every > 0)?;
+        Some(Self { at: at.parse().ok()?, every })
+    }
+
+    /// How many seconds there are until the next fetch.
+    fn next(self, now: i64) -> u64 {
+        u64::try_from(self.at.saturating_sub(now).rem_euclid(self.every)).unwrap_or_default()
+    }
 }
 
 /// Field order is upstream's.
@@ -33,15 +58,18 @@ pub fn concerns(entry: &Entry) -> bool {
 }
 
 impl Issuer {
-    /// What all entries together say.
-    pub fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> Self {
-        let (mut keys, mut jwks_uri) = (TokenKeys::default(), String::new());
+    /// What all entries together say; `before` said something until now.
+    pub fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, before: &Self) -> Self {
+        let (mut keys, mut jwks_uri, mut fetches) = (TokenKeys::default(), String::new(), None);
         let (mut bootstrap, mut others) = (false, false);
         let lines = |text: &str| text.lines().map(str::to_owned).collect();
         for entry in entries {
             match &entry.payload {
-                Some(Payload::TokenKey(der)) => match PublicKey::from_der(der) {
-                    Ok(key) => keys.keys.push(key),
+                Some(Payload::TokenKey(said)) => match PublicKey::from_der(&said.der) {
+                    Ok(key) => {
+                        let key = if said.id.is_empty() { key } else { key.named(&said.id) };
+                        keys.keys.push(key.with_unpublished(said.unpublished));
+                    }
                     Err(error) => tracing::warn!(key = entry.key, %error, "a token key is not used"),
                 },
                 Some(Payload::Setting(value)) => match entry.key.as_str() {
@@ -50,13 +78,24 @@ impl Issuer {
                     setting::JWKS_URI => jwks_uri.clone_from(value),
                     setting::BOOTSTRAP_TOKENS => bootstrap = value == "true",
                     setting::OTHER_TOKENS => others = value == "true",
+                    setting::TOKEN_KEY_FETCHES => fetches = Fetches::parse(value),
                     _ => {}
                 },
                 _ => {}
             }
         }
-        let trust = TokenTrust::new(keys, bootstrap).with_others(others);
-        Self { trust: Arc::new(trust), jwks_uri }
+        let trust =
+            TokenTrust::new(keys, bootstrap).with_others(others).with_changing_keys(fetches.is_some());
+        // Answers that were given under the same trust still count.
+        let same = trust.agrees_with(&before.trust);
+        let trust = if same { Arc::clone(&before.trust) } else { Arc::new(trust) };
+        Self { trust, jwks_uri, fetches }
+    }
+
+    /// How many seconds relying parties may keep the documents (`GetCacheAgeMaxSeconds`): they know a key when it signs.
+    #[must_use]
+    pub fn kept(&self, now: i64) -> u64 {
+        self.fetches.map_or(KEPT, |fetches| fetches.next(now))
     }
 
     /// Whose tokens are reviewed.
@@ -82,6 +121,7 @@ impl Issuer {
                 .keys()
                 .keys
                 .iter()
+                .filter(|key| key.is_published())
                 .map(|key| key.algorithm().name())
                 .collect(),
         };
@@ -103,6 +143,7 @@ impl Issuer {
 #[cfg(test)]
 mod tests {
     use portico_auth::jwt::SigningKey;
+    use portico_proto::convert::TokenKey;
 
     use super::*;
 
@@ -119,17 +160,32 @@ mod tests {
             kind: PayloadKind::TokenKey,
             key: key.public().id().to_owned(),
             revision: 1,
-            payload: Some(Payload::TokenKey(der)),
+            payload: Some(Payload::TokenKey(TokenKey { der, id: "named".to_owned(), unpublished: false })),
         };
         assert_eq!(Issuer::default().configuration("h:1"), None);
         let entries = [Arc::new(key), setting(super::setting::ISSUERS, "https://i\nhttps://j")];
-        let issuer = Issuer::of(entries.iter());
+        let issuer = Issuer::of(entries.iter(), &Issuer::default());
         let said = String::from_utf8(issuer.configuration("h:1").unwrap()).unwrap();
         assert_eq!(
             said,
             r#"{"issuer":"https://i","jwks_uri":"https://h:1/openid/v1/jwks","response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#
         );
-        let unpublished = Issuer::of([setting(super::setting::ISSUERS, "me")].iter());
+        let unpublished = Issuer::of([setting(super::setting::ISSUERS, "me")].iter(), &issuer);
         assert_eq!((unpublished.configuration("h:1"), unpublished.key_set()), (None, None));
+        assert!(String::from_utf8(issuer.key_set().unwrap()).unwrap().contains(r#""kid":"named""#));
+        assert_eq!(issuer.kept(0), 3600);
+    }
+
+    #[test]
+    fn documents_are_kept_until_keys_are_fetched_and_answers_as_long_as_trust_is_the_same() {
+        let said = |issuer: &str, fetches: &str| {
+            [setting(super::setting::ISSUERS, issuer), setting(super::setting::TOKEN_KEY_FETCHES, fetches)]
+        };
+        let first = Issuer::of(said("https://i", "1000 60").iter(), &Issuer::default());
+        assert_eq!([990, 1000, 1001, 1060].map(|now| first.kept(now)), [10, 0, 59, 0]);
+        let later = Issuer::of(said("https://i", "2010 60").iter(), &first);
+        assert!(Arc::ptr_eq(first.trust(), later.trust()));
+        assert_eq!(later.kept(2000), 10);
+        assert!(!Arc::ptr_eq(Issuer::of(said("https://j", "2010 60").iter(), &later).trust(), later.trust()));
     }
 }

@@ -45,6 +45,10 @@ package!(
     config, "portico.config.v1"
 );
 package!(
+    /// External signers of service accounts' tokens that the control service asks (Kubernetes' package `v1`).
+    externaljwt, "v1"
+);
+package!(
     /// `portico.identity.v1`: who a forwarded call is for.
     identity_v1, "portico.identity.v1"
 );

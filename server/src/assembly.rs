@@ -22,6 +22,7 @@ mod signing;
 mod storage_versions;
 mod to_backends;
 mod token_issuers;
+mod token_keys;
 mod token_webhook;
 mod tokens;
 mod webhook_users;
@@ -111,7 +112,9 @@ impl Server {
         let store_tasks = TaskSet::new();
         let tasks = TaskSet::new();
         let issuers = tokens::issuers(&settings, &process)?;
-        let identity = Arc::new(tokens::identity(&settings, &identities, issuers.clone(), &tasks)?);
+        let made =
+            tokens::identity(&settings, &identities, issuers.clone(), &process.metrics, &tasks).await?;
+        let (identity, signer) = (Arc::new(made.0), made.1);
         let mut table = portico_resources::table_with(&settings.features);
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
@@ -152,6 +155,9 @@ impl Server {
         encryption.add_check(&health)?;
         encryption.watch(&tasks);
         publish(&settings, (&identity, issuers.as_ref()), &signing, &identities, &components, &tasks);
+        if let Some(signer) = &signer {
+            token_keys::follow(signer, &identity, &identities, &components.board, &tasks);
+        }
         identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_entries(&registry, &identities.rbac, &tasks);
@@ -322,7 +328,7 @@ fn publish(
     tasks: &TaskSet,
 ) {
     let board = &components.board;
-    tokens::publish(identity, settings.service_accounts.jwks_uri.as_deref(), board);
+    token_keys::publish(identity, settings.service_accounts.jwks_uri.as_deref(), board);
     signing.publish(board);
     board.post(service_address(settings));
     board.post([emulated(settings)]);

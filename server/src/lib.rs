@@ -13,6 +13,8 @@ mod listen;
 mod pki;
 mod queues;
 mod settings;
+mod token_signer;
+mod unix_socket;
 
 pub use assembly::{LocalServices, Process, Server, StartError};
 pub use encryption::{EncryptionError, EncryptionSettings};

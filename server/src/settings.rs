@@ -191,6 +191,8 @@ pub struct ServiceAccountSettings {
     pub key_files: Vec<PathBuf>,
     /// `--service-account-signing-key-file`; without, one is made and kept.
     pub signing_key_file: Option<PathBuf>,
+    /// `--service-account-signing-endpoint`: the socket of who signs, in the place of our key.
+    pub signing_endpoint: Option<String>,
     /// `--api-audiences`; empty = the issuers.
     pub api_audiences: Vec<String>,
     /// `--service-account-max-token-expiration`

@@ -114,6 +114,7 @@ fn service_accounts(s: &Settings) -> ServiceAccountSettings {
         issuers: s.service_account_issuer.clone(),
         key_files: s.service_account_key_file.clone(),
         signing_key_file: s.service_account_signing_key_file.clone(),
+        signing_endpoint: s.service_account_signing_endpoint.clone(),
         api_audiences: s.api_audiences.clone(),
         max_token_expiration: s.service_account_max_token_expiration,
         extend_token_expiration: s.service_account_extend_token_expiration,

@@ -94,7 +94,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     refused("peer-advertise-port", NO_PEERS),
     refused("peer-ca-file", NO_PEERS),
     switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
-    refused("service-account-signing-endpoint", "tokens are signed with --service-account-signing-key-file"),
     only("storage-backend", &["etcd3"], NO_ETCD),
     ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),
     ignored("storage-media-type", "objects are stored as JSON, whatever clients speak"),

@@ -16,6 +16,14 @@ use super::values::duration;
 /// The issuer when none is named: what others that set up clusters choose.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
+const ENDPOINT: &str = "--service-account-signing-endpoint";
+
+/// Names between dots (`abstractSocketRegex`).
+fn is_abstract_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.split('.').all(|part| !part.is_empty() && part.chars().all(plain))
+}
+
 /// Settings of service accounts' tokens.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Service accounts"))]
@@ -29,6 +37,10 @@ pub(crate) struct ServiceAccounts {
     /// The key that signs service-account tokens (PEM). Without, one is made and kept in the data folder.
     #[arg(long, value_name = "FILE")]
     pub(crate) service_account_signing_key_file: Option<PathBuf>,
+    /// The socket of an external signer of service-account tokens (gRPC, ExternalJWTSigner v1): a path, or @ and an abstract name. Not
+    /// with --service-account-signing-key-file, nor with --service-account-key-file.
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) service_account_signing_endpoint: Option<String>,
     /// The audiences of this API; the issuers when none is named.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) api_audiences: Vec<String>,
@@ -76,7 +88,27 @@ impl ServiceAccounts {
             let setting = "--legacy-service-account-token-clean-up-period";
             return Err(SettingError::new(setting, "must be greater than 0"));
         }
+        self.check_endpoint()?;
         self.check_keys()
+    }
+
+    /// `validateServiceAccountTokenSigningConfig`
+    fn check_endpoint(&self) -> Result<(), SettingError> {
+        let Some(endpoint) = &self.service_account_signing_endpoint else { return Ok(()) };
+        let refused = |why: &str| Err(SettingError::new(ENDPOINT, why));
+        if endpoint.is_empty() {
+            return refused("no socket is named");
+        }
+        if self.service_account_signing_key_file.is_some() || !self.service_account_key_file.is_empty() {
+            return refused(
+                "can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)",
+            );
+        }
+        if endpoint.strip_prefix('@').is_some_and(|name| !is_abstract_name(name)) {
+            let why = "when prefixed with @ must be a valid abstract socket name";
+            return refused(&format!("invalid value {endpoint:?} passed for `{ENDPOINT}`, {why}"));
+        }
+        Ok(())
     }
 
     fn check_keys(&self) -> Result<(), SettingError> {

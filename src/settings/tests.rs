@@ -175,6 +175,23 @@ fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
 }
 
 #[test]
+fn an_external_signer_takes_the_place_of_keys() {
+    const ENDPOINT: &str = "--service-account-signing-endpoint";
+    let endpoint = |value: &str| format!("{ENDPOINT}={value}");
+    for good in ["/run/signer.sock", "@signer.example_1"] {
+        assert!(settings(&[&endpoint(good)]).is_ok(), "{good}");
+    }
+    for bad in ["@", "@a..b", "@a/b"] {
+        let said = refusal(&[&endpoint(bad)]);
+        assert!(said.contains("when prefixed with @ must be a valid abstract socket name"), "{said}");
+    }
+    for file in ["--service-account-signing-key-file=/a", "--service-account-key-file=/a"] {
+        let said = refusal(&[&endpoint("/s"), file]);
+        assert!(said.contains("(They are mutually exclusive)"), "{said}");
+    }
+}
+
+#[test]
 fn tls_settings_are_upstreams() {
     let chosen = "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305";
     let (_, settings) =

@@ -251,6 +251,12 @@ pub const TOKENS: &[&str] = &[
 ];
 
 /// Tokens, key sets and claims of issuers.
+pub const EXTERNAL_HEADERS: &[&str] = &[
+    r#"{"alg":"ES256","kid":"k","typ":"JWT"}"#,
+    r#"{"alg":"none","kid":"","typ":"JWT","crit":["b64"]}"#,
+    "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsiLCJ0eXAiOiJKV1QifQ",
+];
+
 pub const ISSUER_TOKENS: &[&str] = &[
     "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJpIiwiYXVkIjpbImEiXSwiZXhwIjo5OTk5OTk5OTk5fQ.c2ln",
     "eyJhbGciOiJFUzI1NiIsImNyaXQiOlsiYjY0Il19",

@@ -79,6 +79,7 @@ targets! {
     token_files on TOKEN_FILES,
     service_account_tokens on TOKENS,
     issuer_tokens on ISSUER_TOKENS,
+    external_headers on EXTERNAL_HEADERS,
     impersonation_headers on IMPERSONATION,
     forwarded_identities on IMPERSONATION,
     json_patches on JSON_PATCHES,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::BytesMut;
 use portico_auth::authn::{Authority, TokenFile, TokenKeys, bootstrap_token, without_token};
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
-use portico_auth::jwt::{Claims, SigningKey, key_set};
+use portico_auth::jwt::{Claims, ExternalHeader, SigningKey, key_set};
 use portico_auth::oidc::{
     Expression, JsonWebKeys, JwtAuthenticator, Mapping, SignedToken, SigningAlgorithm, untrusted_issuer,
 };
@@ -136,6 +136,16 @@ pub fn service_account_tokens() -> impl Fn(&[u8]) {
             assert!(!matches!(keys.read(token, &[], 0), Ok(Some(_))), "nobody has signed {token:?}");
         }
         let _ = bootstrap_token(&input);
+    }
+}
+
+pub fn external_headers() -> impl Fn(&[u8]) {
+    |input| {
+        let encoded = URL_SAFE_NO_PAD.encode(input);
+        for header in [&*text(input), &encoded] {
+            let Ok(read) = ExternalHeader::parse(header) else { continue };
+            assert!((1..=1024).contains(&read.key_id.len()), "{read:?}");
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub mod objects;
 pub mod pki;
 pub mod process;
 pub mod token_issuer;
+pub mod token_signer;
 pub mod tools;
 pub mod wait;
 

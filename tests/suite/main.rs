@@ -61,6 +61,7 @@ mod storage_versions;
 mod store_faults;
 mod texts;
 mod tls_settings;
+mod token_signer;
 mod tracing;
 mod type_checking;
 mod weaknesses;

@@ -1,5 +1,7 @@
 //! `/.well-known/openid-configuration` and `/openid/v1/jwks`: who signs service accounts' tokens, for relying parties.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use axum::extract::{Request, State};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
@@ -26,14 +28,19 @@ pub(super) async fn keys(request: Request) -> Response {
 
 fn published(request: &Request, media_type: &'static str, json: Option<Vec<u8>>) -> Response {
     match json {
-        Some(json) => refusal(request, media_type).unwrap_or_else(|| public(media_type, json)),
+        Some(json) => refusal(request, media_type).unwrap_or_else(|| {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            let kept = request.in_force().issuer.kept(i64::try_from(now).unwrap_or(i64::MAX));
+            public(media_type, json, kept)
+        }),
         None => respond::not_found(request),
     }
 }
 
-fn public(media_type: &'static str, json: Vec<u8>) -> Response {
+fn public(media_type: &'static str, json: Vec<u8>, kept: u64) -> Response {
     let mut response = respond::whole(StatusCode::OK, media_type, json);
-    let cached = HeaderValue::from_static("public, max-age=3600");
-    response.headers_mut().insert(CACHE_CONTROL, cached);
+    if let Ok(cached) = HeaderValue::try_from(format!("public, max-age={kept}")) {
+        response.headers_mut().insert(CACHE_CONTROL, cached);
+    }
     response
 }

@@ -5,10 +5,12 @@
 
 mod claims;
 mod compact;
+mod external;
 mod jwk;
 mod key;
 
 pub use claims::{Claims, Kubernetes, LEEWAY, LEGACY_ISSUER, Ref, TimeError};
 pub use compact::{Compact, Malformed};
+pub use external::{ExternalHeader, HeaderError};
 pub use jwk::key_set;
-pub use key::{Algorithm, KeyError, PublicKey, SigningKey};
+pub use key::{Algorithm, KeyError, PublicKey, SigningKey, part};

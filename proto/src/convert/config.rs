@@ -61,6 +61,9 @@ pub mod setting {
     pub const BOOTSTRAP_TOKENS: &str = "enable-bootstrap-token-auth";
     /// Whether the control service may know tokens that no key has signed: `true` or not there.
     pub const OTHER_TOKENS: &str = "other-tokens";
+    /// When keys of tokens that change are fetched: seconds of Unix time of one fetch, and seconds from one to the next. Not there
+    /// where keys stay as they are.
+    pub const TOKEN_KEY_FETCHES: &str = "token-key-fetches";
     /// The certificate (PEM) of the CA that signs certificate requests, where client certificates of it are trusted.
     pub const SIGNING_CA: &str = "signing-ca";
     /// Who is let in without credentials, in the place of facades' own `--anonymous-auth`: `true`, `false`, or a JSON list of paths.
@@ -86,12 +89,23 @@ pub enum Payload {
     Setting(String),
     /// What a role or binding says, under its [`Key`].
     Rbac(Arc<Fact>),
-    /// A public key of service accounts' tokens (DER), under its id.
-    TokenKey(Bytes),
+    /// A public key of service accounts' tokens, under a name of its own.
+    TokenKey(TokenKey),
     /// What a flow schema or a priority level says, under its [`flow_control::Key`].
     FlowControl(flow_control::Fact),
     /// How many objects are stored, under `resource.group`.
     StoredObjects(StoredObjects),
+}
+
+/// A public key that service accounts' tokens are checked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenKey {
+    /// DER SubjectPublicKeyInfo.
+    pub der: Bytes,
+    /// Its name in headers of tokens; empty where that follows from the key.
+    pub id: String,
+    /// Whether it is not published to relying parties.
+    pub unpublished: bool,
 }
 
 /// The kind of a payload: with the key it names an entry.
@@ -180,7 +194,7 @@ impl From<&Entry> for pb::Entry {
             }
             (Some(Payload::Setting(value)), _) => P::Setting(pb::Setting { value: value.clone() }),
             (Some(Payload::Rbac(fact)), _) => P::Rbac(rbac::to_proto(fact)),
-            (Some(Payload::TokenKey(der)), _) => P::TokenKey(pb::TokenKey { public_key: der.to_vec() }),
+            (Some(Payload::TokenKey(key)), _) => P::TokenKey(token_key(key)),
             (Some(Payload::FlowControl(fact)), _) => P::FlowControl(flow::to_proto(fact)),
             (Some(Payload::StoredObjects(stored)), _) => P::StoredObjects(stored_objects(*stored)),
             (None, PayloadKind::Route) => P::Route(pb::Route::default()),
@@ -240,7 +254,10 @@ impl TryFrom<pb::Entry> for Entry {
                 Some(fact) => Payload::Rbac(Arc::new(fact)),
                 None => return Err(InvalidEntry::Rbac(key)),
             },
-            P::TokenKey(k) => Payload::TokenKey(Bytes::copy_from_slice(&k.public_key)),
+            P::TokenKey(k) => {
+                let (der, id) = (Bytes::copy_from_slice(&k.public_key), k.key_id);
+                Payload::TokenKey(TokenKey { der, id, unpublished: k.unpublished })
+            }
             P::FlowControl(said) => match flow::from_proto(&key, said) {
                 Some(fact) => Payload::FlowControl(fact),
                 None => return Err(InvalidEntry::FlowControl(key)),
@@ -252,6 +269,11 @@ impl TryFrom<pb::Entry> for Entry {
         };
         Ok(Self { kind, key, revision, payload: Some(payload) })
     }
+}
+
+fn token_key(key: &TokenKey) -> pb::TokenKey {
+    let TokenKey { der, id, unpublished } = key;
+    pb::TokenKey { public_key: der.to_vec(), key_id: id.clone(), unpublished: *unpublished }
 }
 
 fn stored_objects(stored: StoredObjects) -> pb::StoredObjects {
@@ -411,7 +433,11 @@ mod tests {
             Payload::TrustBundle(Bytes::from_static(b"pem")),
             Payload::Check(Check { endpoints: vec!["readyz".into()], ok: true, message: String::new() }),
             Payload::Setting("v".into()),
-            Payload::TokenKey(Bytes::from_static(b"der")),
+            Payload::TokenKey(TokenKey {
+                der: Bytes::from_static(b"der"),
+                id: "k".into(),
+                unpublished: true,
+            }),
             Payload::StoredObjects(StoredObjects { count: 3, average_bytes: 700 }),
         ];
         let facts = ["roles/n/r", "rolebindings/n/b"].into_iter().zip(super::rbac::tests::facts());

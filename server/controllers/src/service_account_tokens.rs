@@ -103,7 +103,7 @@ impl ServiceAccountTokens {
         };
         let Some(mut wanted) = filled(secret.object(), &self.root_ca) else { return Ok(()) };
         if wanted.at(&["data", "token"]).str().is_empty() {
-            let token = self.identity.legacy_token(&account, secret.name())?;
+            let Some(token) = self.identity.legacy_token(&account, secret.name())? else { return Ok(()) };
             wanted.set(&["data", "token"], STANDARD.encode(token));
         }
         wanted.set(&["metadata", "annotations", ACCOUNT], account.name());

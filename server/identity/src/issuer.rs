@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use portico_auth::authn::TokenAuthenticator;
 use portico_auth::authn::remote::RemoteTokens;
-use portico_auth::authn::{TokenAuthenticator, TokenKeys};
-use portico_auth::jwt::SigningKey;
 use portico_machinery::{GroupResource, UserInfo};
 use portico_registry::{Objects, Result, Stored};
+
+use crate::signer::{CurrentKeys, Signer};
 
 /// Objects deleted longer ago than this are gone, whatever still holds them, in seconds.
 const GONE_AFTER: i64 = portico_auth::jwt::LEEWAY;
@@ -14,14 +15,16 @@ const GONE_AFTER: i64 = portico_auth::jwt::LEEWAY;
 /// What issues and checks tokens.
 pub struct Identity {
     /// Issuers, audiences and public keys.
-    pub keys: Arc<TokenKeys>,
-    /// The key that signs.
-    pub signer: SigningKey,
+    pub keys: Arc<CurrentKeys>,
+    /// Who signs.
+    pub signer: Signer,
     /// The longest life of a token in seconds, when there is a limit (`--service-account-max-token-expiration`).
     pub max_expiration: Option<i64>,
     /// Whether tokens of pods live on for a year past the time that they ask for
     /// (`--service-account-extend-token-expiration`).
     pub extend_expiration: bool,
+    /// How long they live then, in seconds: [`EXTENDED_LIFE`](crate::EXTENDED_LIFE), or less where the signer allows no more.
+    pub extended_life: i64,
     /// Whether legacy tokens must stand in their Secret (`--service-account-lookup`).
     pub lookup: bool,
     /// Whether bootstrap tokens are trusted (`--enable-bootstrap-token-auth`).
@@ -34,10 +37,7 @@ pub struct Identity {
 
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Identity")
-            .field("keys", &self.keys)
-            .field("signer", &self.signer)
-            .finish_non_exhaustive()
+        f.debug_struct("Identity").field("keys", &self.keys).finish_non_exhaustive()
     }
 }
 

@@ -8,6 +8,7 @@ use portico_auth::jwt::{Claims, LEGACY_ISSUER};
 use portico_machinery::{GroupResource, Status, UserInfo};
 
 use crate::issuer::{Identity, find, service_account, user_name};
+use crate::signer::Signer;
 use portico_registry::{Context, Objects, Part, Patch, PatchOptions, Place, Stored, Verbs};
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -31,13 +32,14 @@ pub(super) async fn user(
 }
 
 impl Identity {
-    /// The token of an account that a Secret is to hold.
+    /// The token of an account that a Secret is to hold; nothing where somebody else signs, who signs no tokens without end.
     ///
     /// # Errors
     /// 500 when it cannot be signed.
-    pub fn legacy_token(&self, account: &Stored, secret: &str) -> Result<String, Box<Status>> {
+    pub fn legacy_token(&self, account: &Stored, secret: &str) -> Result<Option<String>, Box<Status>> {
+        let Signer::Own(key) = &self.signer else { return Ok(None) };
         let claims = claims(account.namespace(), account.name(), account.uid(), secret);
-        self.signer.sign(&claims).map_err(|error| Box::new(Status::internal(error)))
+        key.sign(&claims).map(Some).map_err(|error| Box::new(Status::internal(error)))
     }
 }
 

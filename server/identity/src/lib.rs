@@ -8,6 +8,7 @@ mod issuer;
 mod legacy;
 mod review;
 mod self_review;
+mod signer;
 mod token_request;
 mod token_review;
 
@@ -18,6 +19,8 @@ use portico_registry::ResourceTable;
 pub use issuer::Identity;
 pub use review::TokenReviewer;
 use self_review::SelfReview;
+pub use signer::{CurrentKeys, ExternalSigner, Looking, Signer, Signing};
+pub use token_request::EXTENDED_LIFE;
 use token_request::TokenRequest;
 use token_review::TokenReview;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_auth::authn::remote::own_audiences;
-use portico_auth::authn::{Reviewer, Reviewing};
+use portico_auth::authn::{Refused, Reviewer, Reviewing};
 use portico_machinery::{UserInfo, aggregate};
 
 use crate::issuer::Identity;
@@ -30,14 +30,20 @@ pub(crate) async fn review(
 ) -> Result<Reviewed, String> {
     let objects = &*verbs.objects;
     let now = objects.moment().now.as_second();
-    if let Some(audiences) = own_audiences(&identity.keys.audiences, asked) {
+    let mut keys = identity.keys.load();
+    if let Some(audiences) = own_audiences(&keys.audiences, asked) {
         let fixed = identity.fixed.iter().find_map(|f| f.authenticate_token(token).ok().flatten());
         if let Some(user) = fixed {
             return Ok(reviewed(UserInfo::clone(&user), audiences));
         }
     }
     let mut errors = vec![UNKNOWN.to_owned()];
-    match identity.keys.read(token, asked, now) {
+    let mut read = keys.read(token, asked, now);
+    if matches!(read, Err(Refused::NoKey)) && identity.signer.newer_keys().await {
+        keys = identity.keys.load();
+        read = keys.read(token, asked, now);
+    }
+    match read {
         Ok(Some(signed)) => {
             let user = match signed.is_legacy() {
                 true => legacy::user(verbs, identity, token, &signed.claims).await,
@@ -51,8 +57,7 @@ pub(crate) async fn review(
         Ok(None) => {}
         Err(why) => errors.push(why.to_string()),
     }
-    if let (true, Some(audiences)) =
-        (identity.bootstrap_tokens, own_audiences(&identity.keys.audiences, asked))
+    if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(&keys.audiences, asked))
         && let Some(user) = bootstrap::user(objects, token, now).await
     {
         return Ok(reviewed(user, audiences));

@@ -18,7 +18,8 @@ const SHORTEST_LIFE: i64 = 600;
 const MAX_LIFETIME: i64 = 1 << 32;
 /// What kubelet asks for in the name of pods: their tokens live on for a year, and later use is noted.
 const WARN_ONLY_LIFE: i64 = 3607;
-const EXTENDED_LIFE: i64 = 365 * 86_400;
+/// How long tokens of pods live that live longer than they ask for, in seconds (`ExpirationExtensionSeconds`).
+pub const EXTENDED_LIFE: i64 = 365 * 86_400;
 const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
 
 /// `POST serviceaccounts/a/token`.
@@ -67,7 +68,7 @@ async fn issue(identity: &Identity, asked: ActionRequest<'_>) -> Result<Outcome>
     let bound = bind(&asked.verbs.objects, &request, namespace, name).await?;
     let warnings = shorten(&mut request, identity);
     let claims = claims(&request, &account, bound, identity, now.as_second());
-    let token = identity.signer.sign(&claims);
+    let token = identity.signer.sign(&claims).await;
     let token = token.map_err(|e| Box::new(Status::internal(format!("failed to generate token: {e}"))))?;
     let until = now.saturating_add(jiff::SignedDuration::from_secs(life(&request)));
     request.remove(&["status"]);
@@ -103,7 +104,7 @@ fn fill(request: &mut Object, account: &Stored, identity: &Identity) -> Result<(
     request.set(&["metadata", "namespace"], account.namespace());
     request.set(&["metadata", "uid"], account.uid());
     if request.at(&["spec", "audiences"]).is_empty() {
-        request.set(&["spec", "audiences"], &identity.keys.audiences);
+        request.set(&["spec", "audiences"], &identity.keys.load().audiences);
     }
     Ok(())
 }
@@ -197,18 +198,19 @@ fn shorten(request: &mut Object, identity: &Identity) -> Vec<String> {
 
 fn claims(request: &Object, account: &Stored, bound: Kubernetes, identity: &Identity, now: i64) -> Claims {
     let aud: Vec<String> = request.at(&["spec", "audiences"]).items().map(|a| a.str().to_owned()).collect();
-    let asked = life(request);
+    let (asked, keys) = (life(request), identity.keys.load());
     let extended = identity.extend_expiration
         && bound.pod.is_some()
         && asked == WARN_ONLY_LIFE
-        && aud.iter().all(|a| identity.keys.audiences.contains(a));
-    let (life, warnafter) = if extended { (EXTENDED_LIFE, Some(now + asked)) } else { (asked, None) };
+        && aud.iter().all(|a| keys.audiences.contains(a));
+    let (life, warnafter) =
+        if extended { (identity.extended_life, Some(now + asked)) } else { (asked, None) };
     let (namespace, serviceaccount) = (account.namespace().to_owned(), named(account));
     Claims {
         aud,
         exp: Some(now + life),
         iat: Some(now),
-        iss: identity.keys.issuers.first().cloned().unwrap_or_default(),
+        iss: keys.issuers.first().cloned().unwrap_or_default(),
         jti: uuid::Uuid::new_v4().to_string(),
         sub: user_name(&namespace, &serviceaccount.name),
         kubernetes: Some(Kubernetes { namespace, serviceaccount, warnafter, ..bound }),

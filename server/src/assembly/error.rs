@@ -36,6 +36,12 @@ pub enum StartError {
         /// Why.
         source: portico_auth::jwt::KeyError,
     },
+    /// Somebody else who signs tokens.
+    #[error("while setting up external-jwt-signer: {0}")]
+    TokenSigner(String),
+    /// Lives of tokens that do not go together.
+    #[error("{0}")]
+    TokenLife(String),
     /// The system gives no threads.
     #[error("threads cannot be started: {}", error_text(.0))]
     Threads(#[source] std::io::Error),
@@ -104,6 +110,7 @@ impl StartError {
                 | Self::Egress(_)
                 | Self::Encryption(_)
                 | Self::TokenKey { .. }
+                | Self::TokenLife(_)
                 | Self::Authentication(_)
                 | Self::Authorization(_)
         )

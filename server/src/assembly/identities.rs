@@ -1,8 +1,9 @@
 //! Who the control service trusts: built from files, built anew when they change.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 use portico_auth::authn::{
     AuthnError, Authority, Reviewer, Reviews, TokenAuthenticator, TokenFile, TokenTrust,
@@ -12,7 +13,7 @@ use portico_auth::authz::{Mode, Rbac};
 use portico_auth::forwarded::LocalTrustVerifier;
 use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_controllers::log::Listener;
-use portico_identity::Identity;
+use portico_identity::{Identity, Signer};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry as Metrics;
 use portico_kit::tasks::TaskSet;
@@ -43,7 +44,7 @@ pub(super) struct TrustedIdentities {
     files: Vec<FileWatch<Part>>,
     reviews: Arc<Reviews>,
     /// Whose tokens are reviewed; nobody's until there is somebody who knows the objects.
-    trust: Arc<OnceLock<Arc<TokenTrust>>>,
+    trust: Arc<ArcSwap<TokenTrust>>,
 }
 
 /// One file's part of the authenticators.
@@ -75,13 +76,13 @@ fn authenticators(
     signing: Option<&Authority>,
     files: &[FileWatch<Part>],
     reviews: &Arc<Reviews>,
-    trust: &OnceLock<Arc<TokenTrust>>,
+    trust: &ArcSwap<TokenTrust>,
 ) -> AuthenticatorChain {
     let chain = AuthenticatorChain::default()
         .with_internal_authority(internal.clone())
         .with_signing_authority(signing.cloned())
         .with_reviews(Arc::clone(reviews))
-        .with_trust(trust.get().cloned().unwrap_or_default());
+        .with_trust(trust.load_full());
     files.iter().fold(chain, |chain, file| match &*file.current() {
         Part::Client(authority) => chain.with_client_authority(authority.clone()),
         Part::Tokens(tokens) => chain.with_tokens(Arc::clone(tokens) as _),
@@ -146,7 +147,7 @@ impl TrustedIdentities {
         let authorizer: Arc<dyn Authorizer> = Arc::new(authorizers.clone());
         let nodes = authorizers.has(Mode::Node).then_some(graph);
         let reviews = Arc::new(Reviews::default());
-        let trust = Arc::default();
+        let trust = Arc::<ArcSwap<TokenTrust>>::default();
         let chain = authenticators(&internal, signing.as_ref(), &files, &reviews, &trust);
         let identities = Arc::new(Identities::new(chain, Arc::clone(&authorizer), local));
         Ok(Self {
@@ -176,12 +177,19 @@ impl TrustedIdentities {
 
     /// Trusts tokens that stand for objects, too, once there is somebody who knows the objects.
     pub(super) fn review_with(&self, identity: &Identity, reviewer: Arc<dyn Reviewer>) {
-        let trust = TokenTrust::new(identity.keys.as_ref().clone(), identity.bootstrap_tokens)
-            .with_others(!identity.remote.is_empty());
-        // The first one counts.
-        let _ = self.trust.set(Arc::new(trust));
         self.identities.review_with(reviewer);
-        self.renew();
+        self.trust_keys_of(identity);
+    }
+
+    /// Trusts the keys that are known now.
+    pub(super) fn trust_keys_of(&self, identity: &Identity) {
+        let trust = TokenTrust::new(identity.keys.load().as_ref().clone(), identity.bootstrap_tokens)
+            .with_others(!identity.remote.is_empty())
+            .with_changing_keys(matches!(identity.signer, Signer::External(_)));
+        if !trust.agrees_with(&self.trust.load()) {
+            self.trust.store(Arc::new(trust));
+            self.renew();
+        }
     }
 
     /// Authenticates by what files and keys say now.

@@ -1,4 +1,4 @@
-//! Service accounts' tokens: from settings and key files to what issues and checks them, and to what facades are told.
+//! Service accounts' tokens: from settings, key files and signers to what issues and checks them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use portico_auth::authn::TokenKeys;
 use portico_auth::authn::remote::RemoteTokens;
 use portico_auth::jwt::{PublicKey, SigningKey};
-use portico_identity::Identity;
+use portico_identity::{CurrentKeys, EXTENDED_LIFE, Identity, Signer};
 use portico_kit::atomic_file;
+use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
-use portico_proto::convert::{Payload, PayloadKind, setting};
 
 use super::backends::egress;
 use super::error::StartError;
@@ -17,8 +17,8 @@ use super::identities::TrustedIdentities;
 use super::process::Process;
 use super::token_issuers::{Egress, TokenIssuers};
 use super::token_webhook::TokenWebhook;
-use crate::grpc::config::board::Board;
 use crate::settings::ServerSettings;
+use crate::token_signer::{self, TokenSigner};
 
 /// The key that signs when no other is given, in the folder of certificates.
 const OWN_KEY: &str = "service-account.key";
@@ -39,13 +39,85 @@ pub(super) fn issuers(
     TokenIssuers::new(settings, egress, audiences(settings), &process.metrics)
 }
 
-/// Reads the keys, or makes one on the first start.
-pub(super) fn identity(
+/// Whom tokens are signed by, and the keys that they are checked with: read, made on the first start, or fetched.
+pub(super) async fn identity(
     settings: &ServerSettings,
     identities: &TrustedIdentities,
     issuers: Option<TokenIssuers>,
+    metrics: &Registry,
     tasks: &TaskSet,
-) -> Result<Identity, StartError> {
+) -> Result<(Identity, Option<Arc<TokenSigner>>), StartError> {
+    let s = &settings.service_accounts;
+    let audiences = audiences(settings);
+    let webhook = settings.token_webhook.as_ref();
+    let webhook =
+        webhook.map(|webhook| TokenWebhook::new(webhook, audiences, &identities.calls, tasks)).transpose()?;
+    let issuers = issuers.map(|issuers| Arc::new(issuers) as Arc<dyn RemoteTokens>);
+    let webhook = webhook.map(|webhook| Arc::new(webhook) as _);
+    let Signers { keys, signer, external, max_expiration, extended_life } =
+        signers(settings, audiences, metrics, tasks).await?;
+    let identity = Identity {
+        keys,
+        signer,
+        max_expiration,
+        extend_expiration: s.extend_token_expiration,
+        extended_life,
+        lookup: s.lookup,
+        bootstrap_tokens: s.bootstrap_tokens,
+        fixed: identities.fixed_tokens(),
+        remote: issuers.into_iter().chain(webhook).collect(),
+    };
+    Ok((identity, external))
+}
+
+/// Who signs, with which keys, for how long.
+struct Signers {
+    keys: Arc<CurrentKeys>,
+    signer: Signer,
+    external: Option<Arc<TokenSigner>>,
+    max_expiration: Option<i64>,
+    extended_life: i64,
+}
+
+async fn signers(
+    settings: &ServerSettings,
+    audiences: &[String],
+    metrics: &Registry,
+    tasks: &TaskSet,
+) -> Result<Signers, StartError> {
+    let s = &settings.service_accounts;
+    let trusting = |keys| {
+        let (issuers, audiences) = (s.issuers.clone(), audiences.to_vec());
+        Arc::new(CurrentKeys::new(TokenKeys { issuers, audiences, keys }))
+    };
+    let Some(endpoint) = &s.signing_endpoint else {
+        let (own, keys) = keys_of_files(settings)?;
+        return Ok(Signers {
+            keys: trusting(keys),
+            signer: Signer::Own(own),
+            external: None,
+            max_expiration: s.max_token_expiration.map(|d| i64::try_from(d.as_secs()).unwrap_or(i64::MAX)),
+            extended_life: EXTENDED_LIFE,
+        });
+    };
+    let keys = trusting(Vec::new());
+    let started = TokenSigner::start(endpoint, Arc::clone(&keys), metrics, tasks).await;
+    let (signer, longest) = started.map_err(StartError::TokenSigner)?;
+    let max = token_signer::longest_life(s.max_token_expiration, longest).map_err(StartError::TokenLife)?;
+    if s.extend_token_expiration {
+        token_signer::warn_of_short_lives(max, EXTENDED_LIFE);
+    }
+    Ok(Signers {
+        keys,
+        signer: Signer::External(Arc::clone(&signer) as _),
+        external: Some(signer),
+        max_expiration: Some(max),
+        extended_life: EXTENDED_LIFE.min(longest),
+    })
+}
+
+/// The key that signs, read or made, and all keys that tokens are checked with.
+fn keys_of_files(settings: &ServerSettings) -> Result<(SigningKey, Vec<PublicKey>), StartError> {
     let s = &settings.service_accounts;
     let signer = match &s.signing_key_file {
         Some(path) => with(path, read(path)?.as_slice(), SigningKey::from_pem)?,
@@ -59,43 +131,7 @@ pub(super) fn identity(
             }
         }
     }
-    let audiences = audiences(settings);
-    let webhook = settings.token_webhook.as_ref();
-    let webhook =
-        webhook.map(|webhook| TokenWebhook::new(webhook, audiences, &identities.calls, tasks)).transpose()?;
-    let issuers = issuers.map(|issuers| Arc::new(issuers) as Arc<dyn RemoteTokens>);
-    let webhook = webhook.map(|webhook| Arc::new(webhook) as _);
-    Ok(Identity {
-        keys: Arc::new(TokenKeys { issuers: s.issuers.clone(), audiences: audiences.to_vec(), keys }),
-        signer,
-        max_expiration: s.max_token_expiration.map(|d| i64::try_from(d.as_secs()).unwrap_or(i64::MAX)),
-        extend_expiration: s.extend_token_expiration,
-        lookup: s.lookup,
-        bootstrap_tokens: s.bootstrap_tokens,
-        fixed: identities.fixed_tokens(),
-        remote: issuers.into_iter().chain(webhook).collect(),
-    })
-}
-
-/// Tells facades whom to trust. No private key is among it.
-pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board) {
-    let keys = identity.keys.keys.iter().map(|key| {
-        let der = key.der().to_vec().into();
-        (PayloadKind::TokenKey, key.id().to_owned(), Some(Payload::TokenKey(der)))
-    });
-    let on = |on: bool| if on { "true".to_owned() } else { String::new() };
-    let settings = [
-        (setting::ISSUERS, identity.keys.issuers.join("\n")),
-        (setting::AUDIENCES, identity.keys.audiences.join("\n")),
-        (setting::JWKS_URI, jwks_uri.unwrap_or_default().to_owned()),
-        (setting::BOOTSTRAP_TOKENS, on(identity.bootstrap_tokens)),
-        (setting::OTHER_TOKENS, on(!identity.remote.is_empty())),
-    ];
-    let settings = settings
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (PayloadKind::Setting, name.to_owned(), Some(Payload::Setting(value))));
-    board.post(keys.chain(settings));
+    Ok((signer, keys))
 }
 
 fn own_key(path: &Path) -> Result<SigningKey, StartError> {

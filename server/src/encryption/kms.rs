@@ -5,16 +5,16 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use hyper_util::rt::TokioIo;
 use portico_gostd::url::Url;
 use portico_kit::metrics::{HistogramVec, Registry};
 use portico_proto::kms as pb;
 use portico_proto::kms::key_management_service_client::KeyManagementServiceClient;
 use portico_store::{KeyService, KeyServiceError, KeyStatus, WrappedKey};
-use tokio::net::UnixStream;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 use zeroize::Zeroizing;
+
+use crate::unix_socket::{self, code_name};
 
 /// From a tenth of a millisecond, each twice the one before.
 const SECONDS: &[f64] = &[
@@ -42,9 +42,9 @@ impl KmsClient {
         registry: &Registry,
     ) -> Result<Self, String> {
         let path = Url::parse(endpoint)?.escaped_path();
-        let socket = match path.strip_prefix("/@") {
-            Some(name) => format!("\0{name}"),
-            None => path,
+        let socket = match path.strip_prefix('/') {
+            Some(name) if name.starts_with('@') => unix_socket::socket(name),
+            _ => path,
         };
         let seconds = registry.histogram_vec(
             "apiserver_envelope_encryption_kms_operations_latency_seconds",
@@ -55,15 +55,9 @@ impl KmsClient {
     }
 
     fn client(&self) -> KeyManagementServiceClient<Channel> {
-        let made = self.client.get_or_init(|| {
-            let socket = self.socket.clone();
-            let connector = tower::service_fn(move |_: http::Uri| {
-                let socket = socket.clone();
-                async move { UnixStream::connect(socket).await.map(TokioIo::new) }
-            });
-            let endpoint = Endpoint::from_static("http://localhost");
-            KeyManagementServiceClient::new(endpoint.connect_with_connector_lazy(connector))
-        });
+        let made = self
+            .client
+            .get_or_init(|| KeyManagementServiceClient::new(unix_socket::channel(self.socket.clone())));
         made.clone()
     }
 
@@ -77,7 +71,7 @@ impl KmsClient {
             Ok(answer) => answer,
             Err(_) => Err(Status::deadline_exceeded("context deadline exceeded")),
         };
-        let code = code(answer.as_ref().err().map_or(Code::Ok, Status::code));
+        let code = code_name(answer.as_ref().err().map_or(Code::Ok, Status::code));
         let labels = [
             ("provider_name", self.name.clone()),
             ("method_name", format!("/v2.KeyManagementService/{method}")),
@@ -135,27 +129,4 @@ impl KeyService for KmsClient {
 fn is_refusal(code: Code) -> bool {
     use Code::{DataLoss, FailedPrecondition, InvalidArgument, NotFound, OutOfRange};
     matches!(code, DataLoss | FailedPrecondition | InvalidArgument | NotFound | OutOfRange)
-}
-
-/// A code as Go prints it.
-fn code(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
-    }
 }

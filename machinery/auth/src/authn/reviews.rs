@@ -23,7 +23,7 @@ use portico_machinery::UserInfo;
 use quick_cache::unsync::Cache;
 
 use super::error::AuthnError;
-use super::service_account::TokenKeys;
+use super::service_account::{Refused, TokenKeys};
 use unknown::UnknownReviews;
 
 /// A user whose token was good is trusted for this long: deletions are seen after it.
@@ -68,6 +68,8 @@ pub struct TokenTrust {
     bootstrap: bool,
     /// Whether somebody knows tokens that no key here has signed.
     others: bool,
+    /// Whether keys change: one that is not known here may be known to whoever is asked.
+    keys_change: bool,
     /// Counts up through the process, so that answers given under other keys are known as such; 0 trusts nobody.
     generation: u64,
 }
@@ -77,7 +79,8 @@ impl TokenTrust {
     #[must_use]
     pub fn new(keys: TokenKeys, bootstrap: bool) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { keys, bootstrap, others: false, generation: NEXT.fetch_add(1, Ordering::Relaxed) }
+        let generation = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { keys, bootstrap, others: false, keys_change: false, generation }
     }
 
     /// The same where tokens of any kind are reviewed, or not.
@@ -86,9 +89,24 @@ impl TokenTrust {
         Self { others, ..self }
     }
 
+    /// The same where tokens of unknown keys are reviewed, because keys change, or not.
+    #[must_use]
+    pub fn with_changing_keys(self, keys_change: bool) -> Self {
+        Self { keys_change, ..self }
+    }
+
     /// Whether anybody may have made up this token: no key tells that it is one.
     fn is_anybodys(&self, token: &str, now: i64) -> bool {
-        is_bootstrap(token) || (self.others && !matches!(self.keys.read(token, &[], now), Ok(Some(_))))
+        is_bootstrap(token)
+            || ((self.others || self.keys_change) && !matches!(self.keys.read(token, &[], now), Ok(Some(_))))
+    }
+
+    /// Whether another one says the same, so that what was answered under it still counts.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        self.keys == other.keys
+            && (self.bootstrap, self.others, self.keys_change)
+                == (other.bootstrap, other.others, other.keys_change)
     }
 
     /// The keys, their issuers and the audiences of this API.
@@ -216,6 +234,7 @@ impl Reviews {
         }
         match trust.keys.read(token, &[], now) {
             Ok(Some(_)) => Known::Ask,
+            Err(Refused::NoKey) if trust.keys_change => Known::Ask,
             _ if trust.others => Known::Ask,
             Ok(None) => Known::Nothing,
             Err(refused) => Known::Bad(AuthnError::Token(refused.to_string().into())),

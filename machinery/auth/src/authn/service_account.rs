@@ -5,7 +5,7 @@
 use crate::jwt::{Claims, Compact, LEGACY_ISSUER, PublicKey};
 
 /// Whose tokens are trusted: issuers, the audiences of this API, and keys.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenKeys {
     /// Issuers; the first signs.
     pub issuers: Vec<String>,
@@ -35,6 +35,9 @@ impl Signed {
 /// A token of a known issuer that does not count; the words are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
+    /// There is no key of the id that it names.
+    #[error("invalid signature, no keys found")]
+    NoKey,
     /// No key has signed it.
     #[error("invalid signature")]
     Signature,
@@ -64,7 +67,11 @@ impl TokenKeys {
         if !legacy && !self.issuers.contains(issuer) {
             return Ok(None);
         }
-        if !self.keys.iter().filter(|k| names(&compact, k)).any(|k| compact.is_signed_by(k)) {
+        let mut named = self.keys.iter().filter(|k| names(&compact, k)).peekable();
+        if named.peek().is_none() {
+            return Err(Refused::NoKey);
+        }
+        if !named.any(|k| compact.is_signed_by(k)) {
             return Err(Refused::Signature);
         }
         let claims = compact.into_claims();
@@ -120,7 +127,7 @@ mod tests {
         for (signer, claims, asked, expected) in [
             (&ours, claims("https://new", &["api", "x"], Some(1_000)), &[][..], None),
             (&ours, claims("https://old", &["api"], Some(1_000)), &[], None),
-            (&theirs, claims("https://new", &["api"], Some(1_000)), &[], Some(Refused::Signature)),
+            (&theirs, claims("https://new", &["api"], Some(1_000)), &[], Some(Refused::NoKey)),
             (&ours, claims("https://new", &["x"], Some(1)), &[], wrong(&["x"], &["api"])),
             (&ours, claims("https://new", &["api"], Some(1)), &["y"], wrong(&["api"], &["y"])),
             (&ours, claims("https://new", &["x", "y"], Some(1_000)), &["y"], None),
@@ -147,6 +154,8 @@ mod tests {
         let token = theirs.sign(&claims("https://new", &["api"], None)).unwrap();
         assert_eq!(keys.read(&token, &[], 0).unwrap().unwrap().audiences, ["api"]);
         keys.keys.pop();
+        assert_eq!(keys.read(&token, &[], 0).unwrap_err(), Refused::NoKey);
+        keys.keys = vec![ours.public().clone().named(theirs.public().id())];
         assert_eq!(keys.read(&token, &[], 0).unwrap_err(), Refused::Signature);
     }
 

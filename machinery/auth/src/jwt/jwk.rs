@@ -34,10 +34,10 @@ struct Jwk {
     y: Option<String>,
 }
 
-/// The key set as JSON.
+/// The set of those keys that are published, as JSON.
 #[must_use]
 pub fn key_set(keys: &[PublicKey]) -> Vec<u8> {
-    let set = KeySet { keys: keys.iter().filter_map(jwk).collect() };
+    let set = KeySet { keys: keys.iter().filter(|key| key.is_published()).filter_map(jwk).collect() };
     // Texts always encode.
     serde_json::to_vec(&set).unwrap_or_default()
 }

@@ -48,6 +48,12 @@ impl Algorithm {
         }
     }
 
+    /// The one of a JOSE name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Rs256, Self::Es256, Self::Es384, Self::Es512].into_iter().find(|one| one.name() == name)
+    }
+
     fn verification(self) -> &'static dyn VerificationAlgorithm {
         match self {
             Self::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
@@ -97,7 +103,16 @@ pub struct PublicKey {
     algorithm: Algorithm,
     der: Arc<[u8]>,
     parsed: Arc<ParsedPublicKey>,
+    unpublished: bool,
 }
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.id, &self.der, self.unpublished) == (&other.id, &other.der, other.unpublished)
+    }
+}
+
+impl Eq for PublicKey {}
 
 impl PublicKey {
     /// Reads a DER SubjectPublicKeyInfo. Its id is the base64url of the SHA-256 of that, as upstream has it.
@@ -109,7 +124,7 @@ impl PublicKey {
         let algorithm = Algorithm::of(&info).ok_or(KeyError::Kind)?;
         let parsed = ParsedPublicKey::new(algorithm.verification(), der).map_err(|_| KeyError::Kind)?;
         let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, der)).into();
-        Ok(Self { id, algorithm, der: der.into(), parsed: Arc::new(parsed) })
+        Ok(Self { id, algorithm, der: der.into(), parsed: Arc::new(parsed), unpublished: false })
     }
 
     /// Every key of a PEM file: public ones, those of private keys and of certificates.
@@ -134,6 +149,24 @@ impl PublicKey {
             }
         }
         if keys.is_empty() { Err(KeyError::None) } else { Ok(keys) }
+    }
+
+    /// The same under the id that its owner gives it.
+    #[must_use]
+    pub fn named(self, id: &str) -> Self {
+        Self { id: id.into(), ..self }
+    }
+
+    /// The same, which relying parties are told of, or not.
+    #[must_use]
+    pub fn with_unpublished(self, unpublished: bool) -> Self {
+        Self { unpublished, ..self }
+    }
+
+    /// Whether relying parties are told of it.
+    #[must_use]
+    pub fn is_published(&self) -> bool {
+        !self.unpublished
     }
 
     /// `kid`
@@ -225,6 +258,14 @@ struct Header<'a> {
     kid: &'a str,
 }
 
+/// A part of a token: JSON in base64url.
+///
+/// # Errors
+/// [`KeyError::Make`] for what is no JSON.
+pub fn part(json: &impl Serialize) -> Result<String, KeyError> {
+    serde_json::to_vec(json).map(|json| URL_SAFE_NO_PAD.encode(json)).map_err(|_| KeyError::Make)
+}
+
 impl SigningKey {
     /// The first private key of a PEM file: PKCS #8, PKCS #1 or SEC 1.
     ///
@@ -261,10 +302,7 @@ impl SigningKey {
     /// When there are no random numbers.
     pub fn sign(&self, claims: &impl Serialize) -> Result<String, KeyError> {
         let header = Header { alg: self.public.algorithm.name(), kid: &self.public.id };
-        let part = |json: serde_json::Result<Vec<u8>>| {
-            json.map(|j| URL_SAFE_NO_PAD.encode(j)).map_err(|_| KeyError::Make)
-        };
-        let message = format!("{}.{}", part(serde_json::to_vec(&header))?, part(serde_json::to_vec(claims))?);
+        let message = format!("{}.{}", part(&header)?, part(claims)?);
         let signature = self.signature(message.as_bytes())?;
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }

@@ -8,7 +8,7 @@ use portico_auth::Authorizer;
 use portico_auth::authn::TokenKeys;
 use portico_auth::authz::AlwaysAllow;
 use portico_auth::jwt::SigningKey;
-use portico_identity::Identity;
+use portico_identity::{CurrentKeys, EXTENDED_LIFE, Identity, Signer};
 use portico_kinds::Kinds;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
@@ -189,10 +189,11 @@ fn identity() -> Identity {
     let issuers = vec!["https://issuer.example".to_owned()];
     let keys = TokenKeys { audiences: issuers.clone(), issuers, keys: vec![signer.public().clone()] };
     Identity {
-        keys: Arc::new(keys),
-        signer,
+        keys: Arc::new(CurrentKeys::new(keys)),
+        signer: Signer::Own(signer),
         max_expiration: None,
         extend_expiration: false,
+        extended_life: EXTENDED_LIFE,
         lookup: true,
         bootstrap_tokens: false,
         fixed: Vec::new(),

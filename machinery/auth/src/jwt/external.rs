@@ -1,0 +1,118 @@
+//! The header of a token that somebody else signs: what it may say, and nothing else (`validateJWTHeader`).
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use portico_gostd::strconv::quote;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::Algorithm;
+
+/// The longest id of a key.
+const MAX_KEY_ID: usize = 1024;
+
+/// A header that no token of ours may have; the words are upstream's.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// It is not base64url.
+    #[error("while unwrapping header: {0}")]
+    Base64(String),
+    /// It is no object of texts.
+    #[error("while parsing header JSON: {0}")]
+    Json(String),
+    /// It says more than it may.
+    #[error("while parsing header JSON: json: unknown field {}", quote(.0))]
+    Unknown(String),
+    /// It is not the header of a JWT.
+    #[error("bad type")]
+    Type,
+    /// It names no key.
+    #[error("key id missing")]
+    NoKeyId,
+    /// It names a key by too much.
+    #[error("key id longer than 1 kb")]
+    LongKeyId,
+    /// No key of ours signs so.
+    #[error("bad signing algorithm {}", quote(.0))]
+    Algorithm(String),
+}
+
+/// See the module.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ExternalHeader {
+    /// How it says to be signed.
+    pub algorithm: Algorithm,
+    /// The key that it names.
+    pub key_id: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    alg: String,
+    kid: String,
+    typ: String,
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
+}
+
+impl ExternalHeader {
+    /// Reads the first part of a token.
+    ///
+    /// # Errors
+    /// [`HeaderError`]
+    pub fn parse(header: &str) -> Result<Self, HeaderError> {
+        let json = URL_SAFE_NO_PAD.decode(header).map_err(|error| HeaderError::Base64(error.to_string()))?;
+        let opens = json.trim_ascii_start().first() == Some(&b'{');
+        let fields = opens.then(|| portico_gostd::json::from_slice::<Fields>(&json));
+        let Some(fields) = fields else { return Err(HeaderError::Json("it is no object".to_owned())) };
+        let fields = fields.map_err(|error| HeaderError::Json(portico_gostd::json::error_text(&error)))?;
+        if let Some((name, _)) = fields.others.into_iter().next() {
+            return Err(HeaderError::Unknown(name));
+        }
+        if fields.typ != "JWT" {
+            return Err(HeaderError::Type);
+        }
+        match fields.kid.len() {
+            0 => return Err(HeaderError::NoKeyId),
+            1..=MAX_KEY_ID => {}
+            _ => return Err(HeaderError::LongKeyId),
+        }
+        let algorithm = Algorithm::of_name(&fields.alg).ok_or(HeaderError::Algorithm(fields.alg))?;
+        Ok(Self { algorithm, key_id: fields.kid })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Result<ExternalHeader, String> {
+        ExternalHeader::parse(&URL_SAFE_NO_PAD.encode(json)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_header_names_algorithm_key_and_type_and_nothing_else() {
+        let good = parse(r#"{"alg":"ES256","kid":"k","typ":"JWT"}"#).unwrap();
+        assert_eq!(good, ExternalHeader { algorithm: Algorithm::Es256, key_id: "k".to_owned() });
+        let long = format!(r#"{{"alg":"ES256","kid":"{}","typ":"JWT"}}"#, "k".repeat(1025));
+        for (json, words) in [
+            (r#"{"alg":"ES256","kid":"k"}"#, "bad type"),
+            (r#"{"alg":"ES256","kid":"k","typ":"jwt"}"#, "bad type"),
+            (r#"{"alg":"ES256","typ":"JWT"}"#, "key id missing"),
+            (long.as_str(), "key id longer than 1 kb"),
+            (r#"{"alg":"none","kid":"k","typ":"JWT"}"#, r#"bad signing algorithm "none""#),
+            (r#"{"kid":"k","typ":"JWT"}"#, r#"bad signing algorithm """#),
+            (r#"{"alg":"ES256","kid":"k","typ":"JWT","crit":["b64"]}"#, r#"json: unknown field "crit""#),
+            (r#"{"alg":"ES256","alg":"none","kid":"k","typ":"JWT"}"#, r#"bad signing algorithm "none""#),
+            (r#"["ES256","k","JWT"]"#, "while parsing header JSON: "),
+            ("", "while parsing header JSON: "),
+        ] {
+            assert!(parse(json).is_err_and(|error| error.contains(words)), "{json}: {:?}", parse(json));
+        }
+        let no_base64 = ExternalHeader::parse("%").unwrap_err().to_string();
+        assert!(no_base64.starts_with("while unwrapping header: "), "{no_base64}");
+    }
+}

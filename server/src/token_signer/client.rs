@@ -1,0 +1,153 @@
+//! The client of a signer: every call has a deadline, within which a signer that is away is dialled again.
+
+use std::error::Error;
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use portico_gostd::os::error_text;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_proto::externaljwt as pb;
+use portico_proto::externaljwt::external_jwt_signer_client::ExternalJwtSignerClient;
+use tokio::time::Instant;
+use tonic::transport::Channel;
+use tonic::{Code, Response, Status};
+
+use super::error::SignerError;
+use super::metrics::SignerMetrics;
+use crate::unix_socket;
+
+/// How long keys may take to come (`keySyncTimeout`).
+const FETCH_WITHIN: Duration = Duration::from_secs(60);
+/// How long the signer may take to describe itself.
+const METADATA_WITHIN: Duration = Duration::from_secs(10);
+/// How long a signature may take; whoever asks for a token waits for it.
+const SIGN_WITHIN: Duration = Duration::from_secs(10);
+/// How soon a socket is dialled again that nobody listens on.
+const REDIAL: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(1), 2.0, 0.2);
+
+/// See the module.
+pub(super) struct SignerClient {
+    path: String,
+    client: ExternalJwtSignerClient<Channel>,
+    metrics: SignerMetrics,
+    fetch_within: Duration,
+}
+
+impl SignerClient {
+    /// Of the signer at this path; `@name` is no file. It is dialled when it is asked.
+    pub(super) fn new(path: &str, metrics: SignerMetrics) -> Self {
+        let client = ExternalJwtSignerClient::new(unix_socket::channel(unix_socket::socket(path)));
+        Self { path: path.to_owned(), client, metrics, fetch_within: FETCH_WITHIN }
+    }
+
+    /// The header and the signature of a token with these claims (base64url).
+    pub(super) async fn sign(&self, claims: &str) -> Result<(String, String), SignerError> {
+        let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
+            client.sign(pb::SignJwtRequest { claims: claims.to_owned() }).await
+        };
+        let answer = self.call("Sign", SIGN_WITHIN, ask).await?;
+        Ok((answer.header, answer.signature))
+    }
+
+    /// Its keys, as it names them.
+    pub(super) async fn fetch_keys(&self) -> Result<pb::FetchKeysResponse, SignerError> {
+        let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
+            client.fetch_keys(pb::FetchKeysRequest {}).await
+        };
+        self.call("FetchKeys", self.fetch_within, ask).await
+    }
+
+    /// The longest life of tokens that it signs, in seconds.
+    pub(super) async fn longest_life(&self) -> Result<i64, SignerError> {
+        let ask = |mut client: ExternalJwtSignerClient<Channel>| async move {
+            client.metadata(pb::MetadataRequest {}).await
+        };
+        Ok(self.call("Metadata", METADATA_WITHIN, ask).await?.max_token_expiration_seconds)
+    }
+
+    async fn call<T, F>(
+        &self,
+        method: &str,
+        within: Duration,
+        ask: impl Fn(ExternalJwtSignerClient<Channel>) -> F,
+    ) -> Result<T, SignerError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let began = Instant::now();
+        let answer = self.answer(began + within, ask).await;
+        self.metrics.called(method, answer.as_ref().err(), began.elapsed());
+        answer
+    }
+
+    /// Asks until there is an answer (`WaitForReady`).
+    async fn answer<T, F>(
+        &self,
+        until: Instant,
+        ask: impl Fn(ExternalJwtSignerClient<Channel>) -> F,
+    ) -> Result<T, SignerError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let mut redial = Backoff::new(REDIAL);
+        let mut unreached = None;
+        loop {
+            match tokio::time::timeout_at(until, ask(self.client.clone())).await {
+                Ok(Ok(response)) => return Ok(response.into_inner()),
+                Ok(Err(status)) => match self.unreached(&status) {
+                    Some(why) => unreached = Some(why),
+                    None => return Err(SignerError::of(&status)),
+                },
+                Err(_) => return Err(late(unreached)),
+            }
+            let next = Instant::now() + redial.next_wait();
+            if next >= until {
+                return Err(late(unreached));
+            }
+            tokio::time::sleep_until(next).await;
+        }
+    }
+
+    /// Why the signer was not reached; nothing where it has answered.
+    fn unreached(&self, status: &Status) -> Option<String> {
+        let mut causes = std::iter::successors(status.source(), |error| (*error).source());
+        let first = causes.next()?;
+        let os = std::iter::once(first).chain(causes).find_map(|error| error.downcast_ref::<io::Error>());
+        let path = &self.path;
+        Some(match os {
+            Some(error) => {
+                format!("transport: Error while dialing: dial unix {path}: connect: {}", error_text(error))
+            }
+            None => format!("transport: {first}"),
+        })
+    }
+}
+
+fn late(unreached: Option<String>) -> SignerError {
+    let message = unreached.map_or_else(
+        || "context deadline exceeded".to_owned(),
+        |why| format!("latest balancer error: connection error: desc = {why:?}"),
+    );
+    SignerError::rpc(Code::DeadlineExceeded, &message)
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::metrics::Registry;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_signer_that_is_not_there_is_named_when_its_time_is_up() {
+        let metrics = SignerMetrics::new(&Registry::new());
+        let within = Duration::from_millis(200);
+        let client = SignerClient { fetch_within: within, ..SignerClient::new("/no/signer.sock", metrics) };
+        let error = client.fetch_keys().await.unwrap_err();
+        assert_eq!(error.code, Some("DeadlineExceeded"));
+        assert_eq!(
+            error.to_string(),
+            r#"rpc error: code = DeadlineExceeded desc = latest balancer error: connection error: desc = "transport: Error while dialing: dial unix /no/signer.sock: connect: no such file or directory""#
+        );
+    }
+}

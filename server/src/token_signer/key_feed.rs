@@ -1,0 +1,149 @@
+//! The keys of a signer: fetched again when it wants, and when a token names one that is not there (`keyCache`).
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use portico_identity::CurrentKeys;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::tasks::TaskSet;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::client::SignerClient;
+use super::error::SignerError;
+use super::fetched_keys::FetchedKeys;
+use super::metrics::SignerMetrics;
+
+/// How soon a signer is asked again that gave no keys (`fallbackRefreshDuration` is the last of these).
+const RETRY: Policy = Policy::new(Duration::from_secs(1), Duration::from_secs(10), 2.0, 0.2);
+/// How soon keys may be fetched again for a token of an unknown key: anybody can make one up.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
+/// How long a request waits for newer keys.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// When keys are fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fetches {
+    /// One time at which they are, in seconds of Unix time.
+    pub(crate) at: i64,
+    /// Seconds from one to the next.
+    pub(crate) every: i64,
+    /// How many fetches have ended, well or not.
+    ended: u64,
+}
+
+impl Fetches {
+    /// The same where the next fetch is at this time. A second more or less is no news for anybody.
+    fn next_at(self, at: i64, every: i64) -> Self {
+        let off = if self.every == every { at.saturating_sub(self.at).rem_euclid(every) } else { every };
+        let same = off <= 1 && self.every == every;
+        let at = if same { self.at } else { at };
+        Self { at, every, ended: self.ended }
+    }
+}
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct KeyFeed {
+    client: Arc<SignerClient>,
+    keys: Arc<CurrentKeys>,
+    metrics: SignerMetrics,
+    fetches: Arc<watch::Sender<Fetches>>,
+    /// When the last fetch ended.
+    last: Arc<watch::Sender<Option<Instant>>>,
+    wanted: Arc<Notify>,
+}
+
+impl KeyFeed {
+    /// Fetches keys into `keys`, now and then until `tasks` end.
+    pub(super) async fn start(
+        client: Arc<SignerClient>,
+        keys: Arc<CurrentKeys>,
+        metrics: SignerMetrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, SignerError> {
+        let (fetches, last, wanted) = (Arc::default(), Arc::default(), Arc::default());
+        let this = Self { client, keys, metrics, fetches, last, wanted };
+        let refresh = this.fetch().await?;
+        let feed = this.clone();
+        tasks.spawn_until_cancelled("token-signer-keys", async move { feed.follow(refresh).await });
+        Ok(this)
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Fetches> {
+        self.fetches.subscribe()
+    }
+
+    /// Fetches keys now, unless the last fetch ended less than `pause` ago. Whether keys came.
+    pub(super) async fn newer(&self, pause: Duration) -> bool {
+        let mut fetches = self.fetches.subscribe();
+        let ended = fetches.borrow_and_update().ended;
+        if self.last.borrow().is_some_and(|at| at.elapsed() < pause) {
+            return false;
+        }
+        self.wanted.notify_one();
+        let more = fetches.wait_for(|fetches| fetches.ended > ended);
+        matches!(tokio::time::timeout(WAIT, more).await, Ok(Ok(_)))
+    }
+
+    async fn follow(&self, refresh: Duration) {
+        let (mut retry, mut wait) = (Backoff::new(RETRY), refresh);
+        loop {
+            // Who wants newer keys waits for the next fetch; running out of time is a reason to fetch, too.
+            let _ = tokio::time::timeout(wait, self.wanted.notified()).await;
+            wait = match self.fetch().await {
+                Ok(refresh) => {
+                    retry.reset();
+                    refresh
+                }
+                Err(error) => {
+                    tracing::error!(
+                        %error,
+                        "when syncing supported public keys (a stale set of keys will be supported)"
+                    );
+                    retry.next_wait()
+                }
+            };
+        }
+    }
+
+    /// Fetches keys once; after how long they are to be fetched again.
+    async fn fetch(&self) -> Result<Duration, SignerError> {
+        let answer = self.client.fetch_keys().await;
+        let answer = answer.map_err(|e| e.context("while getting externally supported jwt signing keys"));
+        let fetched = answer.and_then(|answer| FetchedKeys::read(&answer).map_err(SignerError::own));
+        self.metrics.fetched(fetched.as_ref().map(|fetched| fetched.data_timestamp));
+        self.last.send_replace(Some(Instant::now()));
+        let refresh = fetched.map(|fetched| {
+            // The same set stays the same for whoever compares.
+            if self.keys.load().keys != fetched.keys {
+                self.keys.replace(fetched.keys);
+            }
+            fetched.refresh
+        });
+        self.fetches.send_modify(|fetches| {
+            if let Ok(refresh) = &refresh {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+                *fetches = fetches.next_at(seconds(now).saturating_add(seconds(*refresh)), seconds(*refresh));
+            }
+            fetches.ended += 1;
+        });
+        refresh.map_err(|error| error.context("while fetching token verification keys"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fetches_in_time_are_no_news() {
+        let first = Fetches::default().next_at(1000, 60);
+        assert_eq!((first.at, first.every), (1000, 60));
+        assert_eq!(first.next_at(1060, 60).at, 1000);
+        assert_eq!(first.next_at(1121, 60).at, 1000);
+        assert_eq!(first.next_at(1122, 60).at, 1122);
+        assert_eq!(first.next_at(1060, 30).at, 1060);
+    }
+}

@@ -1,0 +1,79 @@
+//! What is counted of a signer, under upstream's names.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use portico_kit::metrics::{FloatGauge, HistogramVec, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::error::SignerError;
+
+const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+
+type CodeLabel = [(&'static str, &'static str); 1];
+type CallLabels = [(&'static str, String); 2];
+type NoLabels = [(&'static str, &'static str); 0];
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct SignerMetrics {
+    fetched: Family<NoLabels, FloatGauge>,
+    data: Family<NoLabels, FloatGauge>,
+    fetches: Family<CodeLabel, Counter>,
+    signed: Family<CodeLabel, Counter>,
+    seconds: HistogramVec<CallLabels>,
+}
+
+impl SignerMetrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        Self {
+            fetched: registry.float_gauge_vec(
+                "apiserver_externaljwt_fetch_keys_success_timestamp",
+                "When keys were fetched last, in seconds of Unix time",
+            ),
+            data: registry.float_gauge_vec(
+                "apiserver_externaljwt_fetch_keys_data_timestamp",
+                "How old the signer says these keys are, in seconds of Unix time",
+            ),
+            fetches: registry.counter_vec(
+                "apiserver_externaljwt_fetch_keys_request_total",
+                "How often keys were asked for, by gRPC code",
+            ),
+            signed: registry.counter_vec(
+                "apiserver_externaljwt_sign_request_total",
+                "How often a token was to be signed, by gRPC code",
+            ),
+            seconds: registry.histogram_vec(
+                "apiserver_externaljwt_request_duration_seconds",
+                "How long the signer takes to answer, by method and gRPC code",
+                SECONDS,
+            ),
+        }
+    }
+
+    /// Keys came, which are as old as the signer says (in seconds of Unix time), or did not.
+    pub(super) fn fetched(&self, fetched: Result<f64, &SignerError>) {
+        self.fetches.get_or_create(&[("code", code(fetched.err()))]).inc();
+        if let Ok(data) = fetched {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.fetched.get_or_create(&[]).set(now.as_secs_f64());
+            self.data.get_or_create(&[]).set(data);
+        }
+    }
+
+    /// A token was signed, or not.
+    pub(super) fn signed(&self, error: Option<&SignerError>) {
+        self.signed.get_or_create(&[("code", code(error))]).inc();
+    }
+
+    /// A call took so long.
+    pub(super) fn called(&self, method: &str, error: Option<&SignerError>, took: Duration) {
+        let labels =
+            [("method", format!("/v1.ExternalJWTSigner/{method}")), ("code", code(error).to_owned())];
+        self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+}
+
+fn code(error: Option<&SignerError>) -> &'static str {
+    error.map_or("OK", |error| error.code.unwrap_or("unknown-non-grpc"))
+}
