@@ -60,6 +60,7 @@ use crate::encryption::Encryption;
 use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
+use crate::token_signer::TokenSigner;
 use identities::TrustedIdentities;
 use renewal::{Renewed, names};
 use signing::Signing;
@@ -109,12 +110,10 @@ impl Server {
         )?;
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
         expose_features(&settings, &process.metrics);
-        let store_tasks = TaskSet::new();
-        let tasks = TaskSet::new();
+        let (store_tasks, tasks) = (TaskSet::new(), TaskSet::new());
         let issuers = tokens::issuers(&settings, &process)?;
-        let made =
+        let (identity, signer) =
             tokens::identity(&settings, &identities, issuers.clone(), &process.metrics, &tasks).await?;
-        let (identity, signer) = (Arc::new(made.0), made.1);
         let mut table = portico_resources::table_with(&settings.features);
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
@@ -154,10 +153,8 @@ impl Server {
         components.add_checks(&health, &store)?;
         encryption.add_check(&health)?;
         encryption.watch(&tasks);
-        publish(&settings, (&identity, issuers.as_ref()), &signing, &identities, &components, &tasks);
-        if let Some(signer) = &signer {
-            token_keys::follow(signer, &identity, &identities, &components.board, &tasks);
-        }
+        let issuing = (&identity, issuers.as_ref(), signer.as_deref());
+        publish(&settings, issuing, &signing, &identities, &components, &tasks);
         identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_entries(&registry, &identities.rbac, &tasks);
@@ -321,7 +318,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 /// Tells facades what they go by, now and whenever it changes.
 fn publish(
     settings: &ServerSettings,
-    (identity, issuers): (&Identity, Option<&TokenIssuers>),
+    (identity, issuers, signer): (&Arc<Identity>, Option<&TokenIssuers>, Option<&TokenSigner>),
     signing: &Signing,
     identities: &TrustedIdentities,
     components: &hooks::Components,
@@ -329,6 +326,9 @@ fn publish(
 ) {
     let board = &components.board;
     token_keys::publish(identity, settings.service_accounts.jwks_uri.as_deref(), board);
+    if let Some(signer) = signer {
+        token_keys::follow(signer, identity, identities, board, tasks);
+    }
     signing.publish(board);
     board.post(service_address(settings));
     board.post([emulated(settings)]);

@@ -46,7 +46,7 @@ pub(super) async fn identity(
     issuers: Option<TokenIssuers>,
     metrics: &Registry,
     tasks: &TaskSet,
-) -> Result<(Identity, Option<Arc<TokenSigner>>), StartError> {
+) -> Result<(Arc<Identity>, Option<Arc<TokenSigner>>), StartError> {
     let s = &settings.service_accounts;
     let audiences = audiences(settings);
     let webhook = settings.token_webhook.as_ref();
@@ -67,7 +67,7 @@ pub(super) async fn identity(
         fixed: identities.fixed_tokens(),
         remote: issuers.into_iter().chain(webhook).collect(),
     };
-    Ok((identity, external))
+    Ok((Arc::new(identity), external))
 }
 
 /// Who signs, with which keys, for how long.
