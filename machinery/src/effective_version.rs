@@ -172,9 +172,12 @@ mod tests {
         Ok((version.emulation.to_string(), version.min_compatibility.to_string()))
     }
 
+    /// What is asked for, of both flags; what comes of it.
+    type Row = (&'static [&'static str], &'static [&'static str], (&'static str, &'static str));
+
     #[test]
     fn a_server_behaves_as_one_of_four_releases_and_gets_on_with_the_one_before() {
-        let rows: [(&[&str], &[&str], (&str, &str)); 8] = [
+        let rows: [Row; 8] = [
             (&[], &[], ("1.36", "1.35")),
             (&["1.36"], &["1.36"], ("1.36", "1.36")),
             (&["kube=1.35"], &[], ("1.35", "1.34")),

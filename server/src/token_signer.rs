@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_signer_bounds_lives_and_the_flag_may_ask_for_less() {
-        let hours = |hours| Some(Duration::from_secs(hours * 3600));
+        let hours = |hours: u64| Some(Duration::from_secs(hours * 3600));
         assert_eq!(longest_life(None, 600), Ok(600));
         assert_eq!(longest_life(hours(1), 7200), Ok(3600));
         assert_eq!(

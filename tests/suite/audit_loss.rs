@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use portico_kit::tasks::TaskSet;
 use portico_proto::objects::{Call, DoRequest, Target};
 use portico_tests::{Launch, eventually};
 use serde_json::{Value, json};
@@ -19,9 +20,11 @@ const BEGUN: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n\
 async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request() {
     let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
     let mut portico = launch.start().await;
-    let clients = (0..8).map(|client| {
-        let admin = portico.admin();
-        tokio::spawn(async move {
+    let tasks = TaskSet::new();
+    let (sender, mut answers) = tokio::sync::mpsc::channel(8);
+    for client in 0..8 {
+        let (admin, sender) = (portico.admin(), sender.clone());
+        tasks.spawn("client", async move {
             let mut answered = Vec::new();
             for n in 0.. {
                 let name = format!("c{client}-{n}");
@@ -32,10 +35,11 @@ async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request(
                     _ => break,
                 }
             }
-            answered
-        })
-    });
-    let clients: Vec<_> = clients.collect();
+            // The test may have failed by then.
+            let _ = sender.send(answered).await;
+        });
+    }
+    drop(sender);
     eventually("a full log", 60, || async {
         let written = std::fs::metadata(&log).map_or(0, |file| file.len());
         if written > 40_000 { Ok(()) } else { Err(written) }
@@ -45,8 +49,8 @@ async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request(
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(text.ends_with('\n'), "the last line is whole");
     let written: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    for client in clients {
-        for name in client.await.unwrap() {
+    while let Some(names) = answers.recv().await {
+        for name in names {
             assert!(written.iter().any(|event| event["objectRef"]["name"] == *name), "{name} was answered");
         }
     }

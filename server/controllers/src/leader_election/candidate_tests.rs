@@ -14,9 +14,12 @@ fn candidate(name: &str, emulation: &str, binary: &str, created: i64) -> Candida
     }
 }
 
+/// Emulation versions, binary versions and moments of creation; which one leads.
+type Row = (&'static [(&'static str, &'static str, i64)], Option<usize>);
+
 #[test]
 fn the_oldest_emulation_version_leads_then_the_oldest_binary_then_the_oldest_object() {
-    let rows: [(&[(&str, &str, i64)], Option<usize>); 9] = [
+    let rows: [Row; 9] = [
         (&[], None),
         (&[("0.1.0", "0.1.0", 1)], Some(0)),
         (&[("0.2.0", "0.2.0", 1), ("0.1.0", "0.1.0", 2)], Some(1)),

@@ -59,7 +59,7 @@ impl Lock {
                 Err(status) => {
                     tracing::debug!(%status, "the lease of {NAME} is not renewed");
                     if renewed.elapsed() >= self.timers.renew_deadline {
-                        leads.send_if_modified(|leads| std::mem::take(leads));
+                        leads.send_if_modified(std::mem::take);
                     }
                 }
             }
