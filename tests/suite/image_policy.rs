@@ -180,8 +180,9 @@ async fn without_an_answer_pods_are_let_pass_where_that_is_the_default() {
     setup.images.stop().await;
     let open = created_by_grpc(&setup, "a").await;
     assert_eq!((open.code, note(&open, "failed-open").as_deref()), (201, Some("true")));
-    let log = setup.portico.log();
-    assert!(log.contains("the backend that decides about images cannot be asked"), "{log}");
+    // Lines of the log are written behind requests.
+    let logged = || setup.portico.log().contains("the backend that decides about images cannot be asked");
+    until("it is in the log", 10, || std::future::ready(logged())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
