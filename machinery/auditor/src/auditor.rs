@@ -9,6 +9,7 @@ use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{RequestInfo, UserInfo};
+use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -32,6 +33,8 @@ pub struct Auditor {
     under_way: TaskTracker,
     /// What takes events in the background; ends after everything else.
     tasks: TaskSet,
+    /// Where those run: a request may end with the runtime that served it.
+    runtime: Handle,
     /// Connections of the webhook, which those tasks use to the last.
     connections: TaskSet,
 }
@@ -41,6 +44,7 @@ pub(crate) type Encoded = Vec<Option<Bytes>>;
 
 impl Auditor {
     /// Reads the policy, opens the log and reads the webhook's configuration; nothing without a policy or somewhere to record.
+    /// Called in the runtime that is the last to end.
     ///
     /// # Errors
     /// [`AuditError`] names the setting.
@@ -64,8 +68,8 @@ impl Auditor {
         if backends.is_empty() {
             return Ok(None);
         }
-        let under_way = TaskTracker::new();
-        Ok(Some(Arc::new(Self { policy, backends, metrics, under_way, tasks, connections })))
+        let (under_way, runtime) = (TaskTracker::new(), Handle::current());
+        Ok(Some(Arc::new(Self { policy, backends, metrics, under_way, tasks, runtime, connections })))
     }
 
     /// What is recorded of a request.
@@ -105,7 +109,7 @@ impl Auditor {
             return;
         }
         let this = Arc::clone(self);
-        self.tasks.spawn("audit-event", async move {
+        self.tasks.spawn_on(&self.runtime, "audit-event", async move {
             this.process(encoded, stage).await;
         });
     }
