@@ -11,6 +11,7 @@ use portico_kit::backoff::{Backoff, Policy};
 use portico_kit::tasks::TaskSet;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::metrics::KeyMetrics;
 use super::provider::Provider;
@@ -38,16 +39,23 @@ struct State {
     fetches: u64,
 }
 
-/// See the module. Cheap to clone.
+/// See the module. Cheap to clone; what fetches ends with the last clone.
 #[derive(Clone)]
 pub(super) struct KeyFeed {
+    shared: Shared,
+    _fetching: Arc<DropGuard>,
+}
+
+/// What the one who fetches and those who read have in common.
+#[derive(Clone)]
+struct Shared {
     issuer: Arc<str>,
     state: Arc<watch::Sender<State>>,
     wanted: Arc<Notify>,
 }
 
 impl KeyFeed {
-    /// Begins to fetch, until `tasks` end.
+    /// Begins to fetch, until `tasks` end or nobody has the feed any longer.
     pub(super) fn start(
         issuer: &str,
         discovery_url: Option<String>,
@@ -55,28 +63,33 @@ impl KeyFeed {
         metrics: Option<Arc<KeyMetrics>>,
         tasks: &TaskSet,
     ) -> Self {
-        let this = Self { issuer: issuer.into(), state: Arc::default(), wanted: Arc::default() };
-        let feed = this.clone();
-        tasks.spawn_until_cancelled("token-issuer-keys", async move {
+        let shared = Shared { issuer: issuer.into(), state: Arc::default(), wanted: Arc::default() };
+        let (feed, unused) = (shared.clone(), CancellationToken::new());
+        let fetching = Arc::new(unused.clone().drop_guard());
+        let fetch = async move {
             let at = feed.discover(&provider, discovery_url.as_deref()).await;
             feed.follow(&provider, &at, metrics.as_deref()).await;
+        };
+        tasks.spawn_until_cancelled("token-issuer-keys", async move {
+            // Nothing is left to say when it ends early.
+            let _ = unused.run_until_cancelled(fetch).await;
         });
-        this
+        Self { shared, _fetching: fetching }
     }
 
     /// The keys; nothing as long as none have come.
     pub(super) fn keys(&self) -> Option<Arc<JsonWebKeys>> {
-        self.state.borrow().keys.clone()
+        self.shared.state.borrow().keys.clone()
     }
 
     /// Why the last fetch brought nothing, if it brought nothing.
     pub(super) fn failure(&self) -> Option<Arc<str>> {
-        self.state.borrow().failed.clone()
+        self.shared.state.borrow().failed.clone()
     }
 
     /// Keys that were fetched after this call; nothing where that may not be now, or takes too long.
     pub(super) async fn newer(&self) -> Option<Arc<JsonWebKeys>> {
-        let mut changes = self.state.subscribe();
+        let mut changes = self.shared.state.subscribe();
         let fetches = {
             let state = changes.borrow_and_update();
             let too_soon = state.fetched.is_none_or(|at| at.elapsed() < PAUSE);
@@ -85,7 +98,7 @@ impl KeyFeed {
             }
             state.fetches
         };
-        self.wanted.notify_one();
+        self.shared.wanted.notify_one();
         let fetched = changes.wait_for(|state| state.fetches > fetches);
         let state = tokio::time::timeout(WAIT, fetched).await.ok()?.ok()?;
         if state.failed.is_some() { None } else { state.keys.clone() }
@@ -93,8 +106,8 @@ impl KeyFeed {
 
     /// Why tokens of the issuer cannot be read yet (`HealthCheck`).
     pub(super) fn health(&self) -> Result<(), String> {
-        let issuer = &self.issuer;
-        match &self.state.borrow().discovered {
+        let issuer = &self.shared.issuer;
+        match &self.shared.state.borrow().discovered {
             Some(Ok(())) => Ok(()),
             Some(Err(why)) => Err(format!("oidc: authenticator for issuer {issuer:?} is not healthy: {why}")),
             None => Err(format!(
@@ -105,11 +118,13 @@ impl KeyFeed {
 
     /// Waits until the issuer's metadata has come.
     pub(super) async fn discovered(&self) {
-        let mut changes = self.state.subscribe();
+        let mut changes = self.shared.state.subscribe();
         // The sender lives as long as this does.
         let _ = changes.wait_for(|state| matches!(state.discovered, Some(Ok(())))).await;
     }
+}
 
+impl Shared {
     async fn discover(&self, provider: &Provider, at: Option<&str>) -> String {
         let mut retry = Backoff::new(RETRY);
         loop {
@@ -153,5 +168,33 @@ impl KeyFeed {
             // Who wants newer keys waits for the next fetch; running out of time is a reason to fetch, too.
             let _ = tokio::time::timeout(REFRESH, self.wanted.notified()).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::tls::Roots;
+
+    use super::super::address::IssuerAddress;
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_fetched_for_a_feed_that_nobody_has() {
+        let tasks = TaskSet::new();
+        let url = "https://127.0.0.1:1".to_owned();
+        let address = IssuerAddress { url, discovery_url: None, roots: Roots::Insecure, egress: None };
+        let provider = Provider::new(&address, None, &tasks).unwrap();
+        // Nobody listens there: it is asked again and again.
+        let feed = KeyFeed::start(&address.url, None, provider, None, &tasks);
+        let another = feed.clone();
+        drop(feed);
+        assert!(tasks.running().contains_key("token-issuer-keys"));
+        drop(another);
+        let ended = async {
+            while tasks.running().contains_key("token-issuer-keys") {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), ended).await.expect("what fetches ends");
     }
 }
