@@ -91,7 +91,7 @@ async fn answers_that_nobody_takes_are_given_up_and_cost_little() {
     }
     let bystander = Bystander::of(&portico);
     let before = portico.resident_kib();
-    // No window at all, and frames of the least size.
+    // No window at all.
     let (frames, mut sink) = http2::open(&portico.anyone(), &[(4, 0)]).await.unwrap();
     let mut request = head("GET", maps);
     request.extend(admin());
