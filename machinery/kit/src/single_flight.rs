@@ -18,13 +18,13 @@ pub struct SingleFlight<K, T> {
 
 /// Work that is under way.
 struct Flight<T> {
-    result: Arc<Result<T>>,
+    result: Arc<Outcome<T>>,
     /// Who works or waits.
     callers: usize,
 }
 
 /// What came of it, once it is done; whoever works on it keeps the lock.
-type Result<T> = tokio::sync::Mutex<Option<T>>;
+type Outcome<T> = tokio::sync::Mutex<Option<T>>;
 
 impl<T> Default for Flight<T> {
     fn default() -> Self {
@@ -62,7 +62,7 @@ impl<K: Clone + Eq + Hash, T: Clone> SingleFlight<K, T> {
 struct Caller<'a, K: Clone + Eq + Hash, T> {
     all: &'a SingleFlight<K, T>,
     key: &'a K,
-    result: Arc<Result<T>>,
+    result: Arc<Outcome<T>>,
 }
 
 impl<'a, K: Clone + Eq + Hash, T> Caller<'a, K, T> {

@@ -76,9 +76,9 @@ impl<F: Future, D: FnOnce() -> String> Future for Watched<F, D> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let outer = CURRENT.replace(Some(this.parts.clone()));
+        let noting = Noting { outer: CURRENT.replace(Some(this.parts.clone())) };
         let polled = this.work.poll(cx);
-        CURRENT.set(outer);
+        drop(noting);
         let took = this.begun.elapsed();
         if polled.is_ready() && took >= *this.threshold {
             let fields = this.describe.take().map(|describe| describe()).unwrap_or_default();
@@ -86,6 +86,17 @@ impl<F: Future, D: FnOnce() -> String> Future for Watched<F, D> {
             tracing::info!(target: "trace", "{text}");
         }
         polled
+    }
+}
+
+/// Parts are noted for this work until it is dropped, by a panic, too.
+struct Noting {
+    outer: Option<Arc<Parts>>,
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer.take());
     }
 }
 
