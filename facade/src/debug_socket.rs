@@ -22,8 +22,6 @@ const MAX_CONNECTIONS: usize = 16;
 /// How long a request's head may take to come.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const MODE: u32 = 0o600;
-/// Waits after connections that could not be taken.
-const RETRY: Policy = Policy::new(Duration::from_millis(5), Duration::from_secs(1), 2.0, 0.0);
 
 /// The socket's file, which goes when the socket does.
 struct File(PathBuf);
@@ -69,7 +67,7 @@ fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
 
 async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskSet) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut errors = Backoff::new(RETRY);
+    let mut errors = Backoff::new(Policy::ACCEPT);
     // It is never closed.
     while let Ok(place) = places.clone().acquire_owned().await {
         let stream = match listener.accept().await {

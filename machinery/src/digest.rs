@@ -8,6 +8,12 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
 
+/// SHA-256 as upstream's metrics name configurations: with the algorithm before it; empty for no bytes.
+#[must_use]
+pub fn sha256_label(bytes: &[u8]) -> String {
+    if bytes.is_empty() { String::new() } else { format!("sha256:{}", sha256_hex(bytes)) }
+}
+
 /// How names begin that are not of the content but of all that it is made of: the same inputs give the same bytes, so
 /// such a document need not be made to be named.
 const MADE: &str = "made-";

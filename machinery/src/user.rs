@@ -8,6 +8,8 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// May do everything.
 pub const MASTERS: &str = "system:masters";
+/// Reads metrics and health.
+const MONITORING: &str = "system:monitoring";
 /// The group of kubelets.
 pub const NODES: &str = "system:nodes";
 /// What the names of kubelets begin with.
@@ -46,6 +48,12 @@ impl UserInfo {
     #[must_use]
     pub fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|g| g == group)
+    }
+
+    /// Whether traces that the user has begun are gone on with, sampling included (upstream's `notSystemPrivilegedGroup`).
+    #[must_use]
+    pub fn begins_traces(&self) -> bool {
+        self.in_group(MASTERS) || self.in_group(MONITORING)
     }
 
     /// The node that a kubelet's user is (upstream's `NodeIdentity`); empty when the name says none, nothing for everybody

@@ -4,7 +4,6 @@
 
 mod alone;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -154,7 +153,7 @@ async fn prepared(
     }
     let issued: Issued = serde_json::from_slice(&body)?;
     // Without the administrator's certificate, which would count first.
-    let endpoint = Endpoint { tls: Arc::clone(&credulous_tls()), ..endpoint };
+    let endpoint = Endpoint { tls: credulous_tls(), ..endpoint };
     let mut request = endpoint.get(PATH)?;
     let bearer = HeaderValue::from_str(&format!("Bearer {}", issued.status.token))?;
     request.headers_mut().insert(AUTHORIZATION, bearer);

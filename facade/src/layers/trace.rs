@@ -14,9 +14,6 @@ use tower::Service;
 use crate::handler::{Answer, Handler};
 use crate::request::{Request, RequestView, Response};
 
-/// Whose traces are gone on with, sampling included (`notSystemPrivilegedGroup`).
-const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
-
 /// See the module.
 #[derive(Clone)]
 pub struct Trace<S> {
@@ -42,8 +39,7 @@ impl<S: Handler> Service<Request> for Trace<S> {
     fn call(&mut self, request: Request) -> Self::Future {
         let since = SystemTime::now().checked_sub(request.received().elapsed());
         let since = since.unwrap_or_else(SystemTime::now);
-        let user = request.user();
-        let is_trusted = user.groups.iter().any(|group| TRUSTED.contains(&group.as_str()));
+        let is_trusted = request.user().begins_traces();
         let name = span_name(&request);
         let span = spans::request(name, request.headers(), is_trusted, since);
         if span.is_recorded() {

@@ -27,6 +27,9 @@ impl Policy {
     /// Reconnecting streams: 100 ms, doubling, up to 10 s, with half jitter.
     pub const RECONNECT: Self = Self::new(Duration::from_millis(100), Duration::from_secs(10), 2.0, 0.5);
 
+    /// Accepting connections where that fails (no descriptors left): 5 ms, doubling, up to 1 s, no jitter.
+    pub const ACCEPT: Self = Self::new(Duration::from_millis(5), Duration::from_secs(1), 2.0, 0.0);
+
     /// All four values.
     pub const fn new(base: Duration, max: Duration, factor: f64, jitter: f64) -> Self {
         Self { base, max, factor, jitter }

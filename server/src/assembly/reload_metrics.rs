@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use portico_kit::metrics::{FloatGauge, Registry};
-use portico_machinery::digest::sha256_hex;
+use portico_machinery::digest::sha256_label;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -62,7 +62,7 @@ impl ReloadMetrics {
                 names.info,
                 &format!("Information about the last applied {of} configuration with hash as label, split by apiserver identity."),
             ),
-            server: hash(server_id.as_bytes()),
+            server: sha256_label(server_id.as_bytes()),
             in_force: Mutex::default(),
         }
     }
@@ -79,7 +79,7 @@ impl ReloadMetrics {
     }
 
     fn put_in_force(&self, bytes: &[u8]) {
-        let hash = hash(bytes);
+        let hash = sha256_label(bytes);
         if let Some(old) = self.in_force.lock().replace(hash.clone()) {
             self.info.remove(&self.config(old));
         }
@@ -101,8 +101,4 @@ impl ReloadMetrics {
     fn config(&self, hash: String) -> Labels<2> {
         [("apiserver_id_hash", self.server.clone()), ("hash", hash)]
     }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    if bytes.is_empty() { String::new() } else { format!("sha256:{}", sha256_hex(bytes)) }
 }

@@ -10,9 +10,6 @@ use tower::Service;
 
 use super::Caller;
 
-/// Whose traces are gone on with besides facades'.
-const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
-
 /// See the module.
 #[derive(Clone)]
 pub struct Trace<S> {
@@ -44,10 +41,8 @@ where
         if !spans::are_exported() {
             return Step::passed(self.inner.call(request));
         }
-        let is_trusted = request.extensions().get::<Caller>().is_some_and(|caller| {
-            caller.is_forwarded()
-                || caller.user().groups.iter().any(|group| TRUSTED.contains(&group.as_str()))
-        });
+        let caller = request.extensions().get::<Caller>();
+        let is_trusted = caller.is_some_and(|caller| caller.is_forwarded() || caller.user().begins_traces());
         let name = request.uri().path().trim_start_matches('/').to_owned();
         let span = spans::request(name, request.headers(), is_trusted, SystemTime::now());
         // The one that is ready goes along; its clone may not be.

@@ -29,7 +29,7 @@ use crate::upgrade::{SPDY, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
 
 /// How long a client may take to receive the end.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A command that is asked for.
 struct Command {
@@ -101,7 +101,7 @@ impl Command {
             while let Some(Ok(_)) = from_client.next().await {}
             Ok::<_, SocketError>(())
         };
-        Ok(timeout(LAST_WORDS, last).await??)
+        Ok(timeout(CLOSE_TIMEOUT, last).await??)
     }
 
     async fn carried_out<C, M>(&self, to_client: &mut C, from_client: &mut Peekable<M>) -> Ending

@@ -27,7 +27,7 @@ use crate::web_socket::{self, Handshake};
 /// What is read at once from the kubelet: a message.
 const PIECE: usize = 32 * 1024;
 /// How long the last message may take to reach the client.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Proxy {
     /// Asks the kubelet, and answers the client's handshake when it agrees.
@@ -121,7 +121,7 @@ async fn carry(
         to_client.send(web_socket::normal_closure()).await?;
         Ok::<_, TunnelError>(())
     };
-    let ended = timeout(LAST_WORDS, ended).await?;
+    let ended = timeout(CLOSE_TIMEOUT, ended).await?;
     copied.and(ended)
 }
 

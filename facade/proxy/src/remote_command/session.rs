@@ -22,7 +22,7 @@ use crate::activity::Activity;
 /// Signals from one direction to the other; more are dropped, and a kubelet that asks so often is not answered.
 const SIGNALS: usize = 8;
 /// How long the end of a session may take to reach the kubelet.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a command whose kubelet has switched to SPDY.
 pub(crate) async fn run<I, C, M>(
@@ -64,14 +64,14 @@ where
         () = late => Ending::Broken("Timeout occurred".to_owned()),
         () = activity.idle() => Ending::Broken(format!("nothing was said for {:?}", bounds.idle)),
     };
-    if let Ok(Err(error)) = timeout(FAREWELL, farewell(&mut to_kubelet, &opened)).await {
+    if let Ok(Err(error)) = timeout(CLOSE_TIMEOUT, close_streams(&mut to_kubelet, &opened)).await {
         tracing::debug!(%error, "the end of a command did not reach its kubelet");
     }
     ending
 }
 
 /// Ends what is open, as upstream's connection does when it is closed.
-async fn farewell<W: AsyncWrite + Unpin>(
+async fn close_streams<W: AsyncWrite + Unpin>(
     to_kubelet: &mut ToKubelet<W>,
     opened: &Opened,
 ) -> Result<(), LinkError> {

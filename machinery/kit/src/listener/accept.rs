@@ -16,10 +16,6 @@ use crate::drain::Watch;
 use crate::tasks::TaskSet;
 use crate::tls::ServerTls;
 
-/// Pauses after errors of accept itself (out of descriptors).
-const ACCEPT_ERRORS: Policy =
-    Policy::new(std::time::Duration::from_millis(5), std::time::Duration::from_secs(1), 2.0, 0.0);
-
 /// A descriptor that is kept for the moment in which the process has no other: with it a connection is accepted and closed,
 /// so that its client sees an end instead of waiting in the backlog.
 struct Reserve(Option<std::fs::File>);
@@ -72,7 +68,7 @@ impl TlsListener {
         let listener = self.listener;
         let shared =
             Arc::new(Shared { tls: self.tls, options: self.options, metrics: self.metrics, handler });
-        let (mut errors, mut reserve) = (Backoff::new(ACCEPT_ERRORS), Reserve::new());
+        let (mut errors, mut reserve) = (Backoff::new(Policy::ACCEPT), Reserve::new());
         let stop = tasks.token();
         loop {
             let next = async {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use portico_kit::metrics::{FloatGauge, HistogramVec, Registry};
-use portico_machinery::digest::sha256_hex;
+use portico_machinery::digest::sha256_label;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
@@ -44,7 +44,7 @@ impl IssuerMetrics {
                 "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
                 "Information about the last JWKS fetched by the JWT authenticator with hash as label, split by api server identity and jwt issuer.",
             ),
-            server: hash(server_id.as_bytes()).into(),
+            server: sha256_label(server_id.as_bytes()).into(),
             keys: Arc::default(),
         }
     }
@@ -52,7 +52,7 @@ impl IssuerMetrics {
     /// A token of an issuer has been looked at.
     pub(super) fn authenticated(&self, issuer: &str, is_good: bool, took: Duration) {
         let result = if is_good { "success" } else { "failure" };
-        let labels = [("result", result.to_owned()), ("jwt_issuer_hash", hash(issuer.as_bytes()))];
+        let labels = [("result", result.to_owned()), ("jwt_issuer_hash", sha256_label(issuer.as_bytes()))];
         self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
@@ -63,7 +63,7 @@ impl IssuerMetrics {
                 last: self.last.clone(),
                 info: self.info.clone(),
                 server: Arc::clone(&self.server),
-                issuer: hash(issuer.as_bytes()),
+                issuer: sha256_label(issuer.as_bytes()),
                 in_force: Mutex::default(),
             })
         };
@@ -98,7 +98,7 @@ impl KeyMetrics {
         let result = if document.is_some() { "success" } else { "failure" };
         self.last.get_or_create(&self.labels(("result", result.to_owned()))).set(now.as_secs_f64());
         let Some(document) = document else { return };
-        let hash = hash(document);
+        let hash = sha256_label(document);
         let mut in_force = self.in_force.lock();
         if let Some(old) = in_force.replace(hash.clone()) {
             self.info.remove(&self.set(old));
@@ -124,8 +124,4 @@ impl KeyMetrics {
             self.info.remove(&self.set(old));
         }
     }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    if bytes.is_empty() { String::new() } else { format!("sha256:{}", sha256_hex(bytes)) }
 }
