@@ -56,6 +56,13 @@ impl<F: Future> Future for Step<F> {
     }
 }
 
+/// Takes the service that `poll_ready` said is ready, and leaves a clone, which may not be ready, in its place (see the
+/// documentation of [`tower::Service`], "Be careful when cloning inner services").
+pub fn take_ready<S: Clone>(service: &mut S) -> S {
+    let next = service.clone();
+    std::mem::replace(service, next)
+}
+
 /// What a layer does to a response on its way out.
 pub trait AfterResponse<R> {
     /// Called once.

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use http::header::HeaderValue;
 use portico_audit::Stage;
 use portico_auditor::{AUDIT_ID, Audited, Auditor, Ending, panicked};
-use portico_kit::layer::Step;
+use portico_kit::layer::{Step, take_ready};
 use portico_machinery::{Attributes, RequestInfo, UserInfo};
 use portico_proto::rpc_status::to_rpc;
 use tonic::Code;
@@ -69,9 +69,7 @@ where
         if let Some(caller) = request.extensions_mut().get_mut::<Caller>() {
             caller.record_in(Arc::clone(&recording));
         }
-        // The one that is ready goes along; its clone may not be.
-        let next = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, next);
+        let inner = take_ready(&mut self.inner);
         Step::waiting(async move {
             let mut response = recorded(recording, request, inner).await?;
             response.headers_mut().entry(AUDIT_ID).or_insert(id);

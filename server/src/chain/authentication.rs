@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use portico_auditor::Auditor;
-use portico_kit::layer::Step;
+use portico_kit::layer::{Step, take_ready};
 use tonic::body::Body;
 use tower::Service;
 
@@ -49,9 +49,7 @@ where
             }
             Err(Refused::Ask(token)) => token,
         };
-        // The one that is ready goes along; its clone may not be.
-        let next = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, next);
+        let mut inner = take_ready(&mut self.inner);
         let (identities, auditor) = (Arc::clone(&self.identities), self.auditor.clone());
         Step::waiting(async move {
             if let Err(status) = identities.reviewed(&token).await {

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use portico_kit::layer::Step;
+use portico_kit::layer::{Step, take_ready};
 use tonic::body::Body;
 use tower::Service;
 
@@ -43,9 +43,7 @@ where
             Ok(Some(caller)) => caller,
             Err(status) => return Step::answered(Ok(status.into_http())),
         };
-        // The one that is ready goes along; its clone may not be.
-        let next = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, next);
+        let mut inner = take_ready(&mut self.inner);
         Step::waiting(async move {
             match caller.authorize_path(&format!("/grpc{}", request.uri().path())).await {
                 Ok(()) => inner.call(request).await,

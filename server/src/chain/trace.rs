@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
-use portico_kit::layer::Step;
+use portico_kit::layer::{Step, take_ready};
 use portico_kit::spans;
 use tonic::body::Body;
 use tower::Service;
@@ -45,9 +45,7 @@ where
         let is_trusted = caller.is_some_and(|caller| caller.is_forwarded() || caller.user().begins_traces());
         let name = request.uri().path().trim_start_matches('/').to_owned();
         let span = spans::request(name, request.headers(), is_trusted, SystemTime::now());
-        // The one that is ready goes along; its clone may not be.
-        let next = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, next);
+        let mut inner = take_ready(&mut self.inner);
         Step::waiting(span.within(async move { inner.call(request).await }))
     }
 }
