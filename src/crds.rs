@@ -33,7 +33,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Tell what definitions would do if they were applied: refusals, what they break for clients, which stored objects
+    /// Report what definitions would do if they were applied: refusals, what they break for clients, which stored objects
     /// would be invalid or lose fields. Nothing is written. Exit code 0: nothing breaks; 1: something does; 2: not checked.
     Check(Check),
 }

@@ -37,7 +37,7 @@ pub(crate) fn version() -> String {
     format!("portico {} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
 }
 
-/// Runs a role until it is told to stop.
+/// Runs a role until it is asked to stop.
 ///
 /// # Errors
 /// [`Failure`].
@@ -150,7 +150,7 @@ async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure>
 async fn server_alone(settings: Settings, process: Process) -> Result<(), Failure> {
     let (mut signals, auditor) = (Signals::listen().map_err(Failure::Runtime)?, process.auditor.clone());
     let server = server::start(&settings, &process).await?;
-    // Facades of other processes serve with certificates of the internal CA, unless told otherwise.
+    // Facades of other processes serve with certificates of the internal CA by default.
     let address = SocketAddr::new(settings.serving.bind_address, settings.serving.secure_port);
     let facade = (address.port() != 0).then(|| (facade::url(&settings, address), server.internal_ca()));
     let kubeconfig = server.write_kubeconfigs(facade)?;
@@ -194,7 +194,7 @@ async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failur
     outcome
 }
 
-/// From the start to a stop: says once that it is ready, reloads when asked, ends when told or when a part fails.
+/// From the start to a stop: says once that it is ready, reloads when asked, ends when asked or when a part fails.
 async fn live(
     signals: &mut Signals,
     ready: impl Future<Output = Result<(), Failure>>,

@@ -65,7 +65,7 @@ const ENV_PREFIX: &str = "PORTICO_";
     version,
     propagate_version = true,
     args_conflicts_with_subcommands = false,
-    after_help = "portico crds --help tells what its client can do with CustomResourceDefinitions, portico secrets --help with what is \
+    after_help = "portico crds --help says what its client can do with CustomResourceDefinitions, portico secrets --help with what is \
                   encrypted at rest; portico backup, restore and \
                   doctor look after a data folder (--help after each)."
 )]

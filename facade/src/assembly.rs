@@ -196,7 +196,7 @@ impl Parts {
         health.on_ready(lifecycle.has_been_ready.clone());
         let hooks = Hooks::new(health.clone());
         let metrics = RequestMetrics::new(&process.registry);
-        settings.version.tell(&process.registry);
+        settings.version.register(&process.registry);
         let (reads, others) = (settings.max_requests_inflight, settings.max_mutating_requests_inflight);
         let in_flight = InFlight::new(reads, others, metrics.clone());
         let flow = settings.enable_priority_and_fairness.then(|| {

@@ -29,7 +29,7 @@ use crate::issuer::{self, Issuer};
 use crate::mux::MuxError;
 use crate::route_table::RouteTable;
 
-/// An entry that is not in force, and why: told to the control service.
+/// An entry that is not in force, and why: reported to the control service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// `kind/key`
@@ -49,7 +49,7 @@ pub struct Configuration {
     base: RouteTable,
     /// `--authorization-mode`, until the control service says who decides.
     modes: Vec<Mode>,
-    /// What schemas and levels are told, where requests are queued.
+    /// Receives schemas and levels, where requests are queued.
     flow: Option<Dispatcher>,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
@@ -65,7 +65,7 @@ struct Held {
     entries: BTreeMap<Key, Arc<Entry>>,
     /// What routes to the same backend share.
     backends: Pool<Backend>,
-    /// The check that tells readers of `/readyz?verbose` that the configuration is stale.
+    /// The check that says in `/readyz?verbose` that the configuration is stale.
     stale: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl Configuration {
         }
     }
 
-    /// The same, which tells `flow` what the schemas and levels are.
+    /// The same, which passes schemas and levels to `flow`.
     #[must_use]
     pub fn with_flow(self, flow: Dispatcher) -> Self {
         let mut next = self.next();
@@ -285,7 +285,7 @@ impl Configuration {
         self.held.lock().version = Some(version);
     }
 
-    /// Tells `/readyz?verbose` that the configuration in force is not current.
+    /// Says in `/readyz?verbose` that the configuration in force is not current.
     pub fn mark_stale(&self) {
         let mut held = self.held.lock();
         let Some(Version { store_id, revision, .. }) = &held.version else { return };

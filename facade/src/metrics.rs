@@ -190,7 +190,7 @@ impl RequestMetrics {
         })
     }
 
-    /// The place of a request; `known_resource` tells whether resource names may become labels.
+    /// The place of a request; `known_resource` says whether resource names may become labels.
     #[must_use]
     pub fn labels(
         &self,

@@ -1,4 +1,4 @@
-//! What inner layers tell outer ones about a request, and what is kept until its last byte is out.
+//! What inner layers report to outer ones about a request, and what is kept until its last byte is out.
 //!
 //! The lifecycle layer makes one for each request and owns it; inner layers find it in the request's extensions.
 //! Everything is set once. The tokens go back when the last holder is gone: the response's completion, or a task that goes on

@@ -106,7 +106,7 @@ pub trait RequestView {
         self.found::<Caller>().map(|caller| caller.0.clone()).unwrap_or_default()
     }
 
-    /// What inner layers tell outer ones.
+    /// What inner layers report to outer ones.
     fn record(&self) -> Arc<RequestRecord> {
         self.found().cloned().unwrap_or_default()
     }

@@ -52,7 +52,7 @@ pub struct Server<H> {
 }
 
 impl<H: Handler> Server<H> {
-    /// A server; `drain` tells connections to finish what they have and close.
+    /// A server; `drain` makes connections finish what they have and close.
     pub fn new(handler: H, limits: ConnectionLimits, tasks: &TaskSet, drain: Watch) -> Self {
         let mut http1 = http1::Builder::new();
         // The watchdog below bounds slow heads, without a timer per request.

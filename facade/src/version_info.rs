@@ -76,7 +76,7 @@ impl VersionInfo {
     }
 
     /// Shows it as `kubernetes_build_info`, whose value is always 1.
-    pub fn tell(&self, registry: &Registry) {
+    pub fn register(&self, registry: &Registry) {
         let info = registry.gauge_vec("kubernetes_build_info", "What this was built from; always 1");
         let labels: [(&'static str, String); 9] = [
             ("build_date", self.build_date.clone()),

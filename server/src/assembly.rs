@@ -209,12 +209,12 @@ impl Server {
         self.local.clone()
     }
 
-    /// Tells where the facade of the same process was bound: workloads find it as the Service `default/kubernetes`.
+    /// Publishes where the facade of the same process was bound: workloads find it as the Service `default/kubernetes`.
     pub fn advertise(&self, facade: SocketAddr) {
         match self.settings.advertise_address {
-            None => self.advertised.tell(facade),
+            None => self.advertised.publish(facade),
             Some(address) if address.port() == 0 => {
-                self.advertised.tell(SocketAddr::new(address.ip(), facade.port()));
+                self.advertised.publish(SocketAddr::new(address.ip(), facade.port()));
             }
             Some(_) => {}
         }
@@ -315,7 +315,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Tells facades what they go by, now and whenever it changes.
+/// Sends facades their configuration, now and whenever it changes.
 fn publish(
     settings: &ServerSettings,
     (identity, issuers, signer): (&Arc<Identity>, Option<&TokenIssuers>, Option<&TokenSigner>),
@@ -357,7 +357,7 @@ fn expose_features(settings: &ServerSettings, metrics: &portico_kit::metrics::Re
     metrics.gauge_vec("version_info", help).get_or_create_owned(&labels).set(1);
 }
 
-/// Where clients in the first range of Services reach the API, as facades tell them.
+/// Where clients in the first range of Services reach the API, as facades publish it to them.
 fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Option<Payload>)> {
     let range = settings.registry.service_ranges.first()?;
     let address = SocketAddr::new(range.hosts().next()?, kubernetes_service::SERVICE_PORT);

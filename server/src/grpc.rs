@@ -38,7 +38,7 @@ pub(crate) async fn authorize(caller: &Caller, request: RequestInfo) -> RpcResul
     caller.authorize(request).await.map_err(|status| to_rpc(&status))
 }
 
-/// The last filter before a service: writes wait until storage versions are told, where they are.
+/// The last filter before a service: writes wait until storage versions are published, where they are.
 #[derive(Clone)]
 pub(crate) struct Hold(pub(crate) Option<StorageVersions>);
 

@@ -1,4 +1,4 @@
-//! What the control service is told: plain values, parsed and checked before anything binds.
+//! The settings of the control service: plain values, parsed and checked before anything binds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ use crate::encryption::EncryptionSettings;
 /// Settings of the control service.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
-    /// The folder of database, kubeconfigs and, unless told otherwise, certificates.
+    /// The folder of database, kubeconfigs and, by default, certificates.
     pub data_dir: PathBuf,
     /// The folder of certificates.
     pub cert_dir: PathBuf,
@@ -35,7 +35,7 @@ pub struct ServerSettings {
     pub bind_address: IpAddr,
     /// CAs of client certificates.
     pub client_ca_file: Option<PathBuf>,
-    /// Front proxies, as backends are told of them.
+    /// Front proxies, as published to backends.
     pub request_header: Option<FrontProxy>,
     /// Bearer tokens, CSV.
     pub token_auth_file: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub struct ServerSettings {
     pub enable_aggregator_routing: bool,
     /// Which versions of built-in APIs are served.
     pub expiration: Evaluator,
-    /// Where workloads reach the facade, when that is not told later; port 0 is whichever the facade gets.
+    /// Where workloads reach the facade, when that is not set later; port 0 is whichever the facade gets.
     pub advertise_address: Option<SocketAddr>,
     /// Which group versions and resources are served beside, or less than, the default.
     pub runtime_config: RuntimeConfig,

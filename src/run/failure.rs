@@ -36,7 +36,7 @@ pub(crate) enum Failure {
     /// The facade.
     #[error(transparent)]
     Facade(#[from] portico_facade::StartError),
-    /// A file that tells where we are.
+    /// The file with the server's addresses.
     #[error("--addresses-file: {}", error_text(.0))]
     Addresses(#[source] std::io::Error),
     /// A part that the process cannot live without ended.

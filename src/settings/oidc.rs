@@ -27,10 +27,10 @@ pub(crate) struct Oidc {
     /// CAs of the issuer's certificate; the system's when there is none.
     #[arg(long, value_name = "FILE")]
     pub(crate) oidc_ca_file: Option<PathBuf>,
-    /// The claim that names the user: `sub` unless told otherwise.
+    /// The claim that names the user: `sub` by default.
     #[arg(long, value_name = "CLAIM")]
     pub(crate) oidc_username_claim: Option<String>,
-    /// What is put before names: the issuer's URL and # unless told otherwise, nothing for e-mail addresses; - is nothing.
+    /// What is put before names: the issuer's URL and # by default, nothing for e-mail addresses; - is nothing.
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_username_prefix: Option<String>,
     /// The claim that names the user's groups.
@@ -39,7 +39,7 @@ pub(crate) struct Oidc {
     /// What is put before groups.
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_groups_prefix: Option<String>,
-    /// The algorithms that tokens may be signed with: RS256 unless told otherwise.
+    /// The algorithms that tokens may be signed with: RS256 by default.
     #[arg(long, value_name = "ALGORITHMS", value_delimiter = ',')]
     pub(crate) oidc_signing_algs: Vec<String>,
     /// A claim and the value that it has to have, KEY=VALUE; may be given again.

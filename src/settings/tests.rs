@@ -112,7 +112,7 @@ fn every_flag_has_its_variable() {
 fn every_admission_plugin_is_written_down_for_operators() {
     let written = include_str!("../../docs/OPERATIONS.md");
     for name in portico_server::EnabledPlugins::known() {
-        assert!(written.contains(&format!("| `{name}` |")), "docs/OPERATIONS.md does not tell of {name}");
+        assert!(written.contains(&format!("| `{name}` |")), "docs/OPERATIONS.md does not describe {name}");
     }
 }
 
@@ -121,7 +121,10 @@ fn every_flag_is_written_down_for_operators() {
     let written = include_str!("../../docs/OPERATIONS.md");
     let command = Cli::command();
     for long in command.get_arguments().filter_map(clap::Arg::get_long).filter(|l| *l != "help") {
-        assert!(written.contains(&format!("| `--{long}` |")), "docs/OPERATIONS.md does not tell of --{long}");
+        assert!(
+            written.contains(&format!("| `--{long}` |")),
+            "docs/OPERATIONS.md does not describe --{long}"
+        );
     }
 }
 

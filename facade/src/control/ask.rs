@@ -1,4 +1,4 @@
-//! Asks the control service what only the objects tell, by reviews in the facade's own name.
+//! Asks the control service what only the objects can answer, by reviews in the facade's own name.
 
 mod access;
 mod token;

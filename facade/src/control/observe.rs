@@ -1,4 +1,4 @@
-//! What this facade's own requests have shown of backends, told when it changes.
+//! What this facade's own requests have shown of backends, reported when it changes.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ pub(super) struct Seen {
     pub detail: String,
 }
 
-/// What was told last. A new stream begins with nothing told.
+/// What was reported last. A new stream begins with nothing reported.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     reported: HashMap<String, &'static str>,
 }
 
 impl Observer {
-    /// Verdicts that differ from what was told; those of routes that were never used are none.
+    /// Verdicts that differ from what was reported; those of routes that were never used are none.
     pub fn changes(&self, table: &RouteTable) -> Vec<Seen> {
         let seen = table.routes().filter_map(|upstream| {
             let observation = upstream.observation()?;
@@ -34,7 +34,7 @@ impl Observer {
         seen.collect()
     }
 
-    /// These were told.
+    /// These were reported.
     pub fn reported(&mut self, seen: Vec<Seen>) {
         self.reported.extend(seen.into_iter().map(|s| (s.name, s.stage)));
     }

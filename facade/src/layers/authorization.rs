@@ -1,6 +1,6 @@
 //! Authorization: may this user do this? Asked before anybody knows whether the path exists.
 //!
-//! What cannot be told without the objects is asked of whoever keeps them; while nobody can be asked, nobody may.
+//! What cannot be decided without the objects is asked of whoever keeps them; while nobody can be asked, nobody may.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ use crate::respond;
 /// How it is decided who may be whom.
 #[derive(Clone)]
 pub struct Impersonations {
-    /// Who knows what cannot be told here.
+    /// Who decides what cannot be decided here.
     pub decider: Arc<dyn Decider>,
     /// `apiserver_request_filter_duration_seconds{filter="impersonation"}`
     pub duration: Histogram,

@@ -1,4 +1,4 @@
-//! WatchTermination (`--shutdown-watch-termination-grace-period`): watches are counted, told to end when the drain
+//! WatchTermination (`--shutdown-watch-termination-grace-period`): watches are counted, asked to end when the drain
 //! begins, and end at a limited rate so that clients do not all come back at once.
 
 use portico_kit::lifecycle::Signal;

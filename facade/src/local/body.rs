@@ -13,7 +13,7 @@ use crate::pace::TooSlow;
 /// The body's bytes.
 ///
 /// A body that is too large is read on and dropped, as much again as the limit: a client that is still sending would
-/// otherwise get a broken connection instead of the refusal. One that asked first (`Expect`) is told at once.
+/// otherwise get a broken connection instead of the refusal. One that asked first (`Expect`) is answered at once.
 ///
 /// # Errors
 /// 413 beyond the limit, 408 when the body comes too slowly, 400 when it breaks off.

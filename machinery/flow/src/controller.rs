@@ -1,4 +1,4 @@
-//! All levels of a server: digests the objects, tells requests apart, and shares out seats anew (upstream's
+//! All levels of a server: reads the objects, distinguishes requests, and shares out seats anew (upstream's
 //! `configController`).
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct Known<W> {
     fair_fraction: f64,
 }
 
-/// What requests are told apart by. Does not see later changes of the objects.
+/// What requests are distinguished by. Does not see later changes of the objects.
 #[derive(Debug)]
 pub struct Rules<W> {
     matched: Vec<Matched<W>>,

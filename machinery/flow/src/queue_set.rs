@@ -64,7 +64,7 @@ pub struct About {
     pub schema: usize,
     /// The hash of its flow.
     pub hash: u64,
-    /// What its schema tells flows apart by.
+    /// What its schema distinguishes flows by.
     pub distinguisher: portico_machinery::flow_control::Distinguisher,
     /// Who.
     pub user: Arc<UserInfo>,

@@ -1,7 +1,7 @@
 //! Who decides what callers may do: `--authorization-mode` and its flags, or the file of `--authorization-config`, which is read
 //! again when it changes.
 //!
-//! Upstream rules: pkg/kubeapiserver/authorizer. Facades are told the modes alone: what a mode needs a webhook or a file for, they
+//! Upstream rules: pkg/kubeapiserver/authorizer. Facades receive the modes alone: what a mode needs a webhook or a file for, they
 //! ask the control service.
 
 mod backend;
@@ -47,7 +47,7 @@ pub(super) struct Parts {
     pub(super) metrics: Metrics,
 }
 
-/// Authorizers in their order, and the modes that facades are told.
+/// Authorizers in their order, and the modes that facades receive.
 struct Chain {
     authorizers: AuthorizerUnion,
     modes: Vec<Mode>,
@@ -93,7 +93,7 @@ impl Authorizers {
         self.current.load().modes.contains(&mode)
     }
 
-    /// Tells facades who decides, now and whenever it changes.
+    /// Sends facades the modes, now and whenever they change.
     pub(super) fn publish(&self, board: &Board, tasks: &TaskSet) {
         board.post([self.setting()]);
         let Some(file) = &self.file else { return };

@@ -82,7 +82,7 @@ impl Backends {
         HttpProber::new(self.fetcher.clone(), settings, client_cert)
     }
 
-    /// Tells the controller whose connections are lost.
+    /// Reports lost connections to the controller.
     pub(super) fn tell_losses(&self, availability: &AvailabilityController) {
         let lost = availability.on_connection_lost();
         self.fetcher.on_lost(Box::new(move |target| {

@@ -58,7 +58,7 @@ const HOOKS: [&str; 4] = [
 /// Upstream's hook of what elects leaders.
 const ELECTIONS_HOOK: &str = "start-kube-apiserver-coordinated-leader-election-controller";
 
-/// Tells where the facade is reached.
+/// Publishes where the facade is reached.
 #[derive(Clone)]
 pub(super) struct Advertised {
     address: Arc<watch::Sender<Option<SocketAddr>>>,
@@ -66,13 +66,13 @@ pub(super) struct Advertised {
 }
 
 impl Advertised {
-    pub(super) fn tell(&self, address: SocketAddr) {
+    pub(super) fn publish(&self, address: SocketAddr) {
         self.address.send_replace(kubernetes_service::reachable(address));
         self.objects.look_again();
     }
 }
 
-/// What controllers are told by those around them.
+/// What the assembly passes to controllers.
 pub(super) struct ControllerInputs<'a> {
     /// What clients inside check the facade's certificate with.
     pub(super) ca: &'a str,
@@ -175,7 +175,7 @@ fn elections(
     Ok(Some(Arc::new(elections)))
 }
 
-/// What backends are told of whom to trust.
+/// The authorities that backends are to trust.
 fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<AuthenticationInfo, FileError> {
     let pem = |path: &PathBuf| {
         let read = std::fs::read_to_string(path);

@@ -28,7 +28,7 @@ impl Evidence for Seen {
             message: o.message,
             since: o.since,
         });
-        // Facades tell the stage, too; the availability keeps only whether they get through.
+        // Facades report the stage, too; the availability keeps only whether they get through.
         own.chain(self.facades.reached(name)).collect()
     }
 

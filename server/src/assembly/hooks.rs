@@ -62,7 +62,7 @@ pub(super) struct Components {
     served: ServedHere,
     /// This server's.
     lease: IdentityLease,
-    /// Holds writes until it has told how resources are stored; only behind gates.
+    /// Holds writes until it has published how resources are stored; only behind gates.
     pub(super) storage_versions: Option<StorageVersions>,
     /// Given once all checks have passed for the first time.
     pub(super) ready: Signal,
@@ -251,7 +251,7 @@ impl Components {
         tasks.spawn_critical("flow-control", flow_feed::run(registry.clone(), tasks.clone(), sink));
     }
 
-    /// Tells facades how many objects are stored: lists are estimated by that.
+    /// Sends facades how many objects are stored: lists are estimated by that.
     pub(super) fn stored_objects(&self) -> Box<dyn Fn(Counted) + Send + Sync> {
         let (board, queues) = (self.board.clone(), self.queues.clone());
         Box::new(move |counted| {

@@ -199,7 +199,7 @@ impl TrustedIdentities {
         self.identities.replace(chain);
     }
 
-    /// Takes changed files up, by period and when told.
+    /// Reloads changed files, by period and on a signal.
     pub(super) fn watch(&self, tasks: &TaskSet) {
         for file in &self.files {
             file.watch(tasks, "authentication-file");

@@ -1,4 +1,4 @@
-//! Tells the Node authorizer what objects have to do with which nodes, from the one log that all controllers read.
+//! Passes to the Node authorizer which objects relate to which nodes, from the one log that all controllers read.
 //!
 //! It keeps nothing of objects but edges, and must not know who decides by them.
 

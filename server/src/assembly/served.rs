@@ -92,7 +92,7 @@ async fn post(catalog: Catalog, board: Board) {
     }
 }
 
-/// Tells the catalog of routes as they change.
+/// Passes routes to the catalog as they change.
 async fn follow(catalog: Catalog, backends: Arc<ToBackends>, routes: Routes) {
     let mut updates = routes.publisher().subscribe(None);
     let mut names: BTreeSet<Arc<str>> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What the kinds' data say of how each resource is stored, as it is told to others (gates `StorageVersionAPI` and
+//! What the kinds' data say of how each resource is stored, as it is published (gates `StorageVersionAPI` and
 //! `APIServerIdentity`).
 
 use std::collections::{BTreeMap, HashSet};
@@ -12,7 +12,7 @@ use crate::settings::ServerSettings;
 /// Both must be on.
 const GATES: [&str; 2] = ["StorageVersionAPI", "APIServerIdentity"];
 
-/// Who tells, when the gates are on; `server` is this server's identity.
+/// Publishes them when the gates are on; `server` is this server's identity.
 pub(super) fn teller(
     settings: &ServerSettings,
     kinds: &Kinds,

@@ -2,7 +2,7 @@
 //!
 //! Upstream rules: pkg/kubeapiserver/authenticator (`newJWTAuthenticator`, `authenticationConfigUpdater`). Only the control service
 //! knows issuers: facades ask it for reviews, as they do for what a webhook knows. What the file says of callers without credentials
-//! is told to facades.
+//! is sent to facades.
 
 mod address;
 mod configuration;
@@ -140,7 +140,7 @@ impl TokenIssuers {
         Ok(Some(Self { inner: Arc::new(Inner { current, parts, file, audiences }) }))
     }
 
-    /// Tells facades who is let in without credentials, and follows the file.
+    /// Sends facades who is let in without credentials, and follows the file.
     pub(super) fn publish(&self, board: &Board, tasks: &TaskSet) {
         let Some((file, _)) = &self.inner.file else { return };
         if let Some(anonymous) = &file.current().configuration.anonymous {

@@ -1,4 +1,4 @@
-//! What facades are told of service accounts' tokens: whom to trust, and the keys to check with, as they change.
+//! What facades receive about service accounts' tokens: whom to trust, and the keys to check with, as they change.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::token_signer::{Fetches, TokenSigner};
 
 type Change = (PayloadKind, String, Option<Payload>);
 
-/// Tells facades whom to trust. No private key is among it.
+/// Sends facades whom to trust. No private key is among it.
 pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board) {
     let keys = identity.keys.load();
     let on = |on: bool| if on { "true".to_owned() } else { String::new() };
@@ -27,7 +27,7 @@ pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board
     board.post(entries(identity).into_iter().chain(settings.map(|(name, value)| set(name, value))));
 }
 
-/// Tells facades and the control service itself of keys that change, until `tasks` end.
+/// Sends changed keys to facades and to the control service itself, until `tasks` end.
 pub(super) fn follow(
     signer: &TokenSigner,
     identity: &Arc<Identity>,
@@ -37,17 +37,17 @@ pub(super) fn follow(
 ) {
     let mut fetches = signer.subscribe();
     let (identity, identities, board) = (Arc::clone(identity), identities.clone(), board.clone());
-    let mut told = entries(&identity);
+    let mut sent = entries(&identity);
     board.post([schedule(*fetches.borrow_and_update())]);
     tasks.spawn_until_cancelled("token-keys", async move {
         loop {
             identities.trust_keys_of(&identity);
             let now = entries(&identity);
-            let gone = told.iter().filter(|(_, key, _)| now.iter().all(|(_, other, _)| other != key));
+            let gone = sent.iter().filter(|(_, key, _)| now.iter().all(|(_, other, _)| other != key));
             let gone: Vec<Change> = gone.map(|(kind, key, _)| (*kind, key.clone(), None)).collect();
             let fetched = schedule(*fetches.borrow_and_update());
             board.post(gone.into_iter().chain(now.iter().cloned()).chain([fetched]));
-            told = now;
+            sent = now;
             if fetches.changed().await.is_err() {
                 return;
             }

@@ -95,7 +95,7 @@ pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
     Ok(Read { configuration: rules(&object), hash: format!("sha256:{}", sha256_hex(&bytes)) })
 }
 
-/// The hash of the file, which tells whether it has changed.
+/// The hash of the file, which shows whether it has changed.
 pub(super) fn hash(path: &Path) -> Result<String, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
     Ok(format!("sha256:{}", sha256_hex(&std::fs::read(path).map_err(file)?)))

@@ -1,4 +1,4 @@
-//! Objects in, requests told apart, seats shared out.
+//! Objects in, requests distinguished, seats shared out.
 
 use std::time::Duration;
 

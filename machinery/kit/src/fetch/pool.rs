@@ -20,7 +20,7 @@ use crate::dial::{Connection, NegotiatedAlpn, Target, http_reason};
 use crate::received::Received;
 use crate::tasks::TaskSet;
 
-/// Kept per target, by each serving thread and by all other threads together, unless told otherwise; more are closed.
+/// Kept per target, by each serving thread and by all other threads together, by default; more are closed.
 const PER_TARGET: usize = 2;
 /// Kept in all; when there are more, the longest idle one is closed.
 const IN_ALL: usize = 1024;

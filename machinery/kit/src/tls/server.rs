@@ -201,7 +201,7 @@ impl ClientCertVerifier for PossessionOnly {
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
         match version1_key(cert) {
-            // webpki does not read version 1, which openssl makes unless told otherwise; the key proves as much.
+            // webpki does not read version 1, which openssl makes by default; the key proves as much.
             Some(key) => verify_tls13_signature_with_raw_key(message, &key, dss, algorithms),
             None => verify_tls13_signature(message, cert, dss, algorithms),
         }

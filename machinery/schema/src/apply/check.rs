@@ -55,7 +55,7 @@ impl Weight for TypeMismatch {
 }
 
 impl Check<'_> {
-    fn tell(&mut self, text: impl Into<String>) {
+    fn report(&mut self, text: impl Into<String>) {
         let path = &self.at;
         self.found.push_with(|| TypeMismatch { path: cut(path.clone()), text: cut(text.into()) });
     }
@@ -71,11 +71,11 @@ impl Check<'_> {
         match ty.shape(self.types) {
             Shape::Map(shape) => match entries(Some(held)) {
                 Ok(object) => object.into_iter().for_each(|object| self.map(&shape, object)),
-                Err(misfit) => self.tell(misfit.text),
+                Err(misfit) => self.report(misfit.text),
             },
             Shape::List(shape) => match items(Some(held)) {
                 Ok(items) => self.list(&shape, items),
-                Err(misfit) => self.tell(misfit.text),
+                Err(misfit) => self.report(misfit.text),
             },
             Shape::Scalar(ty) => self.scalar(ty, held),
             Shape::Deduced(shape) => held.as_object().into_iter().for_each(|object| self.map(&shape, object)),
@@ -87,7 +87,7 @@ impl Check<'_> {
         for (key, held) in object {
             let step = format!(".{key}");
             let Some(ty) = shape.entry(key).0 else {
-                return self.below(&step, |check| check.tell("field not declared in schema"));
+                return self.below(&step, |check| check.report("field not declared in schema"));
             };
             self.below(&step, |check| check.value(ty, held));
         }
@@ -101,11 +101,11 @@ impl Check<'_> {
             } else {
                 let element = match item::element(self.types, shape, held, Reading::Raw) {
                     Ok(element) => element,
-                    Err(why) => return self.tell(format!("element {i}: {why}")),
+                    Err(why) => return self.report(format!("element {i}: {why}")),
                 };
                 let step = element.to_string();
                 if !seen.insert(element) && self.duplicates == Duplicates::Refused {
-                    self.tell(format!("duplicate entries for key {step}"));
+                    self.report(format!("duplicate entries for key {step}"));
                 }
                 step
             };
@@ -117,16 +117,16 @@ impl Check<'_> {
         match (ty, held) {
             (_, Value::Null) => {}
             (FieldType::String | FieldType::Bytes, held) if !held.is_string() => {
-                self.tell(format!("expected string, got {}", Syntax(held)));
+                self.report(format!("expected string, got {}", Syntax(held)));
             }
             (FieldType::Bool, held) if !held.is_boolean() => {
-                self.tell(format!("expected boolean, got {}", Pointer(held)));
+                self.report(format!("expected boolean, got {}", Pointer(held)));
             }
             (FieldType::Int32 | FieldType::Int64 | FieldType::Number, held) if !held.is_number() => {
-                self.tell(format!("expected numeric (int or float), got {}", go_type(held)));
+                self.report(format!("expected numeric (int or float), got {}", go_type(held)));
             }
             (_, held) if held.is_object() || held.is_array() => {
-                self.tell(format!("expected any scalar, got {}", Pointer(held)));
+                self.report(format!("expected any scalar, got {}", Pointer(held)));
             }
             _ => {}
         }

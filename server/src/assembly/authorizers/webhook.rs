@@ -48,7 +48,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// What can be told without asking.
+/// What is known without a request to the webhook.
 enum Known {
     Decided(Decision),
     /// The question, under which its answer is remembered.

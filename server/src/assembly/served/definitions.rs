@@ -1,6 +1,6 @@
-//! Definitions of custom resources, told to the catalog as they change.
+//! Definitions of custom resources, passed to the catalog as they change.
 //!
-//! What happened meanwhile is told together, so that a group version of which many definitions change is told anew once.
+//! What happened meanwhile is passed on together, so that a group version of which many definitions change is passed on once.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) enum FollowError {
     Closed,
 }
 
-/// Follows definitions until `stop`; gives `told` once the catalog knows those that were there.
+/// Follows definitions until `stop`; signals `reported` once the catalog has those that were there.
 ///
 /// # Errors
 /// [`FollowError`]
@@ -41,13 +41,13 @@ pub(super) async fn follow(
     reported.signal();
     let mut batches = changes.ready_chunks(BATCH);
     while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
-        tell(&registry, &catalog, batch.ok_or(FollowError::Closed)?);
+        pass_on(&registry, &catalog, batch.ok_or(FollowError::Closed)?);
     }
     Ok(())
 }
 
-/// Tells of each definition only its newest state.
-fn tell(registry: &Registry, catalog: &Catalog, batch: Vec<Change>) {
+/// Passes on only the newest state of each definition.
+fn pass_on(registry: &Registry, catalog: &Catalog, batch: Vec<Change>) {
     let mut newest: BTreeMap<String, Option<Stored>> = BTreeMap::new();
     for change in batch {
         match change {
@@ -67,7 +67,7 @@ fn tell(registry: &Registry, catalog: &Catalog, batch: Vec<Change>) {
     catalog.definitions(newest.into_iter().map(read));
 }
 
-/// What is told of it; nothing when it cannot be read.
+/// What the catalog gets of it; nothing when it cannot be read.
 fn definition(registry: &Registry, stored: &Stored) -> Option<Definition> {
     let facts = registry.facts(stored).inspect_err(|error| {
         tracing::error!(name = stored.name(), %error, "a definition is left out of discovery");

@@ -101,7 +101,7 @@ impl Subscriber {
         });
     }
 
-    /// The facade tells what it sees of backends.
+    /// The facade reports what it observes of backends.
     pub(crate) fn observe(&self, observations: pb::Observations) {
         for o in observations.observations {
             let name = self.with(|f| {
@@ -159,9 +159,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<String>>);
+    struct Hinted(Mutex<Vec<String>>);
 
-    impl Hints for Heard {
+    impl Hints for Hinted {
         fn hint(&self, facade: &str, api_service: &str, reachable: bool, _: &str) {
             self.0.lock().push(format!("{facade} {api_service} {reachable}"));
         }
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_facade_that_leaves_takes_its_words_back() {
-        let heard = Arc::new(Heard::default());
-        let facades = Facades::new(Arc::clone(&heard) as _);
+        let hinted = Arc::new(Hinted::default());
+        let facades = Facades::new(Arc::clone(&hinted) as _);
         let subscriber = facades.connect("one".into(), "here".into());
         let observation =
             pb::Observation { api_service: "v1.g".into(), stage: "tls".into(), ..pb::Observation::default() };
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(facades.reached("v1.g")[0].failed_at, Some(ReachStage::Tls));
         assert_eq!(facades.list(7)[0].behind, 7);
         drop(subscriber);
-        assert_eq!(*heard.0.lock(), ["one v1.g false", "one left"]);
+        assert_eq!(*hinted.0.lock(), ["one v1.g false", "one left"]);
         assert!(facades.list(7).is_empty() && facades.acks("v1.g").is_empty());
     }
 }

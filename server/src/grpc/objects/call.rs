@@ -79,7 +79,7 @@ pub(super) fn configures(call: &Call) -> bool {
     writes && portico_controllers::rbac::is_policy(&call.target.group_resource())
 }
 
-/// The media type to say. Bodies are JSON or protobuf; only a facade, which rewrites them, is told of YAML.
+/// The media type to say. Bodies are JSON or protobuf; only a facade, which rewrites them, is offered YAML.
 pub(super) fn media_type(answer: &Answer, native: bool) -> String {
     match answer.encoding {
         Encoding::Yaml if native => Encoding::Json.media_type().to_owned(),

@@ -7,7 +7,7 @@ use sqlx::SqliteConnection;
 use super::persist;
 use super::statement::Batch;
 
-/// How far the revision is moved past the last one that is known, unless told otherwise: further than writes can have
+/// How far the revision is moved past the last one that is known, by default: further than writes can have
 /// gone on since a backup was taken. etcdutl's documentation recommends the same number.
 pub const DEFAULT_REVISION_BUMP: i64 = 1_000_000_000;
 

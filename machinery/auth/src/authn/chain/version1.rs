@@ -1,4 +1,4 @@
-//! Leaves of X.509 version 1, which `openssl x509 -req` makes unless told otherwise and webpki does not read.
+//! Leaves of X.509 version 1, which `openssl x509 -req` makes by default and webpki does not read.
 //!
 //! Such a certificate has no extensions: nothing restricts its use, and it can sign nothing. So one that a root has
 //! signed itself is accepted, as upstream does; a chain with intermediates is not looked at.
