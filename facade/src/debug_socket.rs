@@ -3,7 +3,7 @@
 //! Whoever may write to the socket is its owner: it has mode 0600 before it has its name.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,34 @@ const MAX_CONNECTIONS: usize = 16;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const MODE: u32 = 0o600;
 
-/// The socket's file, which goes when the socket does.
-struct File(PathBuf);
+/// The socket's file, which goes when the socket does, unless somebody else has taken its path meanwhile: a server that was
+/// started before this one has ended serves there.
+struct File {
+    path: PathBuf,
+    /// Device and inode, which the file keeps when it is renamed, and no other file gets while the socket is open.
+    identity: (u64, u64),
+}
+
+impl File {
+    fn of(path: PathBuf) -> io::Result<Self> {
+        let identity = identity(&path)?;
+        Ok(Self { path, identity })
+    }
+}
 
 impl Drop for File {
     fn drop(&mut self) {
-        // Somebody else may have removed it, and nothing is lost when it stays.
-        let _ = std::fs::remove_file(&self.0);
+        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+            // Somebody else may have removed it, and nothing is lost when it stays.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Of what has this name itself, not of what a link leads to.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 /// Serves a router at a path until the tasks end. What stands in its way is logged, as upstream does, and the facade serves
@@ -53,16 +73,18 @@ pub fn serve(path: &Path, router: Router, tasks: &TaskSet) {
 fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
     let mut made = path.as_os_str().to_owned();
     made.push(format!(".{}", std::process::id()));
-    let made = File(PathBuf::from(made));
+    let made = PathBuf::from(made);
     // A process of this number may have left it when it was killed.
-    match std::fs::remove_file(&made.0) {
+    match std::fs::remove_file(&made) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&made.0)?;
-    std::fs::set_permissions(&made.0, std::fs::Permissions::from_mode(MODE))?;
-    std::fs::rename(&made.0, path)?;
-    Ok((listener, File(path.to_owned())))
+    let listener = UnixListener::bind(&made)?;
+    let mut file = File::of(made)?;
+    std::fs::set_permissions(&file.path, std::fs::Permissions::from_mode(MODE))?;
+    std::fs::rename(&file.path, path)?;
+    path.clone_into(&mut file.path);
+    Ok((listener, file))
 }
 
 async fn accept(listener: UnixListener, file: File, router: Router, tasks: TaskSet) {

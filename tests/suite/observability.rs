@@ -162,6 +162,21 @@ async fn the_debug_socket_asks_nobody_who_they_are_and_is_the_owners() {
     assert!(!socket.exists());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_debug_socket_of_a_successor_outlives_the_server_before_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("debug.sock");
+    let launch = || Launch::new().args(&["--debug-socket-path", socket.to_str().unwrap()]);
+    let mut first = launch().start().await;
+    let mut second = launch().start().await;
+    assert!(first.stop().await.success());
+    let index =
+        over_socket(&socket, "GET /debug/flags HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+    assert!(index.contains("<title>/debug/flags/</title>"), "{index}");
+    assert!(second.stop().await.success());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "each takes its own file with it");
+}
+
 async fn over_socket(path: &std::path::Path, request: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::UnixStream::connect(path).await.unwrap();
