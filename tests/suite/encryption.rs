@@ -291,3 +291,152 @@ async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone(
     create(&late.admin(), "b").await;
     assert_eq!(plugin.calls(), (1, 1));
 }
+
+/// A folder, a configuration of these rules (resources, cipher and key, or `identity`) in it, and a launch by it.
+fn ruled(rules: &[(&str, &str)]) -> Launch {
+    let (launch, folder) = Launch::new().prepared();
+    let rule = |(resources, cipher): &(&str, &str)| {
+        let provider =
+            if *cipher == "identity" { "{identity: {}}".to_owned() } else { keys(cipher, &["k1"]) };
+        format!("{{resources: [{resources}], providers: [{provider}]}}")
+    };
+    let rules: Vec<_> = rules.iter().map(rule).collect();
+    let file = folder.join("encryption.yaml");
+    let head = "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources";
+    std::fs::write(&file, format!("{head}: [{}]\n", rules.join(", "))).unwrap();
+    launch.args(&[CONFIG, &file.to_string_lossy()])
+}
+
+/// Resources of these tests: what a rule calls them, their path, and the rest of an object.
+fn kinds() -> [(&'static str, &'static str, serde_json::Value); 6] {
+    let role = json!({"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "rules": []});
+    let labels = json!({"app": "a"});
+    let pods = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+    let event = json!({"kind": "Event", "apiVersion": "events.k8s.io/v1", "eventTime": "2026-01-01T00:00:00.000000Z",
+        "type": "Normal", "reason": "Tested", "action": "Test", "reportingController": "example.com/test",
+        "reportingInstance": "test", "regarding": {"kind": "ConfigMap", "namespace": "default", "name": "x"}});
+    [
+        ("secrets", SECRETS, json!({"kind": "Secret", "apiVersion": "v1"})),
+        (
+            "configmaps",
+            "/api/v1/namespaces/default/configmaps",
+            json!({"kind": "ConfigMap", "apiVersion": "v1"}),
+        ),
+        ("events", "/apis/events.k8s.io/v1/namespaces/default/events", event),
+        (
+            "deployments.apps",
+            "/apis/apps/v1/namespaces/default/deployments",
+            json!({"kind": "Deployment", "apiVersion": "apps/v1",
+                "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pods}}),
+        ),
+        ("roles.rbac", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles", role),
+        (
+            "things.example.com",
+            "/apis/example.com/v1/namespaces/default/things",
+            json!({"kind": "Thing", "apiVersion": "example.com/v1"}),
+        ),
+    ]
+}
+
+/// The mark of an object, which no name, label or owner holds: only these are not encrypted.
+fn mark(resource: &str) -> String {
+    format!("the-plain-mark-of-{resource}-objects")
+}
+
+/// One object of each resource, with its mark.
+async fn create_marked(http: &Http) {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    let defined = http.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    assert_eq!(defined.status.as_u16(), 201, "{}", defined.text());
+    for (resource, path, mut object) in kinds() {
+        object["metadata"] = json!({"name": "x", "annotations": {"example.com/mark": mark(resource)}});
+        // A definition is served a moment after it was made.
+        eventually(resource, 20, || async {
+            let answer = http.post(path, &object).await;
+            if answer.status.as_u16() == 201 { Ok(()) } else { Err(answer.text()) }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wildcards_encrypt_what_they_cover_and_a_narrower_rule_before_them_counts() {
+    let core = ["secrets", "configmaps", "events"];
+    for (rules, sealed) in [
+        (vec![("'*.'", "aescbc")], core.to_vec()),
+        (vec![("configmaps", "identity"), ("'*.'", "aesgcm")], vec!["secrets", "events"]),
+        (vec![("'*.apps'", "secretbox")], vec!["deployments.apps"]),
+        (vec![("'*.example.com', secrets", "aescbc")], vec!["secrets", "things.example.com"]),
+        (
+            vec![("events", "identity"), ("'*.apps'", "identity"), ("'*.*'", "aesgcm")],
+            vec!["secrets", "configmaps", "roles.rbac", "things.example.com"],
+        ),
+        (
+            vec![("things.example.com", "identity"), ("'*.example.com'", "aescbc"), ("'*.'", "aescbc")],
+            core.to_vec(),
+        ),
+    ] {
+        let mut portico = ruled(&rules).start().await;
+        create_marked(&portico.admin()).await;
+        // Running, with its log; ended, with everything in the database; and read by a new start.
+        for is_running in [true, false] {
+            if !is_running {
+                portico.stop().await;
+            }
+            for (resource, ..) in kinds() {
+                let found = files_with(&portico.data(), &mark(resource));
+                assert_eq!(found.is_empty(), sealed.contains(&resource), "{rules:?}: {resource}: {found:?}");
+            }
+        }
+        portico.restart().await;
+        for (resource, path, _) in kinds() {
+            let object = portico.admin().get(&format!("{path}/x")).await.json();
+            let shown = &object["metadata"]["annotations"]["example.com/mark"];
+            assert_eq!(*shown, mark(resource), "{rules:?}: {object}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_that_mask_each_other_are_refused_before_anything_starts() {
+    let overlapping = "using overlapping resources such as 'secrets' and '*.' in the same resource list";
+    for (rules, why) in [
+        (vec![("secrets, '*.'", "aescbc")], overlapping),
+        (vec![("'*.apps', deployments.apps", "aescbc")], overlapping),
+        (vec![("'*.*', things.example.com", "aescbc")], overlapping),
+        (vec![("'*.apps', '*.*'", "aescbc")], overlapping),
+        (vec![("'*.', '*.'", "aescbc")], "the same resource cannot be specified multiple times"),
+        (vec![("'*'", "aescbc")], "use '*.' to encrypt all the resources from core API group or *.*"),
+        (vec![("secrets.*", "aescbc")], "encrypting the same resource across groups is not supported"),
+        (vec![("'*.events.k8s.io'", "aescbc")], "Use 'events' instead in the config file"),
+        (vec![("'*.extensions'", "aescbc")], "'extensions' group has been removed"),
+        (
+            vec![("'*.'", "aescbc"), ("secrets", "aescbc")],
+            r#"resource "secrets" is masked by earlier rule "*.""#,
+        ),
+        (
+            vec![("'*.example.com'", "aescbc"), ("things.example.com", "identity")],
+            r#"resource "things.example.com" is masked by earlier rule "*.example.com""#,
+        ),
+        (
+            vec![("'*.*'", "aescbc"), ("'*.apps'", "aescbc")],
+            r#"resource "*.apps" is masked by earlier rule "*.*""#,
+        ),
+        (vec![("'*.*'", "aescbc"), ("'*.'", "aescbc")], r#"resource "*." is masked by earlier rule "*.*""#),
+        (
+            vec![("'*.*'", "aescbc"), ("'*.*'", "identity")],
+            r#"resource "*.*" is masked by earlier rule "*.*""#,
+        ),
+    ] {
+        let (code, _, said) = ruled(&rules).run().await;
+        assert_eq!(code, Some(2), "{rules:?}: {said}");
+        assert!(
+            said.starts_with(&format!("portico: {CONFIG}: error while")) && said.contains(why),
+            "{rules:?}: {said}"
+        );
+    }
+}
