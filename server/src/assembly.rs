@@ -118,7 +118,9 @@ impl Server {
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
         let metrics = portico_store::Metrics::new(&process.metrics);
-        let encryption = Encryption::start(&settings.encryption, &process.metrics, &tasks).await?;
+        let server_id = hooks::own_identity().id;
+        let encryption =
+            Encryption::start(&settings.encryption, &server_id, &process.metrics, &tasks).await?;
         let (kept, seal) = (settings.store.clone(), encryption.seal());
         let opened = SqliteStore::open_sealed(kept, indexer, seal, metrics, &store_tasks).await?;
         let store: Arc<dyn Store> = Arc::new(opened);

@@ -42,7 +42,7 @@ impl EncryptionSettings {
     pub fn check(&self) -> Result<(), EncryptionError> {
         let Some(path) = &self.config else { return Ok(()) };
         let read = configuration::read(path, self.automatic_reload)?;
-        providers::build(&read.configuration, &SealMetrics::new(&Registry::new()), &Registry::new()).map(drop)
+        providers::build(&read.configuration, &uncounted(), &Registry::new()).map(drop)
     }
 }
 
@@ -51,9 +51,14 @@ impl EncryptionSettings {
 /// # Errors
 /// [`EncryptionError`].
 pub(crate) fn opener(path: &std::path::Path) -> Result<Arc<Seal>, EncryptionError> {
-    let (read, metrics) = (configuration::read(path, false)?, SealMetrics::new(&Registry::new()));
+    let (read, metrics) = (configuration::read(path, false)?, uncounted());
     let Built { rules, .. } = providers::build(&read.configuration, &metrics, &Registry::new())?;
     Ok(Seal::new(rules, metrics))
+}
+
+/// Metrics that nobody reads.
+fn uncounted() -> SealMetrics {
+    SealMetrics::new(&Registry::new(), "")
 }
 
 /// Encryption at rest of a running server.
@@ -69,6 +74,7 @@ impl Encryption {
     /// starting.
     pub(crate) async fn start(
         settings: &EncryptionSettings,
+        server_id: &str,
         registry: &Registry,
         tasks: &TaskSet,
     ) -> Result<Self, EncryptionError> {
@@ -76,7 +82,7 @@ impl Encryption {
             return Ok(Self { seal: Seal::none(), services: Arc::default(), reload: None });
         };
         let read = configuration::read(&path, settings.automatic_reload)?;
-        let metrics = SealMetrics::new(registry);
+        let metrics = SealMetrics::new(registry, server_id);
         let Built { rules, services } = providers::build(&read.configuration, &metrics, registry)?;
         for service in &services {
             if let Err(error) = service.probe().await {

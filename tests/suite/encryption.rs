@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use portico_machinery::digest::sha256_label;
 use portico_proto::admin::MetricsRequest;
 use portico_tests::binary::binary;
 use portico_tests::http::Http;
@@ -439,4 +440,69 @@ async fn rules_that_mask_each_other_are_refused_before_anything_starts() {
             "{rules:?}: {said}"
         );
     }
+}
+
+/// The value of the one series of a metric that has all of these labels.
+async fn measured(portico: &Portico, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let text = portico.control().admin().metrics(MetricsRequest {}).await.unwrap().into_inner().text;
+    let labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    let of_metric = text.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+    let found: Vec<_> = of_metric.filter(|line| labels.iter().all(|label| line.contains(label))).collect();
+    assert!(found.len() <= 1, "{found:?}");
+    found.first().and_then(|line| line.rsplit(' ').next()).map(|value| value.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names() {
+    const ENVELOPE: &str = "apiserver_envelope_encryption";
+    let sockets = tempfile::tempdir().unwrap();
+    let socket = sockets.path().join("kms.sock");
+    let plugin = KeyServicePlugin::start(&socket, "one");
+    let provider = format!("{{kms: {{apiVersion: v2, name: kms, endpoint: 'unix://{}'}}}}", socket.display());
+    let mut portico = prepared(&provider).0.start().await;
+    create(&portico.admin(), "a").await;
+    portico.stop().await;
+    plugin.rotate("two");
+    let before = jiff::Timestamp::now().as_second() as f64;
+    portico.restart().await;
+    assert_eq!(read(&portico.admin(), "a").await, (200, PLAIN.to_owned()));
+    create(&portico.admin(), "b").await;
+    let [one, two] = ["one", "two"].map(|id| sha256_label(id.as_bytes()));
+    for (way, key, other) in [("from_storage", &one, &two), ("to_storage", &two, &one)] {
+        let labels = [("transformation_type", way), ("provider_name", "kms"), ("key_id_hash", key)];
+        let uses = measured(&portico, &format!("{ENVELOPE}_key_id_hash_total"), &labels).await;
+        assert!(uses >= Some(1.0), "{way}: {uses:?}");
+        let last = format!("{ENVELOPE}_key_id_hash_last_timestamp_seconds");
+        assert!(measured(&portico, &last, &labels).await >= Some(before), "{way}");
+        let others = [("transformation_type", way), ("key_id_hash", other)];
+        assert_eq!(measured(&portico, &last, &others).await, None, "{way}");
+    }
+    let told = format!("{ENVELOPE}_key_id_hash_status_last_timestamp_seconds");
+    assert!(measured(&portico, &told, &[("key_id_hash", &two)]).await >= Some(before));
+    assert_eq!(measured(&portico, &told, &[("key_id_hash", &one)]).await, None);
+    let kept = format!("{ENVELOPE}_dek_source_cache_size");
+    let kept = measured(&portico, &kept, &[("provider_name", "kms")]).await;
+    assert_eq!(kept, Some(2.0), "one is unwrapped, one is new");
+    let latency = format!("{ENVELOPE}_kms_operations_latency_seconds_count");
+    for method in ["Status", "Encrypt", "Decrypt"] {
+        let method = format!("/v2.KeyManagementService/{method}");
+        let labels = [("provider_name", "kms"), ("method_name", &*method), ("grpc_status_code", "OK")];
+        assert!(measured(&portico, &latency, &labels).await >= Some(1.0), "{method}");
+    }
+    for way in ["from_storage", "to_storage"] {
+        let prefix = ("transformer_prefix", "k8s:enc:kms:v2:kms:");
+        let labels = [("resource", "secrets"), ("transformation_type", way), prefix, ("status", "OK")];
+        let done = measured(&portico, "apiserver_storage_transformation_operations_total", &labels).await;
+        assert!(done >= Some(1.0), "{way}: {done:?}");
+    }
+    let invalid = format!("{ENVELOPE}_invalid_key_id_from_status_total");
+    let long_id = "x".repeat(1025);
+    for (id, error) in [("", "empty"), (&*long_id, "too_long")] {
+        plugin.rotate(id);
+        let labels = [("provider_name", "kms"), ("error", error)];
+        let counted = || async { measured(&portico, &invalid, &labels).await.is_some() };
+        until("it is asked again", 60, counted).await;
+    }
+    // Neither is a key: no series but the one that was.
+    assert!(measured(&portico, &told, &[]).await >= Some(before));
 }

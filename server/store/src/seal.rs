@@ -6,6 +6,7 @@
 mod cipher;
 mod envelope;
 mod error;
+mod key_metrics;
 mod key_service;
 mod metrics;
 mod object;

@@ -20,7 +20,7 @@ use super::cipher::random;
 use super::error::SealError;
 use super::key_service::{KeyService, KeyServiceError, KeyStatus};
 use super::metrics::SealMetrics;
-use super::object::{AES_GCM_KEY, EncryptedObject, HKDF_SEED, shown, validate_key_id};
+use super::object::{AES_GCM_KEY, EncryptedObject, Fingerprint, HKDF_SEED, shown, validate_key_id};
 use data_key::{DataKey, SEED_BYTES};
 use unwrapped::UnwrappedKeys;
 
@@ -140,9 +140,13 @@ impl Envelope {
         }
         match validate_key_id(&status.key_id) {
             Err(why) => {
+                self.metrics.keys.invalid(&self.name, &status.key_id);
                 errors.push(format!("got invalid KMSv2 KeyID hash {:?}: {why}", shown(&status.key_id)))
             }
-            Ok(()) => errors.extend(self.rotate(&status.key_id).await.err()),
+            Ok(()) => {
+                self.metrics.keys.told(&self.name, &status.key_id);
+                errors.extend(self.rotate(&status.key_id).await.err());
+            }
         }
         let text = match &errors[..] {
             [] => return Ok(()),
@@ -167,7 +171,7 @@ impl Envelope {
         let (why, wrapped_by) = match made {
             Ok((key, object)) if object.key_id == key_id => {
                 self.metrics.generations.observe(began.elapsed().as_secs_f64());
-                self.unwrapped.keep(object.fingerprint(), Arc::clone(&key));
+                self.keep(object.fingerprint(), Arc::clone(&key));
                 self.writing.store(Some(Arc::new(Writing { key, object, until: Mutex::new(until) })));
                 tracing::info!(
                     provider = self.name,
@@ -221,6 +225,7 @@ impl Envelope {
             )));
         }
         let data = writing.key.seal(plain, aad)?;
+        self.metrics.keys.used("to_storage", &self.name, &writing.object.key_id);
         let object = EncryptedObject { encrypted_data: data, ..writing.object.clone() };
         out.reserve(object.encoded_len());
         // A Vec grows.
@@ -231,6 +236,7 @@ impl Envelope {
     pub(super) async fn open(&self, sealed: &[u8], aad: &[u8]) -> Result<(Vec<u8>, bool), SealError> {
         let object = EncryptedObject::read(sealed)?;
         let key = self.key_of(&object).await?;
+        self.metrics.keys.used("from_storage", &self.name, &object.key_id);
         let plain = key.open(&object.encrypted_data, aad)?;
         let writing = self.writing.load();
         let current = writing.as_ref().is_some_and(|writing| {
@@ -262,12 +268,18 @@ impl Envelope {
             Ok(seed) => DataKey::from_seed(&seed),
         };
         match made {
-            Ok(key) => Ok(self.unwrapped.keep(fingerprint, Arc::new(key))),
+            Ok(key) => Ok(self.keep(fingerprint, Arc::new(key))),
             Err(error) => {
                 asking.failed(fingerprint, error.clone());
                 Err(error)
             }
         }
+    }
+
+    fn keep(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> Arc<DataKey> {
+        let (key, kept) = self.unwrapped.keep(fingerprint, key);
+        self.metrics.keys.cached(&self.name, kept);
+        key
     }
 }
 

@@ -7,6 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
 use super::error::SealError;
+use super::key_metrics::KeyMetrics;
 use crate::key::Resource;
 
 /// From 5 microseconds, each twice the one before: a service that is asked takes hundreds of milliseconds.
@@ -26,12 +27,14 @@ pub struct SealMetrics {
     pub(super) cache_misses: Counter,
     pub(super) generations: Histogram,
     pub(super) generation_failures: Counter,
+    /// Of key services.
+    pub(super) keys: KeyMetrics,
 }
 
 impl SealMetrics {
-    /// Registers them.
+    /// Registers them, for the server of this id.
     #[must_use]
-    pub fn new(registry: &Registry) -> Self {
+    pub fn new(registry: &Registry, server_id: &str) -> Self {
         Self {
             operations: registry.counter_vec(
                 "apiserver_storage_transformation_operations_total",
@@ -55,6 +58,7 @@ impl SealMetrics {
                 "apiserver_storage_data_key_generation_failures_total",
                 "Data encryption keys that could not be made",
             ),
+            keys: KeyMetrics::new(registry, server_id),
         }
     }
 

@@ -18,7 +18,7 @@ fn key() -> Key {
 }
 
 fn metrics() -> SealMetrics {
-    SealMetrics::new(&Registry::new())
+    SealMetrics::new(&Registry::new(), "server")
 }
 
 fn counting(length: u8) -> Vec<u8> {

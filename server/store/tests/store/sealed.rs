@@ -27,7 +27,7 @@ fn identity() -> Arc<Provider> {
 fn seal(providers: &[Arc<Provider>]) -> Arc<Seal> {
     let mut rules = SealRules::default();
     rules.add("configmaps", providers).unwrap();
-    Seal::new(rules, SealMetrics::new(&Registry::new()))
+    Seal::new(rules, SealMetrics::new(&Registry::new(), "server"))
 }
 
 async fn open(backend: &Sqlite, seal: Arc<Seal>) -> SqliteStore {

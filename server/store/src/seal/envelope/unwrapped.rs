@@ -36,15 +36,15 @@ impl UnwrappedKeys {
         Some(Arc::clone(&kept.key))
     }
 
-    /// Keeps a key; the one that was not used for longest makes room.
-    pub(super) fn keep(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> Arc<DataKey> {
+    /// Keeps a key, and tells how many are kept; the one that was not used for longest makes room.
+    pub(super) fn keep(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> (Arc<DataKey>, usize) {
         let mut keys = self.keys.lock();
         if keys.len() >= MAX_KEYS && !keys.contains_key(&fingerprint) {
             let oldest = keys.iter().min_by_key(|(_, kept)| kept.used).map(|(oldest, _)| *oldest);
             oldest.and_then(|oldest| keys.remove(&oldest));
         }
         keys.insert(fingerprint, Kept { key: Arc::clone(&key), used: Instant::now() });
-        key
+        (key, keys.len())
     }
 }
 

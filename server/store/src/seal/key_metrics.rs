@@ -1,0 +1,166 @@
+//! What is counted of the keys of key services, under upstream's names (`RecordKeyID` and the functions beside it).
+//!
+//! Ids of keys are shown as digests. A service may change its key any number of times: series of the ids that were used last are
+//! kept, as upstream does.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use portico_kit::metrics::{FloatGauge, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::object::shown;
+
+/// Series of key ids that are kept of each metric: upstream's number.
+const MAX_SERIES: usize = 100;
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct KeyMetrics {
+    used: Family<Labels<4>, Counter>,
+    last_used: Family<Labels<4>, FloatGauge>,
+    last_status: Family<Labels<3>, FloatGauge>,
+    invalid: Family<Labels<2>, Counter>,
+    cached: Family<Labels<1>, Gauge>,
+    /// Which server this is, as a digest.
+    server: String,
+    /// Held while a series is written, so that none comes back that has made room.
+    recently_used: Arc<Mutex<Recent<Labels<4>>>>,
+    recently_told: Arc<Mutex<Recent<Labels<3>>>>,
+}
+
+impl KeyMetrics {
+    pub(super) fn new(registry: &Registry, server_id: &str) -> Self {
+        Self {
+            used: registry.counter_vec(
+                "apiserver_envelope_encryption_key_id_hash_total",
+                "Values that were sealed or opened with a key of a key service",
+            ),
+            last_used: registry.float_gauge_vec(
+                "apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds",
+                "When a value was last sealed or opened with the key, in seconds of Unix time",
+            ),
+            last_status: registry.float_gauge_vec(
+                "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds",
+                "When the key service last named the key in its status, in seconds of Unix time",
+            ),
+            invalid: registry.counter_vec(
+                "apiserver_envelope_encryption_invalid_key_id_from_status_total",
+                "Answers of key services whose key id cannot be used",
+            ),
+            cached: registry.gauge_vec(
+                "apiserver_envelope_encryption_dek_source_cache_size",
+                "Unwrapped data encryption keys that are kept",
+            ),
+            server: shown(server_id),
+            recently_used: Arc::default(),
+            recently_told: Arc::default(),
+        }
+    }
+
+    /// A value was sealed (`to_storage`) or is opened (`from_storage`).
+    pub(super) fn used(&self, way: &str, provider: &str, key_id: &str) {
+        let labels = [
+            ("transformation_type", way.to_owned()),
+            ("provider_name", provider.to_owned()),
+            ("key_id_hash", shown(key_id)),
+            ("apiserver_id_hash", self.server.clone()),
+        ];
+        let mut recent = self.recently_used.lock();
+        self.used.get_or_create(&labels).inc();
+        self.last_used.get_or_create(&labels).set(now());
+        if let Some(old) = recent.add(labels) {
+            self.used.remove(&old);
+            self.last_used.remove(&old);
+        }
+    }
+
+    /// The service has named its key.
+    pub(super) fn told(&self, provider: &str, key_id: &str) {
+        let labels = [
+            ("provider_name", provider.to_owned()),
+            ("key_id_hash", shown(key_id)),
+            ("apiserver_id_hash", self.server.clone()),
+        ];
+        let mut recent = self.recently_told.lock();
+        self.last_status.get_or_create(&labels).set(now());
+        if let Some(old) = recent.add(labels) {
+            self.last_status.remove(&old);
+        }
+    }
+
+    /// The service has named a key by an id that cannot be used: it is empty, or too long.
+    pub(super) fn invalid(&self, provider: &str, key_id: &str) {
+        let error = if key_id.is_empty() { "empty" } else { "too_long" };
+        let labels = [("provider_name", provider.to_owned()), ("error", error.to_owned())];
+        self.invalid.get_or_create(&labels).inc();
+    }
+
+    /// So many unwrapped keys of a provider are kept.
+    pub(super) fn cached(&self, provider: &str, keys: usize) {
+        let labels = [("provider_name", provider.to_owned())];
+        self.cached.get_or_create(&labels).set(i64::try_from(keys).unwrap_or(i64::MAX));
+    }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// The label sets that were written last, the latest first.
+#[derive(Debug)]
+struct Recent<L>(VecDeque<L>);
+
+impl<L> Default for Recent<L> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<L: PartialEq> Recent<L> {
+    /// Notes a label set; what makes room for it is handed back.
+    fn add(&mut self, labels: L) -> Option<L> {
+        if let Some(at) = self.0.iter().position(|known| *known == labels) {
+            self.0.remove(at);
+        }
+        self.0.push_front(labels);
+        if self.0.len() > MAX_SERIES { self.0.pop_back() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::metrics::Format;
+
+    use super::*;
+
+    #[test]
+    fn only_series_of_the_keys_that_were_used_last_are_kept() {
+        let registry = Registry::new();
+        let metrics = KeyMetrics::new(&registry, "server");
+        for n in 0..=MAX_SERIES {
+            metrics.used("to_storage", "kms", &n.to_string());
+            metrics.told("kms", &n.to_string());
+            // The first stays in use.
+            metrics.used("to_storage", "kms", "0");
+        }
+        let text = registry.encode(Format::from_accept(None));
+        for (name, kept) in [
+            ("apiserver_envelope_encryption_key_id_hash_total{", ["0", "2"]),
+            ("apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds{", ["0", "2"]),
+            ("apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds{", ["1", "2"]),
+        ] {
+            let series: Vec<_> = text.lines().filter(|line| line.starts_with(name)).collect();
+            assert_eq!(series.len(), MAX_SERIES, "{name}");
+            let has = |id: &str| series.iter().any(|line| line.contains(&shown(id)));
+            assert!(kept.iter().all(|id| has(id)), "{name}");
+            assert!(!["0", "1"].iter().all(|id| has(id)), "{name}");
+        }
+    }
+}
