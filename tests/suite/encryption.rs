@@ -442,6 +442,49 @@ async fn rules_that_mask_each_other_are_refused_before_anything_starts() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storage_version_migration_encrypts_every_object_with_the_newest_key() {
+    let (launch, file) = prepared(&keys("aesgcm", &["k1"]));
+    let served = ["--runtime-config", "storagemigration.k8s.io/v1beta1=true"];
+    let mut portico = launch.args(&served).start().await;
+    for name in ["a", "b", "c"] {
+        create(&portico.admin(), name).await;
+    }
+    portico.stop().await;
+    std::fs::write(&file, config(&keys("aesgcm", &["k2", "k1"]))).unwrap();
+    portico.restart().await;
+    let http = portico.admin();
+    let holds = |portico: &Portico, key: &str| {
+        !files_with(&portico.data(), &format!("k8s:enc:aesgcm:v1:{key}:")).is_empty()
+    };
+    assert!(holds(&portico, "k1") && !holds(&portico, "k2"));
+    let migrations = "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations";
+    let migration = json!({"kind": "StorageVersionMigration", "apiVersion": "storagemigration.k8s.io/v1beta1",
+        "metadata": {"name": "rotate"}, "spec": {"resource": {"group": "", "resource": "secrets"}}});
+    let created = http.post(migrations, &migration).await;
+    assert_eq!(created.status.as_u16(), 201, "{}", created.text());
+    eventually("the migration succeeds", 60, || async {
+        let status = http.get(&format!("{migrations}/rotate")).await.json()["status"].clone();
+        let is = |kind: &str, value: &str| {
+            let conditions = status["conditions"].as_array().into_iter().flatten();
+            conditions.clone().any(|one| one["type"] == kind && one["status"] == value)
+        };
+        if is("Succeeded", "True") && is("Running", "False") { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await;
+    assert!(holds(&portico, "k2"));
+    // Nothing is left for who rewraps, and the old key can go: what it has sealed are past states.
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, said.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{said}");
+    portico.stop().await;
+    assert!(!holds(&portico, "k1") && holds(&portico, "k2"));
+    std::fs::write(&file, config(&keys("aesgcm", &["k2"]))).unwrap();
+    portico.restart().await;
+    for name in ["a", "b", "c"] {
+        assert_eq!(read(&portico.admin(), name).await, (200, PLAIN.to_owned()));
+    }
+}
+
 /// The value of the one series of a metric that has all of these labels.
 async fn measured(portico: &Portico, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let text = portico.control().admin().metrics(MetricsRequest {}).await.unwrap().into_inner().text;

@@ -173,7 +173,7 @@ impl Replacement<'_> {
         let (objects, served, attributes) = (&self.verbs.objects, self.served, self.terms.attributes);
         let (old, current) = (self.before.object(), self.before.record());
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
-        if same_content(&new, old) && !objects.is_stored_otherwise(served, &current.key, &new).await? {
+        if same_content(&new, old) && !objects.is_stored_otherwise(served, current, &new).await? {
             return Ok(done(self.before.clone()));
         }
         let remove = is_finished(served, &new, old);

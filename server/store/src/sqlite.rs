@@ -405,6 +405,14 @@ impl Store for SqliteStore {
         self.reader.sealed_resources()
     }
 
+    fn is_sealed_otherwise<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.reader.is_sealed_otherwise(key, revision))
+    }
+
     fn sealed_otherwise<'a>(
         &'a self,
         resource: &'a Resource,

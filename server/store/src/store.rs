@@ -184,6 +184,17 @@ pub trait Store: Send + Sync + 'static {
     /// The resources that are stored and that the rules of what is sealed are about, sorted.
     fn sealed_resources(&self) -> Vec<Resource>;
 
+    /// Whether the state of this revision is not sealed as it would be now, as in [`Store::sealed_otherwise`]. Where no rule is
+    /// about the resource, nothing is read.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
+    fn is_sealed_otherwise<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// Which objects of a resource are not sealed as they would be now: with another provider or key, or not at all.
     ///
     /// # Errors

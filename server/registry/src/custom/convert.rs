@@ -11,13 +11,14 @@ use futures::future::BoxFuture;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
-use portico_store::{Event, Key, Record, Value};
+use portico_store::{Event, Record, Value};
 
 use super::Custom;
 use super::facts::{Facts, Version, Webhook};
 use super::serving::Shared;
 use crate::Result;
 use crate::encoding;
+use crate::failure;
 use crate::objects::Objects;
 use crate::selection::Selection;
 use crate::served::ServedResource;
@@ -205,13 +206,19 @@ impl Objects {
     }
 
     /// Whether an object that an update leaves as it is has to be written all the same: it is stored in a version, or
-    /// along a schema, that is no longer the one that objects are stored in, and that shows.
+    /// along a schema, that is no longer the one that objects are stored in, and that shows; or it is encrypted otherwise than
+    /// objects are now (`staleness` of upstream's `GuaranteedUpdate`).
     pub(crate) async fn is_stored_otherwise(
         &self,
         served: &ServedResource,
-        key: &Key,
+        current: &Record,
         object: &Object,
     ) -> Result<bool> {
+        let key = &current.key;
+        let sealed_otherwise = self.store.is_sealed_otherwise(key, current.revision).await;
+        if sealed_otherwise.map_err(|error| failure::of_read(error, 0))? {
+            return Ok(true);
+        }
         let Some(custom) = &served.custom else { return Ok(false) };
         let snapshot = self.snapshot(served).await?;
         let Some(record) = snapshot.get(key) else { return Ok(false) };

@@ -139,6 +139,14 @@ impl Store for Interposed {
         self.store.sealed_resources()
     }
 
+    fn is_sealed_otherwise<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.store.is_sealed_otherwise(key, revision)
+    }
+
     fn sealed_otherwise<'a>(
         &'a self,
         resource: &'a Resource,

@@ -9,7 +9,7 @@ use super::codec;
 use super::read::{CURRENT, Reader, failed};
 use super::row;
 use crate::error::StoreError;
-use crate::key::Resource;
+use crate::key::{Key, Resource};
 use crate::seal::{Seal, SealError};
 use crate::store::SealedOtherwise;
 use crate::txn::{Change, Operation, Prepared, Txn, TxnError};
@@ -39,6 +39,20 @@ impl Reader {
         resources.retain(|resource| self.seal.covers(resource));
         resources.sort();
         resources
+    }
+
+    pub(crate) async fn is_sealed_otherwise(&self, key: &Key, revision: i64) -> Result<bool, StoreError> {
+        if !self.seal.covers(key.resource()) {
+            return Ok(false);
+        }
+        let select = sqlx::query("SELECT value FROM log WHERE revision = ?").bind(revision);
+        let Some(row) = select.fetch_optional(&self.pool).await.map_err(failed)? else { return Ok(false) };
+        // What is damaged is written anew from what was read before.
+        let Ok(stored) = codec::decode(row.try_get_unchecked(0).map_err(failed)?) else { return Ok(true) };
+        match self.seal.open(key, stored).await {
+            Ok(opened) => Ok(opened.stale),
+            Err(error) => Err(StoreError::Sealed { key: key.clone(), reason: error.to_string() }),
+        }
     }
 
     pub(crate) async fn sealed_otherwise(&self, resource: &Resource) -> Result<SealedOtherwise, StoreError> {
