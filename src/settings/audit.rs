@@ -30,6 +30,10 @@ pub(crate) struct Audit {
     /// The policy (audit.k8s.io/v1) that says what is recorded of which requests; without one nothing is. Read again on SIGHUP.
     #[arg(long, value_name = "FILE")]
     audit_policy_file: Option<PathBuf>,
+    /// How long the end of the process waits for the last events of requests that have not ended; those that come later are
+    /// lost, and logged.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    audit_shutdown_timeout: Duration,
     /// The file to which events are written; - is standard output.
     #[arg(long, value_name = "FILE")]
     audit_log_path: Option<PathBuf>,
@@ -149,6 +153,7 @@ impl Audit {
             policy_file: self.audit_policy_file.clone(),
             log: self.audit_log_path.clone().map(|path| self.log(path)).transpose()?,
             webhook: self.audit_webhook_config_file.clone().map(|file| self.webhook(file)).transpose()?,
+            shutdown_timeout: self.audit_shutdown_timeout,
         })
     }
 

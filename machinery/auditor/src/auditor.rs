@@ -19,8 +19,6 @@ use crate::metrics::AuditMetrics;
 use crate::policy_file;
 use crate::settings::AuditSettings;
 
-/// How long the end of the process waits for the last events of requests that nobody answers any longer.
-const LAST_EVENTS: Duration = Duration::from_secs(5);
 /// How long the end of the process waits for events that a webhook does not take.
 const FLUSH: Duration = Duration::from_secs(30);
 
@@ -31,6 +29,8 @@ pub struct Auditor {
     metrics: AuditMetrics,
     /// Requests whose last event has not come.
     under_way: TaskTracker,
+    /// How long the end of the process waits for those.
+    shutdown_timeout: Duration,
     /// What takes events in the background; ends after everything else.
     tasks: TaskSet,
     /// Where those run: a request may end with the runtime that served it.
@@ -69,7 +69,17 @@ impl Auditor {
             return Ok(None);
         }
         let (under_way, runtime) = (TaskTracker::new(), Handle::current());
-        Ok(Some(Arc::new(Self { policy, backends, metrics, under_way, tasks, runtime, connections })))
+        let shutdown_timeout = settings.shutdown_timeout;
+        Ok(Some(Arc::new(Self {
+            policy,
+            backends,
+            metrics,
+            under_way,
+            shutdown_timeout,
+            tasks,
+            runtime,
+            connections,
+        })))
     }
 
     /// What is recorded of a request.
@@ -141,7 +151,7 @@ impl Auditor {
     pub async fn shutdown(&self) {
         // Who serves a stream may learn a moment later than its connection that it has ended.
         self.under_way.close();
-        if tokio::time::timeout(LAST_EVENTS, self.under_way.wait()).await.is_err() {
+        if tokio::time::timeout(self.shutdown_timeout, self.under_way.wait()).await.is_err() {
             tracing::warn!(
                 requests = self.under_way.len(),
                 "requests have not ended: their last events are lost"

@@ -9,7 +9,7 @@ use portico_kit::rotating_file::Rotation;
 use crate::policy_file;
 
 /// `--audit-*`; nothing is recorded without a policy.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AuditSettings {
     /// `--audit-policy-file`
     pub policy_file: Option<PathBuf>,
@@ -17,6 +17,14 @@ pub struct AuditSettings {
     pub log: Option<AuditLogSettings>,
     /// `--audit-webhook-config-file` and what belongs to it.
     pub webhook: Option<AuditWebhookSettings>,
+    /// `--audit-shutdown-timeout`
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for AuditSettings {
+    fn default() -> Self {
+        Self { policy_file: None, log: None, webhook: None, shutdown_timeout: Duration::from_secs(5) }
+    }
 }
 
 impl AuditSettings {
