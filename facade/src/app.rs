@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, HeaderValue};
-use portico_flow::Dispatcher;
 use portico_kit::layer::AroundLayer;
 use portico_kit::lifecycle::Signal;
 use tower::ServiceBuilder;
@@ -17,7 +16,7 @@ use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
 
 use crate::handler::Handler;
 use crate::in_force::Current;
-use crate::layers::audit::Audit;
+use crate::layers::audit::{Audit, Audits};
 use crate::layers::audit_init::audit_init;
 use crate::layers::authentication::{Authentication, Authenticator};
 use crate::layers::authorization::{Authorization, Permissions};
@@ -29,7 +28,7 @@ use crate::layers::lifecycle::lifecycle;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::mux_complete::mux_complete;
 use crate::layers::panic_recovery::PanicRecovery;
-use crate::layers::priority_and_fairness::PriorityAndFairness;
+use crate::layers::priority_and_fairness::{Flow, PriorityAndFairness};
 use crate::layers::received_timestamp::received_timestamp;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::request_info::ReadRequestInfo;
@@ -40,8 +39,6 @@ use crate::layers::wait_group::CountShortRequests;
 use crate::layers::warning::record_warnings;
 use crate::layers::watch_termination::WatchTermination;
 use crate::metrics::RequestMetrics;
-use portico_auditor::Auditor;
-
 /// What the layers are made with.
 pub struct Layers {
     /// All paths are known.
@@ -69,11 +66,11 @@ pub struct Layers {
     /// Whether spans are exported.
     pub traces: bool,
     /// What is recorded, if anything is.
-    pub auditor: Option<Arc<Auditor>>,
+    pub audits: Option<Audits>,
     /// Who they want to be.
     pub impersonation: Impersonations,
     /// `--enable-priority-and-fairness`, with as many seats as the next would let run.
-    pub flow: Option<Dispatcher>,
+    pub flow: Option<Flow>,
     /// Without it: `--max-requests-inflight`, `--max-mutating-requests-inflight`.
     pub max_in_flight: Option<MaxInFlight>,
     /// What they may do.
@@ -105,7 +102,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .option_layer(layers.cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
         .option_layer(layers.traces.then(|| layer_fn(Trace::new)))
-        .option_layer(layers.auditor.map(|auditor| layer_fn(move |inner| Audit::new(inner, auditor.clone()))))
+        .option_layer(layers.audits.map(|audits| layer_fn(move |inner| Audit::new(inner, audits.clone()))))
         .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
         .option_layer(
             layers.flow.map(|flow| layer_fn(move |inner| PriorityAndFairness::new(inner, flow.clone()))),

@@ -42,12 +42,14 @@ use crate::endpoints::{self, Endpoints};
 use crate::fail_static::FailStatic;
 use crate::freshness::Freshness;
 use crate::in_flight::InFlight;
+use crate::layers::audit::Audits;
 use crate::layers::authentication::Authenticator;
 use crate::layers::authorization::Permissions;
 use crate::layers::cors::AllowedOrigins;
 use crate::layers::hsts;
 use crate::layers::impersonation::Impersonations;
 use crate::layers::max_in_flight::MaxInFlight;
+use crate::layers::priority_and_fairness::Flow;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::retry_after::RetryAfter;
 use crate::layers::wait_group::CountShortRequests;
@@ -381,7 +383,7 @@ impl Parts {
                 shutdown: life.not_accepting_new_request.clone(),
             }),
             wait_group: CountShortRequests { group: self.short.clone() },
-            auditor: auditor.cloned(),
+            audits: auditor.map(|auditor| Audits { auditor: Arc::clone(auditor), duration: timed("audit") }),
             request_deadline: RequestDeadline {
                 auditor: auditor.cloned(),
                 request_timeout: settings.request_timeout,
@@ -395,7 +397,10 @@ impl Parts {
             },
             traces: spans::are_exported(),
             impersonation: Impersonations { decider: Arc::clone(&decider), duration: timed("impersonation") },
-            flow: self.flow.clone(),
+            flow: self
+                .flow
+                .clone()
+                .map(|dispatcher| Flow { dispatcher, duration: timed("priorityandfairness") }),
             max_in_flight: match self.flow {
                 Some(_) => None,
                 None => Some(MaxInFlight { in_flight: self.in_flight.clone() }),

@@ -6,14 +6,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use portico_flow::{Seat, WatchGuard};
 
 use crate::in_flight::Permit;
 use crate::wait_group::Token;
-use portico_auditor::Audited;
+use portico_auditor::{Audited, Latency};
 
 /// See the module.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub struct RequestRecord {
     pub permit: OnceLock<Permit>,
     /// What the audit log is to say; nothing of requests that are not recorded.
     pub audited: OnceLock<Arc<Audited>>,
+    /// How long authentication took, which is over before anything is recorded.
+    pub authentication_took: OnceLock<Duration>,
     /// Of a watch that writes are estimated by.
     pub watch: OnceLock<WatchGuard>,
     seat: Mutex<Option<Seat>>,
@@ -43,6 +45,13 @@ impl RequestRecord {
     /// See [`RequestRecord::audited`].
     pub fn audited(&self) -> Option<&Arc<Audited>> {
         self.audited.get()
+    }
+
+    /// Notes how long a part of the request took, if it is recorded.
+    pub fn took(&self, part: Latency, took: Duration) {
+        if let Some(audited) = self.audited() {
+            audited.took(part, took);
+        }
     }
 
     /// The request runs on this seat of priority and fairness.

@@ -6,7 +6,7 @@ use portico_tests::{Backend, Launch, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-const METADATA: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+pub(crate) const METADATA: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// With this policy, and a log.
@@ -50,6 +50,11 @@ async fn a_response_comes_after_its_event_and_a_drain_loses_none() {
     let metrics = admin.get("/metrics").await.text();
     assert!(metrics.contains("apiserver_audit_level_total{level=\"Metadata\"}"), "{metrics}");
     assert!(metrics.contains("apiserver_audit_event_total"), "{metrics}");
+    for filter in ["authentication", "audit", "priorityandfairness", "authorization"] {
+        let counted = format!("apiserver_request_filter_duration_seconds_count{{filter=\"{filter}\"}}");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&counted)).unwrap_or_default();
+        assert!(line.trim().parse::<u64>().is_ok_and(|count| count >= 20), "{filter}: {line:?}");
+    }
     portico.signal(Signal::TERM);
     eventually("the end", 60, || {
         let runs = portico.runs();

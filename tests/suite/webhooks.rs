@@ -2,6 +2,7 @@
 
 mod explained;
 mod faults;
+mod latencies;
 mod load;
 mod order;
 mod places;

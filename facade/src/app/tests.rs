@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
+use portico_auditor::Auditor;
 use portico_auth::AuthenticatorChain;
 use portico_auth::authn::{Reviewer, Reviewing, TokenFile};
 use portico_auth::authz::{Decider, Deciding, Mode};
@@ -17,6 +18,8 @@ use portico_machinery::Attributes;
 use portico_machinery::rbac::{Binding, Fact, Policy, RoleRef, Rule, Subject};
 
 use tower::Service;
+
+mod audit;
 
 use super::*;
 use crate::body::Body;
@@ -66,6 +69,7 @@ struct Rig {
     reads: usize,
     retry_after: bool,
     decider: Arc<dyn Decider>,
+    auditor: Option<Arc<Auditor>>,
 }
 
 impl Default for Rig {
@@ -79,6 +83,7 @@ impl Default for Rig {
             reads: 2,
             retry_after: false,
             decider: Arc::new(Nobody),
+            auditor: None,
         }
     }
 }
@@ -126,7 +131,7 @@ impl Rig {
             goaway_chance: None,
             watch_termination: None,
             wait_group: CountShortRequests { group: self.group.clone() },
-            auditor: None,
+            audits: self.auditor.clone().map(|auditor| Audits { auditor, duration: metrics.filter("audit") }),
             request_deadline: RequestDeadline {
                 auditor: None,
                 request_timeout: self.timeout,

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -16,6 +17,7 @@ use http_body::{Frame, SizeHint};
 use jiff::{SignedDuration, Timestamp};
 use portico_audit::{AuditConfig, Event, Level, ObjectReference, Stage, source_ips};
 use portico_kit::layer::Step;
+use portico_kit::metrics::Histogram;
 use portico_machinery::UserInfo;
 use tower::Service;
 
@@ -23,19 +25,28 @@ use crate::body::{Body, BoxError};
 use crate::handler::{Answer, Handler};
 use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond::{self, Answered};
-use portico_auditor::{Audited, Auditor, Ending, panicked};
+use portico_auditor::{Audited, Auditor, Ending, Latency, panicked};
+
+/// What records requests.
+#[derive(Clone)]
+pub struct Audits {
+    /// By its policy, to its backends.
+    pub auditor: Arc<Auditor>,
+    /// `apiserver_request_filter_duration_seconds{filter="audit"}`
+    pub duration: Histogram,
+}
 
 /// See the module.
 #[derive(Clone)]
 pub struct Audit<S> {
-    auditor: Arc<Auditor>,
+    audits: Audits,
     inner: S,
 }
 
 impl<S> Audit<S> {
     /// Around `inner`.
-    pub fn new(inner: S, auditor: Arc<Auditor>) -> Self {
-        Self { auditor, inner }
+    pub fn new(inner: S, audits: Audits) -> Self {
+        Self { audits, inner }
     }
 }
 
@@ -50,24 +61,34 @@ impl<S: Handler> Service<Request> for Audit<S> {
 
     /// Only a request that is recorded needs a box.
     fn call(&mut self, request: Request) -> Self::Future {
+        let begin = Instant::now();
+        let Audits { auditor, duration } = &self.audits;
         let caller = request.found::<Caller>().map(|Caller(user)| user.clone());
-        let config = self.auditor.evaluate(caller.as_deref(), request.info());
+        let config = auditor.evaluate(caller.as_deref(), request.info());
         if config.level == Level::None {
+            duration.observe(begin.elapsed().as_secs_f64());
             return Step::passed(self.inner.call(request));
         }
         let event = event_of(&request, config, caller);
-        let audited = Arc::new(Audited::new(Arc::clone(&self.auditor), config, event));
+        let audited = Arc::new(Audited::new(Arc::clone(auditor), config, event));
+        if let Some(took) = request.record().authentication_took.get() {
+            audited.took(Latency::Authentication, *took);
+        }
         // Nobody else sets it.
         let _ = request.record().audited.set(Arc::clone(&audited));
-        Step::waiting(recorded(audited, request, self.inner.clone()))
+        let (duration, inner) = (duration.clone(), self.inner.clone());
+        Step::waiting(async move {
+            if !audited.process(Stage::RequestReceived).await {
+                audited.rejected();
+                return Ok(respond::internal(&request, "failed to store audit event"));
+            }
+            duration.observe(begin.elapsed().as_secs_f64());
+            recorded(audited, request, inner).await
+        })
     }
 }
 
 async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner: S) -> Answer {
-    if !audited.process(Stage::RequestReceived).await {
-        audited.rejected();
-        return Ok(respond::internal(&request, "failed to store audit event"));
-    }
     let is_long_running = request.target().long_running;
     let mut ending = Ending::new(Arc::clone(&audited), request.record().deadline());
     // What a panic leaves behind is dropped with the request.
@@ -91,7 +112,7 @@ async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner
         audited.process(Stage::ResponseComplete).await;
         return Ok(response);
     }
-    Ok(response.map(|body| Body::streamed(UntilOut { body, _ending: ending })))
+    Ok(response.map(|body| Body::streamed(UntilOut::new(body, audited, ending))))
 }
 
 /// What a layer answers before there is an audit layer: one event, by the policy's rules for nobody.
@@ -132,7 +153,29 @@ fn note_response(audited: &Audited, response: &Response) {
 /// A body that is followed by the last event.
 struct UntilOut {
     body: Body,
+    audited: Arc<Audited>,
+    /// When the newest frame was given to be written: the next one is asked for when there is room for it.
+    given: Option<Instant>,
+    writing: Duration,
+    /// Dropped after what this says of the body.
     _ending: Ending,
+}
+
+impl UntilOut {
+    fn new(body: Body, audited: Arc<Audited>, ending: Ending) -> Self {
+        Self { body, audited, given: None, writing: Duration::ZERO, _ending: ending }
+    }
+
+    fn written(&mut self) {
+        self.writing += self.given.take().map_or(Duration::ZERO, |given| given.elapsed());
+    }
+}
+
+impl Drop for UntilOut {
+    fn drop(&mut self) {
+        self.written();
+        self.audited.took(Latency::ResponseWrite, self.writing);
+    }
 }
 
 impl http_body::Body for UntilOut {
@@ -143,7 +186,13 @@ impl http_body::Body for UntilOut {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+        let this = self.get_mut();
+        this.written();
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        if matches!(polled, Poll::Ready(Some(_))) {
+            this.given = Some(Instant::now());
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

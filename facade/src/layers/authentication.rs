@@ -114,7 +114,10 @@ impl Authenticator {
     fn admit(&self, found: portico_auth::Authentication, mut request: Request, begin: Instant) -> Admitted {
         let authenticators = Arc::clone(&request.in_force().authenticators);
         strip(&authenticators, request.headers_mut());
-        self.metrics.done(ended(&found.outcome), begin.elapsed());
+        let took = begin.elapsed();
+        self.metrics.done(ended(&found.outcome), took);
+        // Nobody else sets it.
+        let _ = request.record().authentication_took.set(took);
         if let Some(warning) = found.warning {
             request.record().warn([warning.to_owned()]);
         }

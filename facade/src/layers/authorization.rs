@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use portico_auditor::Latency;
 use portico_auth::authz::Decider;
 use portico_auth::{Authorizer, Decision, Verdict, forbidden};
 use portico_kit::layer::Step;
@@ -83,11 +84,13 @@ impl Permissions {
         decision: Option<Decision>,
         begin: Instant,
     ) -> Option<Response> {
+        let took = begin.elapsed();
+        request.record().took(Latency::Authorization, took);
         let status = match &decision {
             Some(decision) if decision.allowed() => None,
             Some(decision) if decision.error.is_empty() => Some(forbidden(attributes, &decision.reason)),
             Some(decision) => {
-                self.metrics.done(None, begin.elapsed());
+                self.metrics.done(None, took);
                 return Some(respond::internal(request, &decision.error));
             }
             None => Some(unavailable(attributes.request.is_read_only(), "nobody could be asked")),
@@ -95,7 +98,7 @@ impl Permissions {
         if let Some(audited) = request.record().audited() {
             audited.set_decision(decision.as_ref().map(|decision| (decision.allowed(), &*decision.reason)));
         }
-        self.metrics.done(decision.map(|decision| decision.verdict), begin.elapsed());
+        self.metrics.done(decision.map(|decision| decision.verdict), took);
         status.map(|status| respond::forbidden(request, &status))
     }
 }

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use http::header::HeaderName;
+use portico_auditor::Latency;
 use portico_auth::authz::{Decider, Delegating, Questions};
 use portico_auth::impersonate::{ImpersonationRequest, consumes_header, impersonate};
 use portico_kit::layer::Step;
@@ -63,7 +64,9 @@ impl<S: Handler> Service<Request> for Impersonation<S> {
             for name in asking {
                 request.headers_mut().remove(&name);
             }
-            impersonations.duration.observe(begin.elapsed().as_secs_f64());
+            let took = begin.elapsed();
+            impersonations.duration.observe(took.as_secs_f64());
+            request.record().took(Latency::Impersonation, took);
             match decided {
                 Ok(caller) => {
                     if let Some(caller) = caller {

@@ -4,11 +4,14 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use portico_auditor::Latency;
 use portico_flow::{Asked, Decision, Dispatcher, Matched, Seat, Waker};
 use portico_kit::layer::{AfterResponse, OnResponse, Step};
+use portico_kit::metrics::Histogram;
 use tower::Service;
 
 use crate::handler::{Answer, Handler};
@@ -20,16 +23,31 @@ use crate::respond;
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
+/// Where requests wait.
+#[derive(Clone)]
+pub struct Flow {
+    /// Who gives seats.
+    pub dispatcher: Dispatcher,
+    /// `apiserver_request_filter_duration_seconds{filter="priorityandfairness"}`
+    pub duration: Histogram,
+}
+
+impl Flow {
+    fn passed(&self, begin: Instant) {
+        self.duration.observe(begin.elapsed().as_secs_f64());
+    }
+}
+
 /// See the module.
 #[derive(Clone)]
 pub struct PriorityAndFairness<S> {
-    flow: Dispatcher,
+    flow: Flow,
     inner: S,
 }
 
 impl<S> PriorityAndFairness<S> {
     /// Around `inner`.
-    pub fn new(inner: S, flow: Dispatcher) -> Self {
+    pub fn new(inner: S, flow: Flow) -> Self {
         Self { flow, inner }
     }
 }
@@ -44,11 +62,13 @@ impl<S: Handler> Service<Request> for PriorityAndFairness<S> {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
+        let begin = Instant::now();
         let (target, rules) = (request.target(), request.in_force().flow.clone());
         let watches = target.info.verb == "watch";
         let limited = !target.long_running || watches;
         let matched = limited.then(|| rules.classify(&request.user(), &target.info)).flatten();
         let Some(matched) = matched else {
+            self.flow.passed(begin);
             return Step::passed(OnResponse::new(self.inner.call(request), None));
         };
         let marks = Classified::new(matched, watches.then(|| request.record()));
@@ -59,18 +79,22 @@ impl<S: Handler> Service<Request> for PriorityAndFairness<S> {
             received: request.received(),
             deadline: request.record().deadline(),
         };
-        match self.flow.admit(asked, matched) {
+        match self.flow.dispatcher.admit(asked, matched) {
             Decision::Run(seat) => {
                 self.sit(&request, seat, watches);
+                self.flow.passed(begin);
                 Step::passed(OnResponse::new(self.inner.call(request), Some(marks)))
             }
             Decision::Reject(retry_after) => Step::answered(marks.rejected(retry_after)),
             Decision::Wait(wait) => {
-                let mut this = self.clone();
+                let (mut this, queued) = (self.clone(), Instant::now());
                 Step::waiting(async move {
-                    match wait.seat().await {
+                    let seat = wait.seat().await;
+                    request.record().took(Latency::QueueWait, queued.elapsed());
+                    match seat {
                         Ok(seat) => {
                             this.sit(&request, seat, watches);
+                            this.flow.passed(begin);
                             OnResponse::new(this.inner.call(request), Some(marks)).await
                         }
                         Err(retry_after) => marks.rejected(retry_after),
@@ -87,7 +111,7 @@ impl<S> PriorityAndFairness<S> {
         let record = request.record();
         record.take_seat(seat);
         if watches {
-            let _ = record.watch.set(self.flow.register_watch(request.info()));
+            let _ = record.watch.set(self.flow.dispatcher.register_watch(request.info()));
         }
     }
 }

@@ -9,15 +9,12 @@ use parking_lot::Mutex;
 use portico_audit::{
     AuditConfig, Event, Level, ObjectReference, ResponseStatus, Stage, without_managed_fields,
 };
-use portico_gostd::time::GoDuration;
 use portico_machinery::{Status, UserInfo};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::auditor::{Auditor, Encoded};
+use crate::latencies::{Latencies, Latency};
 
-/// Requests that took longer say how long (upstream's `writeLatencyToAnnotation`).
-const SLOW: Duration = Duration::from_millis(500);
-const TOTAL_LATENCY: &str = "apiserver.latency.k8s.io/total";
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";
 /// Of a response that never came.
@@ -28,6 +25,7 @@ pub struct Audited {
     auditor: Arc<Auditor>,
     config: AuditConfig,
     event: Mutex<Event>,
+    latencies: Mutex<Latencies>,
     /// Until its last event has come.
     _under_way: TaskTrackerToken,
 }
@@ -36,7 +34,8 @@ impl Audited {
     /// A request that is recorded as `config` says, from what its head says.
     pub fn new(auditor: Arc<Auditor>, config: AuditConfig, event: Event) -> Self {
         let under_way = auditor.begun();
-        Self { auditor, config, event: Mutex::new(event), _under_way: under_way }
+        let (event, latencies) = (Mutex::new(event), Mutex::default());
+        Self { auditor, config, event, latencies, _under_way: under_way }
     }
 
     /// How much is recorded.
@@ -44,15 +43,22 @@ impl Audited {
         self.config.level
     }
 
-    /// Notes values for the event; what is known stays.
+    /// Notes values for the event; what is known stays. Latencies are kept for the last event of a slow request.
     pub fn annotate<K: Into<String>, V: Into<String>>(&self, notes: impl IntoIterator<Item = (K, V)>) {
         let mut event = self.event.lock();
         for (key, value) in notes {
             let key = key.into();
-            if !event.annotate(key.clone(), value) {
+            if Latencies::has(&key) {
+                self.latencies.lock().told(key, value.into());
+            } else if !event.annotate(key.clone(), value) {
                 tracing::warn!(key, audit_id = event.audit_id, "an audit annotation has been set already");
             }
         }
+    }
+
+    /// Notes how long a part of the request took.
+    pub fn took(&self, part: Latency, took: Duration) {
+        self.latencies.lock().measured(part, took);
     }
 
     /// Whom the caller impersonates, and by which verb other than `impersonate`.
@@ -149,22 +155,22 @@ impl Audited {
             event.stage_time = Timestamp::now();
         }
         if stage == Stage::ResponseComplete {
-            complete(&mut event);
+            complete(&mut event, std::mem::take(&mut self.latencies.lock()));
         }
         Some(self.auditor.encode(&event))
     }
 }
 
-fn complete(event: &mut Event) {
+fn complete(event: &mut Event, latencies: Latencies) {
     event.response_status.get_or_insert_with(|| ResponseStatus {
         status: "Success".to_owned(),
         message: CLOSED_EARLY.to_owned(),
         code: 200,
         ..ResponseStatus::default()
     });
-    let took = event.stage_time.duration_since(event.request_received);
-    if let Some(took) = Duration::try_from(took).ok().filter(|took| *took > SLOW) {
-        event.annotate(TOTAL_LATENCY, GoDuration::from_std(took).to_string());
+    let total = event.stage_time.duration_since(event.request_received);
+    for (key, value) in latencies.annotations(Duration::try_from(total).unwrap_or_default()) {
+        event.annotate(key, value);
     }
 }
 

@@ -12,6 +12,7 @@ mod destination;
 mod ending;
 mod error;
 mod gathered;
+mod latencies;
 mod log;
 mod metrics;
 mod policy_file;
@@ -25,6 +26,7 @@ pub use auditor::Auditor;
 pub use ending::{Ending, panicked};
 pub use error::AuditError;
 pub use gathered::GatheredList;
+pub use latencies::Latency;
 pub use settings::{
     AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings,
     AuditWebhookSettings, Truncation,

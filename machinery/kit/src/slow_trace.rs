@@ -24,7 +24,24 @@ thread_local! {
 }
 
 #[derive(Default)]
-struct Parts(Mutex<Vec<Part>>);
+struct Parts(Mutex<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    /// One after another, as far as there is room.
+    each: Vec<Part>,
+    /// By name: of all of them.
+    times: Vec<(&'static str, Times)>,
+}
+
+/// How long the parts of one name took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// One after another.
+    pub sum: Duration,
+    /// The longest, which is what counts of parts that run at the same time.
+    pub longest: Duration,
+}
 
 struct Part {
     name: &'static str,
@@ -71,6 +88,11 @@ pub fn part<F: Future>(name: &'static str, work: F) -> Timed<F> {
     Timed { work, name, begun: Instant::now() }
 }
 
+/// How long the parts took that have ended in the work that is being polled, by their names.
+pub fn times() -> Vec<(&'static str, Times)> {
+    CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().times.clone()).unwrap_or_default())
+}
+
 impl<F: Future, D: FnOnce() -> String> Future for Watched<F, D> {
     type Output = F::Output;
 
@@ -82,7 +104,7 @@ impl<F: Future, D: FnOnce() -> String> Future for Watched<F, D> {
         let took = this.begun.elapsed();
         if polled.is_ready() && took >= *this.threshold {
             let fields = this.describe.take().map(|describe| describe()).unwrap_or_default();
-            let text = text(this.name, &fields, took, *this.threshold, &this.parts.0.lock());
+            let text = text(this.name, &fields, took, *this.threshold, &this.parts.0.lock().each);
             tracing::info!(target: "trace", "{text}");
         }
         polled
@@ -116,10 +138,17 @@ impl<F: Future> Future for Timed<F> {
 fn note(name: &'static str, took: Duration) {
     CURRENT.with_borrow(|parts| {
         let Some(parts) = parts else { return };
-        let mut parts = parts.0.lock();
-        if parts.len() < MAX_PARTS {
-            parts.push(Part { name, took, ended: Timestamp::now() });
+        let mut noted = parts.0.lock();
+        if noted.each.len() < MAX_PARTS {
+            noted.each.push(Part { name, took, ended: Timestamp::now() });
         }
+        let at = noted.times.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            noted.times.push((name, Times::default()));
+            noted.times.len() - 1
+        });
+        let times = &mut noted.times[at].1;
+        times.sum += took;
+        times.longest = times.longest.max(took);
     });
 }
 
@@ -172,10 +201,30 @@ mod tests {
     async fn parts_belong_to_the_work_that_they_are_polled_in() {
         let watched = watch("w", Duration::from_secs(60), String::new, async {
             part("inside", async {}).await;
-            CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().len()))
+            CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().each.len()))
         });
         assert_eq!(watched.await, Some(1));
         part("outside", async {}).await;
         assert!(CURRENT.with_borrow(Option::is_none));
+    }
+
+    #[tokio::test]
+    async fn times_count_every_part_by_its_name() {
+        let (told, counted) = watch("w", Duration::from_secs(60), String::new, async {
+            for _ in 0..=MAX_PARTS {
+                part("many", async {}).await;
+            }
+            note("a", Duration::from_millis(2));
+            note("b", Duration::from_millis(7));
+            note("a", Duration::from_millis(3));
+            (CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().each.len())), times())
+        })
+        .await;
+        assert_eq!(told, Some(MAX_PARTS));
+        let [(_, _), a, b] = counted[..] else { panic!("{counted:?}") };
+        let times =
+            |sum, longest| Times { sum: Duration::from_millis(sum), longest: Duration::from_millis(longest) };
+        assert_eq!((a, b), (("a", times(5, 3)), ("b", times(7, 7))));
+        assert!(super::times().is_empty(), "nothing is watched any longer");
     }
 }

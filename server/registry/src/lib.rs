@@ -32,6 +32,7 @@ mod frame;
 mod get;
 mod handlers;
 pub mod hooks;
+pub mod latencies;
 mod lifecycle;
 mod list;
 mod log;

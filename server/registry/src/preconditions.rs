@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 
+use portico_kit::slow_trace;
 use portico_machinery::Object;
 use portico_store::{Change, Expect, Key, Operation, Record, Txn, TxnError};
 
 use crate::Result;
 use crate::admission::Attributes;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, definition_changed, too_busy};
+use crate::latencies::COMMIT;
 use crate::served::ServedResource;
 use crate::verbs::Verbs;
 use crate::write::Write;
@@ -49,7 +51,7 @@ impl Verbs {
         checks: Vec<Operation>,
     ) -> Result<Result<Arc<Record>, TxnError>> {
         if let Some(asked) = self.admission.commit(&self.objects, attributes, write, txn, &checks)
-            && let Some(ended) = asked.await?
+            && let Some(ended) = slow_trace::part(COMMIT, asked).await?
         {
             return Ok(ended);
         }

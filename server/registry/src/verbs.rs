@@ -10,6 +10,7 @@ use portico_store::{Record, Txn, TxnError, Value};
 use crate::Result;
 use crate::admission::Admission;
 use crate::hooks::HookTable;
+use crate::latencies::COMMIT;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
@@ -23,9 +24,6 @@ pub struct Verbs {
     /// What kinds do with other objects.
     pub(crate) hooks: HookTable,
 }
-
-/// What traces call the store's part of a write.
-const COMMIT: &str = "Commit transaction";
 
 impl Verbs {
     /// A removal, with what goes together with it.

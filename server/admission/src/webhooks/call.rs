@@ -5,6 +5,7 @@ use std::time::Instant;
 use portico_kit::{slow_trace, spans};
 use portico_machinery::Status;
 use portico_policy::Matched;
+use portico_registry::latencies::{MUTATING_WEBHOOK, VALIDATING_WEBHOOK};
 use portico_registry::{CallError, Objects, Result, WebhookCall, WebhookUsers};
 
 use super::answer::{Answer, Expected, denied};
@@ -94,7 +95,7 @@ impl<'a> ReviewContext<'a> {
         used: impl AsyncFnOnce(Answer) -> Result<T, Failure>,
     ) -> Result<Option<T>> {
         let begun = Instant::now();
-        let name = if self.mutates { "Call mutating webhook" } else { "Call validating webhook" };
+        let name = if self.mutates { MUTATING_WEBHOOK } else { VALIDATING_WEBHOOK };
         let span = spans::child(name);
         span.set("webhook", webhook.name.to_string());
         span.set("resource", self.target.resource.resource.to_string());

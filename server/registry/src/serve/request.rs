@@ -20,10 +20,11 @@ use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
 use crate::forms::{self, Include, Renderer};
 use crate::handlers::HandlerTable;
+use crate::latencies;
 use crate::list::Page;
 use crate::objects::Objects;
 use crate::options::{DeleteOptions, Query};
-use crate::recorded::Recorder;
+use crate::recorded::{Recorded, Recorder};
 use crate::scheme::Scheme;
 use crate::served::ServedResource;
 use crate::stored::Stored;
@@ -86,7 +87,14 @@ impl Request<'_> {
         }
         // Line breaks in what a client says of itself would look like lines of the log.
         let describe = || self.trace_fields().map(|(key, value)| format!("{key}:{}", shown(value))).join(",");
-        slow_trace::watch(name, SLOW, describe, span.within(self.carry_out(action))).await
+        let carried_out = async {
+            let answer = self.carry_out(action).await;
+            if self.call.recorded != Recorded::Nothing {
+                latencies::note(&self.context.annotations);
+            }
+            answer
+        };
+        slow_trace::watch(name, SLOW, describe, span.within(carried_out)).await
     }
 
     /// What upstream says of a request in its traces (`traceFields`), as far as it is known here.

@@ -1,0 +1,75 @@
+//! What is recorded of requests whose handlers do not end as they should.
+
+use std::path::PathBuf;
+
+use portico_auditor::{AuditBatches, AuditDelivery, AuditFormat, AuditLogSettings, AuditMode, AuditSettings};
+use portico_kit::rotating_file::Rotation;
+use serde_json::Value;
+
+use super::*;
+
+/// A folder with a policy and a log, of which each line is there before the response is.
+struct Recorded {
+    rig: Rig,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Recorded {
+    fn new(shutdown_timeout: Duration) -> Self {
+        let (rig, folder) = (Rig::default(), tempfile::tempdir().unwrap());
+        let (policy, log) = (folder.path().join("policy.yaml"), folder.path().join("audit.log"));
+        let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n";
+        std::fs::write(&policy, text).unwrap();
+        let batches = AuditBatches { buffer: 1, max_size: 1, max_wait: Duration::ZERO, throttle: None };
+        let delivery = AuditDelivery { mode: AuditMode::Blocking, batches, truncation: None };
+        let rotation = Rotation { max_bytes: 0, max_age_days: 0, max_backups: 0, compress: false };
+        let to_log = AuditLogSettings { path: log.clone(), format: AuditFormat::Json, rotation, delivery };
+        let settings = AuditSettings {
+            policy_file: Some(policy),
+            log: Some(to_log),
+            shutdown_timeout,
+            ..AuditSettings::default()
+        };
+        let auditor = Auditor::start(&settings, &rig.registry).unwrap();
+        Self { rig: Rig { auditor, ..rig }, log, _folder: folder }
+    }
+
+    fn events(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(&self.log).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_is_an_event_of_the_stage_panic_and_none_that_it_is_complete() {
+    let recorded = Recorded::new(Duration::from_secs(5));
+    let got = recorded.rig.ask(request("GET /panic", &["Audit-ID: broken"])).await;
+    assert_eq!(got.code, 500, "{}", got.body);
+    let events = recorded.events();
+    let stages: Vec<&Value> = events.iter().map(|event| &event["stage"]).collect();
+    assert_eq!(stages, ["RequestReceived", "Panic"], "{events:?}");
+    let panic = &events[1];
+    assert_eq!((&panic["auditID"], &panic["requestURI"]), (&"broken".into(), &"/panic".into()));
+    assert_eq!(panic["user"]["username"], "root");
+    let status = &panic["responseStatus"];
+    assert_eq!((&status["code"], &status["reason"]), (&500.into(), &"InternalError".into()), "{status}");
+    assert_eq!(status["message"], "APIServer panic'd: asked to");
+
+    assert_eq!(recorded.rig.ask(request("GET /x", &[])).await.code, 200, "and nobody else's");
+    let metrics = recorded.rig.registry.encode(Format::Text);
+    let counted = "apiserver_request_filter_duration_seconds_count{filter=\"audit\"} 2";
+    assert!(metrics.contains(counted), "{metrics}");
+}
+
+#[tokio::test]
+async fn the_end_waits_for_a_request_that_does_not_end_as_long_as_it_is_told_to() {
+    let recorded = Recorded::new(Duration::from_millis(20));
+    let mut app = recorded.rig.app();
+    let Ok(unread) = app.call(request("GET /slow-body", &[])).await;
+    let auditor = recorded.rig.auditor.clone().unwrap();
+    tokio::time::timeout(Duration::from_secs(4), auditor.shutdown()).await.unwrap();
+    let stages: Vec<Value> = recorded.events().into_iter().map(|mut event| event["stage"].take()).collect();
+    assert_eq!(stages, ["RequestReceived"], "its last event is lost");
+    drop(unread);
+}
