@@ -2,8 +2,10 @@
 """Instructions that one request costs in user space, counted by callgrind: the same on a busy machine and on a quiet one.
 
     benches/instructions.py BINARY GET|POST|PUT [REQUESTS] [--policies N] [--webhooks N] [--of configmaps|secrets]
+                                    [--flag=--enable-priority-and-fairness=false ...]
 
-With --policies or --webhooks so many are in force, about the creations that are counted (ConfigMaps) or about others (Secrets).
+With --policies or --webhooks so many are in force, about the creations that are counted (ConfigMaps) or about others (Secrets);
+each --flag is one of the server's.
 Starts the binary under valgrind (Debian: valgrind), sends ConfigMaps of 1 KiB over one connection, once 50 and once 50 and
 REQUESTS (1,500) more, and prints the difference of both counts for each request. Encryption runs without the processor's own
 instructions there, alike for all builds. Compare two builds; a figure by itself says little.
@@ -96,6 +98,7 @@ def instructions(options, requests):
         counts = f"{folder}/counts"
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", options.binary]
         command += ["--secure-port", "0", "--control-address", "127.0.0.1:0", "--addresses-file", f"{folder}/addresses.json"]
+        command += options.flag
         environment = {"PATH": os.environ["PATH"], "PORTICO_DATA_DIR": f"{folder}/data"}
         with open(f"{folder}/log", "w") as log:
             server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -124,6 +127,7 @@ def main():
     parser.add_argument("--policies", type=int, default=0)
     parser.add_argument("--webhooks", type=int, default=0)
     parser.add_argument("--of", choices=["configmaps", "secrets"], default="configmaps")
+    parser.add_argument("--flag", action="append", default=[])
     options = parser.parse_args()
     before = instructions(options, WARM_UP)
     after = instructions(options, WARM_UP + options.requests)

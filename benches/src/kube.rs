@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 
-use crate::certificates::{Certificates, credulous_tls};
+use crate::certificates::Certificates;
 use crate::https::{Client, Endpoint};
 use crate::process::{Process, free_address, until};
 use crate::{Failure, Setting, registrations};
@@ -43,9 +43,11 @@ impl Kube {
         let mut command = server_command(&server, &setting.certificates, &folder, clients, address);
         command.arg(format!("--authorization-mode={mode}")).args(flags);
         let mut server = Process::start(&mut command, &folder.join("kube-apiserver.log"))?;
+        // Where everything is allowed, it lets nobody in without credentials.
+        let admin = admin(setting, address)?;
         until("kube-apiserver is ready", async || {
             server.alive()?;
-            Ok(ready(address).await.then_some(()))
+            Ok(ready(&admin).await.then_some(()))
         })
         .await?;
         Ok(Some(Self { server, etcd, startup: begun.elapsed(), address }))
@@ -53,7 +55,7 @@ impl Kube {
 
     /// As the admin.
     pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
-        Ok(Endpoint { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
+        admin(setting, self.address)
     }
 
     /// Makes the Service that registrations name lead to this backend.
@@ -64,9 +66,13 @@ impl Kube {
     }
 }
 
-/// Whether `/readyz` at this address says 200, now.
-pub(crate) async fn ready(address: SocketAddr) -> bool {
-    let endpoint = Endpoint { address, name: "localhost", tls: credulous_tls() };
+/// The server at this address, with the certificate of its admin.
+fn admin(setting: &Setting, address: SocketAddr) -> Result<Endpoint, Failure> {
+    Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
+}
+
+/// Whether `/readyz` says 200, now.
+pub(crate) async fn ready(endpoint: &Endpoint) -> bool {
     let Ok(mut client) = endpoint.client().await else { return false };
     client.get("/readyz").await.is_ok_and(|status| status == StatusCode::OK)
 }

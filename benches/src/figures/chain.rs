@@ -26,8 +26,8 @@ const NAME: &str = "chain";
 /// What all of it may add to a GET, in microseconds.
 const ADDED: f64 = 40.0;
 pub(super) const BINDINGS: usize = 2_000;
-const PATH: &str = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
-const ACCOUNT: &str = "/api/v1/namespaces/default/serviceaccounts/default/token";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
 const NOTHING: &str = "AlwaysAllow";
@@ -136,9 +136,13 @@ async fn prepared(
     let mut client = endpoint.client().await?;
     let role = r#"{"metadata":{"name":"chain"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["configmaps"]}]}"#;
     client.must(Method::POST, &format!("{RBAC}/clusterroles"), role.to_owned()).await?;
+    // kube-apiserver alone makes neither for a namespace.
+    let named = r#"{"metadata":{"name":"chain"}}"#;
+    client.must(Method::POST, MAPS, named.to_owned()).await?;
+    client.must(Method::POST, ACCOUNTS, named.to_owned()).await?;
     for at in 0..BINDINGS {
         let subject = if at == BINDINGS / 2 {
-            r#"{"kind":"ServiceAccount","namespace":"default","name":"default"}"#.to_owned()
+            r#"{"kind":"ServiceAccount","namespace":"default","name":"chain"}"#.to_owned()
         } else {
             format!(r#"{{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"user-{at}"}}"#)
         };
@@ -147,14 +151,15 @@ async fn prepared(
         );
         client.must(Method::POST, &format!("{RBAC}/clusterrolebindings"), binding).await?;
     }
-    let (status, body) = client.send(Method::POST, ACCOUNT, r#"{"spec":{}}"#).await?;
+    let (status, body) =
+        client.send(Method::POST, &format!("{ACCOUNTS}/chain/token"), r#"{"spec":{}}"#).await?;
     if !status.is_success() {
         return Err(format!("no token: {status}").into());
     }
     let issued: Issued = serde_json::from_slice(&body)?;
     // Without the administrator's certificate, which would count first.
     let endpoint = Endpoint { tls: credulous_tls(), ..endpoint };
-    let mut request = endpoint.get(PATH)?;
+    let mut request = endpoint.get(&format!("{MAPS}/chain"))?;
     let bearer = HeaderValue::from_str(&format!("Bearer {}", issued.status.token))?;
     request.headers_mut().insert(AUTHORIZATION, bearer);
     Ok((process, endpoint, request))

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
+use crate::certificates::credulous_tls;
+use crate::https::Endpoint;
 use crate::kube::{Kube, WHY_NOT, ready};
 use crate::portico::command;
 use crate::process::{Process, free_address, until};
@@ -41,9 +43,10 @@ pub(super) async fn once(folder: &Path) -> Result<f64, Failure> {
     command.arg(format!("--secure-port={}", https.port())).arg(format!("--control-address={grpc}"));
     let begun = Instant::now();
     let mut process = Process::start(&mut command, &folder.join("log"))?;
+    let anonymous = Endpoint { address: https, name: "localhost", tls: credulous_tls() };
     until("portico is ready", async || {
         process.alive()?;
-        Ok(ready(https).await.then_some(()))
+        Ok(ready(&anonymous).await.then_some(()))
     })
     .await?;
     Ok(begun.elapsed().as_secs_f64() * 1e3)
