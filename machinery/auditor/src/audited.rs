@@ -49,7 +49,7 @@ impl Audited {
         for (key, value) in notes {
             let key = key.into();
             if Latencies::has(&key) {
-                self.latencies.lock().told(key, value.into());
+                self.latencies.lock().reported(key, value.into());
             } else if !event.annotate(key.clone(), value) {
                 tracing::warn!(key, audit_id = event.audit_id, "an audit annotation has been set already");
             }

@@ -43,7 +43,7 @@ impl Latency {
 pub(crate) struct Latencies {
     measured: Vec<(Latency, Duration)>,
     /// By who answers the request elsewhere.
-    told: Vec<(String, String)>,
+    reported: Vec<(String, String)>,
 }
 
 impl Latencies {
@@ -56,8 +56,8 @@ impl Latencies {
         self.measured.push((part, took));
     }
 
-    pub(crate) fn told(&mut self, key: String, value: String) {
-        self.told.push((key, value));
+    pub(crate) fn reported(&mut self, key: String, value: String) {
+        self.reported.push((key, value));
     }
 
     /// What the event of a request says that took so long in all: nothing of a quick one, nor of parts that took no time.
@@ -66,7 +66,7 @@ impl Latencies {
             return Vec::new();
         }
         let measured = self.measured.into_iter().filter(|(_, took)| !took.is_zero());
-        let mut annotations = self.told;
+        let mut annotations = self.reported;
         annotations.extend(measured.map(|(part, took)| (part.key().to_owned(), format_duration(took))));
         annotations.push((TOTAL.to_owned(), format_duration(total)));
         annotations
@@ -81,7 +81,7 @@ mod tests {
         let mut latencies = Latencies::default();
         latencies.measured(Latency::Authentication, Duration::from_micros(20));
         latencies.measured(Latency::QueueWait, Duration::ZERO);
-        latencies.told("apiserver.latency.k8s.io/etcd".to_owned(), "3ms".to_owned());
+        latencies.reported("apiserver.latency.k8s.io/etcd".to_owned(), "3ms".to_owned());
         latencies
     }
 

@@ -63,7 +63,7 @@ async fn a_handler_that_panics_is_an_event_of_the_stage_panic_and_none_that_it_i
 }
 
 #[tokio::test]
-async fn the_end_waits_for_a_request_that_does_not_end_as_long_as_it_is_told_to() {
+async fn the_end_waits_for_a_request_that_does_not_end_as_long_as_it_is_set_to() {
     let recorded = Recorded::new(Duration::from_millis(20));
     let mut app = recorded.rig.app();
     let Ok(unread) = app.call(request("GET /slow-body", &[])).await;

@@ -144,7 +144,7 @@ impl Envelope {
                 errors.push(format!("got invalid KMSv2 KeyID hash {:?}: {why}", shown(&status.key_id)))
             }
             Ok(()) => {
-                self.metrics.keys.told(&self.name, &status.key_id);
+                self.metrics.keys.named(&self.name, &status.key_id);
                 errors.extend(self.rotate(&status.key_id).await.err());
             }
         }

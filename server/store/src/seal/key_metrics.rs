@@ -32,7 +32,7 @@ pub(super) struct KeyMetrics {
     server: String,
     /// Held while a series is written, so that none comes back that has made room.
     recently_used: Arc<Mutex<Recent<Labels<4>>>>,
-    recently_told: Arc<Mutex<Recent<Labels<3>>>>,
+    recently_named: Arc<Mutex<Recent<Labels<3>>>>,
 }
 
 impl KeyMetrics {
@@ -60,7 +60,7 @@ impl KeyMetrics {
             ),
             server: shown(server_id),
             recently_used: Arc::default(),
-            recently_told: Arc::default(),
+            recently_named: Arc::default(),
         }
     }
 
@@ -82,13 +82,13 @@ impl KeyMetrics {
     }
 
     /// The service has named its key.
-    pub(super) fn told(&self, provider: &str, key_id: &str) {
+    pub(super) fn named(&self, provider: &str, key_id: &str) {
         let labels = [
             ("provider_name", provider.to_owned()),
             ("key_id_hash", shown(key_id)),
             ("apiserver_id_hash", self.server.clone()),
         ];
-        let mut recent = self.recently_told.lock();
+        let mut recent = self.recently_named.lock();
         self.last_status.get_or_create(&labels).set(now());
         if let Some(old) = recent.add(labels) {
             self.last_status.remove(&old);
@@ -146,7 +146,7 @@ mod tests {
         let metrics = KeyMetrics::new(&registry, "server");
         for n in 0..=MAX_SERIES {
             metrics.used("to_storage", "kms", &n.to_string());
-            metrics.told("kms", &n.to_string());
+            metrics.named("kms", &n.to_string());
             // The first stays in use.
             metrics.used("to_storage", "kms", "0");
         }

@@ -36,7 +36,7 @@ impl UnwrappedKeys {
         Some(Arc::clone(&kept.key))
     }
 
-    /// Keeps a key, and tells how many are kept; the one that was not used for longest makes room.
+    /// Keeps a key, and returns how many are kept; the one that was not used for longest makes room.
     pub(super) fn keep(&self, fingerprint: Fingerprint, key: Arc<DataKey>) -> (Arc<DataKey>, usize) {
         let mut keys = self.keys.lock();
         if keys.len() >= MAX_KEYS && !keys.contains_key(&fingerprint) {
