@@ -111,11 +111,11 @@ impl Auditor {
     }
 
     /// The same where nobody can wait.
-    pub(crate) fn hand_over(self: &Arc<Self>, encoded: Encoded, stage: Stage) {
-        if self.backends.iter().all(Backend::never_waits) {
-            for (backend, record) in self.backends.iter().zip(encoded) {
-                record.into_iter().for_each(|record| backend.buffer(record));
-            }
+    pub(crate) fn hand_over(self: &Arc<Self>, mut encoded: Encoded, stage: Stage) {
+        for (backend, record) in self.backends.iter().zip(&mut encoded) {
+            record.take_if(|record| backend.take_at_once(record));
+        }
+        if encoded.iter().all(Option::is_none) {
             return;
         }
         let this = Arc::clone(self);

@@ -115,9 +115,16 @@ impl Backend {
         }
     }
 
-    /// Whether nobody ever waits for it.
-    pub(super) fn never_waits(&self) -> bool {
-        self.buffer.is_some()
+    /// Whether it took an event without anybody having to wait.
+    pub(super) fn take_at_once(&self, event: &Bytes) -> bool {
+        match &*self.destination {
+            _ if self.buffer.is_some() => {
+                self.buffer(event.clone());
+                true
+            }
+            Destination::Log(log) => log.write_at_once(event),
+            Destination::Webhook(_) => false,
+        }
     }
 
     /// Takes an event; false when the request must not go on.
@@ -131,7 +138,7 @@ impl Backend {
     }
 
     /// Keeps an event until its batch is sent; drops it when there is no room.
-    pub(super) fn buffer(&self, event: Bytes) {
+    fn buffer(&self, event: Bytes) {
         let Some(buffer) = &self.buffer else { return };
         match buffer.try_send(event) {
             Ok(()) => {}

@@ -1,4 +1,4 @@
-//! The log: lines in a file, or on standard output, written by a thread of its own.
+//! The log: lines in a file, or on standard output.
 
 use std::io;
 use std::path::Path;
@@ -44,6 +44,11 @@ impl Log {
             }
         }
         written
+    }
+
+    /// Whether a line needed nobody to wait, whether or not it could be written.
+    pub(super) fn write_at_once(&self, line: &[u8]) -> bool {
+        self.writer.write_at_once(line).is_some()
     }
 
     pub(super) async fn close(&self) {

@@ -1,74 +1,150 @@
-//! One thread that writes lines for everybody else, so that no serving thread waits for a disk.
+//! Writes lines for everybody: at once where that takes no longer than a copy into the page cache, else on a thread of its own, so
+//! that no serving thread waits for a disk.
 //!
-//! The queue is bounded: whoever has a line for a full one waits. Closing it writes all that is queued.
+//! Waking a thread, and being woken by it, costs ten times what such a line does. A disk that turns out to be slow stops the one
+//! serving thread that writes just then, once: afterwards the thread writes everything for [`SLOW_PERIOD`]. The queue is bounded:
+//! whoever has a line for a full one waits. Closing it writes all that is queued.
 
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 /// Lines that may wait for the thread.
 const QUEUE_LINES: usize = 4096;
+/// A write that took longer shows that the disk is slow.
+const SLOW_WRITE: Duration = Duration::from_millis(5);
+/// How long a line waits for another one's quick write, which is cheaper than waking the thread.
+const QUICK_WAIT: Duration = Duration::from_micros(100);
+/// How long the thread writes everything after a slow write.
+const SLOW_PERIOD: Duration = Duration::from_secs(10);
 
 /// What is done with an error of writing, and how many lines it cost.
 pub type OnError = Box<dyn FnMut(&io::Error) + Send>;
+
+/// Where lines go.
+pub trait LineSink: Write + Send + 'static {
+    /// Whether a write of so many bytes takes no longer than a copy, as far as can be known: a serving thread may do it.
+    fn is_quick(&self, _bytes: usize) -> bool {
+        false
+    }
+}
+
+/// A pipe or a terminal takes lines when its reader does.
+impl LineSink for io::Stdout {}
 
 enum Job {
     Line(Bytes, Option<oneshot::Sender<bool>>),
     Close(oneshot::Sender<()>),
 }
 
+/// What whoever writes has to himself.
+struct Out<S: ?Sized> {
+    failed: OnError,
+    slow_until: Option<Instant>,
+    sink: S,
+}
+
+impl<S: LineSink + ?Sized> Out<S> {
+    fn write(&mut self, line: &[u8]) -> bool {
+        let begin = Instant::now();
+        let written = self.sink.write_all(line);
+        let end = Instant::now();
+        if end - begin > SLOW_WRITE {
+            self.slow_until = Some(end + SLOW_PERIOD);
+        }
+        if let Err(error) = &written {
+            (self.failed)(error);
+        }
+        written.is_ok()
+    }
+
+    fn is_quick(&self, bytes: usize) -> bool {
+        self.sink.is_quick(bytes) && self.slow_until.is_none_or(|until| Instant::now() >= until)
+    }
+}
+
 /// A handle on the thread, which ends when it is closed or when the last handle is gone.
 #[derive(Clone)]
 pub struct LineWriter {
     queue: mpsc::Sender<Job>,
+    /// Lines that the thread has not written; one more for ever once it is to close.
+    queued: Arc<AtomicUsize>,
+    out: Arc<Mutex<Out<dyn LineSink>>>,
 }
 
 impl LineWriter {
-    /// Starts the thread, which writes each line with one call.
+    /// Starts the thread. Each line is written with one call.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(name: &str, out: impl Write + Send + 'static, failed: OnError) -> io::Result<Self> {
+    pub fn start(name: &str, sink: impl LineSink, failed: OnError) -> io::Result<Self> {
         let (queue, jobs) = mpsc::channel(QUEUE_LINES);
+        let (queued, out) = (Arc::default(), Arc::new(Mutex::new(Out { failed, slow_until: None, sink })));
+        let this = Self { queue, queued: Arc::clone(&queued), out: Arc::clone(&out) as _ };
         let thread = std::thread::Builder::new().name(name.to_owned());
-        thread.spawn(move || write_all(jobs, out, failed))?;
-        Ok(Self { queue })
+        thread.spawn(move || write_all(jobs, &queued, &out))?;
+        Ok(this)
     }
 
-    /// Queues a line; waits only while the queue is full. False when it is closed.
+    /// Writes or queues a line; waits only while the queue is full. False when it is closed, or could not be written at once.
     pub async fn queue(&self, line: Bytes) -> bool {
-        self.queue.send(Job::Line(line, None)).await.is_ok()
+        match self.write_at_once(&line) {
+            Some(written) => written,
+            None => self.push(Job::Line(line, None)).await,
+        }
     }
 
     /// Has a line written, and waits for that; false when it was not.
     pub async fn write(&self, line: Bytes) -> bool {
+        if let Some(written) = self.write_at_once(&line) {
+            return written;
+        }
         let (done, written) = oneshot::channel();
-        self.queue.send(Job::Line(line, Some(done))).await.is_ok() && written.await.unwrap_or(false)
+        self.push(Job::Line(line, Some(done))).await && written.await.unwrap_or(false)
     }
 
     /// Takes no further lines, and waits until all that are queued are written.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
-        if self.queue.send(Job::Close(done)).await.is_ok() {
+        if self.push(Job::Close(done)).await {
             // Gone without a word: it has nothing left to write, either.
             let _ = closed.await;
         }
     }
+
+    /// Whether the line was written; nothing is done where others are before it or it may take long.
+    pub fn write_at_once(&self, line: &[u8]) -> Option<bool> {
+        if self.queued.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let mut out = self.out.try_lock_for(QUICK_WAIT)?;
+        out.is_quick(line.len()).then(|| out.write(line))
+    }
+
+    async fn push(&self, job: Job) -> bool {
+        // Whoever leaves while it waits for a place has queued nothing.
+        let Ok(place) = self.queue.reserve().await else { return false };
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        place.send(job);
+        true
+    }
 }
 
-fn write_all(mut jobs: mpsc::Receiver<Job>, mut out: impl Write, mut failed: OnError) {
+fn write_all<S: LineSink>(mut jobs: mpsc::Receiver<Job>, queued: &AtomicUsize, out: &Mutex<Out<S>>) {
     let mut closers = Vec::new();
     while let Some(job) = jobs.blocking_recv() {
         match job {
             Job::Line(line, done) => {
-                let written = out.write_all(&line);
-                if let Err(error) = &written {
-                    failed(error);
-                }
+                let written = out.lock().write(&line);
+                queued.fetch_sub(1, Ordering::AcqRel);
                 if let Some(done) = done {
                     // Who asked may have left.
-                    let _ = done.send(written.is_ok());
+                    let _ = done.send(written);
                 }
             }
             Job::Close(done) => {
@@ -77,8 +153,9 @@ fn write_all(mut jobs: mpsc::Receiver<Job>, mut out: impl Write, mut failed: OnE
             }
         }
     }
-    if let Err(error) = out.flush() {
-        failed(&error);
+    let mut out = out.lock();
+    if let Err(error) = out.sink.flush() {
+        (out.failed)(&error);
     }
     for closed in closers {
         let _ = closed.send(());
@@ -87,21 +164,34 @@ fn write_all(mut jobs: mpsc::Receiver<Job>, mut out: impl Write, mut failed: OnE
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use parking_lot::Mutex;
-
     use super::*;
 
+    /// Written by the thread, unless it is quick.
     #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
+    struct Page {
+        text: Arc<Mutex<Vec<u8>>>,
+        writers: Arc<Mutex<Vec<Option<String>>>>,
+        takes: Duration,
+        quick: bool,
+    }
+
+    impl LineSink for Page {
+        fn is_quick(&self, bytes: usize) -> bool {
+            self.quick && bytes < 10
+        }
+    }
 
     impl Write for Page {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if bytes == b"bad\n" {
                 return Err(io::Error::other("no"));
             }
-            self.0.lock().extend_from_slice(bytes);
+            let begin = Instant::now();
+            while begin.elapsed() < self.takes {
+                std::thread::yield_now();
+            }
+            self.writers.lock().push(std::thread::current().name().map(str::to_owned));
+            self.text.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -117,27 +207,54 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_written_is_there_and_one_that_fails_is_told() {
-        let (page, errors) = (Page::default(), Arc::default());
-        let writer = start(&page, &errors);
-        assert!(writer.queue(Bytes::from_static(b"one\n")).await);
-        assert!(writer.write(Bytes::from_static(b"two\n")).await);
-        assert_eq!(*page.0.lock(), b"one\ntwo\n");
-        assert!(!writer.write(Bytes::from_static(b"bad\n")).await);
-        assert_eq!(*errors.lock(), ["no"]);
+    async fn a_line_that_is_written_is_there_and_one_that_fails_is_reported() {
+        for quick in [false, true] {
+            let (page, errors) = (Page { quick, ..Page::default() }, Arc::default());
+            let writer = start(&page, &errors);
+            assert!(writer.queue(Bytes::from_static(b"one\n")).await);
+            assert!(writer.write(Bytes::from_static(b"two\n")).await);
+            assert_eq!(*page.text.lock(), b"one\ntwo\n");
+            assert!(!writer.write(Bytes::from_static(b"bad\n")).await);
+            assert_eq!(*errors.lock(), ["no"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_quick_line_is_written_by_who_has_it_and_a_slow_one_by_the_thread() {
+        let page = Page { quick: true, ..Page::default() };
+        let writer = start(&page, &Arc::default());
+        assert!(writer.write(Bytes::from_static(b"quick\n")).await);
+        assert!(writer.write(Bytes::from_static(b"a long line\n")).await);
+        let thread = Some("lines".to_owned());
+        let writers = page.writers.lock().clone();
+        assert!(writers[0] != thread && writers[1] == thread, "{writers:?}");
+    }
+
+    #[tokio::test]
+    async fn a_slow_disk_stops_whoever_meets_it_first_and_nobody_after() {
+        let page = Page { quick: true, takes: 2 * SLOW_WRITE, ..Page::default() };
+        let writer = start(&page, &Arc::default());
+        for _ in 0..3 {
+            assert!(writer.write(Bytes::from_static(b"line\n")).await);
+        }
+        let thread = Some("lines".to_owned());
+        let writers = page.writers.lock().clone();
+        assert!(writers[0] != thread && writers[1..].iter().all(|writer| *writer == thread), "{writers:?}");
     }
 
     #[tokio::test]
     async fn closing_writes_all_that_is_queued_and_takes_no_more() {
-        let (page, errors) = (Page::default(), Arc::default());
-        let writer = start(&page, &errors);
-        for _ in 0..2 * QUEUE_LINES {
-            assert!(writer.queue(Bytes::from_static(b"line\n")).await);
+        for quick in [false, true] {
+            let (page, errors) = (Page { quick, ..Page::default() }, Arc::default());
+            let writer = start(&page, &errors);
+            for _ in 0..2 * QUEUE_LINES {
+                assert!(writer.queue(Bytes::from_static(b"line\n")).await);
+            }
+            writer.close().await;
+            assert_eq!(page.text.lock().len(), 2 * QUEUE_LINES * b"line\n".len());
+            assert!(!writer.queue(Bytes::from_static(b"late\n")).await);
+            assert!(!writer.write(Bytes::from_static(b"late\n")).await);
+            writer.close().await;
         }
-        writer.close().await;
-        assert_eq!(page.0.lock().len(), 2 * QUEUE_LINES * b"line\n".len());
-        assert!(!writer.queue(Bytes::from_static(b"late\n")).await);
-        assert!(!writer.write(Bytes::from_static(b"late\n")).await);
-        writer.close().await;
     }
 }

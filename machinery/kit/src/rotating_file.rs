@@ -1,7 +1,7 @@
 //! A file that is put aside when it is large, with lumberjack's file names: `audit.log` becomes
 //! `audit-2006-01-02T15-04-05.000.log`, and of these the oldest are removed.
 //!
-//! For one writer thread: everything blocks. It must not know what is written.
+//! Putting the file aside blocks for as long as old ones are compressed. It must not know what is written.
 
 mod backups;
 mod rotation;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use crate::line_writer::LineSink;
 pub use rotation::Rotation;
 use rotation::copy_owner;
 
@@ -22,6 +23,8 @@ pub struct RotatingFile {
     rotation: Rotation,
     file: File,
     size: u64,
+    /// Not a pipe or a terminal, whose reader may be slow.
+    is_regular: bool,
 }
 
 impl RotatingFile {
@@ -34,10 +37,16 @@ impl RotatingFile {
             fs::DirBuilder::new().recursive(true).create(folder)?;
         }
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-        let size = file.metadata()?.len();
-        let this = Self { path: path.to_owned(), rotation, file, size };
+        let metadata = file.metadata()?;
+        let (size, is_regular) = (metadata.len(), metadata.is_file());
+        let this = Self { path: path.to_owned(), rotation, file, size, is_regular };
         this.tidy();
         Ok(this)
+    }
+
+    fn is_full_for(&self, length: u64) -> bool {
+        let max = self.rotation.max_bytes;
+        max > 0 && self.size.saturating_add(length) > max
     }
 
     /// Puts the file aside and begins a new one with the same mode and owner.
@@ -69,7 +78,7 @@ impl Write for RotatingFile {
             let words = format!("write length {length} exceeds maximum file size {max}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
-        if max > 0 && self.size.saturating_add(length) > max {
+        if self.is_full_for(length) {
             self.rotate()?;
         }
         self.file.write_all(bytes)?;
@@ -79,6 +88,13 @@ impl Write for RotatingFile {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+impl LineSink for RotatingFile {
+    /// Unless the file has to be put aside for it.
+    fn is_quick(&self, bytes: usize) -> bool {
+        self.is_regular && !self.is_full_for(bytes as u64)
     }
 }
 
@@ -101,6 +117,7 @@ mod tests {
         let rotation = Rotation { max_bytes: 10, max_backups: 0, ..Rotation::default() };
         let mut file = RotatingFile::open(&path, rotation).unwrap();
         file.write_all(b"12345\n").unwrap();
+        assert!(file.is_quick(4) && !file.is_quick(5), "no serving thread puts the file aside");
         file.write_all(b"6789\n").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"6789\n");
         let names = names(path.parent().unwrap());
