@@ -117,13 +117,7 @@ impl Server {
         let mut table = portico_resources::table_with(&settings.features);
         portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(table.indexer(&kinds));
-        let metrics = portico_store::Metrics::new(&process.metrics);
-        let server_id = hooks::own_identity().id;
-        let encryption =
-            Encryption::start(&settings.encryption, &server_id, &process.metrics, &tasks).await?;
-        let (kept, seal) = (settings.store.clone(), encryption.seal());
-        let opened = SqliteStore::open_sealed(kept, indexer, seal, metrics, &store_tasks).await?;
-        let store: Arc<dyn Store> = Arc::new(opened);
+        let (store, encryption) = open_store(&settings, indexer, &process, &tasks, &store_tasks).await?;
         let admission = Arc::new(admission_chain(&settings, &process, &tasks)?);
         let registry = Registry::new(
             Arc::clone(&store),
@@ -315,6 +309,21 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         });
     }
     address
+}
+
+/// Opens the store, whose values are encrypted as `--encryption-provider-config` says.
+async fn open_store(
+    settings: &ServerSettings,
+    indexer: Arc<dyn portico_store::Indexer>,
+    process: &Process,
+    tasks: &TaskSet,
+    store_tasks: &TaskSet,
+) -> Result<(Arc<dyn Store>, Encryption), StartError> {
+    let (server_id, metrics) = (hooks::own_identity().id, portico_store::Metrics::new(&process.metrics));
+    let encryption = Encryption::start(&settings.encryption, &server_id, &process.metrics, tasks).await?;
+    let (kept, seal) = (settings.store.clone(), encryption.seal());
+    let store = SqliteStore::open_sealed(kept, indexer, seal, metrics, store_tasks).await?;
+    Ok((Arc::new(store), encryption))
 }
 
 /// Sends facades their configuration, now and whenever it changes.
