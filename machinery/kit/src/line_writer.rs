@@ -2,7 +2,7 @@
 //! that no serving thread waits for a disk.
 //!
 //! Waking a thread, and being woken by it, costs ten times what such a line does. A disk that turns out to be slow stops the one
-//! serving thread that writes just then, once: afterwards the thread writes everything for [`SLOW_PERIOD`]. The queue is bounded:
+//! serving thread that writes just then, once: afterwards the thread writes everything for `SLOW_PERIOD`. The queue is bounded:
 //! whoever has a line for a full one waits. Closing it writes all that is queued.
 
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! Built-in resources: what code adds to the data of each kind.
 //!
-//! Strategies, actions and connections see objects through the registry's traits; one [table] has a row for each
+//! Strategies, actions and connections see objects through the registry's traits; one `table` has a row for each
 //! resource. Knows no SQL, no gRPC and no HTTP.
 
 mod actions;
