@@ -23,27 +23,35 @@ impl<'a> Members<'a> {
         Self { out, first: true }
     }
 
-    /// The name of the next member; its value follows.
-    fn name(&mut self, name: &str) -> &mut Vec<u8> {
+    /// The name of the next member, of our own making; its value follows.
+    fn name(&mut self, name: &'static str) -> &mut Vec<u8> {
+        self.out.extend_from_slice(if std::mem::take(&mut self.first) { b"\"" } else { b",\"" });
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    /// The name of the next member, of somebody else's making; its value follows.
+    fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.first) {
             self.out.push(b',');
         }
-        push_string(self.out, name);
+        push_string(self.out, key);
         self.out.push(b':');
         self.out
     }
 
-    fn text(&mut self, name: &str, value: &str) {
+    fn text(&mut self, name: &'static str, value: &str) {
         push_string(self.name(name), value);
     }
 
-    fn text_unless_empty(&mut self, name: &str, value: &str) {
+    fn text_unless_empty(&mut self, name: &'static str, value: &str) {
         if !value.is_empty() {
             self.text(name, value);
         }
     }
 
-    fn texts_unless_empty(&mut self, name: &str, values: &[String]) {
+    fn texts_unless_empty(&mut self, name: &'static str, values: &[String]) {
         if !values.is_empty() {
             push_strings(self.name(name), values);
         }
@@ -116,7 +124,7 @@ impl Event {
         if !self.annotations.is_empty() {
             let mut annotations = Members::begin(members.name("annotations"));
             for (key, value) in &self.annotations {
-                annotations.text(key, value);
+                push_string(annotations.key(key), value);
             }
             annotations.end();
         }
@@ -131,7 +139,7 @@ fn push_user(out: &mut Vec<u8>, user: &UserInfo) {
     if !user.extra.is_empty() {
         let mut extra = Members::begin(members.name("extra"));
         for (key, values) in &user.extra {
-            push_strings(extra.name(key), values);
+            push_strings(extra.key(key), values);
         }
         extra.end();
     }

@@ -88,8 +88,14 @@ impl Time {
     /// `2006-01-02T15:04:05.000000Z`, in UTC.
     #[must_use]
     pub fn rfc3339_micro(&self) -> Option<String> {
-        let clock = clock(Self { offset: 0, ..*self }.civil()?);
-        Some(format!("{clock}.{:06}Z", self.nanos / 1000))
+        let mut text = clock(Self { offset: 0, ..*self }.civil()?);
+        let micros = self.nanos / 1000;
+        text.push('.');
+        for pair in [micros / 10_000, micros / 100 % 100, micros % 100] {
+            two_digits(&mut text, pair as u8);
+        }
+        text.push('Z');
+        Some(text)
     }
 }
 
