@@ -18,6 +18,7 @@ mod foreign_flags;
 mod kubelets;
 mod metrics;
 mod oidc;
+mod peers;
 mod process;
 mod proxying;
 mod service_accounts;
@@ -39,6 +40,7 @@ pub(crate) use error::SettingError;
 use foreign_flags::ForeignFlag;
 pub(crate) use kubelets::Kubelets;
 pub(crate) use metrics::Metrics;
+pub(crate) use peers::Peers;
 pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
 pub(crate) use service_accounts::ServiceAccounts;
@@ -119,6 +121,8 @@ pub(crate) struct Settings {
     #[command(flatten)]
     pub(crate) kubelets: Kubelets,
     #[command(flatten)]
+    pub(crate) peers: Peers,
+    #[command(flatten)]
     pub(crate) store: StoreSettings,
     #[command(flatten)]
     pub(crate) encryption: Encryption,
@@ -190,6 +194,7 @@ impl Settings {
         self.authentication.check()?;
         self.proxying.check()?;
         self.kubelets.check()?;
+        self.peers.check(&self.core_api.features()?, self.proxying.proxy_client_cert_file.is_some())?;
         self.authorization.check()?;
         self.audit.check()?;
         self.core_api.check()?;

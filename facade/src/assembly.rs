@@ -58,6 +58,7 @@ use crate::local::{Local, LocalLimits};
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::metrics::{FlowMetrics, RequestMetrics};
 use crate::mux::Listing;
+use crate::peers::{Follow, PeerMetrics, Peers};
 use crate::render::Renderer;
 use crate::route_table::RouteTable;
 use crate::serve::Server;
@@ -138,7 +139,9 @@ impl Facade {
 
         parts.load_state(&settings);
         parts.configuration.set_authenticators(auth.authenticators());
-        let director = parts.director(&settings, &process, &control, proxying.proxy.clone(), server_address);
+        let peers = parts.follow_peers(&proxying);
+        let proxy = proxying.proxy.clone();
+        let director = parts.director(&settings, &process, &control, proxy, peers, server_address);
         let handler = app(parts.layers(&settings, &control, process.auditor.as_ref())?, director);
         parts.health.install();
 
@@ -308,12 +311,28 @@ impl Parts {
         }
     }
 
+    /// What other servers behind the same address serve, kept up to date.
+    fn follow_peers(&self, proxying: &proxying::Proxying) -> Option<Arc<Peers>> {
+        let authority = proxying.peer_authority()?;
+        let peers = Arc::new(Peers::new(PeerMetrics::new(&self.registry)));
+        let follow = Follow {
+            peers: Arc::clone(&peers),
+            catalog: Arc::clone(&self.catalog),
+            configuration: Arc::clone(&self.configuration),
+            proxy: proxying.proxy.clone(),
+            authority,
+        };
+        self.tasks.spawn_until_cancelled("peers", follow.run());
+        Some(peers)
+    }
+
     fn director(
         &self,
         settings: &FacadeSettings,
         process: &Process,
         control: &ControlTransport,
         proxy: portico_proxy::Proxy,
+        peers: Option<Arc<Peers>>,
         server_address: String,
     ) -> Director {
         let slis = self.registry.beside();
@@ -354,6 +373,7 @@ impl Parts {
             catalog: self.catalog.clone(),
             renderer: self.renderer.clone(),
             proxy,
+            peers,
             local,
         })
     }

@@ -18,6 +18,7 @@ use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
 use portico_machinery::effective_version::EffectiveVersion;
 use portico_machinery::flow_control;
+use portico_machinery::peer_addresses::PeerAddresses;
 use portico_machinery::pool::Pool;
 use portico_machinery::rbac::{self, Fact, Policy};
 use portico_machinery::route::Backend;
@@ -344,9 +345,20 @@ fn follow_settings(next: &mut InForce, held: &Held) {
     next.set_issuer(Issuer::of(held.entries.values(), &next.issuer));
     next.set_signing_ca(held.setting(setting::SIGNING_CA));
     next.set_anonymous(held.setting(setting::ANONYMOUS).map(Anonymous::of_setting));
+    next.peers = Arc::new(peers_of(held.setting(setting::PEERS)));
     next.version = held.setting(setting::EFFECTIVE_VERSION).and_then(effective_version);
     let rule = held.setting(setting::SERVICE_ADDRESS).and_then(|text| text.parse().ok());
     next.apis = next.apis.with_address_rule(rule);
+}
+
+/// None of those that are not understood.
+fn peers_of(text: Option<&str>) -> PeerAddresses {
+    let parsed = text.map(str::parse::<PeerAddresses>).transpose();
+    parsed
+        .inspect_err(|error| tracing::warn!(%error, "peers are not known"))
+        .ok()
+        .flatten()
+        .unwrap_or_default()
 }
 
 fn effective_version(text: &str) -> Option<EffectiveVersion> {

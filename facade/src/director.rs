@@ -27,6 +27,7 @@ use crate::endpoints::{discovery, from_axum};
 use crate::freshness::Freshness;
 use crate::handler::Answer;
 use crate::local::Local;
+use crate::peers::{Peers, mark_proxied};
 use crate::render::Renderer;
 use crate::request::{BeforeMuxComplete, Caller, Request, RequestView, Response};
 use crate::respond;
@@ -44,6 +45,8 @@ pub struct Delegates {
     pub renderer: Renderer,
     /// To backends.
     pub proxy: Proxy,
+    /// Other servers behind the same address, where requests may go to them.
+    pub peers: Option<Arc<Peers>>,
     /// To the control service.
     pub local: Local,
 }
@@ -91,9 +94,12 @@ impl Service<Request> for Director {
         if this.freshness.expired() && !matches!(found, Some(Target::Builtin { when_stale: true })) {
             return Box::pin(ready(Ok(respond::status(&request, &too_old()))));
         }
+        if let Some(peer) = this.peer(&request) {
+            return Box::pin(async move { Ok(this.sent_on(&peer, request).await) });
+        }
         match found {
             Some(Target::Route(upstream)) if !upstream.route().is_local() => {
-                Box::pin(async move { Ok(this.proxied(&upstream, request).await) })
+                Box::pin(async move { Ok(this.aggregated(&upstream, request).await) })
             }
             found => Box::pin(async move { Ok(this.answered(found, request).await) }),
         }
@@ -101,9 +107,28 @@ impl Service<Request> for Director {
 }
 
 impl Delegates {
+    /// The server to which a request goes that is not served here.
+    fn peer(&self, request: &Request) -> Option<Arc<Upstream>> {
+        self.peers.as_ref()?.serving(request.info(), request.headers())
+    }
+
+    async fn sent_on(&self, peer: &Upstream, mut request: Request) -> Response {
+        let info = request.info().clone();
+        mark_proxied(request.headers_mut());
+        let response = self.proxied(peer, request).await;
+        if let Some(peers) = &self.peers {
+            peers.rerouted(&info, response.status());
+        }
+        response
+    }
+
+    async fn aggregated(&self, upstream: &Upstream, request: Request) -> Response {
+        request.record().set_aggregated();
+        self.proxied(upstream, request).await
+    }
+
     async fn proxied(&self, upstream: &Upstream, request: Request) -> Response {
         let (record, info) = (request.record(), request.info().clone());
-        record.set_aggregated();
         record.set_known_resource(info.is_resource_request);
         let (connection, audit_id) = (request.connection().clone(), request.audit_id().clone());
         let identity = request.found::<Caller>().map(|Caller(user)| connection.identity(user));

@@ -12,6 +12,7 @@ use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_facade_catalog::ServedApis;
 use portico_flow::{Rules, Waker};
 use portico_machinery::effective_version::EffectiveVersion;
+use portico_machinery::peer_addresses::PeerAddresses;
 use portico_machinery::rbac::Policy;
 
 use crate::issuer::Issuer;
@@ -32,6 +33,8 @@ pub struct InForce {
     pub signing_ca: Option<(String, Authority)>,
     /// Who is let in without credentials, where the control service says it.
     pub anonymous: Option<Anonymous>,
+    /// Other servers behind the same address.
+    pub peers: Arc<PeerAddresses>,
     /// The release that is shown, once the control service has said so.
     pub version: Option<EffectiveVersion>,
     /// What roles and bindings say.
@@ -55,6 +58,7 @@ impl Default for InForce {
             authenticators: Arc::default(),
             signing_ca: None,
             anonymous: None,
+            peers: Arc::default(),
             version: None,
             policy: Arc::default(),
             authorizer: Arc::new(AuthorizerUnion::default()),

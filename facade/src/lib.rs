@@ -26,6 +26,7 @@ mod local;
 mod metrics;
 mod mux;
 mod pace;
+mod peers;
 mod record;
 mod render;
 mod request;

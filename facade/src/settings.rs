@@ -43,6 +43,8 @@ pub struct FacadeSettings {
     pub proxying: ProxyingSettings,
     /// Kubelets.
     pub kubelets: KubeletSettings,
+    /// `--peer-ca-file`: what the certificates of servers behind the same address are checked against; none asks none of them.
+    pub peer_ca_file: Option<PathBuf>,
     /// `--request-timeout`, 60 s.
     pub request_timeout: Duration,
     /// `--stalled-write-timeout`, 60 s: a response of which the client takes nothing for so long is aborted.
@@ -230,6 +232,7 @@ impl FacadeSettings {
             authorization: vec![Mode::Rbac],
             proxying: ProxyingSettings::default(),
             kubelets: KubeletSettings::default(),
+            peer_ca_file: None,
             request_timeout: Duration::from_secs(60),
             stalled_write_timeout: Duration::from_secs(60),
             stalled_read_timeout: Duration::from_secs(10),

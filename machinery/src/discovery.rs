@@ -1,5 +1,7 @@
 //! Discovery documents: the legacy lists and the aggregated form (`apidiscovery.k8s.io/v2`).
 
+pub mod merge;
+
 use serde::{Deserialize, Serialize};
 
 use crate::gvk::GroupVersionKind;
@@ -144,6 +146,33 @@ pub struct VersionDiscovery {
     pub resources: Vec<ResourceDiscovery>,
     /// `Current` or `Stale`.
     pub freshness: String,
+}
+
+/// One group in the aggregated document (`APIGroupDiscovery`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupDiscovery {
+    /// Its name.
+    pub metadata: GroupMetadata,
+    /// Its versions, preferred first.
+    pub versions: Vec<VersionDiscovery>,
+}
+
+/// The metadata of a group in the aggregated document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupMetadata {
+    /// The group, left out for core.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
+impl GroupDiscovery {
+    /// A group of this name.
+    #[must_use]
+    pub fn new(name: &str, versions: Vec<VersionDiscovery>) -> Self {
+        Self { metadata: GroupMetadata { name: name.to_owned() }, versions }
+    }
 }
 
 /// Which server of the chain a group version's discovery comes from; the lower one wins per group version.

@@ -21,6 +21,7 @@ pub mod gvk;
 pub mod names;
 pub mod object;
 pub mod openapi;
+pub mod peer_addresses;
 pub mod pool;
 pub mod protobuf;
 pub mod rbac;

@@ -162,6 +162,7 @@ impl Server {
         let trust = pki.facade_trust(&settings.cert_dir)?;
         let reported = controllers::ControllerInputs {
             ca: &trust,
+            advertised: Arc::clone(&components.advertised),
             counted: components.stored_objects(),
             elsewhere: components.elsewhere(),
             listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),

@@ -63,6 +63,8 @@ pub struct ServerSettings {
     pub expiration: Evaluator,
     /// Where workloads reach the facade, when that is not set later; port 0 is whichever the facade gets.
     pub advertise_address: Option<SocketAddr>,
+    /// Where servers behind the same address reach this one's facade, when that is another address.
+    pub peer_advertise_address: Option<SocketAddr>,
     /// Which group versions and resources are served beside, or less than, the default.
     pub runtime_config: RuntimeConfig,
     /// Which release is shown, and the oldest that others may be of.

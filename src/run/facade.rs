@@ -127,6 +127,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         authorization: settings.authorization.modes(),
         proxying: proxying(settings),
         kubelets: settings.kubelets.facade(),
+        peer_ca_file: settings.peers.peer_ca_file.clone(),
         request_timeout: s.request_timeout,
         stalled_write_timeout: s.stalled_write_timeout,
         stalled_read_timeout: s.stalled_read_timeout,

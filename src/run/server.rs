@@ -66,6 +66,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         expiration: s.core_api.expiration()?,
         version: s.core_api.version()?,
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
+        peer_advertise_address: s.peers.address(),
         runtime_config: s.core_api.served()?,
         features: s.core_api.features()?,
         controllers: controllers::wanted(&s.controllers.controllers),

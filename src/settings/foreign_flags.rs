@@ -49,7 +49,6 @@ const fn switch(name: &'static str, taken: Taken, why: &'static str) -> ForeignF
 
 const NO_ETCD: &str = "there is no etcd: objects are in the database of the data folder (--data-dir)";
 const NO_ETCD_TO_TUNE: &str = "there is no etcd to tune";
-const NO_PEERS: &str = "servers behind one address do not forward requests to each other";
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
 const OFF: Taken = Taken::Only(&["false"]);
 
@@ -90,9 +89,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     ignored("log-text-info-buffer-size", LOG_AT_ONCE),
     switch("log-text-split-stream", OFF, LOG_AT_ONCE),
     only("max-connection-bytes-per-sec", &["0"], "connections are not throttled"),
-    refused("peer-advertise-ip", NO_PEERS),
-    refused("peer-advertise-port", NO_PEERS),
-    refused("peer-ca-file", NO_PEERS),
     switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
     only("storage-backend", &["etcd3"], NO_ETCD),
     ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),

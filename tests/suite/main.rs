@@ -43,6 +43,7 @@ mod nodes;
 mod observability;
 mod oidc;
 mod oidc_recorded;
+mod peers;
 mod plugins;
 mod policies;
 mod priority_and_fairness;

@@ -5,7 +5,9 @@
 mod addresses;
 mod aggregated;
 mod aggregated_document;
+mod json;
 mod legacy;
+mod peers;
 mod protobuf;
 
 pub(crate) use aggregated_document::Aggregated;
@@ -23,6 +25,8 @@ use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 pub use addresses::AddressRule;
 use aggregated::Wanted;
+pub use peers::PeerGroups;
+pub(crate) use peers::Peers;
 
 const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
 /// What a 406 names.
@@ -49,7 +53,8 @@ pub(crate) async fn core(shared: &Shared, apis: &ServedApis, request: &Request<'
 pub(crate) async fn groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     match aggregated::wanted(&request.accept()) {
         Some(wanted) => {
-            let document = aggregated::groups(shared, snapshot).await;
+            let own = aggregated::groups(shared, snapshot).await;
+            let document = if wanted.own { own } else { shared.peers.merged_with(own) };
             aggregated_reply(&document, wanted, request)
         }
         None => legacy_groups(snapshot, request),
@@ -84,8 +89,8 @@ pub(crate) async fn resources(
     let hash = served.resource_list.as_str();
     let loaded = load_one(&*shared.documents, hash).await?;
     Some(match loaded {
-        Ok(json) if routed => strict(request, || legacy::with_newline(&json)),
-        Ok(json) => negotiated(request, || legacy::with_newline(&json)),
+        Ok(json) if routed => strict(request, || json::with_newline(&json)),
+        Ok(json) => negotiated(request, || json::with_newline(&json)),
         Err(error) => Reply::refused(Status::unavailable(error.to_string())),
     })
 }

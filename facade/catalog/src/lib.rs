@@ -16,8 +16,8 @@ mod shared;
 mod snapshot;
 mod state;
 
-pub use catalog::Catalog;
-pub use discovery::AddressRule;
+pub use catalog::{Catalog, ServedBy};
+pub use discovery::{AddressRule, PeerGroups};
 pub use document::{DocumentError, DocumentFuture, DocumentSource};
 pub use request::{Document, Reply, Request};
 pub use served_apis::ServedApis;

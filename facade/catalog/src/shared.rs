@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::compressed::Compressed;
+use crate::discovery::Peers;
 use crate::document::DocumentSource;
 
 /// What the facade knows of itself and of the control service.
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub documents: Arc<dyn DocumentSource>,
     pub compressed: Compressed,
     pub server_address: ArcSwap<String>,
+    pub peers: Peers,
 }
 
 impl Shared {
@@ -31,6 +33,7 @@ impl Shared {
             settings,
             documents,
             compressed: Compressed::default(),
+            peers: Peers::default(),
         }
     }
 

@@ -9,8 +9,9 @@ use portico_kit::egress::{EgressConfig, EgressDialer, EgressMetrics};
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, Roots, TlsError};
-use portico_machinery::resolve::Bundle;
+use portico_machinery::resolve::{Bundle, CaBundle};
 use portico_proxy::{Kubelets, Limits, Proxy, ProxyMetrics, ProxySettings};
+use tokio::sync::watch;
 
 use super::error::StartError;
 use crate::settings::{FacadeSettings, KubeletSettings};
@@ -32,6 +33,7 @@ struct Files {
     proxy_client: Option<FileWatch<CertPair>>,
     kubelet_client: Option<FileWatch<CertPair>>,
     kubelet_authority: Option<FileWatch<Bundle>>,
+    peer_authority: Option<FileWatch<Bundle>>,
 }
 
 impl Proxying {
@@ -74,7 +76,7 @@ impl Proxying {
 
     /// Polls the files; the proxy sees their changes.
     pub(super) fn follow(&self, tasks: &TaskSet) {
-        let Files { proxy_client, kubelet_client, kubelet_authority } = &self.files;
+        let Files { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
         if let Some(files) = proxy_client {
             files.watch(tasks, "aggregator-reload-proxy-client-cert");
         }
@@ -84,19 +86,27 @@ impl Proxying {
         if let Some(file) = kubelet_authority {
             file.watch(tasks, "kubelet-certificate-authority");
         }
+        if let Some(file) = peer_authority {
+            file.watch(tasks, "peer-certificate-authority");
+        }
     }
 
     /// Looks at the files now.
     pub(super) async fn reload(&self) -> Vec<FileError> {
-        let Files { proxy_client, kubelet_client, kubelet_authority } = &self.files;
+        let Files { proxy_client, kubelet_client, kubelet_authority, peer_authority } = &self.files;
         let mut errors = Vec::new();
         for pair in [proxy_client, kubelet_client].into_iter().flatten() {
             errors.extend(pair.reload().await.err());
         }
-        if let Some(file) = kubelet_authority {
+        for file in [kubelet_authority, peer_authority].into_iter().flatten() {
             errors.extend(file.reload().await.err());
         }
         errors
+    }
+
+    /// What peers' certificates are checked against; nothing where no request goes to them.
+    pub(super) fn peer_authority(&self) -> Option<watch::Receiver<CaBundle>> {
+        self.files.peer_authority.as_ref().map(FileWatch::subscribe)
     }
 }
 
@@ -106,11 +116,16 @@ impl Files {
         let pair = |flag, files: &Option<_>| {
             files.clone().map(|(cert, key)| FileWatch::pair(flag, cert, key)).transpose()
         };
-        let authority = |file: &PathBuf| FileWatch::new(vec![file.clone()], |raw| authority(&raw[0]));
+        let authorities = |flag, file: &Option<PathBuf>| {
+            let watched =
+                |file: &PathBuf| FileWatch::new(vec![file.clone()], move |raw| authority(flag, &raw[0]));
+            file.as_ref().map(watched).transpose()
+        };
         Ok(Self {
             proxy_client: pair("--proxy-client-cert-file", &settings.proxying.client_cert)?,
             kubelet_client: pair("--kubelet-client-certificate", client_cert)?,
-            kubelet_authority: certificate_authority.as_ref().map(authority).transpose()?,
+            kubelet_authority: authorities("--kubelet-certificate-authority", certificate_authority)?,
+            peer_authority: authorities("--peer-ca-file", &settings.peer_ca_file)?,
         })
     }
 
@@ -124,8 +139,8 @@ impl Files {
 }
 
 /// A bundle that TLS can be spoken with.
-fn authority(pem: &[u8]) -> Result<Bundle, TlsError> {
-    let roots = Roots::Pem { what: "--kubelet-certificate-authority".to_owned(), pem: pem.into() };
+fn authority(flag: &str, pem: &[u8]) -> Result<Bundle, TlsError> {
+    let roots = Roots::Pem { what: flag.to_owned(), pem: pem.into() };
     ClientTls::builder().roots(roots).build()?;
     Ok(Bundle::new(pem.to_vec()))
 }

@@ -72,6 +72,8 @@ pub mod setting {
     pub const EFFECTIVE_VERSION: &str = "effective-version";
     /// Who decides what callers may do: modes by upstream's names, in their order.
     pub const AUTHORIZATION_MODES: &str = "authorization-modes";
+    /// This server's name and the others behind the same address, as `PeerAddresses` are written.
+    pub const PEERS: &str = "peers";
 }
 
 /// What an entry says.

@@ -2,7 +2,9 @@
 //! `start-kube-apiserver-identity-lease-controller`).
 
 pub mod expired;
+pub mod peers;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{self, SHA256};
@@ -12,6 +14,7 @@ use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status, time};
 use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry};
+use tokio::sync::watch;
 
 use crate::outcome::unless;
 use crate::rounds::at_intervals;
@@ -24,6 +27,8 @@ pub const RENEW: Duration = Duration::from_secs(10);
 const NAMESPACE: &str = "kube-system";
 const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+/// Upstream's `AnnotationPeerAdvertiseAddress`.
+const ADDRESS_ANNOTATION: &str = "kubernetes.io/peer-advertise-address";
 const COMPONENT: &str = "kube-apiserver";
 
 fn leases() -> GroupResource {
@@ -77,9 +82,15 @@ fn base32(bytes: &[u8]) -> String {
     text
 }
 
-/// The Lease as it should be now, from what is there; pure. The spec's other fields and foreign labels stay.
+/// The Lease as it should be now, from what is there, and where peers reach this server; pure. The spec's other fields and foreign
+/// labels stay.
 #[must_use]
-pub fn renewed(current: Option<Object>, identity: &Identity, now: Timestamp) -> Object {
+pub fn renewed(
+    current: Option<Object>,
+    identity: &Identity,
+    address: Option<SocketAddr>,
+    now: Timestamp,
+) -> Object {
     let mut lease = current.unwrap_or_else(|| {
         let kind = GroupVersionKind {
             group: "coordination.k8s.io".into(),
@@ -93,6 +104,9 @@ pub fn renewed(current: Option<Object>, identity: &Identity, now: Timestamp) -> 
     });
     lease.set(&["metadata", "labels", IDENTITY_LABEL], COMPONENT);
     lease.set(&["metadata", "labels", HOSTNAME_LABEL], &identity.hostname);
+    if let Some(address) = address {
+        lease.set(&["metadata", "annotations", ADDRESS_ANNOTATION], address.to_string());
+    }
     lease.set(&["spec", "holderIdentity"], &identity.holder);
     lease.set(&["spec", "leaseDurationSeconds"], LEASE_SECONDS);
     lease.set(&["spec", "renewTime"], time::rfc3339_micro(now));
@@ -103,14 +117,22 @@ pub fn renewed(current: Option<Object>, identity: &Identity, now: Timestamp) -> 
 #[derive(Clone)]
 pub struct IdentityLease {
     identity: Identity,
+    /// Where peers reach this server, once that is known.
+    address: watch::Receiver<Option<SocketAddr>>,
     held: Signal,
 }
 
 impl IdentityLease {
-    /// Holds nothing yet.
+    /// Holds nothing yet; the Lease will name this address.
     #[must_use]
-    pub fn new(identity: Identity) -> Self {
-        Self { identity, held: Signal::new("IdentityLeaseHeld") }
+    pub fn new(identity: Identity, address: watch::Receiver<Option<SocketAddr>>) -> Self {
+        Self { identity, address, held: Signal::new("IdentityLeaseHeld") }
+    }
+
+    /// The Lease's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.identity.id
     }
 
     /// Given once the Lease is held.
@@ -143,7 +165,18 @@ impl IdentityLease {
         }
     }
 
+    /// Another address is written at once.
     async fn keep(&self, registry: &Registry) {
+        let mut address = self.address.clone();
+        loop {
+            tokio::select! {
+                () = self.renew_at_intervals(registry) => {}
+                Ok(()) = address.changed() => {}
+            }
+        }
+    }
+
+    async fn renew_at_intervals(&self, registry: &Registry) {
         let policy = Policy { max: Duration::from_secs(7), ..Policy::RECONNECT };
         at_intervals(RENEW, policy, || async {
             let Err(status) = self.renew(registry).await else {
@@ -169,7 +202,8 @@ impl IdentityLease {
             Err(status) => return Err(status),
         };
         let (exists, options) = (current.is_some(), CreateOptions::default());
-        let lease = renewed(current, &self.identity, Timestamp::now());
+        let address = *self.address.borrow();
+        let lease = renewed(current, &self.identity, address, Timestamp::now());
         if exists {
             registry.update(&context, &resource, Part::Main, lease, &options).await.map(drop)
         } else {
@@ -202,12 +236,16 @@ mod tests {
     fn a_renewal_keeps_what_others_put_there() {
         let identity = Identity::new("host", "1");
         let now = Timestamp::from_second(0).unwrap();
-        let mut lease = renewed(None, &identity, now);
+        let address = "192.0.2.1:6443".parse().ok();
+        let mut lease = renewed(None, &identity, address, now);
+        let named = ["metadata", "annotations", "kubernetes.io/peer-advertise-address"];
+        assert_eq!(lease.at(&named).str(), "192.0.2.1:6443");
         assert_eq!(lease.at(&["spec", "renewTime"]).str(), "1970-01-01T00:00:00.000000Z");
         assert_eq!(lease.label("apiserver.kubernetes.io/identity"), Some("kube-apiserver"));
         lease.set(&["metadata", "labels", "mine"], "x");
         lease.set(&["spec", "leaseTransitions"], 3);
-        let again = renewed(Some(lease), &identity, Timestamp::from_second(10).unwrap());
+        let again = renewed(Some(lease), &identity, None, Timestamp::from_second(10).unwrap());
+        assert_eq!(again.at(&named).str(), "192.0.2.1:6443");
         assert_eq!(
             (again.label("mine"), again.at(&["spec", "leaseTransitions"]).i64()),
             (Some("x"), Some(3))

@@ -82,6 +82,8 @@ pub(super) struct ControllerInputs<'a> {
     pub(super) signing: &'a Signing,
     /// What other API servers hold in namespaces.
     pub(super) elsewhere: Arc<Aggregated>,
+    /// Where workloads reach the facade, once that is known.
+    pub(super) advertised: Arc<watch::Sender<Option<SocketAddr>>>,
     /// Who gets how many objects are stored.
     pub(super) counted: Box<dyn Fn(Counted) + Send + Sync>,
     /// Who else gets every change.
@@ -98,14 +100,12 @@ pub(super) fn start(
     tasks: &TaskSet,
 ) -> Result<Advertised, StartError> {
     let queues = QueueMetrics::new(metrics);
-    let (address, advertised) =
-        watch::channel(settings.advertise_address.filter(|address| address.port() != 0));
     let range = &settings.registry.service_ranges;
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut kept = vec![authentication(settings, reported.signing)?.object(), token_tracking::object(today)];
     if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
-        kept.extend(kubernetes_service::objects(&ranges, first, advertised));
+        kept.extend(kubernetes_service::objects(&ranges, first, reported.advertised.subscribe()));
     }
     let objects = SystemObjects::new(kept, &queues);
     objects.run_workers(registry, tasks);
@@ -130,7 +130,7 @@ pub(super) fn start(
         Ok(())
     })?;
     tasks.spawn("controllers-log", listening.run(registry.clone(), tasks.clone()));
-    Ok(Advertised { address: Arc::new(address), objects })
+    Ok(Advertised { address: reported.advertised, objects })
 }
 
 /// What keeps Services' addresses and ports right; its hook passes once all of them have been checked.

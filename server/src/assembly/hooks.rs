@@ -23,13 +23,15 @@ use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
+use portico_machinery::peer_addresses::PeerAddresses;
 use portico_machinery::resolve::Mode;
-use portico_proto::convert::{Payload, PayloadKind};
+use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::Registry;
 use portico_routes::informers::Informers;
 use portico_routes::{Evidence, Installed, Routes};
 use portico_server_catalog::Documents;
 use portico_store::Store;
+use tokio::sync::watch;
 
 use super::backends::Backends;
 use super::elsewhere::Aggregated;
@@ -47,6 +49,9 @@ use crate::queues::Queues;
 use crate::settings::ServerSettings;
 use definitions::Definitions;
 
+/// The gate behind which servers behind one address send requests to each other.
+const PEERS_GATE: &str = "UnknownVersionInteroperabilityProxy";
+
 /// Everything that the services stand on besides registry and store.
 pub(super) struct Components {
     pub(super) routes: Routes,
@@ -62,6 +67,10 @@ pub(super) struct Components {
     served: ServedHere,
     /// This server's.
     lease: IdentityLease,
+    /// Where workloads reach the facade, once that is known.
+    pub(super) advertised: Arc<watch::Sender<Option<SocketAddr>>>,
+    /// Whether facades may send requests to other servers behind the same address.
+    has_peers: bool,
     /// Holds writes until it has published how resources are stored; only behind gates.
     pub(super) storage_versions: Option<StorageVersions>,
     /// Given once all checks have passed for the first time.
@@ -97,6 +106,14 @@ impl Components {
         let served = ServedHere::new(kinds, &backends, settings.openapi_cache_bytes);
         let identity = own_identity();
         let storage_versions = storage_versions::teller(settings, kinds, &identity.id)?;
+        let (advertised, found) =
+            watch::channel(settings.advertise_address.filter(|address| address.port() != 0));
+        let has_peers = settings.features.enabled(PEERS_GATE);
+        let address = match settings.peer_advertise_address {
+            _ if !has_peers => watch::channel(None).1,
+            Some(fixed) => watch::channel(Some(fixed)).1,
+            None => found,
+        };
         let components = Self {
             routes,
             board,
@@ -108,7 +125,9 @@ impl Components {
             informers,
             policy: PolicyFeed::new(),
             served,
-            lease: IdentityLease::new(identity),
+            lease: IdentityLease::new(identity, address),
+            advertised: Arc::new(advertised),
+            has_peers,
             storage_versions,
             ready: Signal::new("ServerReady"),
         };
@@ -219,6 +238,21 @@ impl Components {
     pub(super) fn keep_entries(&self, registry: &Registry, rbac: &Arc<Rbac>, tasks: &TaskSet) {
         self.keep_policy(registry, rbac, tasks);
         self.keep_flow_control(registry, tasks);
+        if self.has_peers {
+            self.keep_peers(registry, tasks);
+        }
+    }
+
+    /// Says to facades where other servers behind the same address are.
+    fn keep_peers(&self, registry: &Registry, tasks: &TaskSet) {
+        let board = self.board.clone();
+        let sink = move |peers: &PeerAddresses| {
+            let payload = Payload::Setting(peers.to_string());
+            board.post([(PayloadKind::Setting, setting::PEERS.to_owned(), Some(payload))]);
+        };
+        let own_name = self.lease.name().to_owned();
+        let followed = identity::peers::run(registry.clone(), own_name, tasks.clone(), sink);
+        tasks.spawn_critical("peers", followed);
     }
 
     /// Keeps those who decide up to date: here at once, facades by the board.

@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::{Encoding, parse_accept};
-use portico_machinery::discovery::{Served, VersionDiscovery};
+use portico_machinery::discovery::{GroupMetadata, Served, VersionDiscovery};
 use portico_machinery::version_order::preferred_first;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::aggregated_document::Aggregated;
-use super::legacy;
 use crate::document::load;
-use crate::etag::quoted_sha512;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 
@@ -23,6 +21,8 @@ use crate::snapshot::Snapshot;
 pub(super) struct Wanted {
     pub encoding: Encoding,
     pub pretty: bool,
+    /// Of this server alone (`profile=nopeer`).
+    pub own: bool,
 }
 
 /// The first clause that names the aggregated form in something that we write; it wins over plain clauses that rank
@@ -34,28 +34,14 @@ pub(super) fn wanted(accept: &str) -> Option<Wanted> {
             return None;
         }
         let encoding = Encoding::ALL.into_iter().find(|e| clause.covers(e.media_type()))?;
-        Some(Wanted { encoding, pretty: clause.param("pretty") == "1" })
+        let (pretty, own) = (clause.param("pretty") == "1", clause.param("profile") == "nopeer");
+        Some(Wanted { encoding, pretty, own })
     })
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct List {
-    kind: &'static str,
-    api_version: &'static str,
-    metadata: Metadata,
-    items: Vec<Item>,
-}
-
-#[derive(Default, Serialize)]
-struct Metadata {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    name: String,
-}
-
-#[derive(Serialize)]
 struct Item {
-    metadata: Metadata,
+    metadata: GroupMetadata,
     versions: Vec<Box<RawValue>>,
 }
 
@@ -120,7 +106,7 @@ async fn items(shared: &Shared, groups: &[(&str, Vec<&Arc<Served>>)]) -> (Vec<It
             version(served, document.as_deref())
         };
         let versions = versions.iter().map(one).collect();
-        items.push(Item { metadata: Metadata { name: (*name).to_owned() }, versions });
+        items.push(Item { metadata: GroupMetadata { name: (*name).to_owned() }, versions });
     }
     (items, complete)
 }
@@ -141,15 +127,7 @@ fn version(served: &Served, document: Option<&[u8]>) -> Box<RawValue> {
 }
 
 fn finish(items: Vec<Item>, complete: bool) -> Result<Arc<Aggregated>, Arc<Aggregated>> {
-    let list = List {
-        kind: "APIGroupDiscoveryList",
-        api_version: "apidiscovery.k8s.io/v2",
-        metadata: Metadata::default(),
-        items,
-    };
-    let json = legacy::encode(&list);
-    let etag = quoted_sha512(&json);
-    let document = Arc::new(Aggregated::new(json, etag));
+    let document = Arc::new(Aggregated::of(items));
     // One that lacks something is answered once and made anew for the next request.
     if complete { Ok(document) } else { Err(document) }
 }

@@ -4,8 +4,20 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use portico_machinery::accept::Encoding;
+use portico_machinery::discovery::GroupMetadata;
+use serde::Serialize;
 
-use super::protobuf;
+use super::{json, protobuf};
+use crate::etag::quoted_sha512;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<T> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: GroupMetadata,
+    items: Vec<T>,
+}
 
 /// See the module.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,8 +29,15 @@ pub(crate) struct Aggregated {
 }
 
 impl Aggregated {
-    /// This JSON under its tag.
-    pub(super) fn new(json: Bytes, etag: String) -> Self {
+    /// These groups under the tag of their JSON.
+    pub(super) fn of(items: Vec<impl Serialize>) -> Self {
+        let json = json::encode(&List {
+            kind: "APIGroupDiscoveryList",
+            api_version: "apidiscovery.k8s.io/v2",
+            metadata: GroupMetadata::default(),
+            items,
+        });
+        let etag = quoted_sha512(&json);
         Self { json, etag, protobuf: OnceLock::new() }
     }
 

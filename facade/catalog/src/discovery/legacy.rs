@@ -5,6 +5,7 @@ use portico_machinery::discovery::{ApiGroup, GroupVersionForDiscovery};
 use serde::Serialize;
 
 use super::AddressRule;
+use super::json::encode;
 use crate::snapshot::Group;
 
 #[derive(Serialize)]
@@ -72,19 +73,4 @@ fn api_group(group: &Group, alone: bool) -> ApiGroup {
         versions,
         preferred_version,
     }
-}
-
-pub(super) fn encode(value: &impl Serialize) -> Bytes {
-    // Structs of strings always encode.
-    with_newline(&serde_json::to_vec(value).unwrap_or_default())
-}
-
-/// JSON as upstream's encoder ends it.
-pub(super) fn with_newline(json: &[u8]) -> Bytes {
-    let mut bytes = Vec::with_capacity(json.len() + 1);
-    bytes.extend_from_slice(json);
-    if json.last() != Some(&b'\n') {
-        bytes.push(b'\n');
-    }
-    bytes.into()
 }

@@ -65,12 +65,12 @@ mod tests {
     #[test]
     fn a_lease_lasts_as_long_as_it_says_and_one_that_does_not_say_is_void() {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
-        let mut lease = renewed(None, &Identity::new("host", "1"), at(1_000));
+        let mut lease = renewed(None, &Identity::new("host", "1"), None, at(1_000));
         assert!(!is_expired(&lease, at(4_600)));
         assert!(is_expired(&lease, at(4_601)));
         lease.remove(&["spec", "leaseDurationSeconds"]);
         assert!(is_expired(&lease, at(1_000)));
-        let mut lease = renewed(None, &Identity::new("host", "1"), at(1_000));
+        let mut lease = renewed(None, &Identity::new("host", "1"), None, at(1_000));
         lease.remove(&["spec", "renewTime"]);
         assert!(is_expired(&lease, at(1_000)));
     }

@@ -110,7 +110,7 @@ impl Harness {
         let namespaces = SystemNamespaces::new();
         tasks.spawn("namespaces", namespaces.clone().run(registry.clone(), tasks.clone()));
         let identity = Identity::new("host", "1");
-        let lease = IdentityLease::new(identity.clone());
+        let lease = IdentityLease::new(identity.clone(), tokio::sync::watch::channel(None).1);
         tasks.spawn("lease", lease.clone().run(registry.clone(), tasks.clone()));
         Self { registry, routes, auto_register, namespaces, lease, identity, tasks, _dir: dir }
     }

@@ -1,0 +1,118 @@
+//! What a peer serves, as it says itself: its aggregated discovery, without what it knows of others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use portico_machinery::discovery::GroupDiscovery;
+use portico_machinery::peer_addresses::PeerAddress;
+use portico_machinery::resolve::Bundle;
+use portico_machinery::route::{Availability, Backend, Route, ServiceReference, Target, Trust};
+use portico_machinery::{RequestInfo, UserInfo};
+use portico_proxy::{BoxError, Identity, Proxy, ProxyContext, RequestBody, Upstream};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::mark_proxied;
+
+/// Upstream's `AcceptV2NoPeer`, and `AcceptV2` for servers that know no such profile.
+const FORMS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,\
+                     application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// Core first.
+const PATHS: [&str; 2] = ["/api", "/apis"];
+/// What all servers behind one address have certificates for.
+const SERVER_NAME: &str = "kubernetes.default.svc";
+/// Of one document.
+const MAX_BYTES: usize = 64 << 20;
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Upstream's `user.APIServerUser`.
+const USER: &str = "system:apiserver";
+
+/// Why a peer's discovery is not known.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FetchError {
+    #[error("{path} was answered with {code}")]
+    Code { path: &'static str, code: StatusCode },
+    #[error("the answer to {path} broke off: {source}")]
+    Body { path: &'static str, source: BoxError },
+    #[error("the answer to {path} is no aggregated discovery: {source}")]
+    Document { path: &'static str, source: serde_json::Error },
+}
+
+#[derive(Deserialize)]
+struct Groups {
+    #[serde(default)]
+    items: Vec<GroupDiscovery>,
+}
+
+/// The way to a peer, which these CAs know.
+pub(super) fn upstream(peer: &PeerAddress, authority: &Bundle) -> Arc<Upstream> {
+    let backend = Backend {
+        service: ServiceReference {
+            namespace: "default".to_owned(),
+            name: "kubernetes".to_owned(),
+            port: peer.address.port(),
+        },
+        targets: vec![Target { host: peer.address.ip().to_string(), port: peer.address.port() }],
+        server_name: SERVER_NAME.to_owned(),
+        trust: Trust::Bundle(authority.hash.to_string()),
+        ..Backend::default()
+    };
+    let route = Route {
+        name: peer.name.clone(),
+        backend: Some(Arc::new(backend)),
+        available: Availability { ok: true, ..Availability::default() },
+        ..Route::default()
+    };
+    let pem = Bytes::copy_from_slice(&authority.pem);
+    Arc::new(Upstream::new(Arc::new(route), &|_| Some(pem.clone())))
+}
+
+/// All groups that the peer serves, core among them.
+///
+/// # Errors
+/// [`FetchError`]
+pub(super) async fn groups(proxy: &Proxy, peer: &Upstream) -> Result<Vec<GroupDiscovery>, FetchError> {
+    let mut all = Vec::new();
+    for path in PATHS {
+        all.extend(document(proxy, peer, path).await?);
+    }
+    Ok(all)
+}
+
+async fn document(
+    proxy: &Proxy,
+    peer: &Upstream,
+    path: &'static str,
+) -> Result<Vec<GroupDiscovery>, FetchError> {
+    let user = UserInfo {
+        name: USER.to_owned(),
+        uid: USER.to_owned(),
+        groups: vec!["system:authenticated".to_owned()],
+        ..UserInfo::default()
+    };
+    let info = RequestInfo { path: path.to_owned(), verb: "get".to_owned(), ..RequestInfo::default() };
+    let context = ProxyContext {
+        identity: Some(&Identity::new(&user)),
+        audit_id: &HeaderValue::from_static(""),
+        client: None,
+        request_info: &info,
+        deadline: Some(Instant::now() + TIMEOUT),
+    };
+    let mut request = Request::new(RequestBody::empty());
+    *request.uri_mut() = http::Uri::from_static(path);
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(FORMS));
+    mark_proxied(request.headers_mut());
+    let response = proxy.handle(peer, request, context).await;
+    if response.status() != StatusCode::OK {
+        return Err(FetchError::Code { path, code: response.status() });
+    }
+    let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
+    let body = body.map_err(|source| FetchError::Body { path, source })?.to_bytes();
+    let groups: Groups =
+        serde_json::from_slice(&body).map_err(|source| FetchError::Document { path, source })?;
+    Ok(groups.items)
+}

@@ -1,0 +1,216 @@
+//! Keeps up to date what peers serve: asks each one once for every start of it, again after failures, and compares that with what
+//! is served here whenever either changes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::pending;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use portico_facade_catalog::{Catalog, DocumentError, PeerGroups, ServedBy};
+use portico_kit::backoff::{Backoff, Policy};
+use portico_machinery::GroupVersion;
+use portico_machinery::discovery::{GroupDiscovery, VersionDiscovery};
+use portico_machinery::peer_addresses::{PeerAddress, PeerAddresses};
+use portico_machinery::resolve::{Bundle, CaBundle};
+use portico_proxy::{Proxy, Upstream};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::excluded::Excluded;
+use super::{Peers, Serving, fetch, key};
+use crate::configuration::Configuration;
+
+/// See the module.
+pub struct Follow {
+    /// What is kept up to date.
+    pub peers: Arc<Peers>,
+    /// What is served here; shows what peers serve besides.
+    pub catalog: Arc<Catalog>,
+    /// Where peers are.
+    pub configuration: Arc<Configuration>,
+    /// To them.
+    pub proxy: Proxy,
+    /// What their certificates are checked against.
+    pub authority: watch::Receiver<CaBundle>,
+}
+
+/// A peer as it was found.
+struct Peer {
+    address: PeerAddress,
+    /// Of the CAs that it is trusted by.
+    authority: Arc<str>,
+    upstream: Arc<Upstream>,
+    /// All groups, core among them; nothing before it has answered.
+    groups: Option<Vec<GroupDiscovery>>,
+    /// When to ask it, while there are none.
+    due: Instant,
+    backoff: Backoff,
+}
+
+/// What is known between two looks.
+struct Known {
+    peers: BTreeMap<String, Peer>,
+    excluded: Excluded,
+    /// Of comparing with what is served here.
+    backoff: Backoff,
+    /// What was last shown.
+    shown: PeerGroups,
+}
+
+impl Follow {
+    /// Follows for as long as it is polled.
+    pub async fn run(mut self) {
+        let mut changed = self.configuration.subscribe();
+        let mut known = Known {
+            peers: BTreeMap::new(),
+            excluded: Excluded::default(),
+            backoff: Backoff::new(Policy::RECONNECT),
+            shown: PeerGroups::default(),
+        };
+        loop {
+            changed.mark_unchanged();
+            let again = self.look(&mut known).await;
+            let due = async {
+                match again {
+                    Some(at) => sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                // Neither sender is gone before this is.
+                _ = changed.changed() => {}
+                _ = self.authority.changed() => {}
+                () = due => {}
+            }
+        }
+    }
+
+    /// Looks at everything, and says when to look again although nothing changes.
+    async fn look(&mut self, known: &mut Known) -> Option<Instant> {
+        let current = self.configuration.current.load_full();
+        let authority = self.authority.borrow_and_update().clone();
+        known.keep(&current.peers, &authority);
+        let asked = self.ask(known).await;
+        let compared = match self.show(&current.peers.own_name, known).await {
+            Ok(()) => {
+                known.backoff.reset();
+                None
+            }
+            Err(error) => {
+                tracing::debug!(%error, "what peers serve is not compared yet");
+                Some(Instant::now() + known.backoff.next_wait())
+            }
+        };
+        [asked, compared, known.excluded.next_end()].into_iter().flatten().min()
+    }
+
+    /// Asks peers that have not answered yet and are due; says when to ask again.
+    async fn ask(&self, known: &mut Known) -> Option<Instant> {
+        let now = Instant::now();
+        let due = known.peers.values_mut().filter(|peer| peer.groups.is_none() && peer.due <= now);
+        join_all(due.map(|peer| self.ask_one(peer))).await;
+        known.peers.values().filter(|peer| peer.groups.is_none()).map(|peer| peer.due).min()
+    }
+
+    async fn ask_one(&self, peer: &mut Peer) {
+        match fetch::groups(&self.proxy, &peer.upstream).await {
+            Ok(groups) => peer.groups = Some(groups),
+            Err(error) => {
+                self.peers.metrics.unread();
+                peer.due = Instant::now() + peer.backoff.next_wait();
+                let PeerAddress { name, address, .. } = &peer.address;
+                tracing::warn!(peer = name, %address, %error, "what a peer serves is not known");
+            }
+        }
+    }
+
+    /// Has requests sent to peers for what only they serve, and discovery show it.
+    async fn show(&self, own_name: &str, known: &mut Known) -> Result<(), DocumentError> {
+        let mut serving = Serving::new();
+        let mut shown = PeerGroups { own_name: own_name.to_owned(), others: BTreeMap::new() };
+        let mut here = Here { follow: self, excluded: &mut known.excluded, known: HashMap::new() };
+        for (name, peer) in &known.peers {
+            let mut groups = Vec::new();
+            for group in peer.groups.iter().flatten() {
+                let mut versions = Vec::new();
+                for version in &group.versions {
+                    let gv = GroupVersion::new(&group.metadata.name, &version.version);
+                    let Some(own) = here.builtin(&gv).await? else { continue };
+                    add(&mut serving, &gv, version, own, &peer.upstream);
+                    versions.push(version.clone());
+                }
+                // Core is no part of the document.
+                if !versions.is_empty() && !group.metadata.name.is_empty() {
+                    groups.push(GroupDiscovery { metadata: group.metadata.clone(), versions });
+                }
+            }
+            shown.others.insert(name.clone(), groups);
+        }
+        shown.others.retain(|_, groups| !groups.is_empty());
+        self.peers.set(serving);
+        if known.shown != shown {
+            known.shown = shown.clone();
+            self.catalog.set_peers(shown);
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    /// Keeps those that are there and have not been started again or moved, and adds the new ones.
+    fn keep(&mut self, addresses: &PeerAddresses, authority: &Bundle) {
+        let mut kept = BTreeMap::new();
+        for address in &addresses.others {
+            let known = self.peers.remove(&address.name);
+            let known = known.filter(|peer| peer.address == *address && peer.authority == authority.hash);
+            let peer = known.unwrap_or_else(|| Peer {
+                address: address.clone(),
+                authority: authority.hash.clone(),
+                upstream: fetch::upstream(address, authority),
+                groups: None,
+                due: Instant::now(),
+                backoff: Backoff::new(Policy::RECONNECT),
+            });
+            kept.insert(address.name.clone(), peer);
+        }
+        self.peers = kept;
+    }
+}
+
+/// What is served here, looked at once for each group version.
+struct Here<'a> {
+    follow: &'a Follow,
+    excluded: &'a mut Excluded,
+    known: HashMap<GroupVersion, Option<Vec<String>>>,
+}
+
+impl Here<'_> {
+    /// The resources of a group version that are built in here; nothing where it is none of a peer's.
+    async fn builtin(&mut self, gv: &GroupVersion) -> Result<Option<&[String]>, DocumentError> {
+        if !self.known.contains_key(gv) {
+            let apis = Arc::clone(&self.follow.configuration.current.load().apis);
+            let served = self.follow.catalog.served_by(&apis, gv).await?;
+            let is_shared = served == ServedBy::Objects;
+            let own = match served {
+                _ if self.excluded.looked_at(gv, is_shared, Instant::now()) => None,
+                ServedBy::Server(resources) => Some(resources),
+                ServedBy::Nobody | ServedBy::Objects => Some(Vec::new()),
+            };
+            self.known.insert(gv.clone(), own);
+        }
+        Ok(self.known[gv].as_deref())
+    }
+}
+
+/// What the peer serves of a group version and this server does not.
+fn add(
+    serving: &mut Serving,
+    gv: &GroupVersion,
+    version: &VersionDiscovery,
+    own: &[String],
+    peer: &Arc<Upstream>,
+) {
+    for resource in version.resources.iter().filter(|resource| !own.contains(&resource.resource)) {
+        serving.entry(key(&gv.group, &gv.version, &resource.resource)).or_default().push(Arc::clone(peer));
+    }
+}

@@ -1,0 +1,152 @@
+//! What several servers behind one address serve, in one aggregated document.
+//!
+//! As upstream's `aggregated.peerAggregatedDiscoveryHandler` and `sort.MergePreservingRelativeOrder`. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
+
+use super::{GroupDiscovery, ResourceDiscovery, VersionDiscovery};
+
+/// Groups of all servers, by server. Where two differ, the one whose name sorts first keeps what cannot be united (kinds, scope,
+/// freshness), and orders agree with every server's as far as those agree with each other.
+#[must_use]
+pub fn merged(servers: &BTreeMap<&str, &[GroupDiscovery]>) -> Vec<GroupDiscovery> {
+    let all: Vec<Vec<GroupDiscovery>> = servers.values().map(|groups| groups.to_vec()).collect();
+    united(all, |group| &group.metadata.name, merge_groups)
+}
+
+fn merge_groups(known: &mut GroupDiscovery, other: GroupDiscovery) {
+    let versions = vec![std::mem::take(&mut known.versions), other.versions];
+    known.versions = united(versions, |version| &version.version, merge_versions);
+}
+
+fn merge_versions(known: &mut VersionDiscovery, other: VersionDiscovery) {
+    let resources = vec![std::mem::take(&mut known.resources), other.resources];
+    known.resources = united(resources, |resource| &resource.resource, merge_resources);
+}
+
+/// Verbs and subresources of both, sorted once they differ.
+fn merge_resources(known: &mut ResourceDiscovery, other: ResourceDiscovery) {
+    if *known == other {
+        return;
+    }
+    let verbs: BTreeSet<String> = known.verbs.drain(..).chain(other.verbs).collect();
+    known.verbs = verbs.into_iter().collect();
+    let both = known.subresources.drain(..).chain(other.subresources);
+    let by_name: BTreeMap<String, _> = both.map(|s| (s.subresource.clone(), s)).collect();
+    known.subresources = by_name.into_values().collect();
+}
+
+/// The items of all lists, each once, in an order that keeps theirs.
+fn united<T>(lists: Vec<Vec<T>>, name: impl Fn(&T) -> &String, merge: impl Fn(&mut T, T)) -> Vec<T> {
+    let names: Vec<Vec<String>> =
+        lists.iter().map(|list| list.iter().map(|item| name(item).clone()).collect()).collect();
+    let order = ordered(&names);
+    let mut items: HashMap<String, T> = HashMap::new();
+    for item in lists.into_iter().flatten() {
+        match items.get_mut(name(&item)) {
+            Some(known) => merge(known, item),
+            None => drop(items.insert(name(&item).clone(), item)),
+        }
+    }
+    order.iter().filter_map(|name| items.remove(name)).collect()
+}
+
+/// Each item once, so that those of each list follow each other as they do there; where lists contradict each other, sorted.
+/// A list that holds all items decides alone; what lists leave open is decided by name.
+#[must_use]
+pub fn ordered<T: Clone + Ord + Hash>(lists: &[Vec<T>]) -> Vec<T> {
+    let all: BTreeSet<&T> = lists.iter().flatten().collect();
+    let is_whole =
+        |list: &&Vec<T>| list.len() == all.len() && list.iter().collect::<BTreeSet<_>>().len() == all.len();
+    if let Some(whole) = lists.iter().find(is_whole) {
+        return whole.clone();
+    }
+    let mut successors: BTreeMap<&T, BTreeSet<&T>> =
+        all.iter().map(|item| (*item, BTreeSet::new())).collect();
+    let mut waits_for: HashMap<&T, usize> = HashMap::new();
+    for pair in lists.iter().flat_map(|list| list.windows(2)) {
+        if successors.entry(&pair[0]).or_default().insert(&pair[1]) {
+            *waits_for.entry(&pair[1]).or_default() += 1;
+        }
+    }
+    let mut free: BTreeSet<&T> = all.iter().copied().filter(|item| !waits_for.contains_key(item)).collect();
+    let mut sorted = Vec::with_capacity(all.len());
+    while let Some(next) = free.pop_first() {
+        sorted.push(next.clone());
+        for successor in &successors[next] {
+            let left = waits_for.entry(successor).or_default();
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                free.insert(successor);
+            }
+        }
+    }
+    if sorted.len() == all.len() { sorted } else { all.into_iter().cloned().collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(lists: &[&str]) -> Vec<Vec<String>> {
+        lists.iter().map(|list| list.split_whitespace().map(str::to_owned).collect()).collect()
+    }
+
+    #[test]
+    fn orders_of_all_lists_are_kept_where_they_agree() {
+        for (lists, want) in [
+            (&["a b c"][..], "a b c"),
+            (&["c a", "c a b"], "c a b"),
+            (&["a c", "b c"], "a b c"),
+            (&["z a", "z b a"], "z b a"),
+            (&["x a", "x c"], "x a c"),
+            (&["b a", "a b", "c"], "a b c"),
+            (&["apps batch", "batch new.io", "apps other.io"], "apps batch new.io other.io"),
+            (&[], ""),
+        ] {
+            assert_eq!(ordered(&words(lists)).join(" "), want, "{lists:?}");
+        }
+    }
+
+    fn resource(name: &str, verbs: &[&str]) -> ResourceDiscovery {
+        ResourceDiscovery {
+            resource: name.to_owned(),
+            verbs: verbs.iter().map(ToString::to_string).collect(),
+            ..ResourceDiscovery::default()
+        }
+    }
+
+    fn version(name: &str, resources: Vec<ResourceDiscovery>) -> VersionDiscovery {
+        VersionDiscovery { version: name.to_owned(), resources, freshness: "Current".to_owned() }
+    }
+
+    #[test]
+    fn groups_versions_resources_and_verbs_of_all_servers_are_there_once() {
+        let gets = || vec![resource("x", &["get"])];
+        let deployments = |verbs| resource("deployments", verbs);
+        let own = [
+            GroupDiscovery::new("apps", vec![version("v1", vec![deployments(&["list", "get"])])]),
+            GroupDiscovery::new("b", vec![version("v1", gets())]),
+        ];
+        let of_apps = vec![deployments(&["get", "delete"]), resource("things", &["get"])];
+        let other = [
+            GroupDiscovery::new("apps", vec![version("v2", gets()), version("v1", of_apps)]),
+            GroupDiscovery::new("new", vec![version("v1", gets())]),
+        ];
+        let merged = merged(&BTreeMap::from([("own", &own[..]), ("zother", &other[..])]));
+        let names: Vec<_> = merged.iter().map(|g| g.metadata.name.as_str()).collect();
+        assert_eq!(names, ["apps", "b", "new"]);
+        let versions: Vec<_> = merged[0].versions.iter().map(|v| v.version.as_str()).collect();
+        assert_eq!(versions, ["v2", "v1"]);
+        let [deployments, things] = &merged[0].versions[1].resources[..] else { panic!("{merged:?}") };
+        assert_eq!(deployments.verbs, ["delete", "get", "list"]);
+        assert_eq!(things.resource, "things");
+    }
+
+    #[test]
+    fn servers_that_serve_the_same_change_nothing() {
+        let own = [GroupDiscovery::new("apps", vec![version("v1", vec![resource("x", &["list", "get"])])])];
+        assert_eq!(merged(&BTreeMap::from([("a", &own[..]), ("b", &own[..])])), own);
+    }
+}

@@ -1,0 +1,93 @@
+//! Where servers behind one address reach each other, as the control service says it to facades.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+/// This server's name among its peers, and the peers; as text a line each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeerAddresses {
+    /// The name of this server's identity Lease.
+    pub own_name: String,
+    /// The others, by name.
+    pub others: Vec<PeerAddress>,
+}
+
+/// Another server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerAddress {
+    /// The name of its identity Lease.
+    pub name: String,
+    /// Its holder, which another start of the server changes.
+    pub holder: String,
+    /// Where its HTTPS is reached.
+    pub address: SocketAddr,
+}
+
+/// A text that says no such thing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no peer is named by {0:?}")]
+pub struct NoPeer(String);
+
+impl PeerAddress {
+    /// A server as its Lease says it; nothing where a word is missing or is more than one.
+    #[must_use]
+    pub fn new(name: &str, holder: &str, address: &str) -> Option<Self> {
+        let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+        let address = address.parse().ok().filter(|_| is_word(name) && is_word(holder))?;
+        Some(Self { name: name.to_owned(), holder: holder.to_owned(), address })
+    }
+}
+
+impl fmt::Display for PeerAddresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.own_name)?;
+        self.others.iter().try_for_each(|peer| write!(f, "\n{} {} {}", peer.name, peer.holder, peer.address))
+    }
+}
+
+impl FromStr for PeerAddresses {
+    type Err = NoPeer;
+
+    fn from_str(text: &str) -> Result<Self, NoPeer> {
+        let mut lines = text.lines();
+        let own_name = lines.next().unwrap_or_default().to_owned();
+        Ok(Self { own_name, others: lines.map(str::parse).collect::<Result<_, _>>()? })
+    }
+}
+
+impl FromStr for PeerAddress {
+    type Err = NoPeer;
+
+    fn from_str(line: &str) -> Result<Self, NoPeer> {
+        let mut words = line.split(' ');
+        let mut word = || words.next().unwrap_or_default();
+        Self::new(word(), word(), word()).ok_or_else(|| NoPeer(line.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_as_it_was() {
+        let peer = |name: &str, address: &str| PeerAddress {
+            name: name.to_owned(),
+            holder: format!("{name}_1"),
+            address: address.parse().unwrap(),
+        };
+        for others in [vec![], vec![peer("a", "192.0.2.1:6443"), peer("b", "[2001:db8::1]:443")]] {
+            let addresses = PeerAddresses { own_name: "own".to_owned(), others };
+            assert_eq!(addresses.to_string().parse(), Ok(addresses));
+        }
+    }
+
+    #[test]
+    fn a_line_without_all_three_names_no_peer() {
+        assert_eq!(PeerAddress::new("a", "b\nc", "192.0.2.1:1"), None);
+        for line in ["a", "a b", "a b host:1", "a b 192.0.2.1", " b 192.0.2.1:1"] {
+            assert_eq!(format!("own\n{line}").parse::<PeerAddresses>(), Err(NoPeer(line.to_owned())));
+        }
+    }
+}
