@@ -96,7 +96,8 @@ type Admitted = Result<(Request, Option<GoAway>), Box<Response>>;
 impl Authenticator {
     /// Asks what a token stands for before it decides.
     async fn reviewed(&self, request: Request, token: &str, begin: Instant) -> Admitted {
-        let reviewed = request.in_force().authenticators.reviewed(token, &*self.reviewer).await;
+        let client = request.connection().peer.ip();
+        let reviewed = request.in_force().authenticators.reviewed(token, client, &*self.reviewer).await;
         self.metrics.token(false, begin.elapsed());
         if let Err(error) = reviewed {
             self.metrics.done(Authenticated::Refused, begin.elapsed());
@@ -126,9 +127,6 @@ impl Authenticator {
             Outcome::Anonymous(user) => (user, true),
             refused => {
                 let refusal = refuse(&request, &refused);
-                if request.is_http2() {
-                    request.connection().go_away();
-                }
                 audit::refused(self.auditor.as_ref(), &request, &refusal);
                 return Err(Box::new(refusal));
             }

@@ -3,6 +3,7 @@
 //! Upstream rules: generic API server 11.1. One failed credential does not end the attempt: any later good one names
 //! the caller; a bad one and no good one is 401; nothing that was tried is anonymous. Must not know HTTP.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use portico_machinery::UserInfo;
@@ -284,13 +285,18 @@ impl AuthenticatorChain {
         None
     }
 
-    /// Finds out whose token this is, so that authenticating again knows. The token is one that was asked for.
+    /// Finds out whose token this is, which this client presents, so that authenticating again knows. The token is one that was asked for.
     ///
     /// # Errors
     /// [`TooManyReviews`]: it stays unknown for now.
-    pub async fn reviewed(&self, token: &str, reviewer: &dyn Reviewer) -> Result<(), TooManyReviews> {
+    pub async fn reviewed(
+        &self,
+        token: &str,
+        client: IpAddr,
+        reviewer: &dyn Reviewer,
+    ) -> Result<(), TooManyReviews> {
         match &self.reviews {
-            Some(reviews) => reviews.ask(&self.trust, token, reviewer).await,
+            Some(reviews) => reviews.ask(&self.trust, token, client, reviewer).await,
             None => Ok(()),
         }
     }

@@ -1,5 +1,6 @@
 //! Authentication: leaves the [`Caller`](super::Caller) in a request's extensions, or refuses the request.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -11,6 +12,7 @@ use tower::Service;
 use super::audit;
 use super::identities::{Identities, Refused, unauthorized};
 use super::methods::{Access, access};
+use crate::listen::Connected;
 
 /// See the module.
 #[derive(Clone)]
@@ -49,10 +51,13 @@ where
             }
             Err(Refused::Ask(token)) => token,
         };
+        // Calls of the same process carry no tokens.
+        let client = request.extensions().get::<Connected>();
+        let client = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |connected| connected.address.ip());
         let mut inner = take_ready(&mut self.inner);
         let (identities, auditor) = (Arc::clone(&self.identities), self.auditor.clone());
         Step::waiting(async move {
-            if let Err(status) = identities.reviewed(&token).await {
+            if let Err(status) = identities.reviewed(&token, client).await {
                 return Ok(refused(auditor.as_ref(), &request, status));
             }
             let refusal = match admit(&identities, &mut request) {

@@ -1,5 +1,6 @@
 //! Who calls: certificate, bearer token, or the in-process facade; and whom a facade speaks for.
 
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -49,11 +50,11 @@ impl Identities {
         let _ = self.reviewer.set(reviewer);
     }
 
-    /// Finds out whose token this is, so that the next look knows.
-    pub(super) async fn reviewed(&self, token: &str) -> Result<(), tonic::Status> {
+    /// Finds out whose token this is, which this client presents, so that the next look knows.
+    pub(super) async fn reviewed(&self, token: &str, client: IpAddr) -> Result<(), tonic::Status> {
         let authenticators = self.authenticators.load_full();
         let Some(reviewer) = self.reviewer.get() else { return Ok(()) };
-        let reviewed = authenticators.reviewed(token, &**reviewer).await;
+        let reviewed = authenticators.reviewed(token, client, &**reviewer).await;
         reviewed.map_err(|error| to_rpc(&Status::too_many_requests(error.to_string(), 1)))
     }
 

@@ -11,6 +11,7 @@ pub use metrics::TokenCacheMetrics;
 pub use unknown::{MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, TooManyReviews};
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -241,7 +242,7 @@ impl Reviews {
         }
     }
 
-    /// Asks the keeper, so that the next look knows. Whoever asks about a token that somebody asks about waits for that answer.
+    /// Asks the keeper for a client at this address, so that the next look knows. Whoever asks about a token that somebody asks about waits for that answer.
     ///
     /// # Errors
     /// [`TooManyReviews`]: the keeper was not asked.
@@ -249,11 +250,14 @@ impl Reviews {
         &self,
         trust: &TokenTrust,
         token: &str,
+        client: IpAddr,
         reviewer: &dyn Reviewer,
     ) -> Result<(), TooManyReviews> {
         let key = self.key(token);
         let _blocked = self.metrics.as_ref().map(TokenCacheMetrics::blocked);
-        self.flights.run(&(key, trust.generation), self.ask_keeper(trust, token, key, reviewer)).await
+        self.flights
+            .run(&(key, trust.generation), self.ask_keeper(trust, token, key, (client, reviewer)))
+            .await
     }
 
     async fn ask_keeper(
@@ -261,13 +265,13 @@ impl Reviews {
         trust: &TokenTrust,
         token: &str,
         key: Hashed,
-        reviewer: &dyn Reviewer,
+        (client, reviewer): (IpAddr, &dyn Reviewer),
     ) -> Result<(), TooManyReviews> {
         let begin = Instant::now();
         let was_good = self.answers.lock().of(trust).is_some_and(|answers| answers.was_good(&key, begin));
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let is_unknown = !was_good && trust.is_anybodys(token, i64::try_from(seconds).unwrap_or(i64::MAX));
-        let _under_way = is_unknown.then(|| self.unknown.begin(begin)).transpose()?;
+        let _under_way = is_unknown.then(|| self.unknown.begin(client, begin)).transpose()?;
         let in_flight = self.metrics.as_ref().map(TokenCacheMetrics::in_flight);
         let answer = reviewer.review(token).await;
         drop(in_flight);
@@ -308,10 +312,13 @@ fn is_bootstrap(token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
     use crate::jwt::{Claims, PublicKey, SigningKey};
+
+    const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[derive(Default)]
     struct Keeper {
@@ -357,7 +364,7 @@ mod tests {
         assert!(matches!(reviews.look(&trust, &late, 1_000), Known::Bad(_)));
         assert_eq!(reviews.look(&trust, &good, 50), Known::Ask);
         let keeper = Keeper::default();
-        now(reviews.ask(&trust, &good, &keeper)).unwrap();
+        now(reviews.ask(&trust, &good, CLIENT, &keeper)).unwrap();
         assert!(matches!(reviews.look(&trust, &good, 50), Known::User(user) if user.name == "u"));
         assert_eq!(reviews.look(&trust, "abcdef.0123456789abcdef", 50), Known::Ask);
         assert_eq!(reviews.look(&trust, "abcdef.0123456789abcdeF", 50), Known::Nothing);
@@ -375,7 +382,7 @@ mod tests {
     fn a_keeper_that_is_away_lets_nobody_in_who_was_not_known() {
         let (reviews, trust, key) = trusting();
         let token = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
-        now(reviews.ask(&trust, &token, &Keeper { away: true, ..Keeper::default() })).unwrap();
+        now(reviews.ask(&trust, &token, CLIENT, &Keeper { away: true, ..Keeper::default() })).unwrap();
         assert_eq!(reviews.look(&trust, &token, 0), Known::Ask);
     }
 
@@ -384,14 +391,14 @@ mod tests {
         let (reviews, trust, key) = trusting();
         let token =
             key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();
-        now(reviews.ask(&trust, &token, &Keeper::default())).unwrap();
+        now(reviews.ask(&trust, &token, CLIENT, &Keeper::default())).unwrap();
         for n in 0..=MAX_BAD {
-            now(reviews.ask(&trust, &format!("bad.{n}"), &Keeper::default())).unwrap();
+            now(reviews.ask(&trust, &format!("bad.{n}"), CLIENT, &Keeper::default())).unwrap();
         }
         assert!(matches!(reviews.look(&trust, &token, 0), Known::User(_)));
         assert!(reviews.answers.lock().bad.len() <= MAX_BAD);
         for n in 0..MAX_GOOD {
-            now(reviews.ask(&trust, &format!("good.{n}"), &Keeper::default())).unwrap();
+            now(reviews.ask(&trust, &format!("good.{n}"), CLIENT, &Keeper::default())).unwrap();
         }
         assert!(reviews.answers.lock().good.len() <= MAX_GOOD);
         let last = format!("good.{}", MAX_GOOD - 1);
@@ -413,9 +420,9 @@ mod tests {
         let (reviews, trust, _) = trusting();
         let token = "abcdef.0123456789abcdef";
         let newer = TokenTrust::new(TokenKeys::default(), true);
-        now(reviews.ask(&trust, token, &Racing(&reviews, &newer))).unwrap();
+        now(reviews.ask(&trust, token, CLIENT, &Racing(&reviews, &newer))).unwrap();
         assert_eq!(reviews.look(&newer, token, 0), Known::Ask);
-        now(reviews.ask(&newer, token, &Keeper::default())).unwrap();
+        now(reviews.ask(&newer, token, CLIENT, &Keeper::default())).unwrap();
         assert!(matches!(reviews.look(&newer, token, 0), Known::User(_)));
     }
 
@@ -423,19 +430,20 @@ mod tests {
     fn a_flood_of_bootstrap_tokens_is_reviewed_within_the_limit_and_costs_others_nothing() {
         let (reviews, trust, key) = trusting();
         let (keeper, ours) = (Keeper::default(), "abcdef.0123456789abcdef");
-        now(reviews.ask(&trust, ours, &keeper)).unwrap();
+        now(reviews.ask(&trust, ours, CLIENT, &keeper)).unwrap();
         let flood = 10 * MAX_UNKNOWN_REVIEWS_PER_SECOND;
         let token = |n| format!("badbad.{n:016}");
         let begin = Instant::now();
-        let refused = (0..flood).filter(|n| now(reviews.ask(&trust, &token(*n), &keeper)).is_err()).count();
+        let refused =
+            (0..flood).filter(|n| now(reviews.ask(&trust, &token(*n), CLIENT, &keeper)).is_err()).count();
         let seconds = usize::try_from(begin.elapsed().as_secs()).unwrap() + 2;
         assert!(keeper.asked.load(Ordering::Relaxed) <= seconds * MAX_UNKNOWN_REVIEWS_PER_SECOND);
         assert!(refused > 0);
         // One that was good is reviewed again, and so is what a key has signed.
-        now(reviews.ask(&trust, ours, &keeper)).unwrap();
+        now(reviews.ask(&trust, ours, CLIENT, &keeper)).unwrap();
         let signed =
             key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();
-        now(reviews.ask(&trust, &signed, &keeper)).unwrap();
+        now(reviews.ask(&trust, &signed, CLIENT, &keeper)).unwrap();
         assert!(matches!(reviews.look(&trust, ours, 0), Known::User(_)));
         assert!(matches!(reviews.look(&trust, &signed, 0), Known::User(_)));
     }

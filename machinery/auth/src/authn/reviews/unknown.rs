@@ -1,5 +1,9 @@
 //! How many reviews of unknown tokens may go on: anybody can invent tokens, and each review costs whoever keeps the objects.
+//!
+//! Half of them may be one client's, so that one who floods keeps nobody else out.
 
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -8,6 +12,9 @@ use parking_lot::Mutex;
 pub const MAX_UNKNOWN_REVIEWS: usize = 16;
 /// Reviews of unknown tokens that may begin within a second.
 pub const MAX_UNKNOWN_REVIEWS_PER_SECOND: usize = 100;
+
+/// How many clients share what there is, at least.
+const CLIENTS: usize = 2;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -26,38 +33,74 @@ struct Counts {
     /// Begun since `since`.
     begun: usize,
     since: Instant,
+    /// Those who have any under way or have begun any since `since`: no more than both limits together.
+    clients: HashMap<IpAddr, OfClient>,
+}
+
+#[derive(Debug, Default)]
+struct OfClient {
+    under_way: usize,
+    begun: usize,
 }
 
 /// One review under way, over when dropped.
 #[derive(Debug)]
-pub(super) struct UnderWay<'a>(&'a UnknownReviews);
+pub(super) struct UnderWay<'a> {
+    reviews: &'a UnknownReviews,
+    client: IpAddr,
+}
 
 impl Default for UnknownReviews {
     fn default() -> Self {
-        Self(Mutex::new(Counts { under_way: 0, begun: 0, since: Instant::now() }))
+        Self(Mutex::new(Counts { under_way: 0, begun: 0, since: Instant::now(), clients: HashMap::new() }))
     }
 }
 
 impl UnknownReviews {
-    /// Counts one more, if it may begin now.
-    pub(super) fn begin(&self, now: Instant) -> Result<UnderWay<'_>, TooManyReviews> {
+    /// Counts one more of this client, if it may begin now.
+    pub(super) fn begin(&self, client: IpAddr, now: Instant) -> Result<UnderWay<'_>, TooManyReviews> {
+        let client = network(client);
         let mut counts = self.0.lock();
+        let counts = &mut *counts;
         if now.saturating_duration_since(counts.since) >= SECOND {
             (counts.begun, counts.since) = (0, now);
+            counts.clients.retain(|_, of| of.under_way > 0);
+            counts.clients.values_mut().for_each(|of| of.begun = 0);
         }
-        if counts.under_way >= MAX_UNKNOWN_REVIEWS || counts.begun >= MAX_UNKNOWN_REVIEWS_PER_SECOND {
+        if is_full(counts.under_way, counts.begun, 1) {
             return Err(TooManyReviews);
         }
+        let of_client = counts.clients.entry(client).or_default();
+        if is_full(of_client.under_way, of_client.begun, CLIENTS) {
+            return Err(TooManyReviews);
+        }
+        of_client.under_way += 1;
+        of_client.begun += 1;
         counts.under_way += 1;
         counts.begun += 1;
-        drop(counts);
-        Ok(UnderWay(self))
+        Ok(UnderWay { reviews: self, client })
+    }
+}
+
+fn is_full(under_way: usize, begun: usize, shares: usize) -> bool {
+    under_way >= MAX_UNKNOWN_REVIEWS / shares || begun >= MAX_UNKNOWN_REVIEWS_PER_SECOND / shares
+}
+
+/// Who counts as one client: an IPv4 address, or the /64 of an IPv6 address, of which anybody has as many as he likes.
+fn network(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        self.0.0.lock().under_way -= 1;
+        let mut counts = self.reviews.0.lock();
+        counts.under_way -= 1;
+        if let Some(of_client) = counts.clients.get_mut(&self.client) {
+            of_client.under_way -= 1;
+        }
     }
 }
 
@@ -65,17 +108,49 @@ impl Drop for UnderWay<'_> {
 mod tests {
     use super::*;
 
+    fn client(n: usize) -> IpAddr {
+        format!("192.0.2.{n}").parse().unwrap()
+    }
+
     #[test]
     fn so_many_are_under_way_and_so_many_begin_in_a_second() {
         let (reviews, begin) = (UnknownReviews::default(), Instant::now());
-        let all: Vec<_> = (0..MAX_UNKNOWN_REVIEWS).map(|_| reviews.begin(begin).unwrap()).collect();
-        assert!(reviews.begin(begin + 2 * SECOND).is_err(), "all places are taken");
+        let all: Vec<_> =
+            (0..MAX_UNKNOWN_REVIEWS).map(|n| reviews.begin(client(n), begin).unwrap()).collect();
+        assert!(reviews.begin(client(99), begin + 2 * SECOND).is_err(), "all places are taken");
         drop(all);
         let later = begin + 4 * SECOND;
-        for _ in 0..MAX_UNKNOWN_REVIEWS_PER_SECOND {
-            drop(reviews.begin(later).unwrap());
+        for n in 0..MAX_UNKNOWN_REVIEWS_PER_SECOND {
+            drop(reviews.begin(client(n), later).unwrap());
         }
-        assert!(reviews.begin(later + SECOND / 2).is_err());
-        assert!(reviews.begin(later + SECOND).is_ok());
+        assert!(reviews.begin(client(101), later + SECOND / 2).is_err());
+        assert!(reviews.begin(client(101), later + SECOND).is_ok());
+    }
+
+    #[test]
+    fn one_client_leaves_half_of_them_to_others() {
+        let (reviews, begin) = (UnknownReviews::default(), Instant::now());
+        let taken: Vec<_> = std::iter::from_fn(|| reviews.begin(client(1), begin).ok()).collect();
+        assert_eq!(taken.len(), MAX_UNKNOWN_REVIEWS / 2);
+        assert!(reviews.begin(client(2), begin).is_ok());
+        drop(taken);
+        let begun = std::iter::from_fn(|| reviews.begin(client(1), begin).map(drop).ok()).count();
+        assert_eq!(begun, (MAX_UNKNOWN_REVIEWS_PER_SECOND - MAX_UNKNOWN_REVIEWS) / 2);
+        assert!(reviews.begin(client(2), begin).is_ok());
+        assert!(reviews.begin(client(1), begin + SECOND).is_ok());
+        assert_eq!(reviews.0.lock().clients.len(), 1, "who has gone is forgotten");
+    }
+
+    #[test]
+    fn addresses_of_one_network_are_one_client() {
+        for (a, b, same) in [
+            ("2001:db8::1", "2001:db8::ffff:0:0:1", true),
+            ("2001:db8::1", "2001:db8:0:1::1", false),
+            ("::ffff:192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+        ] {
+            let of = |text: &str| network(text.parse().unwrap());
+            assert_eq!(of(a) == of(b), same, "{a} {b}");
+        }
     }
 }
