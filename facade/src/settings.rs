@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -176,6 +177,8 @@ pub struct KubeletSettings {
     pub certificate_authority: Option<PathBuf>,
     /// `--kubelet-timeout`, 5 s: how long a connection to a kubelet may take to stand.
     pub timeout: Duration,
+    /// `--max-connection-bytes-per-sec`, none.
+    pub max_connection_bytes: Option<NonZeroU32>,
     /// `--streaming-connection-idle-timeout`, 4 h: how long nothing may be said on a WebSocket that is translated.
     pub streaming_idle_timeout: Duration,
     /// `--streaming-max-message-bytes`, 32 MiB: the longest message of such a WebSocket.
@@ -188,6 +191,7 @@ impl Default for KubeletSettings {
             client_cert: None,
             certificate_authority: None,
             timeout: Duration::from_secs(5),
+            max_connection_bytes: None,
             streaming_idle_timeout: Duration::from_secs(4 * 60 * 60),
             streaming_max_message_bytes: 32 << 20,
         }

@@ -88,7 +88,6 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
     switch("log-json-split-stream", OFF, LOG_AT_ONCE),
     ignored("log-text-info-buffer-size", LOG_AT_ONCE),
     switch("log-text-split-stream", OFF, LOG_AT_ONCE),
-    only("max-connection-bytes-per-sec", &["0"], "connections are not throttled"),
     switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
     only("storage-backend", &["etcd3"], NO_ETCD),
     ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),

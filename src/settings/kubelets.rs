@@ -1,5 +1,6 @@
 //! Kubelets: how the facade dials them, and by which address the control service names them.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +34,10 @@ pub(crate) struct Kubelets {
     /// How long a connection to a kubelet may take to stand.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
     pub(crate) kubelet_timeout: Duration,
+    /// Bytes a second that a connection of exec, attach, port-forward or proxy carries each way, once it has changed its
+    /// protocol; 0 = no limit.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) max_connection_bytes_per_sec: u32,
     /// End a WebSocket that is translated to SPDY for a kubelet when nothing was said on it for this long.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "4h")]
     pub(crate) streaming_connection_idle_timeout: Duration,
@@ -48,6 +53,7 @@ impl Kubelets {
             client_cert: self.kubelet_client_certificate.clone().zip(self.kubelet_client_key.clone()),
             certificate_authority: self.kubelet_certificate_authority.clone(),
             timeout: self.kubelet_timeout,
+            max_connection_bytes: NonZeroU32::new(self.max_connection_bytes_per_sec),
             streaming_idle_timeout: self.streaming_connection_idle_timeout,
             streaming_max_message_bytes: self.streaming_max_message_bytes,
         }

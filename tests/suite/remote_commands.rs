@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use std::time::Instant;
 
 use futures::{SinkExt, StreamExt};
 use http::{Method, Request};
@@ -263,6 +264,24 @@ async fn a_command_that_is_silent_or_a_message_that_is_too_long_ends() {
     assert_eq!(next(&mut long).await, Message::binary(vec![1]));
     say(&mut long, &[0; 1001]).await;
     assert_eq!(told(&mut long).await, [const { String::new() }; 4], "nothing of it went on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_carries_no_more_than_its_bytes_a_second() {
+    let cluster = Cluster::start_with(&["--max-connection-bytes-per-sec", "20000"]).await;
+    let (mut socket, _) = cluster.open("p/exec?command=cat&stdin=true&stdout=true", V5).await.unwrap();
+    let begin = Instant::now();
+    let mut input = vec![0];
+    input.resize(30_001, b'x');
+    say(&mut socket, &input).await;
+    let mut echoed = 0;
+    while echoed < 30_000 {
+        if let Message::Binary(bytes) = next(&mut socket).await {
+            echoed += bytes.len() - 1;
+        }
+    }
+    // What a tenth of a second may carry at once is not waited for.
+    assert!(begin.elapsed() >= Duration::from_secs(1), "{:?}", begin.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -101,7 +101,8 @@ impl Proxy {
         let (parts, body) = request.into_parts();
         let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
         let outgoing = Outgoing::elsewhere(target, host, parts, body, proxy_headers);
-        upgrade::upgrade(&self.shared, permit, outgoing, client, protocol, None)
+        let rate = self.shared.limits.connection_bytes_per_second;
+        upgrade::upgrade(&self.shared, permit, outgoing, client, protocol, None, rate)
             .await
             .map_err(failure::of_upgrade)
     }

@@ -88,7 +88,7 @@ impl Proxy {
                 Ok(Admitted { permit, request, to: Some((protocol, client)) }) => {
                     let deadline = context.deadline;
                     let upgraded =
-                        upgrade::upgrade(&self.shared, permit, request, client, protocol, deadline);
+                        upgrade::upgrade(&self.shared, permit, request, client, protocol, deadline, None);
                     Box::pin(upgraded).await
                 }
                 Err(refusal) => Err(refusal),

@@ -1,5 +1,6 @@
 //! What the proxy is built from, and every limit it has. Parsed and checked elsewhere.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub struct Limits {
     pub refused_upgrade_deadline: Duration,
     /// Bytes of a kubelet's refusal that are passed on to the client that asked for a log.
     pub refusal_bytes: usize,
+    /// Bytes a second that a connection to a node, pod or Service carries each way, once it has changed its protocol.
+    pub connection_bytes_per_second: Option<NonZeroU32>,
     /// Bytes of a message of a WebSocket that is translated; a longer one ends the connection.
     pub web_socket_message_bytes: usize,
     /// A WebSocket that is translated ends when nothing was said on it for this long. Pings do not count.
@@ -99,6 +102,7 @@ impl Default for Limits {
             circuit_open_max: Duration::from_secs(2),
             refused_upgrade_deadline: Duration::from_secs(10),
             refusal_bytes: 50_000,
+            connection_bytes_per_second: None,
             web_socket_message_bytes: 32 << 20,
             web_socket_idle_timeout: Duration::from_secs(4 * 3600),
             stream_creation_timeout: Duration::from_secs(30),

@@ -4,11 +4,14 @@
 //! that was asked for, anything below 400 becomes a local 503, an error is passed on whole and then both
 //! connections are closed, and the identity stands in the request itself.
 
+use std::num::NonZeroU32;
+
 use http::header::{CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use portico_kit::dial::{http_reason, io_reason};
+use portico_kit::throttled::Throttled;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, timeout_at};
 
@@ -30,7 +33,7 @@ pub(crate) const STREAM_PROTOCOL: &str = "x-stream-protocol-version";
 /// How a WebSocket client sends a bearer token; it is a credential and stays here.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Passes an upgrade on. The headers are complete but for what makes it an upgrade.
+/// Passes an upgrade on, at this many bytes a second each way. The headers are complete but for what makes it an upgrade.
 pub(crate) async fn upgrade(
     shared: &Shared,
     permit: Permit,
@@ -38,6 +41,7 @@ pub(crate) async fn upgrade(
     client: Option<OnUpgrade>,
     protocol: HeaderValue,
     deadline: Option<Instant>,
+    rate: Option<NonZeroU32>,
 ) -> Result<Response<ProxyBody>, Refusal> {
     let client = client.ok_or_else(|| Refusal::Unreachable {
         stage: Stage::Http,
@@ -49,7 +53,9 @@ pub(crate) async fn upgrade(
         None => ask.await?,
     };
     match answered.1.status() {
-        StatusCode::SWITCHING_PROTOCOLS => switched(shared, permit, client, answered, &protocol, &authority),
+        StatusCode::SWITCHING_PROTOCOLS => {
+            switched(shared, permit, client, answered, (&protocol, &authority), rate)
+        }
         status if status.as_u16() < 400 => Err(Refusal::NotUpgraded(status.as_u16())),
         _ => Ok(refused(shared, permit, answered, &authority)),
     }
@@ -77,8 +83,8 @@ fn switched(
     permit: Permit,
     client: OnUpgrade,
     (_connection, mut response): Answered,
-    protocol: &HeaderValue,
-    authority: &HeaderValue,
+    (protocol, authority): (&HeaderValue, &HeaderValue),
+    rate: Option<NonZeroU32>,
 ) -> Result<Response<ProxyBody>, Refusal> {
     let backend = hyper::upgrade::on(&mut response);
     let (mut parts, _) = response.into_parts();
@@ -92,7 +98,7 @@ fn switched(
     let metrics = shared.metrics.clone();
     shared.tasks.spawn_until_cancelled("proxy-tunnel", async move {
         let _open = metrics.upgrade();
-        if let Err(error) = tunnel(client, backend).await {
+        if let Err(error) = tunnel(client, backend, rate).await {
             tracing::debug!(%error, "an upgraded connection broke");
         }
         drop(permit);
@@ -111,11 +117,11 @@ enum TunnelError {
 }
 
 /// Bytes both ways until one side ends; then both end.
-async fn tunnel(client: OnUpgrade, backend: OnUpgrade) -> Result<(), TunnelError> {
+async fn tunnel(client: OnUpgrade, backend: OnUpgrade, rate: Option<NonZeroU32>) -> Result<(), TunnelError> {
     let (client, backend) =
         (client.await.map_err(TunnelError::Client)?, backend.await.map_err(TunnelError::Backend)?);
     let (mut from_client, mut to_client) = split(TokioIo::new(client));
-    let (mut from_backend, mut to_backend) = split(TokioIo::new(backend));
+    let (mut from_backend, mut to_backend) = split(Throttled::new(TokioIo::new(backend), rate));
     let copied = tokio::select! {
         copied = pump(&mut from_client, &mut to_backend) => copied,
         copied = pump(&mut from_backend, &mut to_client) => copied,

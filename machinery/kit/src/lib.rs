@@ -31,6 +31,7 @@ pub mod slow_trace;
 pub mod spans;
 pub mod tasks;
 pub mod telemetry;
+pub mod throttled;
 pub mod tls;
 pub mod workqueue;
 

@@ -12,6 +12,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use portico_kit::throttled::Throttled;
 use portico_machinery::Object;
 use portico_machinery::connect::Streams;
 use tokio::time::timeout;
@@ -124,7 +125,8 @@ impl Command {
         match asked {
             Ok((kubelet, version)) => {
                 let wanted = (self.streams, version);
-                remote_command::run(TokioIo::new(kubelet), to_client, from_client, wanted, bounds).await
+                let kubelet = Throttled::new(TokioIo::new(kubelet), limits.connection_bytes_per_second);
+                remote_command::run(kubelet, to_client, from_client, wanted, bounds).await
             }
             Err(message) => Ending::Broken(message),
         }

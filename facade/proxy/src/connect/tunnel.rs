@@ -10,6 +10,7 @@ use http::Response;
 use http::header::HeaderValue;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use portico_kit::throttled::Throttled;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
@@ -20,6 +21,7 @@ use crate::Proxy;
 use crate::activity::Activity;
 use crate::outgoing::Outgoing;
 use crate::refusal::Refusal;
+use crate::settings::Limits;
 use crate::transport::{Answered, Permit};
 use crate::upgrade::{self, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
@@ -74,9 +76,7 @@ impl Proxy {
         self.shared.tasks.spawn_until_cancelled("proxy-message-tunnel", async move {
             let (_open, _permit) = (shared.metrics.upgrade(), permit);
             let limits = &shared.limits;
-            let carried =
-                carry(client, kubelet, limits.web_socket_message_bytes, limits.web_socket_idle_timeout);
-            if let Err(error) = carried.await {
+            if let Err(error) = carry(client, kubelet, limits).await {
                 tracing::debug!(%error, "SPDY in messages broke off");
             }
         });
@@ -101,15 +101,12 @@ enum TunnelError {
 }
 
 /// Bytes both ways until one side ends; then both end.
-async fn carry(
-    client: OnUpgrade,
-    kubelet: OnUpgrade,
-    max_message: usize,
-    idle: Duration,
-) -> Result<(), TunnelError> {
-    let socket = web_socket::open(client, max_message).await?;
-    let (mut from_kubelet, mut to_kubelet) = split(TokioIo::new(kubelet.await?));
+async fn carry(client: OnUpgrade, kubelet: OnUpgrade, limits: &Limits) -> Result<(), TunnelError> {
+    let socket = web_socket::open(client, limits.web_socket_message_bytes).await?;
+    let kubelet = Throttled::new(TokioIo::new(kubelet.await?), limits.connection_bytes_per_second);
+    let (mut from_kubelet, mut to_kubelet) = split(kubelet);
     let (mut to_client, mut from_client) = socket.split();
+    let idle = limits.web_socket_idle_timeout;
     let activity = Activity::new(idle);
     let copied = tokio::select! {
         copied = messages_of(&mut from_kubelet, &mut to_client, &activity) => copied,

@@ -57,8 +57,8 @@ where
             std::future::pending::<()>().await;
         }
     };
+    // In any order: a task that takes what one side has without end would never look at the other one.
     let ending = tokio::select! {
-        biased;
         ending = listener.run(from_kubelet, to_client) => ending,
         () = feeder.run(&mut to_kubelet, from_client) => Ending::Left,
         () = late => Ending::Broken("Timeout occurred".to_owned()),
