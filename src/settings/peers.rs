@@ -41,10 +41,7 @@ impl Peers {
             ("--peer-advertise-port", self.peer_advertise_port.is_some()),
         ];
         if let Some((flag, _)) = given.iter().find(|(_, given)| *given && !features.enabled(GATE)) {
-            return Err(SettingError::new(
-                *flag,
-                format!("requires the feature gate {GATE} to be turned on"),
-            ));
+            return Err(SettingError::new(flag, format!("requires the feature gate {GATE} to be turned on")));
         }
         if self.peer_advertise_ip.is_some() != self.peer_advertise_port.is_some() {
             let both = "--peer-advertise-ip and --peer-advertise-port go together";
