@@ -171,14 +171,31 @@ async fn a_peer_that_is_away_is_503_and_one_that_cannot_be_believed_is_asked_not
     let stranger = Launch::new().start().await;
     let lease = lease("apiserver-stranger", &stranger.https().to_string());
     assert_eq!(older.post(LEASES, &lease).await.status, 201);
-    let failed = || async {
-        let metrics = older.get("/metrics").await.text();
-        let failed = r#"apiserver_peer_discovery_sync_errors_total{type="fetch_discovery"}"#;
-        if metrics.contains(failed) { Ok(()) } else { Err(metrics) }
-    };
+    let failed = || async { if never_failed(&older).await { Err("it never failed") } else { Ok(()) } };
     eventually("the stranger is not believed", 10, failed).await;
     // What the peer served is still known, and its place is not taken.
     assert_eq!(older.get(CLASSES).await.status, 503);
+}
+
+/// Whether each peer that was asked has answered, or is still asked.
+async fn never_failed(http: &Http) -> bool {
+    let metrics = http.get("/metrics").await.text();
+    metrics.contains("apiserver_peer_discovery_sync_errors_total{type=\"fetch_discovery\"} 0\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_does_not_answer_holds_up_no_other() {
+    let pair = Pair::start().await;
+    let older = pair.older.admin();
+    // Connections stand, and nobody takes them.
+    let stalled = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = stalled.local_addr().unwrap().to_string();
+    assert_eq!(older.post(LEASES, &lease("apiserver-stalled", &address)).await.status, 201);
+    pair.introduce().await;
+    answered(&older, CLASSES, 200).await;
+    assert_eq!(older.delete(&format!("{LEASES}/apiserver-newer")).await.status, 200);
+    answered(&older, CLASSES, 404).await;
+    assert!(never_failed(&older).await, "all of that while the stalled one is still asked");
 }
 
 #[tokio::test(flavor = "multi_thread")]

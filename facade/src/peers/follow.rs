@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
 use portico_facade_catalog::{Catalog, DocumentError, PeerGroups, ServedBy};
 use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::GroupVersion;
@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::excluded::Excluded;
-use super::{Peers, Serving, fetch, key};
+use super::fetch::{self, FetchError};
+use super::{Peers, Serving, key};
 use crate::configuration::Configuration;
 
 /// See the module.
@@ -42,8 +43,8 @@ struct Peer {
     upstream: Arc<Upstream>,
     /// All groups, core among them; nothing before it has answered.
     groups: Option<Vec<GroupDiscovery>>,
-    /// When to ask it, while there are none.
-    due: Instant,
+    /// When to ask it; nothing while it is asked, or once it has answered.
+    due: Option<Instant>,
     backoff: Backoff,
 }
 
@@ -58,7 +59,7 @@ struct Known {
 }
 
 impl Follow {
-    /// Follows for as long as it is polled.
+    /// Follows for as long as it is polled. A peer that does not answer holds up nothing but itself.
     pub async fn run(mut self) {
         let mut changed = self.configuration.subscribe();
         let mut known = Known {
@@ -67,11 +68,13 @@ impl Follow {
             backoff: Backoff::new(Policy::RECONNECT),
             shown: PeerGroups::default(),
         };
+        let mut asked = FuturesUnordered::new();
         loop {
             changed.mark_unchanged();
             let again = self.look(&mut known).await;
-            let due = async {
-                match again {
+            asked.extend(known.due().map(|peer| ask(self.proxy.clone(), peer)));
+            let again = async {
+                match again.into_iter().chain(known.next_due()).min() {
                     Some(at) => sleep_until(at).await,
                     None => pending().await,
                 }
@@ -80,7 +83,8 @@ impl Follow {
                 // Neither sender is gone before this is.
                 _ = changed.changed() => {}
                 _ = self.authority.changed() => {}
-                () = due => {}
+                () = again => {}
+                Some((peer, answer)) = asked.next() => self.answered(&mut known, &peer, answer),
             }
         }
     }
@@ -90,7 +94,6 @@ impl Follow {
         let current = self.configuration.current.load_full();
         let authority = self.authority.borrow_and_update().clone();
         known.keep(&current.peers, &authority);
-        let asked = self.ask(known).await;
         let compared = match self.show(&current.peers.own_name, known).await {
             Ok(()) => {
                 known.backoff.reset();
@@ -101,23 +104,19 @@ impl Follow {
                 Some(Instant::now() + known.backoff.next_wait())
             }
         };
-        [asked, compared, known.excluded.next_end()].into_iter().flatten().min()
+        compared.into_iter().chain(known.excluded.next_end()).min()
     }
 
-    /// Asks peers that have not answered yet and are due; says when to ask again.
-    async fn ask(&self, known: &mut Known) -> Option<Instant> {
-        let now = Instant::now();
-        let due = known.peers.values_mut().filter(|peer| peer.groups.is_none() && peer.due <= now);
-        join_all(due.map(|peer| self.ask_one(peer))).await;
-        known.peers.values().filter(|peer| peer.groups.is_none()).map(|peer| peer.due).min()
-    }
-
-    async fn ask_one(&self, peer: &mut Peer) {
-        match fetch::groups(&self.proxy, &peer.upstream).await {
+    /// Nothing, when the peer has gone, moved or been started again meanwhile.
+    fn answered(&self, known: &mut Known, upstream: &Arc<Upstream>, answer: Answer) {
+        let Some(peer) = known.peers.values_mut().find(|peer| Arc::ptr_eq(&peer.upstream, upstream)) else {
+            return;
+        };
+        match answer {
             Ok(groups) => peer.groups = Some(groups),
             Err(error) => {
                 self.peers.metrics.unread();
-                peer.due = Instant::now() + peer.backoff.next_wait();
+                peer.due = Some(Instant::now() + peer.backoff.next_wait());
                 let PeerAddress { name, address, .. } = &peer.address;
                 tracing::warn!(peer = name, %address, %error, "what a peer serves is not known");
             }
@@ -156,7 +155,29 @@ impl Follow {
     }
 }
 
+/// What a peer says that it serves.
+type Answer = Result<Vec<GroupDiscovery>, FetchError>;
+
+async fn ask(proxy: Proxy, peer: Arc<Upstream>) -> (Arc<Upstream>, Answer) {
+    let answer = fetch::groups(&proxy, &peer).await;
+    (peer, answer)
+}
+
 impl Known {
+    /// Peers that are to be asked now, each once.
+    fn due(&mut self) -> impl Iterator<Item = Arc<Upstream>> {
+        let now = Instant::now();
+        self.peers.values_mut().filter_map(move |peer| {
+            peer.due.take_if(|due| *due <= now)?;
+            Some(Arc::clone(&peer.upstream))
+        })
+    }
+
+    /// When the next one is to be asked.
+    fn next_due(&self) -> Option<Instant> {
+        self.peers.values().filter_map(|peer| peer.due).min()
+    }
+
     /// Keeps those that are there and have not been started again or moved, and adds the new ones.
     fn keep(&mut self, addresses: &PeerAddresses, authority: &Bundle) {
         let mut kept = BTreeMap::new();
@@ -168,7 +189,7 @@ impl Known {
                 authority: authority.hash.clone(),
                 upstream: fetch::upstream(address, authority),
                 groups: None,
-                due: Instant::now(),
+                due: Some(Instant::now()),
                 backoff: Backoff::new(Policy::RECONNECT),
             });
             kept.insert(address.name.clone(), peer);
