@@ -158,6 +158,14 @@ pub struct GroupDiscovery {
     pub versions: Vec<VersionDiscovery>,
 }
 
+/// The aggregated document as it is read (`APIGroupDiscoveryList`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GroupDiscoveryList {
+    /// The groups.
+    pub items: Vec<GroupDiscovery>,
+}
+
 /// The metadata of a group in the aggregated document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

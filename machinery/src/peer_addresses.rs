@@ -4,6 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
+/// The gate behind which servers behind one address send requests to each other.
+pub const GATE: &str = "UnknownVersionInteroperabilityProxy";
+
 /// This server's name among its peers, and the peers; as text a line each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerAddresses {

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use portico_machinery::features::FeatureGates;
+use portico_machinery::peer_addresses::GATE;
 
 use super::SettingError;
-
-/// The gate of all of it.
-const GATE: &str = "UnknownVersionInteroperabilityProxy";
 
 /// Settings of peers.
 #[derive(Args, Clone, Debug)]

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
 use http::{Method, Request};

@@ -7,13 +7,12 @@ use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use portico_machinery::discovery::GroupDiscovery;
+use portico_machinery::discovery::{GroupDiscovery, GroupDiscoveryList};
 use portico_machinery::peer_addresses::PeerAddress;
 use portico_machinery::resolve::Bundle;
 use portico_machinery::route::{Availability, Backend, Route, ServiceReference, Target, Trust};
 use portico_machinery::{RequestInfo, UserInfo};
 use portico_proxy::{BoxError, Identity, Proxy, ProxyContext, RequestBody, Upstream};
-use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::mark_proxied;
@@ -40,12 +39,6 @@ pub(super) enum FetchError {
     Body { path: &'static str, source: BoxError },
     #[error("the answer to {path} is no aggregated discovery: {source}")]
     Document { path: &'static str, source: serde_json::Error },
-}
-
-#[derive(Deserialize)]
-struct Groups {
-    #[serde(default)]
-    items: Vec<GroupDiscovery>,
 }
 
 /// The way to a peer, which these CAs know.
@@ -112,7 +105,7 @@ async fn document(
     }
     let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
     let body = body.map_err(|source| FetchError::Body { path, source })?.to_bytes();
-    let groups: Groups =
+    let groups: GroupDiscoveryList =
         serde_json::from_slice(&body).map_err(|source| FetchError::Document { path, source })?;
     Ok(groups.items)
 }

@@ -285,7 +285,8 @@ impl AuthenticatorChain {
         None
     }
 
-    /// Finds out whose token this is, which this client presents, so that authenticating again knows. The token is one that was asked for.
+    /// Finds out whose token this is, which this client presents, so that authenticating again knows. The token is one that
+    /// was asked for.
     ///
     /// # Errors
     /// [`TooManyReviews`]: it stays unknown for now.

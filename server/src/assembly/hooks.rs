@@ -23,7 +23,7 @@ use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::peer_addresses::PeerAddresses;
+use portico_machinery::peer_addresses::{self, PeerAddresses};
 use portico_machinery::resolve::Mode;
 use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::Registry;
@@ -48,9 +48,6 @@ use crate::grpc::config::facades::Facades;
 use crate::queues::Queues;
 use crate::settings::ServerSettings;
 use definitions::Definitions;
-
-/// The gate behind which servers behind one address send requests to each other.
-const PEERS_GATE: &str = "UnknownVersionInteroperabilityProxy";
 
 /// Everything that the services stand on besides registry and store.
 pub(super) struct Components {
@@ -108,7 +105,7 @@ impl Components {
         let storage_versions = storage_versions::teller(settings, kinds, &identity.id)?;
         let (advertised, found) =
             watch::channel(settings.advertise_address.filter(|address| address.port() != 0));
-        let has_peers = settings.features.enabled(PEERS_GATE);
+        let has_peers = settings.features.enabled(peer_addresses::GATE);
         let address = match settings.peer_advertise_address {
             _ if !has_peers => watch::channel(None).1,
             Some(fixed) => watch::channel(Some(fixed)).1,

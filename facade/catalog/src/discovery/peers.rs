@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use portico_machinery::discovery::GroupDiscovery;
 use portico_machinery::discovery::merge::merged;
-use serde::Deserialize;
+use portico_machinery::discovery::{GroupDiscovery, GroupDiscoveryList};
 
 use super::Aggregated;
 
@@ -58,13 +57,8 @@ impl Peers {
     }
 }
 
-#[derive(Deserialize)]
-struct Groups {
-    items: Vec<GroupDiscovery>,
-}
-
 fn merge(own: &Arc<Aggregated>, groups: &PeerGroups) -> Arc<Aggregated> {
-    let own_groups = match serde_json::from_slice::<Groups>(&own.json) {
+    let own_groups = match serde_json::from_slice::<GroupDiscoveryList>(&own.json) {
         Ok(known) => known.items,
         Err(error) => {
             tracing::warn!(%error, "discovery is not merged with that of peers");

@@ -242,7 +242,8 @@ impl Reviews {
         }
     }
 
-    /// Asks the keeper for a client at this address, so that the next look knows. Whoever asks about a token that somebody asks about waits for that answer.
+    /// Asks the keeper for a client at this address, so that the next look knows. Whoever asks about a token that somebody
+    /// asks about waits for that answer.
     ///
     /// # Errors
     /// [`TooManyReviews`]: the keeper was not asked.

@@ -37,15 +37,12 @@ pub async fn run(
     let mut followed = registry.follow(&leases()).await.map_err(PeersError::Follow)?;
     let mut peers = Peers { own_name, others: BTreeMap::new() };
     peers.relist(&followed.initial);
-    let mut shown = peers.addresses();
-    sink(&shown);
+    sink(&peers.addresses());
     let stop = tasks.token();
     while let Some(change) = stop.run_until_cancelled(followed.changes.next()).await {
-        peers.take(&change.ok_or(PeersError::Closed)?);
-        let now = peers.addresses();
-        if now != shown {
-            sink(&now);
-            shown = now;
+        // Most Leases are others', and most changes say that their holder is alive.
+        if peers.take(&change.ok_or(PeersError::Closed)?) {
+            sink(&peers.addresses());
         }
     }
     Ok(())
@@ -58,39 +55,41 @@ struct Peers {
 }
 
 impl Peers {
-    fn take(&mut self, change: &Change) {
+    /// Whether the change changes anything.
+    fn take(&mut self, change: &Change) -> bool {
         match change {
             Change::Put(lease) => self.put(lease),
-            Change::Deleted(lease) if lease.namespace() == NAMESPACE => {
-                drop(self.others.remove(lease.name()))
+            Change::Deleted(lease) => {
+                lease.namespace() == NAMESPACE && self.others.remove(lease.name()).is_some()
             }
-            Change::Deleted(_) => {}
             Change::Relisted(all, _) => {
-                self.others.clear();
+                let before = std::mem::take(&mut self.others);
                 self.relist(all);
+                self.others != before
             }
         }
     }
 
     fn relist(&mut self, all: &[Stored]) {
-        all.iter().for_each(|lease| self.put(lease));
+        for lease in all {
+            self.put(lease);
+        }
     }
 
-    fn put(&mut self, lease: &Stored) {
+    fn put(&mut self, lease: &Stored) -> bool {
         let object = lease.object();
         let is_server = lease.namespace() == NAMESPACE && object.label(IDENTITY_LABEL) == Some(COMPONENT);
         if !is_server || lease.name() == self.own_name {
-            return;
+            return false;
         }
         let holder = object.at(&["spec", "holderIdentity"]).str();
         let address = object.at(&["metadata", "annotations", ADDRESS_ANNOTATION]).str();
-        match PeerAddress::new(lease.name(), holder, address) {
-            Some(peer) => drop(self.others.insert(lease.name().to_owned(), peer)),
-            None => {
-                tracing::debug!(lease = lease.name(), holder, address, "no peer is reached by the lease");
-                self.others.remove(lease.name());
-            }
-        }
+        let Some(peer) = PeerAddress::new(lease.name(), holder, address) else {
+            tracing::debug!(lease = lease.name(), holder, address, "no peer is reached by the lease");
+            return self.others.remove(lease.name()).is_some();
+        };
+        let before = self.others.insert(lease.name().to_owned(), peer);
+        before.as_ref() != self.others.get(lease.name())
     }
 
     fn addresses(&self) -> PeerAddresses {
