@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use portico_tests::{Backend, Launch, eventually};
+use portico_tests::{Backend, Launch, Mood, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+
+use crate::proxying::register;
 
 pub(crate) const METADATA: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -153,4 +155,29 @@ async fn what_cannot_be_used_is_refused_before_anything_begins() {
         let (code, _, err) = Launch::new().args(&["--audit-log-path=x.log", arg]).run().await;
         assert_eq!((code, err.contains(words)), (Some(2), true), "{arg}: {err}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_has_been_recorded_before() {
+    let (launch, log) = recording(Launch::new(), METADATA);
+    let portico = launch.start().await;
+    let backend = Backend::start("held.example.com").await;
+    register(&portico, &backend).await;
+    backend.behave(Mood::Held);
+    let (admin, path) = (portico.admin(), backend.path("/things"));
+    let asked = async { admin.get(&path).await };
+    let recorded = async {
+        let of_path = |event: &Value| event["requestURI"] == *path;
+        let begun = eventually("the request is recorded", 10, || async {
+            lines(&log).into_iter().find(of_path).ok_or("nothing is")
+        })
+        .await;
+        assert_eq!(begun["stage"], "RequestReceived");
+        let of_it: Vec<Value> = lines(&log).into_iter().filter(of_path).collect();
+        assert_eq!(of_it.len(), 1, "it is not over: {of_it:?}");
+        backend.behave(Mood::Well);
+    };
+    let (answer, ()) = tokio::join!(asked, recorded);
+    let stages = events(&log, answer.header("audit-id"), 2).await;
+    assert_eq!(stages[1]["stage"], "ResponseComplete");
 }

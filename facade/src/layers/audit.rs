@@ -5,13 +5,13 @@
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures::FutureExt;
+use futures::{FutureExt, poll};
 use http::header::USER_AGENT;
 use http_body::{Frame, SizeHint};
 use jiff::{SignedDuration, Timestamp};
@@ -78,7 +78,7 @@ impl<S: Handler> Service<Request> for Audit<S> {
         let _ = request.record().audited.set(Arc::clone(&audited));
         let (duration, inner) = (duration.clone(), self.inner.clone());
         Step::waiting(async move {
-            if !audited.process(Stage::RequestReceived).await {
+            if !audited.received().await {
                 audited.rejected();
                 return Ok(respond::internal(&request, "failed to store audit event"));
             }
@@ -92,7 +92,14 @@ async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner
     let is_long_running = request.target().long_running;
     let mut ending = Ending::new(Arc::clone(&audited), request.record().deadline());
     // What a panic leaves behind is dropped with the request.
-    let answer = AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind().await;
+    let mut answer = pin!(AssertUnwindSafe(async move { inner.call(request).await }).catch_unwind());
+    let answer = match poll!(answer.as_mut()) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => {
+            audited.write_held().await;
+            answer.await
+        }
+    };
     let response = match answer {
         Ok(answer) => answer?,
         Err(panic) => {

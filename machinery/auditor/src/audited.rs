@@ -26,6 +26,8 @@ pub struct Audited {
     config: AuditConfig,
     event: Mutex<Event>,
     latencies: Mutex<Latencies>,
+    /// The first one, where it may be written together with the next.
+    held: Mutex<Option<Encoded>>,
     /// Until its last event has come.
     _under_way: TaskTrackerToken,
 }
@@ -34,8 +36,8 @@ impl Audited {
     /// A request that is recorded as `config` says, from what its head says.
     pub fn new(auditor: Arc<Auditor>, config: AuditConfig, event: Event) -> Self {
         let under_way = auditor.begun();
-        let (event, latencies) = (Mutex::new(event), Mutex::default());
-        Self { auditor, config, event, latencies, _under_way: under_way }
+        let (event, latencies, held) = (Mutex::new(event), Mutex::default(), Mutex::default());
+        Self { auditor, config, event, latencies, held, _under_way: under_way }
     }
 
     /// How much is recorded.
@@ -125,9 +127,27 @@ impl Audited {
         self.event.lock().response_status.get_or_insert_default().code = code;
     }
 
+    /// Sends the first event; false when the request must not go on. Where nobody would wait for it, it is held and written with
+    /// the next one, in one call: [`Audited::write_held`] is to come before the request waits for anything.
+    pub async fn received(&self) -> bool {
+        if !self.auditor.may_hold() {
+            return self.process(Stage::RequestReceived).await;
+        }
+        *self.held.lock() = self.encoded(Stage::RequestReceived);
+        true
+    }
+
+    /// Sends the first event, if it is held.
+    pub async fn write_held(&self) {
+        let held = self.held.lock().take();
+        if let Some(held) = held {
+            self.auditor.process(held, Stage::RequestReceived).await;
+        }
+    }
+
     /// Sends the event of a stage, and waits as the modes of the backends say; false when the request must not go on.
     pub async fn process(&self, stage: Stage) -> bool {
-        match self.encoded(stage) {
+        match self.next(stage) {
             Some(encoded) => self.auditor.process(encoded, stage).await,
             None => true,
         }
@@ -135,8 +155,16 @@ impl Audited {
 
     /// The same where nobody can wait.
     pub fn hand_over(&self, stage: Stage) {
-        if let Some(encoded) = self.encoded(stage) {
+        if let Some(encoded) = self.next(stage) {
             self.auditor.hand_over(encoded, stage);
+        }
+    }
+
+    /// What there is to be sent: what is held, and the event of this stage.
+    fn next(&self, stage: Stage) -> Option<Encoded> {
+        match (self.held.lock().take(), self.encoded(stage)) {
+            (Some(held), Some(encoded)) => Some(joined(held, encoded)),
+            (held, encoded) => held.or(encoded),
         }
     }
 
@@ -159,6 +187,16 @@ impl Audited {
         }
         Some(self.auditor.encode(&event))
     }
+}
+
+/// Both, for each backend the one behind the other.
+fn joined(first: Encoded, second: Encoded) -> Encoded {
+    let both = first.into_iter().zip(second);
+    both.map(|lines| match lines {
+        (Some(first), Some(second)) => Some([first, second].concat().into()),
+        (first, second) => first.or(second),
+    })
+    .collect()
 }
 
 fn complete(event: &mut Event, latencies: Latencies) {

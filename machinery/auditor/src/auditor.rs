@@ -98,6 +98,12 @@ impl Auditor {
         self.backends.iter().map(|backend| backend.encode(event, &json)).collect()
     }
 
+    /// Whether events may be written together that come one after the other: nobody waits for the first, and all that is written
+    /// is lines.
+    pub(crate) fn may_hold(&self) -> bool {
+        self.backends.iter().all(Backend::may_hold)
+    }
+
     /// Gives an event to all backends, each in turn, and waits as their modes say; false when a strict one failed.
     pub(crate) async fn process(&self, encoded: Encoded, stage: Stage) -> bool {
         let wait = if stage == Stage::RequestReceived { Wait::Strict } else { Wait::Blocking };

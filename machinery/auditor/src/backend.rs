@@ -115,6 +115,11 @@ impl Backend {
         }
     }
 
+    /// Whether a first event may be written with the next one.
+    pub(super) fn may_hold(&self) -> bool {
+        !self.strict && self.buffer.is_none() && matches!(*self.destination, Destination::Log(_))
+    }
+
     /// Whether it took an event without anybody having to wait.
     pub(super) fn take_at_once(&self, event: &Bytes) -> bool {
         match &*self.destination {

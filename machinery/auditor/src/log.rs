@@ -22,7 +22,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn open(settings: &AuditLogSettings, metrics: AuditMetrics) -> io::Result<Self> {
         let errors = metrics.clone();
-        let failed = Box::new(move |error: &io::Error| errors.lost(PLUGIN, 1, &error.to_string()));
+        let failed = Box::new(move |error: &io::Error, lines| errors.lost(PLUGIN, lines, &error.to_string()));
         let writer = if settings.path == Path::new(STANDARD_OUTPUT) {
             LineWriter::start("audit-log", io::stdout(), failed)
         } else {

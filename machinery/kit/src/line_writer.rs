@@ -24,7 +24,7 @@ const QUICK_WAIT: Duration = Duration::from_micros(100);
 const SLOW_PERIOD: Duration = Duration::from_secs(10);
 
 /// What is done with an error of writing, and how many lines it cost.
-pub type OnError = Box<dyn FnMut(&io::Error) + Send>;
+pub type OnError = Box<dyn FnMut(&io::Error, usize) + Send>;
 
 /// Where lines go.
 pub trait LineSink: Write + Send + 'static {
@@ -58,7 +58,7 @@ impl<S: LineSink + ?Sized> Out<S> {
             self.slow_until = Some(end + SLOW_PERIOD);
         }
         if let Err(error) = &written {
-            (self.failed)(error);
+            (self.failed)(error, line.iter().filter(|byte| **byte == b'\n').count());
         }
         written.is_ok()
     }
@@ -78,7 +78,7 @@ pub struct LineWriter {
 }
 
 impl LineWriter {
-    /// Starts the thread. Each line is written with one call.
+    /// Starts the thread. Each line, or several in one piece, is written with one call.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -155,7 +155,7 @@ fn write_all<S: LineSink>(mut jobs: mpsc::Receiver<Job>, queued: &AtomicUsize, o
     }
     let mut out = out.lock();
     if let Err(error) = out.sink.flush() {
-        (out.failed)(&error);
+        (out.failed)(&error, 1);
     }
     for closed in closers {
         let _ = closed.send(());
@@ -202,7 +202,7 @@ mod tests {
 
     fn start(page: &Page, errors: &Arc<Mutex<Vec<String>>>) -> LineWriter {
         let errors = errors.clone();
-        let failed = Box::new(move |error: &io::Error| errors.lock().push(error.to_string()));
+        let failed = Box::new(move |error: &io::Error, _| errors.lock().push(error.to_string()));
         LineWriter::start("lines", page.clone(), failed).unwrap()
     }
 
