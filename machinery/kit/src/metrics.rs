@@ -198,7 +198,7 @@ impl Registry {
         }
     }
 
-    fn get_or_register<M: Metric + Clone>(
+    pub(crate) fn get_or_register<M: Metric + Clone>(
         &self,
         name: &str,
         base: &str,

@@ -7,6 +7,7 @@
 mod key;
 mod metrics;
 mod state;
+mod unfinished;
 mod workers;
 
 pub use key::Key;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 use crate::backoff::{KeyLimiter, Policy};
 use metrics::Handles;
 use state::State;
+use unfinished::Working;
 
 /// The queue. Clones share it.
 pub struct WorkQueue<K: Key> {
@@ -37,6 +39,12 @@ struct Inner<K> {
     ready: Notify,
     limiter: KeyLimiter<K>,
     metrics: Option<Handles>,
+}
+
+impl<K: Key> Working for Inner<K> {
+    fn in_work(&self) -> Vec<Instant> {
+        self.state.lock().in_work().collect()
+    }
 }
 
 impl<K: Key> Clone for WorkQueue<K> {
@@ -55,7 +63,10 @@ impl<K: Key> WorkQueue<K> {
     pub fn with_metrics(name: impl Into<Cow<'static, str>>, policy: Policy, metrics: &QueueMetrics) -> Self {
         let name = name.into();
         let handles = metrics.of(&name);
-        Self::build(name, policy, Some(handles))
+        let this = Self::build(name, policy, Some(handles));
+        let queue: Arc<dyn Working> = this.inner.clone();
+        metrics.follow(this.name(), &queue);
+        this
     }
 
     fn build(name: Cow<'static, str>, policy: Policy, metrics: Option<Handles>) -> Self {
@@ -161,7 +172,7 @@ impl<K: Key> WorkQueue<K> {
         if let (Some(metrics), true) = (&self.inner.metrics, promoted > 0) {
             metrics.adds.inc_by(promoted as u64);
         }
-        let Some((key, since)) = state.pop() else {
+        let Some((key, since)) = state.pop(now) else {
             return if state.is_closed() { Next::Closed } else { Next::Wait(state.deadline()) };
         };
         if let Some(metrics) = &self.inner.metrics {

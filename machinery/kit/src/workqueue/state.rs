@@ -10,7 +10,8 @@ pub(super) struct State<K> {
     queue: VecDeque<(K, Instant)>,
     /// Keys that need work: all of `queue`, and those added again while in work.
     dirty: HashSet<K>,
-    in_work: HashSet<K>,
+    /// And since when.
+    in_work: HashMap<K, Instant>,
     delayed: BTreeMap<(Instant, u64), K>,
     delayed_keys: HashMap<K, (Instant, u64)>,
     sequence: u64,
@@ -22,7 +23,7 @@ impl<K: Key> State<K> {
         Self {
             queue: VecDeque::new(),
             dirty: HashSet::new(),
-            in_work: HashSet::new(),
+            in_work: HashMap::new(),
             delayed: BTreeMap::new(),
             delayed_keys: HashMap::new(),
             sequence: 0,
@@ -35,7 +36,7 @@ impl<K: Key> State<K> {
         if self.closed || self.dirty.contains(&key) {
             return false;
         }
-        if !self.in_work.contains(&key) {
+        if !self.in_work.contains_key(&key) {
             self.queue.push_back((key.clone(), now));
         }
         self.dirty.insert(key)
@@ -71,10 +72,10 @@ impl<K: Key> State<K> {
         added
     }
 
-    pub(super) fn pop(&mut self) -> Option<(K, Instant)> {
+    pub(super) fn pop(&mut self, now: Instant) -> Option<(K, Instant)> {
         let (key, since) = self.queue.pop_front()?;
         self.dirty.remove(&key);
-        self.in_work.insert(key.clone());
+        self.in_work.insert(key.clone(), now);
         Some((key, since))
     }
 
@@ -104,6 +105,11 @@ impl<K: Key> State<K> {
 
     pub(super) fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Since when each key is worked on that is.
+    pub(super) fn in_work(&self) -> impl Iterator<Item = Instant> {
+        self.in_work.values().copied()
     }
 
     pub(super) fn is_idle(&self) -> bool {
