@@ -14,7 +14,6 @@ mod image_backend;
 mod node_graph;
 mod process;
 mod reached;
-mod reload_metrics;
 mod renewal;
 mod rpc;
 mod served;

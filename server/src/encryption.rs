@@ -5,7 +5,6 @@
 mod configuration;
 mod error;
 mod kms;
-mod metrics;
 mod providers;
 mod reload;
 mod validation;
@@ -19,6 +18,7 @@ use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{Envelope, Seal, SealMetrics};
 
+use crate::reload_metrics::{ENCRYPTION, ReloadMetrics};
 pub use error::EncryptionError;
 use providers::Built;
 
@@ -91,6 +91,8 @@ impl Encryption {
             providers::poll(service, tasks);
         }
         let (seal, services) = (Seal::new(rules, metrics.clone()), Arc::new(ArcSwap::from_pointee(services)));
+        let reloads = ReloadMetrics::new(registry, &ENCRYPTION, server_id);
+        reloads.started(read.hash.clone());
         let reload = settings.automatic_reload.then(|| reload::Reload {
             path,
             hash: read.hash,
@@ -98,7 +100,7 @@ impl Encryption {
             services: Arc::clone(&services),
             metrics,
             registry: registry.clone(),
-            counted: metrics::ReloadMetrics::new(registry),
+            reloads,
         });
         Ok(Self { seal, services, reload })
     }

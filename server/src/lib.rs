@@ -12,6 +12,7 @@ mod kubeconfigs;
 mod listen;
 mod pki;
 mod queues;
+mod reload_metrics;
 mod settings;
 mod token_signer;
 mod unix_socket;

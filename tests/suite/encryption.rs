@@ -148,6 +148,10 @@ async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing()
     assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
 }
 
+async fn metrics(portico: &Portico) -> String {
+    portico.control().admin().metrics(MetricsRequest {}).await.unwrap().into_inner().text
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_are_rotated_without_a_restart() {
     let (launch, file) = prepared(&keys("aescbc", &["k1"]));
@@ -158,14 +162,23 @@ async fn keys_are_rotated_without_a_restart() {
     std::fs::write(&file, "nonsense").unwrap();
     let counted = async |status: &str| {
         let name = "apiserver_encryption_config_controller_automatic_reloads_total";
-        let line = format!("{name}{{status=\"{status}\"}}");
-        let metrics = portico.control().admin().metrics(MetricsRequest {}).await.unwrap();
-        metrics.into_inner().text.contains(&line)
+        let counted = format!("{name}{{status=\"{status}\",apiserver_id_hash=\"sha256:");
+        metrics(&portico).await.contains(&counted)
     };
+    let in_force = async || {
+        let name = "apiserver_encryption_config_controller_last_config_info{";
+        let metrics = metrics(&portico).await;
+        let mut shown = metrics.lines().filter(|line| line.starts_with(name));
+        let only = (shown.next().unwrap().to_owned(), shown.next());
+        assert_eq!(only.1, None, "{metrics}");
+        only.0
+    };
+    let first = in_force().await;
     until("the broken file is counted", 30, || counted("failure")).await;
     create(&http, "b").await;
     std::fs::write(&file, config(&keys("aescbc", &["k2", "k1"]))).unwrap();
     until("the file is read", 30, || counted("success")).await;
+    assert_ne!(in_force().await, first, "it is another file");
     create(&http, "c").await;
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
     let holds = |portico: &Portico, key: &str| {

@@ -27,13 +27,14 @@ use portico_auth::authz::{
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry as Metrics;
 use portico_kit::tasks::TaskSet;
+use portico_machinery::digest::sha256_label;
 use portico_machinery::{Attributes, UserInfo};
 use portico_proto::convert::{Payload, PayloadKind, setting};
 
 use super::error::StartError;
 use super::hooks::own_identity;
-use super::reload_metrics::{AUTHORIZATION, ReloadMetrics};
 use crate::grpc::config::board::Board;
+use crate::reload_metrics::{AUTHORIZATION, ReloadMetrics};
 use crate::settings::{AuthorizationSettings, ServerSettings};
 use counted::Counted;
 use metrics::AuthorizationMetrics;
@@ -192,11 +193,11 @@ fn watched(path: &Path, builder: Builder, reloads: ReloadMetrics) -> Result<File
                 let kept = chain.modes.iter().copied().filter(|mode| *mode != Mode::Webhook);
                 // Only the first one comes here.
                 let _ = required.set(kept.collect());
-                reloads.started(bytes);
+                reloads.started(sha256_label(bytes));
             }
             (Ok(_), Some(_)) => {
                 *refused = None;
-                reloads.succeeded(bytes);
+                reloads.succeeded(sha256_label(bytes));
             }
             // The same file is tried again and again.
             (Err(_), Some(_)) if refused.as_deref() != Some(bytes) => {

@@ -25,12 +25,13 @@ use portico_kit::egress::EgressDialer;
 use portico_kit::metrics::Registry as Metrics;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::aggregate;
+use portico_machinery::digest::sha256_label;
 use portico_proto::convert::{Payload, PayloadKind, setting};
 
 use super::error::StartError;
 use super::hooks::own_identity;
-use super::reload_metrics::{AUTHENTICATION, ReloadMetrics};
 use crate::grpc::config::board::Board;
+use crate::reload_metrics::{AUTHENTICATION, ReloadMetrics};
 use crate::settings::{AuthenticationSettings, ServerSettings};
 use configuration::{Configuration, Initial};
 use issuer::Issuer;
@@ -199,7 +200,7 @@ impl TokenIssuers {
         old.tasks.cancel();
         let current = self.inner.current.load();
         self.inner.parts.metrics.retain(|issuer| current.all.iter().any(|one| one.url() == issuer));
-        reloads.succeeded(&next.bytes);
+        reloads.succeeded(sha256_label(&next.bytes));
         tracing::info!("reloaded authentication config");
         true
     }
@@ -238,7 +239,7 @@ fn watched(path: &Path, own: &[String], reloads: Arc<ReloadMetrics>) -> Result<F
             (Ok(first), None) => {
                 // Only the first one comes here.
                 let _ = initial.set(Initial(first.anonymous.clone()));
-                reloads.started(bytes);
+                reloads.started(sha256_label(bytes));
             }
             (Ok(_), Some(_)) => *refused = None,
             // The same file is tried again and again.

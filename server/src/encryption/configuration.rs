@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portico_machinery::digest::sha256_hex;
+use portico_machinery::digest::sha256_label;
 use portico_machinery::{Cursor, Object};
 use portico_schema::configuration::{ConfigKind, Scheme};
 use zeroize::Zeroizing;
@@ -92,13 +92,13 @@ pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
     if !errors.is_empty() {
         return Err(EncryptionError::Invalid(errors));
     }
-    Ok(Read { configuration: rules(&object), hash: format!("sha256:{}", sha256_hex(&bytes)) })
+    Ok(Read { configuration: rules(&object), hash: sha256_label(&bytes) })
 }
 
 /// The hash of the file, which shows whether it has changed.
 pub(super) fn hash(path: &Path) -> Result<String, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
-    Ok(format!("sha256:{}", sha256_hex(&std::fs::read(path).map_err(file)?)))
+    Ok(sha256_label(&std::fs::read(path).map_err(file)?))
 }
 
 fn rules(object: &Object) -> Vec<ResourceRule> {

@@ -11,8 +11,8 @@ use portico_store::{Envelope, Seal, SealMetrics};
 
 use super::configuration;
 use super::error::EncryptionError;
-use super::metrics::ReloadMetrics;
 use super::providers::{self, Built};
+use crate::reload_metrics::ReloadMetrics;
 
 /// How often the file is looked at.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub(super) struct Reload {
     pub(super) services: Arc<ArcSwap<Vec<Arc<Envelope>>>>,
     pub(super) metrics: SealMetrics,
     pub(super) registry: Registry,
-    pub(super) counted: ReloadMetrics,
+    pub(super) reloads: ReloadMetrics,
 }
 
 impl Reload {
@@ -41,11 +41,11 @@ impl Reload {
             match self.look(&tasks).await {
                 Ok(false) => {}
                 Ok(true) => {
-                    self.counted.reloaded(true);
+                    self.reloads.succeeded(self.hash.clone());
                     tracing::info!(path = %self.path.display(), "the encryption configuration was read again");
                 }
                 Err(error) => {
-                    self.counted.reloaded(false);
+                    self.reloads.failed();
                     tracing::error!(
                         path = %self.path.display(), %error,
                         "the changed encryption configuration is not used"

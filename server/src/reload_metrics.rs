@@ -35,6 +35,14 @@ pub(crate) const AUTHENTICATION: ReloadNames = ReloadNames {
     of: "authentication",
 };
 
+/// Of `--encryption-provider-config`.
+pub(crate) const ENCRYPTION: ReloadNames = ReloadNames {
+    reloads: "apiserver_encryption_config_controller_automatic_reloads_total",
+    last: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
+    info: "apiserver_encryption_config_controller_last_config_info",
+    of: "encryption",
+};
+
 /// Of a configuration that is read again.
 pub(crate) struct ReloadMetrics {
     reloads: Family<Labels<2>, Counter>,
@@ -67,19 +75,18 @@ impl ReloadMetrics {
         }
     }
 
-    /// The first configuration is in force.
-    pub(crate) fn started(&self, bytes: &[u8]) {
-        self.put_in_force(bytes);
+    /// The first configuration is in force, whose bytes have this hash.
+    pub(crate) fn started(&self, hash: String) {
+        self.put_in_force(hash);
     }
 
     /// A changed configuration is in force.
-    pub(crate) fn succeeded(&self, bytes: &[u8]) {
+    pub(crate) fn succeeded(&self, hash: String) {
         self.ended("success");
-        self.put_in_force(bytes);
+        self.put_in_force(hash);
     }
 
-    fn put_in_force(&self, bytes: &[u8]) {
-        let hash = sha256_label(bytes);
+    fn put_in_force(&self, hash: String) {
         if let Some(old) = self.in_force.lock().replace(hash.clone()) {
             self.info.remove(&self.config(old));
         }
