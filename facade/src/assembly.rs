@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use portico_auth::authz::Decider;
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
-use portico_flow::{Dispatcher, Phase};
+use portico_flow::{Dispatcher, FlowMetrics, Phase};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::drain;
 use portico_kit::health::{Check, Endpoint, Health};
@@ -54,9 +54,9 @@ use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::retry_after::RetryAfter;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::watch_termination::WatchTermination;
-use crate::local::{Local, LocalLimits};
+use crate::local::{Local, LocalLimits, LocalMetrics};
+use crate::metrics::RequestMetrics;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
-use crate::metrics::{FlowMetrics, RequestMetrics};
 use crate::mux::Listing;
 use crate::peers::{Follow, PeerMetrics, Peers};
 use crate::render::Renderer;
@@ -208,7 +208,8 @@ impl Parts {
             let counted = metrics.clone();
             let observe = move |phase, kind, now| counted.note(phase, kind, now);
             let flow = Dispatcher::new(reads.saturating_add(others), settings.request_timeout, observe);
-            process.registry.collector(Box::new(FlowMetrics(flow.clone())));
+            let shown = FlowMetrics { dispatcher: flow.clone(), prefix: "apiserver_flowcontrol" };
+            process.registry.collector(Box::new(shown));
             flow
         });
         let max_age = settings.fail_static.as_ref().map_or(Duration::MAX, |f| f.max_age);
@@ -358,15 +359,16 @@ impl Parts {
             renderer: self.renderer.clone(),
             server_address,
         };
-        let local = Local::new(
-            control.clone(),
+        let local = Local {
+            transport: control.clone(),
             limits,
-            configuration.clone(),
-            proxy.clone(),
-            self.watches.clone(),
-            self.freshness.clone(),
-            self.renderer.clone(),
-        );
+            configuration: configuration.clone(),
+            proxy: proxy.clone(),
+            tasks: self.watches.clone(),
+            freshness: self.freshness.clone(),
+            renderer: self.renderer.clone(),
+            metrics: LocalMetrics::new(&self.registry),
+        };
         Director::new(Delegates {
             freshness: self.freshness.clone(),
             endpoints: endpoints::router(endpoints),

@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod connect;
 mod initializing;
+mod metrics;
 mod pump;
 mod recorded;
 mod websocket;
@@ -43,6 +44,7 @@ use crate::respond;
 use crate::transport::{ControlTransport, GrpcService};
 use crate::unavailable::unavailable;
 use answer::Head;
+pub use metrics::LocalMetrics;
 
 /// How long the answer to a write waits for the configuration to show it.
 const CONFIGURES: Duration = Duration::from_secs(1);
@@ -62,35 +64,28 @@ pub struct LocalLimits {
 
 /// See the module.
 pub struct Local {
-    transport: ControlTransport,
-    limits: LocalLimits,
-    configuration: Arc<Configuration>,
-    proxy: Proxy,
-    tasks: TaskSet,
-    freshness: Arc<Freshness>,
-    renderer: Renderer,
+    /// To the control service.
+    pub transport: ControlTransport,
+    /// Towards clients.
+    pub limits: LocalLimits,
+    /// Writes that change it wait until it shows them.
+    pub configuration: Arc<Configuration>,
+    /// Dials what connects elsewhere.
+    pub proxy: Proxy,
+    /// In which watches are pumped.
+    pub tasks: TaskSet,
+    /// Knows the control service's signs of life.
+    pub freshness: Arc<Freshness>,
+    /// Lays large answers out.
+    pub renderer: Renderer,
+    /// Of bodies and events.
+    pub metrics: LocalMetrics,
 }
 
 type Client = ObjectsClient<GrpcService>;
 type Refused = Box<Status>;
 
 impl Local {
-    /// Over this transport; writes that change the configuration wait until it shows them; what connects elsewhere is
-    /// dialled by `proxy`; pumps of watches run in `tasks`; `freshness` knows the control service's signs of life; large answers are
-    /// laid out by `renderer`.
-    #[must_use]
-    pub fn new(
-        transport: ControlTransport,
-        limits: LocalLimits,
-        configuration: Arc<Configuration>,
-        proxy: Proxy,
-        tasks: TaskSet,
-        freshness: Arc<Freshness>,
-        renderer: Renderer,
-    ) -> Self {
-        Self { transport, limits, configuration, proxy, tasks, freshness, renderer }
-    }
-
     /// Answers a request for a resource.
     pub async fn handle(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
@@ -106,6 +101,7 @@ impl Local {
 
     async fn call(&self, request: &Parts, body: Body) -> Result<Response, Refused> {
         let body = body::read(body, &request.headers, self.limits.max_body).await?;
+        let bytes = body.len();
         let call = self.message(request, DoRequest { call: Some(call_of(request, body)) });
         let response = self.answered(request, client(&self.transport.calls).r#do(call)).await?;
         let answer = response.into_inner();
@@ -113,7 +109,11 @@ impl Local {
             // Whoever has written is checked by it from the next request on; in vain when the stream is away.
             let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
         }
-        Ok(self.done(request, answer).await)
+        let response = self.done(request, answer).await;
+        if request.record().is_known_resource() {
+            self.metrics.body(request.info(), bytes);
+        }
+        Ok(response)
     }
 
     async fn list(&self, request: &Parts) -> Result<Response, Refused> {
@@ -125,6 +125,7 @@ impl Local {
         };
         let (first, parts) = self.answered(request, begun).await?;
         let ListResponse { code, body, media_type, warnings, retry_after_seconds, audit, .. } = first;
+        request.record().set_known_resource(code != 404 && code != 405);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
         let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
         let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
@@ -148,7 +149,7 @@ impl Local {
                 let shutdown = request.found().map(|WatchShutdown(signal)| signal.clone());
                 let seat = request.record().leave_seat().filter(|_| started.initial_frames > 0);
                 let steps = initializing::keep_until(steps, started.initial_frames, seat);
-                let events = self.pumped(steps, shutdown);
+                let events = self.pumped(request, steps, shutdown);
                 if websocket::is_asked(&request.headers) {
                     let stalled = self.limits.stalled_write;
                     return Ok(websocket::serve(request, &started.media_type, events, &self.tasks, stalled));
@@ -185,6 +186,10 @@ impl Local {
 
     async fn done(&self, request: &Parts, answer: DoResponse) -> Response {
         let DoResponse { code, body, media_type, warnings, retry_after_seconds, audit, .. } = answer;
+        let record = request.record();
+        record.leave_out(Duration::from_micros(answer.webhook_microseconds));
+        // Only names that exist become labels of metrics.
+        record.set_known_resource(answer.known_resource);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
         recorded::whole(request, audit, answer.audit_annotations, &media_type, &body);
         answer::whole(&self.renderer, request, head, body).await
@@ -193,14 +198,19 @@ impl Local {
     /// The events, taken off the control service's hands as they come, whether or not the client reads.
     fn pumped<S>(
         &self,
+        request: &Parts,
         steps: S,
         shutdown: Option<Signal>,
     ) -> impl Stream<Item = Bytes> + Send + Unpin + use<S>
     where
         S: Stream<Item = Result<WatchResponse, tonic::Status>> + Send + Unpin + 'static,
     {
-        let frames = tokio_stream::StreamExt::filter_map(steps, |step| match step {
-            Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)) }) => Some(Ok(bytes)),
+        let events = self.metrics.watch(request.info());
+        let frames = tokio_stream::StreamExt::filter_map(steps, move |step| match step {
+            Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)) }) => {
+                events.sent(bytes.len());
+                Some(Ok(bytes))
+            }
             Ok(_) => None,
             Err(status) => Some(Err(status.to_string())),
         });
@@ -263,8 +273,6 @@ fn head(request: &Parts, code: u32, media_type: &str, warnings: Vec<String>, ret
     record.warn(warnings);
     let code = u16::try_from(code).ok().and_then(|c| StatusCode::from_u16(c).ok());
     let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    // Only names that exist become labels of metrics.
-    record.set_known_resource(!matches!(code, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
     Head { code, media_type: media_type.to_owned(), retry_after }
 }
 

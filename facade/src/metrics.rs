@@ -4,9 +4,6 @@
 //! know filters, nor how requests are served.
 
 pub mod access;
-mod flow_control;
-
-pub use flow_control::FlowMetrics;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -53,11 +50,17 @@ struct Place {
     component: &'static str,
 }
 
-/// The same with how the request was answered.
+/// The same with `All` for dry runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct CodeLabels {
+struct DryRunLabels {
     request: RequestLabels,
     dry_run: &'static str,
+}
+
+/// The same with how the request was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct WithCode<L> {
+    request: L,
     code: u16,
 }
 
@@ -87,10 +90,17 @@ impl EncodeLabelSet for RequestLabels {
     }
 }
 
-impl EncodeLabelSet for CodeLabels {
+/// Whether the request was a dry run stands where upstream has it.
+impl EncodeLabelSet for DryRunLabels {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
         [self.request.verb(), ("dry_run", self.dry_run)].encode(encoder)?;
-        self.request.place().encode(encoder)?;
+        self.request.place().encode(encoder)
+    }
+}
+
+impl<L: EncodeLabelSet> EncodeLabelSet for WithCode<L> {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        self.request.encode(encoder)?;
         [("code", self.code.to_string())].encode(encoder)
     }
 }
@@ -104,7 +114,7 @@ struct Series {
     sizes: Histogram,
     /// Made by the first request that goes on for long.
     longrunning: OnceLock<Gauge>,
-    codes: Mutex<Vec<(u16, bool, Counter)>>,
+    codes: Mutex<Vec<(u16, &'static str, Counter)>>,
 }
 
 /// A request's place in the metrics.
@@ -112,7 +122,39 @@ struct Series {
 pub struct Labels {
     series: Arc<Series>,
     long_running: bool,
-    dry_run: bool,
+    dry_run: &'static str,
+}
+
+/// What decides a request's place.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// What is asked for.
+    pub info: &'a RequestInfo,
+    /// Which server of the chain answers: `apiserver` or `aggregator`.
+    pub component: &'static str,
+    /// Whether names in the path may become labels.
+    pub known_resource: bool,
+    /// Whether it goes on until somebody ends it.
+    pub long_running: bool,
+    /// `All`, `invalid`, or nothing.
+    pub dry_run: &'static str,
+    /// Whether a patch is a server-side apply.
+    pub applies: bool,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ended<'a> {
+    /// The answer's.
+    pub code: u16,
+    /// From the first byte of the request to the last of its answer.
+    pub took: Duration,
+    /// What of it latency objectives leave out: webhooks, and waiting for a seat.
+    pub left_out: Duration,
+    /// Of the answer's body.
+    pub bytes: u64,
+    /// Of a deprecated API: the release that will not have it, empty where that is not known.
+    pub deprecated: Option<&'a String>,
 }
 
 /// Marks a response with which a filter ended a request, for `apiserver_request_terminations_total`.
@@ -121,13 +163,14 @@ pub struct Terminated;
 
 /// The facade's request metrics.
 pub struct RequestMetrics {
-    total: Family<CodeLabels, Counter>,
-    terminations: Family<CodeLabels, Counter>,
+    total: Family<WithCode<DryRunLabels>, Counter>,
+    terminations: Family<WithCode<RequestLabels>, Counter>,
     aborts: Family<RequestLabels, Counter>,
-    duration: HistogramVec<RequestLabels>,
+    duration: HistogramVec<DryRunLabels>,
     objective: HistogramVec<RequestLabels>,
     sizes: HistogramVec<RequestLabels>,
     longrunning: Family<RequestLabels, Gauge>,
+    deprecated: Family<[(&'static str, String); 5], Gauge>,
     /// By phase and kind.
     at_a_time: [[Gauge; 2]; 2],
     high_water: [[AtomicI64; 2]; 2],
@@ -144,7 +187,6 @@ impl RequestMetrics {
             let gauges = registry.gauge_vec(name, help);
             ["readOnly", "mutating"].map(|k| gauges.get_or_create_owned(&[("request_kind", k.to_owned())]))
         };
-        // Nothing is subtracted: no webhook is called, and nothing waits in a queue.
         let objective = registry.histogram_vec(
             "apiserver_request_sli_duration_seconds",
             "Response latency in seconds, without waiting for webhooks and in queues",
@@ -169,6 +211,8 @@ impl RequestMetrics {
             sizes: registry.histogram_vec("apiserver_response_sizes", "Response sizes in bytes", SIZES),
             longrunning: registry
                 .gauge_vec("apiserver_longrunning_requests", "Long-running requests under way"),
+            deprecated: registry
+                .gauge_vec("apiserver_requested_deprecated_apis", "Deprecated APIs that have been asked for"),
             at_a_time: [
                 at_a_time(
                     "apiserver_current_inflight_requests",
@@ -190,18 +234,12 @@ impl RequestMetrics {
         })
     }
 
-    /// The place of a request; `known_resource` says whether resource names may become labels.
+    /// The place of a request.
     #[must_use]
-    pub fn labels(
-        &self,
-        info: &RequestInfo,
-        component: &'static str,
-        known_resource: bool,
-        long: bool,
-        query: &str,
-    ) -> Labels {
+    pub fn labels(&self, asked: &Asked<'_>) -> Labels {
+        let Asked { info, component, known_resource, .. } = *asked;
         let known = |text: &str| if known_resource { text.into() } else { Box::default() };
-        let verb = verb_label(info);
+        let verb = verb_label(info, asked.applies);
         let key = (verb, &info.api_group, &info.api_version, &info.resource, &info.subresource);
         let hash = self.hasher.hash_one((
             known_resource,
@@ -234,14 +272,14 @@ impl RequestMetrics {
             };
             self.add(hash, RequestLabels(Arc::new(place)))
         });
-        Labels { series, long_running: long, dry_run: query.contains("dryRun=All") }
+        Labels { series, long_running: asked.long_running, dry_run: asked.dry_run }
     }
 
     fn add(&self, hash: u64, labels: RequestLabels) -> Arc<Series> {
         let mut all = self.series.write();
         let labels = if all.len() >= MAX_SERIES { RequestLabels::default() } else { labels };
         let series = Arc::new(Series {
-            duration: self.duration.get_or_create_owned(&labels),
+            duration: self.duration.get_or_create_owned(&dry_run_labels(&labels, "")),
             objective: self.objective.get_or_create_owned(&labels),
             sizes: self.sizes.get_or_create_owned(&labels),
             longrunning: OnceLock::new(),
@@ -261,13 +299,27 @@ impl RequestMetrics {
         }
     }
 
-    /// A request is over.
-    pub fn end(&self, labels: &Labels, code: u16, took: Duration, bytes: u64) {
-        labels.series.duration.observe(took.as_secs_f64());
-        labels.series.objective.observe(took.as_secs_f64());
-        #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
-        labels.series.sizes.observe(bytes as f64);
-        self.code(labels, code).inc();
+    /// A request is over (upstream's `MonitorRequest`): objectives leave out dry runs, sizes are those of reads.
+    pub fn end(&self, labels: &Labels, ended: &Ended<'_>) {
+        let series = &labels.series;
+        let took = ended.took.as_secs_f64();
+        if labels.dry_run.is_empty() {
+            series.duration.observe(took);
+        } else {
+            self.duration.get_or_create(&dry_run_labels(&series.labels, labels.dry_run)).observe(took);
+        }
+        // Upstream does not follow where the time of watches goes.
+        if labels.dry_run.is_empty() && series.labels.0.verb != "WATCH" {
+            series.objective.observe(ended.took.saturating_sub(ended.left_out).as_secs_f64());
+        }
+        if matches!(series.labels.0.verb, "GET" | "LIST") {
+            #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
+            series.sizes.observe(ended.bytes as f64);
+        }
+        if let Some(removed) = ended.deprecated {
+            self.deprecated.get_or_create(&deprecated_labels(&series.labels, removed)).set(1);
+        }
+        self.code(labels, ended.code).inc();
         if labels.long_running {
             self.longrunning(labels).dec();
         }
@@ -275,7 +327,8 @@ impl RequestMetrics {
 
     /// The server ended the request before it was answered.
     pub fn terminated(&self, labels: &Labels, code: u16) {
-        self.terminations.get_or_create(&code_labels(&labels.series.labels, code, "")).inc();
+        let request = labels.series.labels.clone();
+        self.terminations.get_or_create(&WithCode { request, code }).inc();
     }
 
     /// The response ended with an error.
@@ -318,19 +371,31 @@ impl RequestMetrics {
         if let Some((.., counter)) = codes.iter().find(|(c, dry, _)| (*c, *dry) == (code, labels.dry_run)) {
             return counter.clone();
         }
-        let dry_run = if labels.dry_run { "All" } else { "" };
-        let counter = self.total.get_or_create_owned(&code_labels(&labels.series.labels, code, dry_run));
+        let request = dry_run_labels(&labels.series.labels, labels.dry_run);
+        let counter = self.total.get_or_create_owned(&WithCode { request, code });
         codes.push((code, labels.dry_run, counter.clone()));
         counter
     }
 }
 
-fn code_labels(request: &RequestLabels, code: u16, dry_run: &'static str) -> CodeLabels {
-    CodeLabels { request: request.clone(), dry_run, code }
+fn dry_run_labels(request: &RequestLabels, dry_run: &'static str) -> DryRunLabels {
+    DryRunLabels { request: request.clone(), dry_run }
 }
 
-/// Upstream's verb label: HTTP methods but for what collections do and what leads elsewhere; anything else is `other`.
-fn verb_label(info: &RequestInfo) -> &'static str {
+fn deprecated_labels(request: &RequestLabels, removed: &str) -> [(&'static str, String); 5] {
+    let place = &request.0;
+    let of = |text: &str| text.to_owned();
+    [
+        ("group", of(&place.group)),
+        ("version", of(&place.version)),
+        ("resource", of(&place.resource)),
+        ("subresource", of(&place.subresource)),
+        ("removed_release", of(removed)),
+    ]
+}
+
+/// Upstream's verb label: HTTP methods but for reads of collections, applies and what leads elsewhere; anything else is `other`.
+fn verb_label(info: &RequestInfo, applies: bool) -> &'static str {
     match info.verb.as_str() {
         _ if info.connects() => "CONNECT",
         "get" => "GET",
@@ -338,9 +403,9 @@ fn verb_label(info: &RequestInfo) -> &'static str {
         "watch" => "WATCH",
         "create" | "post" => "POST",
         "update" | "put" => "PUT",
+        "patch" if applies => "APPLY",
         "patch" => "PATCH",
-        "delete" => "DELETE",
-        "deletecollection" => "DELETECOLLECTION",
+        "delete" | "deletecollection" => "DELETE",
         "proxy" | "connect" => "CONNECT",
         _ => "other",
     }
@@ -350,17 +415,19 @@ fn verb_label(info: &RequestInfo) -> &'static str {
 mod tests {
     use super::*;
 
-    fn info(path: &str) -> RequestInfo {
-        RequestInfo::parse("GET", path, "").unwrap()
+    fn labels(metrics: &RequestMetrics, path: &str, known_resource: bool) -> Labels {
+        let info = &RequestInfo::parse("GET", path, "").unwrap();
+        let (component, long_running) = ("apiserver", false);
+        metrics.labels(&Asked { info, component, known_resource, long_running, dry_run: "", applies: false })
     }
 
     #[test]
     fn requests_are_counted_by_verb_resource_and_code() {
         let registry = Registry::new();
         let metrics = RequestMetrics::new(&registry);
-        let labels = metrics.labels(&info("/apis/apps/v1/deployments"), "apiserver", true, false, "");
+        let labels = labels(&metrics, "/apis/apps/v1/deployments", true);
         metrics.begin(&labels);
-        metrics.end(&labels, 200, Duration::from_millis(3), 10);
+        metrics.end(&labels, &Ended { code: 200, ..Ended::default() });
         let text = registry.encode(portico_kit::metrics::Format::Text);
         let want = "apiserver_request_total{verb=\"LIST\",dry_run=\"\",group=\"apps\",version=\"v1\",\
             resource=\"deployments\",subresource=\"\",scope=\"cluster\",component=\"apiserver\",code=\"200\"} 1";
@@ -371,7 +438,7 @@ mod tests {
     fn unknown_resources_share_one_series() {
         let metrics = RequestMetrics::new(&Registry::new());
         for n in 0..100 {
-            let _ = metrics.labels(&info(&format!("/apis/g{n}/v1/r{n}")), "apiserver", false, false, "");
+            labels(&metrics, &format!("/apis/g{n}/v1/r{n}"), false);
         }
         assert_eq!(metrics.series.read().values().map(Vec::len).sum::<usize>(), 1);
     }

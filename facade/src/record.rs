@@ -4,7 +4,7 @@
 //! Everything is set once. The tokens go back when the last holder is gone: the response's completion, or a task that goes on
 //! after the response (a watch over WebSocket).
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -28,12 +28,16 @@ pub struct RequestRecord {
     pub audited: OnceLock<Arc<Audited>>,
     /// How long authentication took, which is over before anything is recorded.
     pub authentication_took: OnceLock<Duration>,
+    /// Of an API that is deprecated: the release that will not have it, if that is known.
+    pub deprecated: OnceLock<String>,
     /// Of a watch that writes are estimated by.
     pub watch: OnceLock<WatchGuard>,
     seat: Mutex<Option<Seat>>,
     warnings: Mutex<Vec<String>>,
     aggregated: AtomicBool,
     known_resource: AtomicBool,
+    /// In microseconds.
+    left_out: AtomicU64,
 }
 
 impl RequestRecord {
@@ -47,11 +51,25 @@ impl RequestRecord {
         self.audited.get()
     }
 
-    /// Notes how long a part of the request took, if it is recorded.
+    /// Notes how long a part of the request took.
     pub fn took(&self, part: Latency, took: Duration) {
+        if part == Latency::QueueWait {
+            self.leave_out(took);
+        }
         if let Some(audited) = self.audited() {
             audited.took(part, took);
         }
+    }
+
+    /// Latency objectives leave this time out: others took it.
+    pub fn leave_out(&self, took: Duration) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.left_out.fetch_add(took, Ordering::Relaxed);
+    }
+
+    /// What all of that is.
+    pub fn left_out(&self) -> Duration {
+        Duration::from_micros(self.left_out.load(Ordering::Relaxed))
     }
 
     /// The request runs on this seat of priority and fairness.

@@ -8,13 +8,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body::Frame;
 
 use crate::connection::{ActiveRequestGuard, Exchange};
-use crate::metrics::{Labels, RequestMetrics};
+use crate::metrics::{Ended, Labels, RequestMetrics};
 use crate::record::RequestRecord;
 
 /// Lives in the response body; see the module.
@@ -133,7 +133,17 @@ impl Drop for ResponseCompletion {
                 self.metrics.terminated(&labels, 504);
                 self.metrics.aborted(&labels);
             }
-            self.metrics.end(&labels, self.code, self.received.elapsed(), self.bytes);
+            let record = self.record.as_deref();
+            self.metrics.end(
+                &labels,
+                &Ended {
+                    code: self.code,
+                    took: self.received.elapsed(),
+                    left_out: record.map_or(Duration::ZERO, RequestRecord::left_out),
+                    bytes: self.bytes,
+                    deprecated: record.and_then(|record| record.deprecated.get()),
+                },
+            );
         }
         self.record = None;
     }

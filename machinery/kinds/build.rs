@@ -41,7 +41,7 @@ fn write_out_copies(document: &mut Value) -> Result<(), Box<dyn Error>> {
         let kinds: Vec<Value> =
             document["kinds"].as_array().into_iter().flatten().filter(|kind| copied(kind)).cloned().collect();
         for kind in kinds {
-            copy_kind(document, kind, (version, of), copy["introduced"].clone())?;
+            copy_kind(document, kind, (version, of), copy)?;
         }
     }
     Ok(())
@@ -51,7 +51,7 @@ fn copy_kind(
     document: &mut Value,
     mut kind: Value,
     (version, of): (&str, &str),
-    introduced: Value,
+    copy: &Value,
 ) -> Result<(), Box<dyn Error>> {
     let whole = kind["type"].as_str().ok_or("a kind needs a type")?.to_owned();
     let (package, name) = whole.rsplit_once('.').ok_or("a type needs a package")?;
@@ -59,8 +59,10 @@ fn copy_kind(
     kind["version"] = version.into();
     kind["type"] = format!("{new_package}.{name}").into();
     kind["off"] = true.into();
-    // When a version came says nothing of when its copy did.
-    kind["introduced"] = introduced;
+    // When a version came and goes says nothing of when its copy does.
+    for member in ["introduced", "deprecated", "removed", "replacement"] {
+        kind[member] = copy[member].clone();
+    }
     if kind["storageVersion"].is_null() {
         kind["storageVersion"] = of.into();
     }

@@ -155,11 +155,12 @@ impl RequestInfo {
     /// Upstream's metric label: `resource`, `namespace`, `cluster`, or nothing for other paths.
     #[must_use]
     pub fn scope(&self) -> &'static str {
-        match (self.is_resource_request, self.name.is_empty(), self.namespace.is_empty()) {
+        let of_one = !self.name.is_empty() || self.verb == "create";
+        match (self.is_resource_request, of_one, self.namespace.is_empty()) {
             (false, ..) => "",
-            (true, false, _) => "resource",
-            (true, true, false) => "namespace",
-            (true, true, true) => "cluster",
+            (true, true, _) => "resource",
+            (true, false, false) => "namespace",
+            (true, false, true) => "cluster",
         }
     }
 }

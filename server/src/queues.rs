@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use portico_controllers::flow_feed::Changes;
-use portico_flow::{Asked, Decision, Dispatcher, Rules, Seat, Waker, WatchGuard};
+use portico_flow::{Asked, Decision, Dispatcher, FlowMetrics, Rules, Seat, Waker, WatchGuard};
+use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::flow_control::{Fact, Key, StoredObjects};
 use portico_machinery::{RequestInfo, Status, UserInfo};
@@ -42,10 +43,12 @@ impl Running {
 }
 
 impl Queues {
-    /// For so many seats; a call without a deadline has this time.
-    pub(crate) fn new(seats: Option<usize>, call_time: Duration) -> Self {
+    /// For so many seats; a call without a deadline has this time. An all-in-one has a facade's queues in the same registry.
+    pub(crate) fn new(seats: Option<usize>, call_time: Duration, registry: &Registry) -> Self {
         Self(seats.map(|seats| {
             let dispatcher = Dispatcher::new(seats, call_time, |_, _, _| {});
+            let shown = FlowMetrics { dispatcher: dispatcher.clone(), prefix: "portico_grpc_flowcontrol" };
+            registry.collector(Box::new(shown));
             let rules = ArcSwap::from_pointee(dispatcher.digest(&[], &[]));
             Arc::new(Inner { dispatcher, known: Mutex::default(), rules })
         }))

@@ -54,6 +54,7 @@ mod readme;
 mod real_definitions;
 mod recorded_controllers;
 mod remote_commands;
+mod request_metrics;
 mod service_accounts;
 mod service_endpoints;
 mod signing;

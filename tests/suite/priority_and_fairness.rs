@@ -7,6 +7,7 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::Full;
 use portico_kit::tasks::TaskSet;
+use portico_proto::apiregistration::ListRequest;
 use portico_proto::objects::{Call, DoRequest, Target};
 use portico_tests::backend::Mood;
 use portico_tests::http::{Answer, Http, Lines};
@@ -221,6 +222,21 @@ async fn native_calls_wait_for_seats_too_and_are_told_when_to_come_again() {
     let retry = refused.get_details_retry_info().and_then(|info| info.retry_delay).unwrap();
     assert!((1..=32).contains(&retry.as_secs()), "{retry:?}");
     assert_eq!(get_over_grpc(&portico, "bob").await.unwrap(), 200);
+    // The typed service is no way around it.
+    let typed = |user: &str| {
+        let client = portico.control_as(user);
+        async move { client.api_services().list(ListRequest::default()).await.map(drop) }
+    };
+    let refused = typed("alice").await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted, "{refused:?}");
+    typed("bob").await.unwrap();
+    let text = metrics(&portico).await;
+    for line in [
+        r#"portico_grpc_flowcontrol_rejected_requests_total{priority_level="narrow",flow_schema="narrow",reason="#,
+        r#"portico_grpc_flowcontrol_dispatched_requests_total{priority_level="global-default",flow_schema="global-default"} "#,
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -117,6 +117,10 @@ impl Authenticator {
         strip(&authenticators, request.headers_mut());
         let took = begin.elapsed();
         self.metrics.done(ended(&found.outcome), took);
+        if let Some(not_after) = request.connection().chain.as_ref().and_then(|chain| chain.leaf_not_after())
+        {
+            self.metrics.certificate(not_after);
+        }
         // Nobody else sets it.
         let _ = request.record().authentication_took.set(took);
         if let Some(warning) = found.warning {

@@ -6,16 +6,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::{HeaderValue, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Uri};
 use portico_gostd::url::pairs;
 use portico_kit::layer::AfterResponse;
 
 use crate::connection::Connection;
-use crate::metrics::{RequestMetrics, Terminated};
+use crate::metrics::{Asked, RequestMetrics, Terminated};
 use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response, Target};
 use crate::response_completion::ResponseCompletion;
+
+/// The media type of a patch that is a server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// Requests are counted in `metrics`.
 pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> Life + Clone {
@@ -27,15 +30,25 @@ pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> Li
             target: request.target().clone(),
             connection: request.connection().clone(),
             received: request.received(),
-            dry_run: is_dry_run(request.query()),
+            dry_run: dry_run(request.query()),
+            applies: request.header(CONTENT_TYPE) == APPLY,
             record,
             metrics: metrics.clone(),
         }
     }
 }
 
-fn is_dry_run(query: &str) -> bool {
-    pairs(query.as_bytes()).any(|(key, value)| &*key == b"dryRun" && &*value == b"All")
+/// Upstream's `cleanDryRun`.
+fn dry_run(query: &str) -> &'static str {
+    if !query.contains("dryRun") {
+        return "";
+    }
+    let mut values = pairs(query.as_bytes()).filter(|(key, _)| &**key == b"dryRun").map(|(_, value)| value);
+    match (values.next(), values.next()) {
+        (None, _) => "",
+        (Some(value), None) if &*value == b"All" => "All",
+        _ => "invalid",
+    }
 }
 
 /// What is known of a request while others answer it.
@@ -44,7 +57,8 @@ pub struct Life {
     target: Target,
     connection: Arc<Connection>,
     received: Instant,
-    dry_run: bool,
+    dry_run: &'static str,
+    applies: bool,
     record: Arc<RequestRecord>,
     metrics: Arc<RequestMetrics>,
 }
@@ -53,10 +67,14 @@ impl AfterResponse<Response> for Life {
     fn after(self, response: Response) -> Response {
         self.line.write(&self, &response);
         let code = response.status().as_u16();
-        let query = if self.dry_run { "dryRun=All" } else { "" };
-        let (component, known) = (self.record.component(), self.record.is_known_resource());
-        let labels =
-            self.metrics.labels(&self.target.info, component, known, self.target.long_running, query);
+        let labels = self.metrics.labels(&Asked {
+            info: &self.target.info,
+            component: self.record.component(),
+            known_resource: self.record.is_known_resource(),
+            long_running: self.target.long_running,
+            dry_run: self.dry_run,
+            applies: self.applies,
+        });
         if is_terminated(&response) {
             self.metrics.terminated(&labels, code);
         }

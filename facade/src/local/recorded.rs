@@ -28,9 +28,19 @@ pub(super) fn level(request: &Parts) -> AuditLevel {
     }
 }
 
-/// Notes annotations.
+/// The annotation of a deprecated API.
+const DEPRECATED: &str = "k8s.io/deprecated";
+/// The annotation that says when such an API goes.
+const REMOVED_RELEASE: &str = "k8s.io/removed-release";
+
+/// Notes annotations; that an API is deprecated is for metrics, too.
 pub(super) fn annotations(request: &Parts, annotations: HashMap<String, String>) {
-    if let Some(audited) = request.record().audited() {
+    let record = request.record();
+    if annotations.contains_key(DEPRECATED) {
+        // Once for each request.
+        let _ = record.deprecated.set(annotations.get(REMOVED_RELEASE).cloned().unwrap_or_default());
+    }
+    if let Some(audited) = record.audited() {
         audited.annotate(annotations);
     }
 }
@@ -43,9 +53,9 @@ pub(super) fn whole(
     media_type: &str,
     body: &Bytes,
 ) {
+    self::annotations(request, annotations);
     let record_of = request.record();
     let Some(audited) = record_of.audited() else { return };
-    audited.annotate(annotations);
     if note(request, audited, record) == Response::Body && is_json(media_type) && !body.is_empty() {
         audited.set_response_object(body.clone());
     }
@@ -58,9 +68,9 @@ pub(super) fn list(
     annotations: HashMap<String, String>,
     media_type: &str,
 ) -> ListRecorder {
+    self::annotations(request, annotations);
     let record_of = request.record();
     let Some(audited) = record_of.audited() else { return ListRecorder(None) };
-    audited.annotate(annotations);
     let body = note(request, audited, record) == Response::Body && is_json(media_type);
     let wanted = body && audited.level() == Level::RequestResponse;
     ListRecorder(wanted.then(|| GatheredList::new(Arc::clone(audited))))

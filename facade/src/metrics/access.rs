@@ -1,6 +1,6 @@
 //! What authentication and authorization come to, under upstream's names. Every series is made once; a request only adds.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portico_auth::Verdict;
 use portico_auth::authn::TokenCacheMetrics;
@@ -11,6 +11,23 @@ use prometheus_client::metrics::family::Family;
 /// Upstream's: 1 ms doubled, fifteen of them.
 const SECONDS: &[f64] = &[
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
+];
+/// Upstream's: from half an hour to a year.
+const CERTIFICATE_SECONDS: &[f64] = &[
+    0.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    21_600.0,
+    43_200.0,
+    86_400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
 ];
 /// The users that upstream counts by name.
 const NAMED: [&str; 5] =
@@ -59,6 +76,7 @@ pub struct AuthenticationMetrics {
     email: Counter,
     other: Counter,
     tokens: TokenCacheMetrics,
+    certificates: Histogram,
 }
 
 impl AuthenticationMetrics {
@@ -81,12 +99,24 @@ impl AuthenticationMetrics {
             email: user("email_id"),
             other: user("other"),
             tokens: TokenCacheMetrics::new(registry),
+            certificates: registry.histogram(
+                "apiserver_client_certificate_expiration_seconds",
+                "How much longer client certificates of requests are valid, in seconds",
+                CERTIFICATE_SECONDS,
+            ),
         }
     }
 
     /// A request's token has been looked at: it was known before, or had to be reviewed.
     pub fn token(&self, was_known: bool, took: Duration) {
         self.tokens.requested(was_known, took);
+    }
+
+    /// A request came with a client certificate that is valid until then, in seconds since the epoch.
+    pub fn certificate(&self, not_after: i64) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        #[expect(clippy::cast_precision_loss, reason = "a histogram of lifetimes needs no exact seconds")]
+        self.certificates.observe(not_after as f64 - now.as_secs_f64());
     }
 
     /// A request has been through.
@@ -165,8 +195,10 @@ mod tests {
             metrics.done(Authenticated::As(name), Duration::from_millis(3));
         }
         metrics.done(Authenticated::Refused, Duration::ZERO);
+        metrics.certificate(0);
         let text = registry.encode(Format::Text);
         for line in [
+            "apiserver_client_certificate_expiration_seconds_bucket{le=\"0.0\"} 1",
             "authentication_attempts{result=\"success\"} 4",
             "authentication_attempts{result=\"error\"} 1",
             "authentication_duration_seconds_bucket{le=\"0.004\",result=\"success\"} 4",

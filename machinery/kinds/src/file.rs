@@ -2,7 +2,8 @@
 //!
 //! `imports` names packages; `group` and `kinds` describe what is served; `types` describes types by package
 //! (see [`portico_schema::description`] for type expressions). `copies` are versions whose types are those of another:
-//! `{version: v1beta1, of: v1, resources: [...]}`, written out when this crate is built; they are off by default. `introduced` of a copy is its own.
+//! `{version: v1beta1, of: v1, resources: [...]}`, written out when this crate is built; they are off by default. `introduced`, `deprecated`,
+//! `removed` and `replacement` of a copy are its own.
 //! Defaults of the fields below are what most kinds have.
 
 use indexmap::IndexMap;
@@ -78,8 +79,10 @@ pub(crate) struct KindEntry {
     pub unqualified_finalizers: bool,
     #[serde(default)]
     pub expires: bool,
-    #[serde(default)]
-    pub deprecation: String,
+    /// The first release that warns of it, `1.33`; absent: none.
+    pub deprecated: Option<Release>,
+    /// What it warns to use instead: `discovery.k8s.io/v1 EndpointSlice`.
+    pub replacement: Option<String>,
     /// Whether it is served only when it is asked for (`--runtime-config`).
     #[serde(default)]
     pub off: bool,

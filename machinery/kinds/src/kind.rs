@@ -66,7 +66,7 @@ pub struct KindInfo {
     pub allow_unqualified_finalizers: bool,
     /// Whether objects expire by themselves (events; the server's `--event-ttl` says when).
     pub expires: bool,
-    /// A warning that every request on the kind carries, empty for none.
+    /// A warning that every answer about the kind carries, empty for none.
     pub deprecation: String,
     /// Whether it is served only when it is asked for (`--runtime-config`).
     pub off_by_default: bool,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use portico_machinery::digest::sha256_hex;
-use portico_machinery::expiration::Lifecycle;
+use portico_machinery::effective_version::KUBERNETES;
+use portico_machinery::expiration::{Lifecycle, Release};
 use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use portico_machinery::table::Column;
 use portico_schema::model::{TypeSet, TypeSetBuilder};
@@ -81,6 +82,8 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         Some(Some((group, resource))) => GroupResource::new(group, resource),
         Some(None) => return Err(missing("a storage of the form group/resource")),
     };
+    let lifecycle = Lifecycle { introduced: entry.introduced, removed: entry.removed };
+    let deprecation = deprecation(&gvk, entry.deprecated, &lifecycle, entry.replacement.as_deref());
     let columns: Result<Arc<[ColumnRule]>, LoadError> =
         entry.columns.into_iter().map(|c| column(&gvk.kind, c)).collect();
     Ok(KindInfo {
@@ -122,11 +125,31 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         }),
         allow_unqualified_finalizers: entry.unqualified_finalizers,
         expires: entry.expires,
-        deprecation: entry.deprecation,
+        deprecation,
         off_by_default: entry.off,
-        lifecycle: Lifecycle { introduced: entry.introduced, removed: entry.removed },
+        lifecycle,
         gvk,
     })
+}
+
+/// Upstream's `deprecation.WarningMessage`: by the release that this is, not by one that it emulates.
+fn deprecation(
+    gvk: &GroupVersionKind,
+    deprecated: Option<Release>,
+    lifecycle: &Lifecycle,
+    replacement: Option<&str>,
+) -> String {
+    let Some(deprecated) = deprecated.filter(|release| *release <= KUBERNETES) else {
+        return String::new();
+    };
+    let mut warning = format!("{} {} is deprecated in v{deprecated}+", gvk.group_version(), gvk.kind);
+    if let Some(removed) = lifecycle.removed {
+        warning.push_str(&format!(", unavailable in v{removed}+"));
+    }
+    if let Some(replacement) = replacement {
+        warning.push_str(&format!("; use {replacement}"));
+    }
+    warning
 }
 
 fn subresource(parent: &GroupVersionKind, entry: SubresourceEntry, types: &Arc<TypeSet>) -> Subresource {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
@@ -70,6 +71,8 @@ pub struct Answer {
     pub status: Option<Box<Status>>,
     /// Whether nothing of the kind is served: text, as upstream's last handler answers.
     pub unrouted: bool,
+    /// How long webhooks were waited for: latency objectives leave it out.
+    pub webhooks_took: Duration,
 }
 
 impl Answer {
@@ -87,6 +90,7 @@ impl Answer {
             revision,
             status: None,
             unrouted: false,
+            webhooks_took: Duration::ZERO,
         }
     }
 

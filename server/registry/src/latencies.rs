@@ -1,5 +1,5 @@
-//! Where the time of a recorded request went, for its audit event (upstream's `LatencyTrackers`). Only who writes the event
-//! knows whether the whole was slow: it leaves these out of others.
+//! Where the time of a request went, for its audit event and for metrics (upstream's `LatencyTrackers`). Only who writes the
+//! event knows whether the whole was slow: it leaves these out of others.
 
 use std::time::Duration;
 
@@ -15,10 +15,15 @@ pub const MUTATING_WEBHOOK: &str = "Call mutating webhook";
 /// What they call a validating webhook's part.
 pub const VALIDATING_WEBHOOK: &str = "Call validating webhook";
 
-/// Notes how long the parts took that have ended in the work that is being polled.
-pub fn note(annotations: &Annotations) {
+/// Notes how long the parts took that have ended in the work that is being polled: of webhooks always, of all where the request
+/// is recorded.
+pub fn note(annotations: &Annotations, recorded: bool) {
     for (part, times) in slow_trace::times() {
-        if let Some((key, took)) = latency(part, times) {
+        let Some((key, took)) = latency(part, times) else { continue };
+        if part != COMMIT {
+            annotations.webhooks_took(took);
+        }
+        if recorded {
             annotations.note(format!("apiserver.latency.k8s.io/{key}"), format_duration(took));
         }
     }

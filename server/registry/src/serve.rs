@@ -40,6 +40,8 @@ use verb::{Route, Verb};
 
 /// The audit annotation of a deprecated API.
 const DEPRECATED: &str = "k8s.io/deprecated";
+/// The audit annotation that says when such an API goes.
+const REMOVED_RELEASE: &str = "k8s.io/removed-release";
 
 /// Answers calls.
 pub(crate) struct CallHandler {
@@ -104,6 +106,7 @@ impl CallHandler {
                 }
                 Err(status) => negotiate::failure(*status, &call.accept),
             };
+            answer.webhooks_took = context.annotations.take_webhooks();
             answer.audit.extend(context.annotations.take());
             answer.record = recorder.take();
             if let Some(served) = &served {
@@ -111,6 +114,8 @@ impl CallHandler {
                 if !deprecation.is_empty() {
                     answer.warnings.insert(0, deprecation.clone());
                     answer.audit.push((DEPRECATED.to_owned(), "true".to_owned()));
+                    let removed = served.info.lifecycle.removed;
+                    answer.audit.extend(removed.map(|at| (REMOVED_RELEASE.to_owned(), at.to_string())));
                 }
             }
             return answer;

@@ -1,6 +1,7 @@
 //! What typed verbs take and give.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use portico_machinery::UserInfo;
@@ -10,12 +11,18 @@ use crate::stored::Stored;
 
 /// What the audit log is to say of a request besides: keys and values, noted while it is carried out. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Annotations(Arc<Mutex<Vec<(String, String)>>>);
+pub struct Annotations(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    annotations: Vec<(String, String)>,
+    webhooks_took: Duration,
+}
 
 impl Annotations {
     /// Notes a value; what is known already stays, as an attempt may be begun anew.
     pub fn note(&self, key: String, value: String) {
-        let mut known = self.0.lock();
+        let known = &mut self.0.lock().annotations;
         if !known.iter().any(|(other, _)| *other == key) {
             known.push((key, value));
         }
@@ -24,7 +31,17 @@ impl Annotations {
     /// Takes all of them.
     #[must_use]
     pub fn take(&self) -> Vec<(String, String)> {
-        std::mem::take(&mut self.0.lock())
+        std::mem::take(&mut self.0.lock().annotations)
+    }
+
+    /// Notes how long webhooks took, besides what is known.
+    pub(crate) fn webhooks_took(&self, took: Duration) {
+        self.0.lock().webhooks_took += took;
+    }
+
+    /// Takes how long all webhooks took.
+    pub(crate) fn take_webhooks(&self) -> Duration {
+        std::mem::take(&mut self.0.lock().webhooks_took)
     }
 }
 

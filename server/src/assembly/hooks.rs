@@ -114,7 +114,7 @@ impl Components {
         let components = Self {
             routes,
             board,
-            queues: Queues::new(settings.seats, settings.call_time),
+            queues: Queues::new(settings.seats, settings.call_time, &process.metrics),
             facades,
             availability,
             auto_register,

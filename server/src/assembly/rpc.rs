@@ -86,19 +86,16 @@ impl Services {
             tasks: tasks.clone(),
         };
         let hold = Hold(components.storage_versions.clone());
-        let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone());
+        let queues = components.queues.clone();
+        let api_services =
+            ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone(), queues.clone());
         let definitions = DefinitionsService { registry: self.registry.clone() };
         let auditor = self.process.auditor;
         let mut builder = Routes::builder();
         builder
             .add_service(limited!(
                 ObjectsServer,
-                ObjectsService::new(
-                    self.registry,
-                    components.routes.clone(),
-                    hold,
-                    components.queues.clone()
-                )
+                ObjectsService::new(self.registry, components.routes.clone(), hold, queues)
             ))
             .add_service(limited!(ApiServicesServer, api_services))
             .add_service(limited!(ConfigServer, config))

@@ -19,6 +19,7 @@ use tonic::{Request, Response};
 use super::routes::Explainer;
 use super::{Hold, RpcResult, authorize, caller, recorded, refused};
 use crate::chain::Caller;
+use crate::queues::{Queues, Running};
 
 /// A stream of answers.
 type Answers<T> = Pin<Box<dyn Stream<Item = RpcResult<T>> + Send>>;
@@ -30,17 +31,29 @@ pub(crate) struct ApiServicesService {
     explainer: Explainer,
     resource: GroupResource,
     hold: Hold,
+    queues: Queues,
+}
+
+/// A caller that may go on.
+struct Allowed {
+    caller: Caller,
+    /// Until the answer is there.
+    running: Running,
 }
 
 impl ApiServicesService {
-    pub(crate) fn new(registry: Registry, explainer: Explainer, hold: Hold) -> Self {
+    pub(crate) fn new(registry: Registry, explainer: Explainer, hold: Hold, queues: Queues) -> Self {
         let resource = GroupResource::new("apiregistration.k8s.io", "apiservices");
-        Self { registry, explainer, resource, hold }
+        Self { registry, explainer, resource, hold, queues }
     }
 
-    /// The caller, authorized as the equivalent Kubernetes request.
-    async fn allow(&self, caller: Caller, verb: &str, name: &str, subresource: &str) -> RpcResult<Caller> {
-        let info = RequestInfo {
+    /// The caller, once it has a seat and is authorized as the equivalent Kubernetes request.
+    async fn allow(&self, caller: Caller, verb: &str, name: &str, subresource: &str) -> RpcResult<Allowed> {
+        self.allow_query(caller, self.info(verb, name, subresource), "").await
+    }
+
+    fn info(&self, verb: &str, name: &str, subresource: &str) -> RequestInfo {
+        RequestInfo {
             is_resource_request: true,
             verb: verb.to_owned(),
             api_prefix: "apis".to_owned(),
@@ -50,12 +63,17 @@ impl ApiServicesService {
             subresource: subresource.to_owned(),
             name: name.to_owned(),
             ..RequestInfo::default()
-        };
+        }
+    }
+
+    /// The same of a request whose seats depend on its query.
+    async fn allow_query(&self, caller: Caller, info: RequestInfo, query: &str) -> RpcResult<Allowed> {
         recorded::begin(&caller, &info).await?;
+        let running = self.queues.turn(&caller, &info, query).await?;
         authorize(&caller, info.clone()).await?;
         match self.hold.refusal(&caller, || info) {
             Some(status) => Err(refused(status)),
-            None => Ok(caller),
+            None => Ok(Allowed { caller, running }),
         }
     }
 
@@ -109,7 +127,7 @@ impl ApiServices for ApiServicesService {
 
     async fn create(&self, request: Request<pb::CreateRequest>) -> RpcResult<Response<pb::ApiService>> {
         // As over HTTP, a create is authorized without a name.
-        let caller = self.allow(caller(&request)?, "create", "", "").await?;
+        let Allowed { caller, running: _running } = self.allow(caller(&request)?, "create", "", "").await?;
         let request = request.into_inner();
         let object = api_service_to_object(&required(request.api_service)?);
         let (options, context) = (options::write(request.dry_run), context(&caller));
@@ -119,7 +137,8 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn get(&self, request: Request<pb::GetRequest>) -> RpcResult<Response<pb::ApiService>> {
-        let caller = self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
+        let Allowed { caller, running: _running } =
+            self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
         let request = request.into_inner();
         if request.resource_version.is_empty() {
             let found = self.registry.get(&self.resource, "", &request.name).await;
@@ -137,7 +156,8 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {
-        let caller = self.allow(caller(&request)?, "list", "", "").await?;
+        let (info, query) = (self.info("list", "", ""), format!("limit={}", request.get_ref().limit));
+        let Allowed { caller, running: _running } = self.allow_query(caller(&request)?, info, &query).await?;
         let options = options::list(&request.into_inner())?;
         let listed = self.registry.list(&self.resource, "", &options).await.map_err(refused)?;
         events::listed(&caller, &listed);
@@ -146,7 +166,8 @@ impl ApiServices for ApiServicesService {
 
     async fn update(&self, request: Request<pb::UpdateRequest>) -> RpcResult<Response<pb::ApiService>> {
         let name = name_of(request.get_ref().api_service.as_ref());
-        let caller = self.allow(caller(&request)?, "update", &name, "").await?;
+        let Allowed { caller, running: _running } =
+            self.allow(caller(&request)?, "update", &name, "").await?;
         let request = request.into_inner();
         self.replace(&caller, Part::Main, request.api_service, request.dry_run).await
     }
@@ -156,14 +177,16 @@ impl ApiServices for ApiServicesService {
         request: Request<pb::UpdateStatusRequest>,
     ) -> RpcResult<Response<pb::ApiService>> {
         let name = name_of(request.get_ref().api_service.as_ref());
-        let caller = self.allow(caller(&request)?, "update", &name, "status").await?;
+        let Allowed { caller, running: _running } =
+            self.allow(caller(&request)?, "update", &name, "status").await?;
         let request = request.into_inner();
         self.replace(&caller, Part::Subresource("status"), request.api_service, request.dry_run).await
     }
 
     async fn patch(&self, request: Request<pb::PatchRequest>) -> RpcResult<Response<pb::ApiService>> {
         let (name, subresource) = (request.get_ref().name.clone(), request.get_ref().subresource.clone());
-        let caller = self.allow(caller(&request)?, "patch", &name, &subresource).await?;
+        let Allowed { caller, running: _running } =
+            self.allow(caller(&request)?, "patch", &name, &subresource).await?;
         let request = request.into_inner();
         recorded::sent(&caller, "", || request.patch.to_vec());
         let patch = match request.r#type() {
@@ -183,7 +206,8 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn delete(&self, request: Request<pb::DeleteRequest>) -> RpcResult<Response<pb::ApiService>> {
-        let caller = self.allow(caller(&request)?, "delete", &request.get_ref().name, "").await?;
+        let Allowed { caller, running: _running } =
+            self.allow(caller(&request)?, "delete", &request.get_ref().name, "").await?;
         let request = request.into_inner();
         recorded::sent(&caller, "", || events::delete_options(&request));
         let some = |text: String| (!text.is_empty()).then_some(text);
@@ -203,11 +227,12 @@ impl ApiServices for ApiServicesService {
     }
 
     async fn watch(&self, request: Request<pb::WatchRequest>) -> RpcResult<Response<Self::WatchStream>> {
-        let caller = self.allow(caller(&request)?, "watch", "", "").await?;
+        let Allowed { caller, mut running } = self.allow(caller(&request)?, "watch", "", "").await?;
         let call = options::watch_call(&self.resource, caller.user().clone(), &request.into_inner());
         let watched = self.registry.serve(call).await;
         recorded::note(&caller, &watched);
-        let events = stream::watch_events(watched)?;
+        running.leave_seat();
+        let events = stream::watch_events(watched, running)?;
         Ok(Response::new(Box::pin(events)))
     }
 
@@ -215,7 +240,7 @@ impl ApiServices for ApiServicesService {
         &self,
         request: Request<pb::ExplainRequest>,
     ) -> RpcResult<Response<pb::ExplainResponse>> {
-        self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
+        let _allowed = self.allow(caller(&request)?, "get", &request.get_ref().name, "").await?;
         let name = request.into_inner().name;
         let found = self.registry.get(&self.resource, "", &name).await;
         let explained = self.explainer.api_service(&name);

@@ -170,6 +170,12 @@ impl PeerChain {
         x509::user(self.subject().ok()?).ok().flatten()
     }
 
+    /// When the leaf runs out, in seconds since the epoch; nothing when it cannot be read.
+    #[must_use]
+    pub fn leaf_not_after(&self) -> Option<i64> {
+        Some(self.subject().ok()?.not_after)
+    }
+
     /// The leaf's user once an authority has vouched for it, the same one for all requests of the connection.
     pub(super) fn user(&self, method: Method) -> Named {
         let user = || Ok(x509::user(self.subject()?)?.map(|user| completed(Arc::new(user), method)));

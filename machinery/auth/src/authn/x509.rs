@@ -23,6 +23,8 @@ pub(super) struct Subject {
     uids: Vec<String>,
     /// `X509SHA256=<hex of the leaf>`
     credential_id: String,
+    /// In seconds since the epoch.
+    pub not_after: i64,
 }
 
 impl Subject {
@@ -40,6 +42,7 @@ impl Subject {
             organizations: texts(name.iter_organization().collect()),
             uids: texts(uids),
             credential_id: credential_id(der),
+            not_after: certificate.validity().not_after.timestamp(),
         })
     }
 }

@@ -89,9 +89,7 @@ impl Request<'_> {
         let describe = || self.trace_fields().map(|(key, value)| format!("{key}:{}", shown(value))).join(",");
         let carried_out = async {
             let answer = self.carry_out(action).await;
-            if self.call.recorded != Recorded::Nothing {
-                latencies::note(&self.context.annotations);
-            }
+            latencies::note(&self.context.annotations, self.call.recorded != Recorded::Nothing);
             answer
         };
         slow_trace::watch(name, SLOW, describe, span.within(carried_out)).await

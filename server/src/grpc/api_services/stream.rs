@@ -7,6 +7,7 @@ use portico_proto::convert::api_service_from_object;
 use portico_registry::{Answer, Body, EventType, Frame, Listed};
 
 use crate::grpc::{RpcResult, refused};
+use crate::queues::Running;
 
 /// Bytes of stored JSON that one message of a list may stand for.
 const PART_BYTES: usize = 1024 * 1024;
@@ -53,15 +54,19 @@ pub(super) fn object(answer: Answer) -> RpcResult<pb::ApiService> {
     }
 }
 
-/// The events of an accepted watch.
+/// The events of an accepted watch, which writes are estimated by while it lasts.
 ///
 /// # Errors
 /// The refusal, when the watch never began.
 pub(super) fn watch_events(
     answer: Answer,
+    running: Running,
 ) -> RpcResult<impl Stream<Item = RpcResult<pb::WatchResponse>> + use<>> {
     match answer {
-        Answer { body: Body::Watch(watch), .. } => Ok(watch.frames.map(|frame| event(&frame))),
+        Answer { body: Body::Watch(watch), .. } => Ok(watch.frames.map(move |frame| {
+            let _lasts = &running;
+            event(&frame)
+        })),
         Answer { status: Some(status), .. } => Err(refused(status)),
         Answer { .. } => Err(refused(Status::internal("a watch was answered with a document"))),
     }

@@ -103,16 +103,29 @@ pub(super) async fn response(
     let audit = record(&mut answer, recorded, room);
     Ok(pb::DoResponse {
         audit,
+        known_resource: is_of_known_resource(&answer),
         code: u32::from(answer.code),
         media_type: media_type(&answer, native),
         revision: answer.revision,
         pretty: answer.pretty,
         retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
         audit_annotations: answer.audit.into_iter().collect(),
+        webhook_microseconds: u64::try_from(answer.webhooks_took.as_micros()).unwrap_or(u64::MAX),
         warnings: answer.warnings,
         configures: false,
         body: whole(answer.body).await?,
     })
+}
+
+/// Whether the answer is about something that is served, be it there or not.
+fn is_of_known_resource(answer: &Answer) -> bool {
+    match &answer.status {
+        _ if answer.unrouted => false,
+        // Of a resource, this says which kind; of a path without one it does not.
+        Some(status) if status.code == 404 => status.details.as_ref().is_some_and(|of| !of.kind.is_empty()),
+        Some(status) => status.code != 405,
+        None => true,
+    }
 }
 
 /// What an audit event is to say, as far as there is room for it.

@@ -1,23 +1,33 @@
-//! Upstream's `apiserver_flowcontrol_*`, read off the levels when somebody asks.
+//! Upstream's `apiserver_flowcontrol_*`, read off the levels when somebody asks. Two dispatchers of one process differ in what
+//! their metrics begin with.
 
 use std::fmt::{Debug, Error, Formatter};
 use std::time::Instant;
 
-use portico_flow::{
-    Counts, DispatchMarks, Dispatcher, Histogram, Kind, LevelDump, Phase, Reason, SeatSeconds,
-    UtilizationDump,
-};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::counts::{Counts, Histogram};
+use crate::current::{Kind, Phase};
+use crate::dispatcher::Dispatcher;
+use crate::dump::LevelDump;
+use crate::queue_set::{DispatchMarks, Reason};
+use crate::seat_seconds::SeatSeconds;
+use crate::utilization::UtilizationDump;
+
 /// A level's or schema's figure.
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 /// See the module.
-pub struct FlowMetrics(pub Dispatcher);
+pub struct FlowMetrics {
+    /// Whose.
+    pub dispatcher: Dispatcher,
+    /// What all names begin with: `apiserver_flowcontrol`.
+    pub prefix: &'static str,
+}
 
 impl Debug for FlowMetrics {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
@@ -28,27 +38,32 @@ impl Debug for FlowMetrics {
 impl Collector for FlowMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let now = Instant::now();
-        let levels: Vec<LevelDump> = self.0.levels().iter().map(|level| level.dump(now)).collect();
-        let mut page = Page { encoder, levels: &levels };
+        let levels: Vec<LevelDump> = self.dispatcher.levels().iter().map(|level| level.dump(now)).collect();
+        let mut page = Page { encoder, levels: &levels, prefix: self.prefix };
         page.of_levels()?;
         page.of_dispatch()?;
         page.of_schemas()?;
         page.of_requests()?;
         page.over_time()?;
-        page.reads_and_writes(&self.0)?;
-        let fair = ConstGauge::new(self.0.fair_fraction());
+        page.reads_and_writes(&self.dispatcher)?;
+        let fair = ConstGauge::new(self.dispatcher.fair_fraction());
         let help = "Fair fraction of the seats for each priority level that can use them";
-        let name = "apiserver_flowcontrol_seat_fair_frac";
-        fair.encode(page.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+        let name = page.full("seat_fair_frac");
+        fair.encode(page.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?)
     }
 }
 
 struct Page<'e, 'l> {
     encoder: DescriptorEncoder<'e>,
     levels: &'l [LevelDump],
+    prefix: &'static str,
 }
 
 impl Page<'_, '_> {
+    fn full(&self, name: &str) -> String {
+        format!("{}_{name}", self.prefix)
+    }
+
     fn of_levels(&mut self) -> Result<(), Error> {
         self.level("nominal_limit_seats", "Seats of each priority level by its shares", |l| {
             l.limits.nominal.into()
@@ -80,7 +95,7 @@ impl Page<'_, '_> {
             ("next_discounted_s_bounds", "The same less what is under way", true, |m| m.discounted_bounds),
         ];
         for (name, help, bounds, of) in figures {
-            let name = full(name);
+            let name = self.full(name);
             let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
             for (level, marks) in &marks {
                 let named = ["min", "max"].into_iter().zip(of(marks)).take(if bounds { 2 } else { 1 });
@@ -111,7 +126,7 @@ impl Page<'_, '_> {
 
     fn reads_and_writes(&mut self, flow: &Dispatcher) -> Result<(), Error> {
         let (name, help) =
-            (full("read_vs_write_current_requests"), "Requests that wait or run, of those that may");
+            (self.full("read_vs_write_current_requests"), "Requests that wait or run, of those that may");
         let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
         for (phase, phase_name) in [(Phase::Waiting, "waiting"), (Phase::Executing, "executing")] {
             for (kind, kind_name) in [(Kind::ReadOnly, "readOnly"), (Kind::Mutating, "mutating")] {
@@ -128,7 +143,7 @@ impl Page<'_, '_> {
         help: &str,
         figures: impl Fn(&UtilizationDump) -> Vec<(Label, &Histogram)>,
     ) -> Result<(), Error> {
-        let name = full(name);
+        let name = self.full(name);
         let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
         for level in self.levels {
             for (label, histogram) in figures(&level.utilization) {
@@ -185,7 +200,7 @@ impl Page<'_, '_> {
     }
 
     fn level(&mut self, name: &str, help: &str, figure: fn(&LevelDump) -> f64) -> Result<(), Error> {
-        let name = full(name);
+        let name = self.full(name);
         let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
         for level in self.levels {
             let labels = [("priority_level", level.name.as_str())];
@@ -195,7 +210,7 @@ impl Page<'_, '_> {
     }
 
     fn schema(&mut self, name: &str, help: &str, figure: fn(&Counts) -> u32) -> Result<(), Error> {
-        let name = full(name);
+        let name = self.full(name);
         let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
         for (level, counts) in each(self.levels) {
             let labels = labels(level, counts, None);
@@ -210,7 +225,7 @@ impl Page<'_, '_> {
         help: &str,
         figures: impl Fn(&Counts) -> Vec<(Label, u64)>,
     ) -> Result<(), Error> {
-        let name = full(name);
+        let name = self.full(name);
         let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
         for (level, counts) in each(self.levels) {
             for (label, figure) in figures(counts) {
@@ -227,7 +242,7 @@ impl Page<'_, '_> {
         help: &str,
         figures: impl Fn(&Counts) -> Vec<(Label, &Histogram)>,
     ) -> Result<(), Error> {
-        let name = full(name);
+        let name = self.full(name);
         let mut family = self.encoder.encode_descriptor(&name, help, None, MetricType::Histogram)?;
         for (level, counts) in each(self.levels) {
             for (label, histogram) in figures(counts).into_iter().filter(|(_, h)| !h.is_empty()) {
@@ -241,10 +256,6 @@ impl Page<'_, '_> {
 
 /// One more label.
 type Label = Option<(&'static str, &'static str)>;
-
-fn full(name: &str) -> String {
-    format!("apiserver_flowcontrol_{name}")
-}
 
 fn each(levels: &[LevelDump]) -> impl Iterator<Item = (&str, &Counts)> {
     levels.iter().flat_map(|level| level.counts.iter().map(|counts| (level.name.as_str(), counts)))

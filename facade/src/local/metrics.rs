@@ -1,0 +1,81 @@
+//! What local APIs take and send, under upstream's names.
+
+use portico_kit::metrics::{Histogram, HistogramVec, Registry};
+use portico_machinery::RequestInfo;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+/// Upstream's: from 50,000 bytes in steps of 100,000.
+const BODY_BYTES: &[f64] = &[
+    5e4, 15e4, 25e4, 35e4, 45e4, 55e4, 65e4, 75e4, 85e4, 95e4, 105e4, 115e4, 125e4, 135e4, 145e4, 155e4,
+    165e4, 175e4, 185e4, 195e4, 205e4, 215e4, 225e4, 235e4, 245e4, 255e4, 265e4, 275e4, 285e4, 295e4, 305e4,
+];
+/// Upstream's: 1 KiB doubled, eight of them.
+const EVENT_BYTES: &[f64] = &[1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0];
+
+type Labels = [(&'static str, String); 3];
+
+/// See the module.
+#[derive(Clone)]
+pub struct LocalMetrics {
+    bodies: HistogramVec<Labels>,
+    events: Family<Labels, Counter>,
+    event_sizes: HistogramVec<Labels>,
+}
+
+/// Those of one watch.
+pub(super) struct WatchedEvents {
+    count: Counter,
+    sizes: Histogram,
+}
+
+impl LocalMetrics {
+    /// Registers them.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        let help = "Size of request bodies in bytes, by resource and verb";
+        let events =
+            registry.counter_vec("apiserver_watch_events_total", "Events sent to clients that watch");
+        let sizes = "Size of watch events in bytes";
+        Self {
+            bodies: registry.histogram_vec("apiserver_request_body_size_bytes", help, BODY_BYTES),
+            events,
+            event_sizes: registry.histogram_vec("apiserver_watch_events_sizes", sizes, EVENT_BYTES),
+        }
+    }
+
+    /// A body of a request for a resource that is served; of verbs that have one.
+    pub(super) fn body(&self, of: &RequestInfo, bytes: usize) {
+        let verb = match of.verb.as_str() {
+            "deletecollection" => "delete_collection",
+            verb @ ("create" | "update" | "patch" | "delete") => verb,
+            _ => return,
+        };
+        let labels =
+            [("resource", of.resource.clone()), ("verb", verb.to_owned()), ("group", of.api_group.clone())];
+        #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
+        self.bodies.get_or_create(&labels).observe(bytes as f64);
+    }
+
+    /// A watch of a resource that is served.
+    pub(super) fn watch(&self, of: &RequestInfo) -> WatchedEvents {
+        let labels = [
+            ("group", of.api_group.clone()),
+            ("version", of.api_version.clone()),
+            ("resource", of.resource.clone()),
+        ];
+        WatchedEvents {
+            count: self.events.get_or_create_owned(&labels),
+            sizes: self.event_sizes.get_or_create_owned(&labels),
+        }
+    }
+}
+
+impl WatchedEvents {
+    /// One is sent.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.count.inc();
+        #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
+        self.sizes.observe(bytes as f64);
+    }
+}
