@@ -49,7 +49,7 @@ use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
 use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::Registry;
-use portico_store::{SqliteStore, Store};
+use portico_store::{PostgresStore, SqliteStore, Store};
 use tokio::sync::watch;
 
 use tower::Layer;
@@ -322,8 +322,13 @@ async fn open_store(
     let (server_id, metrics) = (hooks::own_identity().id, portico_store::Metrics::new(&process.metrics));
     let encryption = Encryption::start(&settings.encryption, &server_id, &process.metrics, tasks).await?;
     let (kept, seal) = (settings.store.clone(), encryption.seal());
-    let store = SqliteStore::open_sealed(kept, indexer, seal, metrics, store_tasks).await?;
-    Ok((Arc::new(store), encryption))
+    let store: Arc<dyn Store> = match settings.postgres.clone() {
+        Some(postgres) => {
+            Arc::new(PostgresStore::open(postgres, kept, indexer, seal, metrics, store_tasks).await?)
+        }
+        None => Arc::new(SqliteStore::open_sealed(kept, indexer, seal, metrics, store_tasks).await?),
+    };
+    Ok((store, encryption))
 }
 
 /// Sends facades their configuration, now and whenever it changes.

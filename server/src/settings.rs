@@ -85,6 +85,8 @@ pub struct ServerSettings {
     pub encryption: EncryptionSettings,
     /// The store.
     pub store: portico_store::Settings,
+    /// The PostgreSQL database that it is in; none: a SQLite file.
+    pub postgres: Option<portico_store::PostgresSettings>,
     /// The registry.
     pub registry: portico_registry::Settings,
     /// Which admission plugins are on, and what they are configured with.

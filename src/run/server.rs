@@ -76,6 +76,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         event_ttl: s.store.event_ttl,
         encryption: s.encryption.settings(),
         store: store(s),
+        postgres: s.store.postgres()?,
         registry: RegistrySettings {
             form_cache_bytes: s.store.form_cache_bytes,
             min_watch_timeout: std::time::Duration::from_secs(s.serving.min_request_timeout),

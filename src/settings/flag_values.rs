@@ -35,8 +35,41 @@ fn value(arg: &Arg, name: &str, matches: &ArgMatches) -> String {
     let texts: Vec<_> =
         matches.get_raw(id).into_iter().flatten().map(|text| text.to_string_lossy().into_owned()).collect();
     let is_list = matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some();
+    if name == "database-url" {
+        return texts.iter().map(|url| without_password(url)).collect();
+    }
     match is_list && !UNBRACKETED.contains(&name) {
         true => format!("[{}]", texts.join(",")),
         false => texts.join(","),
+    }
+}
+
+/// A URL as everybody may see it.
+fn without_password(url: &str) -> String {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let user = url[authority..].split(['/', '?', '#']).next().and_then(|text| text.rsplit_once('@'));
+    match user.and_then(|(user, _)| user.split_once(':')) {
+        Some((name, password)) => {
+            let (before, after) = (authority + name.len() + 1, authority + name.len() + 1 + password.len());
+            format!("{}xxxxx{}", &url[..before], &url[after..])
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_shown_the_password_of_a_url() {
+        for (url, shown) in [
+            ("postgres://u:p@h:1/d?x=y:z@w", "postgres://u:xxxxx@h:1/d?x=y:z@w"),
+            ("postgres://u:p:q@r@h/d", "postgres://u:xxxxx@h/d"),
+            ("postgres://u@h:1/d", "postgres://u@h:1/d"),
+            ("postgres://h:1/d", "postgres://h:1/d"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
     }
 }

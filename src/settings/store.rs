@@ -1,10 +1,13 @@
 //! The store: how much history, how large.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use portico_server::PostgresSettings;
 
 use super::values::duration;
+use super::{SettingError, files};
 
 /// Settings of the store.
 #[derive(Args, Clone, Debug)]
@@ -22,6 +25,28 @@ pub(crate) struct StoreSettings {
     /// How often history is compacted and the file shrunk.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     pub(crate) compaction_interval: Duration,
+    /// Keep everything in this PostgreSQL database, which several control services may share, instead of a file in the data
+    /// folder: `postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE`.
+    #[arg(long, value_name = "URL", value_parser = postgres)]
+    pub(crate) database_url: Option<PostgresSettings>,
+    /// The password for --database-url, from a file; read at the start.
+    #[arg(long, value_name = "FILE", requires = "database_url")]
+    pub(crate) database_password_file: Option<PathBuf>,
+    /// Connections to PostgreSQL that read, at most; one more writes, and one hears of others' writes.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) database_read_connections: u32,
+    /// Between here and PostgreSQL a pooler hands connections on after each transaction (PgBouncer in transaction mode).
+    #[arg(long)]
+    pub(crate) database_transaction_pooler: bool,
+    /// How long PostgreSQL is waited for at the start.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) database_connect_timeout: Duration,
+    /// How long PostgreSQL may take for one statement before the connection is given up.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) database_statement_timeout: Duration,
+    /// How often PostgreSQL is asked for writes of others, besides being told of them.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "100ms")]
+    pub(crate) database_poll_interval: Duration,
     /// How large the database file may grow, in bytes; 0 = as the disk allows.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) database_max_bytes: u64,
@@ -44,4 +69,28 @@ pub(crate) struct StoreSettings {
     /// Bytes that OpenAPI documents of kinds and custom resources, made when they are asked for, may take together.
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
     pub(crate) openapi_cache_bytes: usize,
+}
+
+fn postgres(url: &str) -> Result<PostgresSettings, String> {
+    PostgresSettings::new(url).map_err(|error| error.to_string())
+}
+
+impl StoreSettings {
+    /// The PostgreSQL database, if there is to be one.
+    ///
+    /// # Errors
+    /// When the file of its password cannot be read.
+    pub(crate) fn postgres(&self) -> Result<Option<PostgresSettings>, SettingError> {
+        let Some(mut settings) = self.database_url.clone() else { return Ok(None) };
+        settings.read_connections = self.database_read_connections;
+        settings.transaction_pooler = self.database_transaction_pooler;
+        settings.connect_timeout = self.database_connect_timeout;
+        settings.statement_timeout = self.database_statement_timeout;
+        settings.poll_interval = self.database_poll_interval;
+        let Some(path) = &self.database_password_file else { return Ok(Some(settings)) };
+        const SETTING: &str = "--database-password-file";
+        let password = String::from_utf8(files::read(SETTING, path)?);
+        let password = password.map_err(|_| SettingError::new(SETTING, "it is not UTF-8"))?;
+        Ok(Some(settings.password(password.trim_end_matches(['\r', '\n']))))
+    }
 }

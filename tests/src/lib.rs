@@ -18,6 +18,7 @@ mod key_service;
 pub mod kubelet;
 pub mod objects;
 pub mod pki;
+mod postgres;
 pub mod process;
 pub mod token_issuer;
 pub mod token_signer;
@@ -28,6 +29,7 @@ pub use backend::{Backend, Mood, SERVER_NAME, Seen};
 pub use binary::{binary, example_backend};
 pub use key_service::KeyServicePlugin;
 pub use kubelet::SpdyKubelet;
+pub use postgres::PostgresServer;
 pub use process::{Launch, Portico};
 pub use wait::{eventually, until};
 

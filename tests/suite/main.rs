@@ -46,6 +46,7 @@ mod oidc_recorded;
 mod peers;
 mod plugins;
 mod policies;
+mod postgres;
 mod priority_and_fairness;
 mod proxying;
 mod query_authorization;

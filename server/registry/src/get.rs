@@ -93,7 +93,7 @@ impl Objects {
 
     /// The current state of a resource: everything that was acknowledged before this was asked.
     pub async fn snapshot(&self, served: &ServedResource) -> Result<Snapshot> {
-        if let Some(snapshot) = self.store.cached(&served.storage) {
+        if let Some(snapshot) = self.store.current(&served.storage) {
             return Ok(snapshot);
         }
         self.store.snapshot(&served.storage).await.map_err(|e| failure::of_read(e, 0))

@@ -56,8 +56,10 @@ const MAX_AT_ONCE: usize = 10_000;
 enum At {
     /// Exactly this revision.
     Exactly(i64),
-    /// The newest, which is at least this one.
-    Newest(i64),
+    /// The newest, with all that is acknowledged.
+    Newest,
+    /// One that is at least this revision.
+    NotOlderThan(i64),
 }
 
 /// What to read, with the token already decoded.
@@ -123,14 +125,19 @@ impl Objects {
 
     async fn list_at(&self, served: &ServedResource, request: &Request<'_>, at: At) -> Result<Page> {
         match at {
-            At::Newest(least) => Ok(page_of(&self.newest(served, least).await?, request)),
+            At::Newest => Ok(page_of(&self.snapshot(served).await?, request)),
+            At::NotOlderThan(least) => Ok(page_of(&self.not_older_than(served, least).await?, request)),
             At::Exactly(revision) => self.list_exactly(served, request, revision).await,
         }
     }
 
-    async fn newest(&self, served: &ServedResource, least: i64) -> Result<Snapshot> {
+    /// A state of at least this revision.
+    pub(crate) async fn not_older_than(&self, served: &ServedResource, least: i64) -> Result<Snapshot> {
         self.reach(least).await?;
-        self.snapshot(served).await
+        match self.store.cached(&served.storage) {
+            Some(snapshot) => Ok(snapshot),
+            None => self.snapshot(served).await,
+        }
     }
 
     /// Selects when everything has come into the version of the request: in parts, no more of them than fill the page.
@@ -144,17 +151,18 @@ impl Objects {
         let limit = request.limit;
         request.limit = limit.map(|limit| limit.clamp(CONVERTED_AT_ONCE, MAX_AT_ONCE));
         // All parts are of one state.
-        let (newest, revision) = match at {
-            At::Newest(least) => {
-                let snapshot = self.newest(served, least).await?;
-                let revision = snapshot.revision();
-                (Some(snapshot), revision)
-            }
-            At::Exactly(revision) => (None, revision),
+        let state = match at {
+            At::Newest => Some(self.snapshot(served).await?),
+            At::NotOlderThan(least) => Some(self.not_older_than(served, least).await?),
+            At::Exactly(_) => None,
+        };
+        let revision = match (at, &state) {
+            (At::Exactly(revision), _) => revision,
+            (_, state) => state.as_ref().map_or(0, Snapshot::revision),
         };
         let (mut shown, mut unreadable) = (Vec::new(), Vec::new());
         let left = loop {
-            let part = match &newest {
+            let part = match &state {
                 Some(snapshot) => page_of(snapshot, &request),
                 None => self.list_exactly(served, &request, revision).await?,
             };
@@ -247,14 +255,14 @@ impl Objects {
 fn start(options: &ListOptions) -> Result<(At, Option<String>)> {
     if !options.continue_token.is_empty() {
         let token = Token::decode(&options.continue_token)?;
-        let at = token.revision.map_or(At::Newest(0), At::Exactly);
+        let at = token.revision.map_or(At::NotOlderThan(0), At::Exactly);
         return Ok((at, Some(token.after)));
     }
     let at = match (options.resource_version, options.version_match) {
-        (None, _) => At::Newest(0),
+        (None, _) => At::Newest,
         (Some(revision), Some(VersionMatch::Exact)) => At::Exactly(revision),
         (Some(revision), None) if options.limit > 0 && revision > 0 => At::Exactly(revision),
-        (Some(revision), _) => At::Newest(revision),
+        (Some(revision), _) => At::NotOlderThan(revision),
     };
     Ok((at, None))
 }

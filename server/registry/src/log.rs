@@ -166,13 +166,15 @@ impl Registry {
     pub async fn get_stored(&self, object: &ObjectRef) -> Result<Option<Stored>> {
         let (store, resource) = (self.store(), Resource::from(object.resource.clone()));
         let key = Key::new(&resource, &object.namespace, &object.name);
-        if let Some(snapshot) = store.cached(&resource) {
+        if let Some(snapshot) = store.current(&resource) {
             if let Some(object) = snapshot.unreadable(key.path()) {
                 return Err(Box::new(unreadable::of(&resource, object)));
             }
             return Ok(snapshot.get(&key).map(|record| Stored::new(Arc::clone(record))));
         }
-        let record = store.get_at(&key, store.revision()).await.map_err(of_read)?;
+        let revision = store.latest_revision().await.map_err(of_read)?;
+        store.wait_for(revision).await.map_err(of_read)?;
+        let record = store.get_at(&key, revision).await.map_err(of_read)?;
         Ok(record.map(Stored::new))
     }
 

@@ -133,8 +133,10 @@ impl Objects {
         if let Some(from) = version.filter(|_| !initial) {
             return Ok(Start { initial: Ok(VecDeque::new()), initial_end: None, from });
         }
-        self.reach(version.unwrap_or(0)).await?;
-        let snapshot = self.snapshot(served).await?;
+        let snapshot = match options.resource_version {
+            Some(version) => self.not_older_than(served, version).await?,
+            None => self.snapshot(served).await?,
+        };
         let from = snapshot.revision();
         if !initial {
             return Ok(Start { initial: Ok(VecDeque::new()), initial_end: None, from });

@@ -48,6 +48,9 @@ pub enum StartError {
     /// The store does not open.
     #[error("the store does not open: {0}")]
     Store(#[from] portico_store::OpenError),
+    /// The PostgreSQL database cannot be opened.
+    #[error("the store does not open: {0}")]
+    Postgres(#[from] portico_store::PostgresError),
     /// The encryption configuration's file.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] crate::encryption::EncryptionError),

@@ -1,13 +1,14 @@
 //! The current state of every loaded resource, published as immutable snapshots: readers never block the writer.
 //!
-//! A write is queued only after its resources are loaded, so nothing of a resource changes while it is being loaded.
+//! Where this process alone writes, a write is queued only after its resources are loaded, so nothing of a resource changes
+//! while it is being loaded. Where others write, too, what is applied meanwhile waits beside it ([`Cache::begin_load`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwapOption;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::event::{Event, EventType};
 use crate::key::{Key, Resource};
@@ -23,6 +24,8 @@ pub(crate) struct Cache {
     bytes: AtomicI64,
     /// How many objects cannot be read.
     unreadable: AtomicUsize,
+    /// Everything up to here is applied. Held while a group is.
+    applied: Mutex<i64>,
 }
 
 /// One resource.
@@ -34,7 +37,22 @@ pub(crate) struct Slot {
     pub(crate) resource: Resource,
     /// Held while loading, so that one caller loads and the others wait.
     pub(crate) loading: tokio::sync::Mutex<()>,
+    /// What was applied since [`Cache::begin_load`]; nothing at other times.
+    arrived: Mutex<Option<Vec<Arc<Event>>>>,
     state: ArcSwapOption<Loaded>,
+}
+
+/// A resource is being loaded. Dropped, it is not any more.
+pub(crate) struct Loading<'a> {
+    slot: &'a Slot,
+    /// The state of this revision is to be read.
+    pub(crate) revision: i64,
+}
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        *self.slot.arrived.lock() = None;
+    }
 }
 
 #[derive(Clone)]
@@ -120,8 +138,40 @@ impl Cache {
         slot.state.store(Some(Arc::new(Loaded { objects, changed: revision })));
     }
 
+    /// Begins to load a resource: what is applied from now on waits until it is there.
+    pub(crate) fn begin_load<'a>(&self, slot: &'a Slot) -> Loading<'a> {
+        let applied = self.applied.lock();
+        *slot.arrived.lock() = Some(Vec::new());
+        Loading { slot, revision: *applied }
+    }
+
+    /// Publishes what the database held of a resource at the revision of `loading`, with what has come since.
+    pub(crate) fn end_load(
+        &self,
+        loading: &Loading<'_>,
+        records: &[Arc<Record>],
+        unreadable: Vec<Unreadable>,
+    ) {
+        let _nothing_is_applied = self.applied.lock();
+        let slot = loading.slot;
+        self.load(slot, records, unreadable, loading.revision);
+        let arrived = slot.arrived.lock().take().unwrap_or_default();
+        if let (Some(last), Some(loaded)) = (arrived.last(), slot.state.load_full()) {
+            let mut objects = (*loaded.objects).clone();
+            arrived.iter().for_each(|event| self.apply_one(&mut objects, event));
+            let loaded = Loaded { objects: Arc::new(objects), changed: last.revision() };
+            slot.state.store(Some(Arc::new(loaded)));
+        }
+    }
+
+    /// Everything up to here is applied: when the store is opened, and when the revision moves without an event.
+    pub(crate) fn applied_up_to(&self, revision: i64) {
+        *self.applied.lock() = revision;
+    }
+
     /// Applies a committed group: each resource gets one new snapshot. The writer alone calls this.
     pub(crate) fn apply(&self, events: &[Arc<Event>]) {
+        let mut applied = self.applied.lock();
         let mut changed: Vec<(Arc<Slot>, Loaded, Objects)> = Vec::new();
         for event in events {
             let resource = event.record.key.resource();
@@ -129,7 +179,10 @@ impl Cache {
                 Some(index) => index,
                 None => {
                     let slot = self.slot(resource);
-                    let Some(loaded) = slot.state.load_full() else { continue };
+                    let Some(loaded) = slot.state.load_full() else {
+                        slot.arrived.lock().iter_mut().for_each(|waiting| waiting.push(event.clone()));
+                        continue;
+                    };
                     changed.push((slot, (*loaded).clone(), (*loaded.objects).clone()));
                     changed.len() - 1
                 }
@@ -142,6 +195,7 @@ impl Cache {
             let loaded = Loaded { objects: Arc::new(objects), ..loaded };
             slot.state.store(Some(Arc::new(loaded)));
         }
+        *applied = events.last().map_or(*applied, |event| event.revision());
     }
 
     fn apply_one(&self, objects: &mut Objects, event: &Event) {
@@ -171,7 +225,7 @@ impl Cache {
 impl Slot {
     fn new(id: i64, stored: bool, resource: Resource) -> Self {
         let (stored, loading) = (AtomicBool::new(stored), tokio::sync::Mutex::default());
-        Self { id, stored, resource, loading, state: ArcSwapOption::empty() }
+        Self { id, stored, resource, loading, arrived: Mutex::default(), state: ArcSwapOption::empty() }
     }
 
     pub(crate) fn is_loaded(&self) -> bool {

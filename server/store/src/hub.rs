@@ -14,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, watch};
 
 use self::subscribers::{ScopeSubscribers, Subscriber, remove};
+use crate::error::StoreError;
 use crate::event::Event;
 use crate::key::Resource;
 use crate::settings::Settings;
@@ -107,6 +108,16 @@ impl Hub {
         self.compacted.load(Ordering::Acquire)
     }
 
+    /// Refuses to read at revisions that do not exist yet, or no more.
+    pub(crate) fn check(&self, revision: i64) -> Result<(), StoreError> {
+        let (oldest, current) = (self.compacted(), self.revision());
+        match revision {
+            _ if revision < oldest => Err(StoreError::Compacted { oldest }),
+            _ if revision > current => Err(StoreError::Future { current }),
+            _ => Ok(()),
+        }
+    }
+
     /// Moves the compaction point; must happen before rows are deleted.
     pub(crate) fn set_compacted(&self, revision: i64) {
         self.compacted.fetch_max(revision, Ordering::AcqRel);
@@ -128,6 +139,12 @@ impl Hub {
             }
         }
         self.revision.send_replace(revision);
+    }
+
+    /// Moves the revision without an event.
+    pub(crate) fn advance(&self, revision: i64) {
+        self.revision.send_replace(revision);
+        self.dispatched.store(revision, Ordering::Release);
     }
 
     /// Puts a published group into the queues of its subscriptions; cuts those whose queue is full.

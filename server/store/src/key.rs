@@ -83,6 +83,11 @@ impl Key {
     }
 }
 
+/// The namespace (with its closing '/') and the name of a [`Key::path`], as databases keep them.
+pub(crate) fn split_path(path: &str) -> (&str, &str) {
+    path.split_at(path.find('/').map_or(0, |slash| slash + 1))
+}
+
 impl PartialOrd for Key {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))

@@ -8,6 +8,9 @@
 //! the revision, answers the callers, then hands the events to the subscriptions.
 
 mod cache;
+mod codec;
+mod decode;
+mod ending;
 mod error;
 mod event;
 mod group;
@@ -15,6 +18,8 @@ mod hub;
 mod index;
 mod key;
 mod metrics;
+mod postgres;
+mod publish;
 mod record;
 mod scope;
 mod seal;
@@ -23,6 +28,7 @@ mod signature;
 mod snapshot;
 mod sqlite;
 mod store;
+mod submit;
 mod subscription;
 mod txn;
 mod unreadable;
@@ -32,6 +38,7 @@ pub use event::{Event, EventType};
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
 pub use key::{Key, Resource};
 pub use metrics::Metrics;
+pub use postgres::{InvalidUrl, PostgresError, PostgresSettings, PostgresStore};
 pub use record::{Record, Value};
 pub use scope::{Only, ResourceFilter, Scope};
 pub use seal::{

@@ -4,7 +4,6 @@
 //! readers, `compaction` the history's end.
 
 mod backup;
-mod codec;
 mod compaction;
 mod decode;
 mod doctor;
@@ -20,7 +19,6 @@ mod open;
 mod open_error;
 mod persist;
 mod read;
-mod request;
 mod row;
 mod sealing;
 mod space;
@@ -31,7 +29,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_kit::tasks::TaskSet;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::backup::{BackedUp, BackupError, Restored, backup, restore};
@@ -40,37 +38,37 @@ pub use self::epoch::DEFAULT_REVISION_BUMP;
 pub use self::open_error::OpenError;
 
 use self::compaction::Compactor;
-use self::maintenance::History;
 use self::open::Opened;
 use self::read::Reader;
-use self::request::{CommitRequest, Request, Results};
 use self::space::Space;
-use self::writer::Writer;
+use self::writer::{Request, Writer};
+use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::metrics::Metrics;
+use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
 use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::store::{Identity, ListAt, Page, SealedOtherwise, Store};
+use crate::submit::{Load, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
-use crate::txn::{Change, Committed, Prepared, Txn, TxnError};
+use crate::txn::{Committed, Txn, TxnError};
 use crate::unreadable::Condition;
 
 /// A [`Store`] in a SQLite file.
 pub struct SqliteStore {
     identity: Identity,
     reader: Arc<Reader>,
-    requests: mpsc::Sender<Request>,
+    submitter: Submitter<Request>,
     compactor: Arc<Compactor>,
     space: Arc<Space>,
     unreadable_resources: Vec<String>,
-    group_operations: usize,
     closing: CancellationToken,
     closed: CancellationToken,
 }
@@ -116,7 +114,7 @@ impl SqliteStore {
         }
         let hub =
             Arc::new(Hub::new(opened.revision, opened.compacted, &settings, metrics.subscriptions.clone()));
-        let history = Arc::new(History::default());
+        let history = Arc::new(HistoryBytes::default());
         let cache = Arc::new(opened.cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
         let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes, full);
@@ -124,7 +122,7 @@ impl SqliteStore {
         let reader = Arc::new(Reader {
             pool: readers,
             indexer,
-            seal,
+            seal: seal.clone(),
             cache: cache.clone(),
             hub: hub.clone(),
             metrics: metrics.clone(),
@@ -146,10 +144,7 @@ impl SqliteStore {
         let writer = Writer {
             connection,
             requests: queue,
-            cache,
-            hub,
-            history,
-            metrics,
+            publisher: Publisher { cache, hub, history, metrics },
             revision: opened.revision,
             compacted: opened.compacted,
             readers: reader.pool.clone(),
@@ -164,11 +159,10 @@ impl SqliteStore {
         let store = Self {
             identity: opened.identity,
             reader,
-            requests,
+            submitter: Submitter { requests, seal, group_operations: settings.group_operations.max(1) },
             compactor,
             space,
             unreadable_resources,
-            group_operations: settings.group_operations.max(1),
             closing,
             closed: CancellationToken::new(),
         };
@@ -189,91 +183,8 @@ impl SqliteStore {
         tasks.spawn("store-compaction", self.compactor.clone().run(self.closing.clone()));
     }
 
-    async fn write(&self, txns: Vec<Txn>) -> Results {
-        let mut results: Vec<Option<Result<Committed, TxnError>>> = Vec::with_capacity(txns.len());
-        let mut accepted = Vec::with_capacity(txns.len());
-        for txn in txns {
-            let admitted = self.admit(&txn).await;
-            match admitted.and_then(|()| sealing::prepare(&self.reader.seal, txn)) {
-                Ok(prepared) => {
-                    accepted.push(prepared);
-                    results.push(None);
-                }
-                Err(error) => results.push(Some(Err(error))),
-            }
-        }
-        let mut written = self.queue(accepted).await.into_iter();
-        let lost = || Err(TxnError::Unknown("the writer gave no answer".to_owned()));
-        results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost)).collect()
-    }
-
-    /// Refuses what is too large; sees to it that the cache holds what the Txn is checked by.
-    async fn admit(&self, txn: &Txn) -> Result<(), TxnError> {
-        too_large(txn)?;
-        for operation in &txn.operations {
-            let slot = self.reader.cache.slot(operation.key.resource());
-            self.reader.ensure_loaded(&slot).await.map_err(|error| match error {
-                StoreError::Closed => TxnError::Closed,
-                StoreError::Unavailable(reason) => TxnError::Unavailable(reason),
-                StoreError::Sealed { .. } => TxnError::Sealed(error.to_string()),
-                error => TxnError::Unavailable(error.to_string()),
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Queues Txns in requests of at most a group's worth, then awaits the answers.
-    async fn queue(&self, txns: Vec<Prepared>) -> Results {
-        let mut answers = Vec::new();
-        let mut txns = txns.into_iter().peekable();
-        while txns.peek().is_some() {
-            let mut operations = 0;
-            let mut chunk = Vec::new();
-            while let Some(prepared) = txns.next_if(|_| operations < self.group_operations) {
-                operations += prepared.txn.operations.len().max(1);
-                chunk.push(prepared);
-            }
-            let count = chunk.len();
-            let (reply, answer) = oneshot::channel();
-            let sent = self.requests.send(Request::Commit(CommitRequest { txns: chunk, reply })).await;
-            answers.push((count, sent.is_ok().then_some(answer)));
-        }
-        let mut results = Vec::new();
-        for (count, answer) in answers {
-            let failure = match answer {
-                None => TxnError::Closed,
-                Some(answer) => match answer.await {
-                    Ok(answered) => {
-                        results.extend(answered);
-                        continue;
-                    }
-                    Err(_) => TxnError::Unknown("the writer ended".to_owned()),
-                },
-            };
-            results.extend(std::iter::repeat_n(Err(failure), count));
-        }
-        results
-    }
-
     fn subscribe(&self, selection: Selection, from: i64) -> Result<Subscription, WatchError> {
         Subscription::start(&self.reader.hub, selection, from, self.reader.clone())
-    }
-}
-
-/// However the writer ends, watches end with it and whoever waits for the end learns of it; a panic ends the process.
-struct Ending {
-    hub: Arc<Hub>,
-    closed: CancellationToken,
-    tasks: TaskSet,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.tasks.fail("store-writer", "panicked");
-        }
-        self.hub.close();
-        self.closed.cancel();
     }
 }
 
@@ -282,29 +193,13 @@ fn concurrent_resumes(read_connections: u32) -> usize {
     usize::try_from(read_connections.saturating_sub(1)).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS)
 }
 
-fn too_large(txn: &Txn) -> Result<(), TxnError> {
-    if txn.operations.len() > Txn::MAX_OPERATIONS {
-        let text = format!("{} operations, at most {}", txn.operations.len(), Txn::MAX_OPERATIONS);
-        return Err(TxnError::TooLarge(text));
-    }
-    for operation in &txn.operations {
-        let (Change::Put(value) | Change::Delete(value)) = &operation.change else { continue };
-        let bytes = value.json().len();
-        if bytes > Txn::MAX_VALUE_BYTES {
-            let text = format!("{}: {bytes} bytes, at most {}", operation.key, Txn::MAX_VALUE_BYTES);
-            return Err(TxnError::TooLarge(text));
-        }
-    }
-    Ok(())
-}
-
 impl Store for SqliteStore {
     fn identity(&self) -> &Identity {
         &self.identity
     }
 
     fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
-        Box::pin(self.write(txns))
+        Box::pin(self.submitter.write(txns, &*self.reader))
     }
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
@@ -313,6 +208,10 @@ impl Store for SqliteStore {
             self.reader.ensure_loaded(&slot).await?;
             slot.snapshot(self.revision()).ok_or(StoreError::Closed)
         })
+    }
+
+    fn current(&self, resource: &Resource) -> Option<Snapshot> {
+        self.cached(resource)
     }
 
     fn cached(&self, resource: &Resource) -> Option<Snapshot> {

@@ -49,6 +49,18 @@ pub struct Page {
     pub unreadable: Vec<Unreadable>,
 }
 
+impl Page {
+    /// The answer of a state that was the same at the revision of the query.
+    pub(crate) fn of(snapshot: &Snapshot, query: &ListAt) -> Self {
+        let namespace = query.scope.namespace.as_deref();
+        let range = snapshot.range(namespace, query.after.as_deref());
+        let (total, limit) = (range.len(), query.limit.unwrap_or(usize::MAX));
+        let records: Vec<_> = range.take(limit).cloned().collect();
+        let remaining = (total - records.len()) as u64;
+        Self { records, remaining, unreadable: snapshot.unreadable_in(namespace).cloned().collect() }
+    }
+}
+
 /// Which objects of a resource are not sealed as they would be if they were written now.
 #[derive(Clone, Debug, Default)]
 pub struct SealedOtherwise {
@@ -74,14 +86,20 @@ pub trait Store: Send + Sync + 'static {
     /// A dropped future does not take back what is queued already.
     fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>>;
 
-    /// The current state of a resource, from memory, with a revision at which it is exact. The first ask for a resource
-    /// loads it; objects that cannot be read are logged then, and kept apart ([`Snapshot::unreadable`]).
+    /// The current state of a resource, from memory, with a revision at which it is exact: all that was acknowledged, by whomever,
+    /// before this is called. The first ask for a resource loads it; objects that cannot be read are logged then, and kept
+    /// apart ([`Snapshot::unreadable`]).
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>>;
 
-    /// The current state of a resource if it is loaded already: [`Store::snapshot`] without a future.
+    /// [`Store::snapshot`] without a future: none where the resource is not loaded yet, or others may write to the database, so
+    /// that it has to be asked.
+    fn current(&self, resource: &Resource) -> Option<Snapshot>;
+
+    /// What this process has seen of a resource, if it is loaded: at least what it has written, and what it was shown before. Where
+    /// others may write to the database it may be behind them.
     fn cached(&self, resource: &Resource) -> Option<Snapshot>;
 
     /// The objects of a scope as of exactly a revision.

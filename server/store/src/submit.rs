@@ -1,22 +1,154 @@
-//! What the writer is asked to do.
+//! The callers' half of a write: refuses what is too large, seals, queues for the writer, and gives each Txn its result.
 
-use tokio::sync::oneshot;
+use std::sync::Arc;
 
-use super::maintenance::Maintenance;
-use crate::txn::{Committed, Prepared, TxnError};
+use tokio::sync::{mpsc, oneshot};
 
-/// The results of a request's Txns, in their order.
+use crate::cache::{Cache, Slot};
+use crate::error::StoreError;
+use crate::seal::Seal;
+use crate::txn::{Change, Committed, Operation, Prepared, Txn, TxnError};
+
+/// The results of Txns, in their order.
 pub(crate) type Results = Vec<Result<Committed, TxnError>>;
 
-/// What the writer is asked to do.
-pub(crate) enum Request {
-    /// Transactions, at most a group's worth.
-    Commit(CommitRequest),
-    /// A small step of compaction or of giving back pages; between two of them commits have their turn.
-    Maintain(Maintenance),
-}
-
+/// Txns for the writer, at most a group's worth.
 pub(crate) struct CommitRequest {
     pub(crate) txns: Vec<Prepared>,
     pub(crate) reply: oneshot::Sender<Results>,
+}
+
+impl CommitRequest {
+    /// How many operations write something: checks cost next to nothing.
+    pub(crate) fn operations(&self) -> usize {
+        let all = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);
+        all.filter(|operation| !matches!(operation.change, Change::Check)).count()
+    }
+}
+
+/// Gives each request its results. A caller that has gone away does not take its write back.
+pub(crate) fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
+    for (request, results) in requests.into_iter().zip(results) {
+        let _gone = request.reply.send(results);
+    }
+}
+
+/// Sees to it that the cache holds a resource.
+pub(crate) trait Load: Send + Sync {
+    /// What is loaded into.
+    fn cache(&self) -> &Cache;
+
+    /// Loads a resource unless it is there.
+    fn ensure_loaded(&self, slot: &Slot) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// Queues for a writer that takes requests of this type.
+pub(crate) struct Submitter<R> {
+    pub(crate) requests: mpsc::Sender<R>,
+    pub(crate) seal: Arc<Seal>,
+    pub(crate) group_operations: usize,
+}
+
+impl<R: From<CommitRequest> + Send> Submitter<R> {
+    /// Writes; see [`crate::Store::commit`].
+    pub(crate) async fn write(&self, txns: Vec<Txn>, load: &impl Load) -> Results {
+        let mut results: Vec<Option<Result<Committed, TxnError>>> = Vec::with_capacity(txns.len());
+        let mut accepted = Vec::with_capacity(txns.len());
+        for txn in txns {
+            let admitted = admit(&txn, load).await;
+            match admitted.and_then(|()| prepare(&self.seal, txn)) {
+                Ok(prepared) => {
+                    accepted.push(prepared);
+                    results.push(None);
+                }
+                Err(error) => results.push(Some(Err(error))),
+            }
+        }
+        let mut written = self.queue(accepted).await.into_iter();
+        let lost = || Err(TxnError::Unknown("the writer gave no answer".to_owned()));
+        results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost)).collect()
+    }
+
+    /// Queues Txns in requests of at most a group's worth, then awaits the answers.
+    async fn queue(&self, txns: Vec<Prepared>) -> Results {
+        let mut answers = Vec::new();
+        let mut txns = txns.into_iter().peekable();
+        while txns.peek().is_some() {
+            let mut operations = 0;
+            let mut chunk = Vec::new();
+            while let Some(prepared) = txns.next_if(|_| operations < self.group_operations) {
+                operations += prepared.txn.operations.len().max(1);
+                chunk.push(prepared);
+            }
+            let count = chunk.len();
+            let (reply, answer) = oneshot::channel();
+            let sent = self.requests.send(CommitRequest { txns: chunk, reply }.into()).await;
+            answers.push((count, sent.is_ok().then_some(answer)));
+        }
+        let mut results = Vec::new();
+        for (count, answer) in answers {
+            let failure = match answer {
+                None => TxnError::Closed,
+                Some(answer) => match answer.await {
+                    Ok(answered) => {
+                        results.extend(answered);
+                        continue;
+                    }
+                    Err(_) => TxnError::Unknown("the writer ended".to_owned()),
+                },
+            };
+            results.extend(std::iter::repeat_n(Err(failure), count));
+        }
+        results
+    }
+}
+
+/// Refuses what is too large; sees to it that the cache holds what the Txn is checked by.
+async fn admit(txn: &Txn, load: &impl Load) -> Result<(), TxnError> {
+    too_large(txn)?;
+    for operation in &txn.operations {
+        let slot = load.cache().slot(operation.key.resource());
+        load.ensure_loaded(&slot).await.map_err(|error| match error {
+            StoreError::Closed => TxnError::Closed,
+            StoreError::Unavailable(reason) => TxnError::Unavailable(reason),
+            StoreError::Sealed { .. } => TxnError::Sealed(error.to_string()),
+            error => TxnError::Unavailable(error.to_string()),
+        })?;
+    }
+    Ok(())
+}
+
+fn too_large(txn: &Txn) -> Result<(), TxnError> {
+    if txn.operations.len() > Txn::MAX_OPERATIONS {
+        let text = format!("{} operations, at most {}", txn.operations.len(), Txn::MAX_OPERATIONS);
+        return Err(TxnError::TooLarge(text));
+    }
+    for operation in &txn.operations {
+        let (Change::Put(value) | Change::Delete(value)) = &operation.change else { continue };
+        let bytes = value.json().len();
+        if bytes > Txn::MAX_VALUE_BYTES {
+            let text = format!("{}: {bytes} bytes, at most {}", operation.key, Txn::MAX_VALUE_BYTES);
+            return Err(TxnError::TooLarge(text));
+        }
+    }
+    Ok(())
+}
+
+/// Seals the values of a Txn, where they are to be.
+fn prepare(seal: &Seal, mut txn: Txn) -> Result<Prepared, TxnError> {
+    if !seal.is_active() {
+        return Ok(Prepared { txn, sealed: Vec::new() });
+    }
+    let sealed = txn.operations.iter_mut().map(|operation| sealed(seal, operation));
+    let sealed = sealed.collect::<Result<Vec<_>, _>>()?;
+    Ok(Prepared { txn, sealed })
+}
+
+fn sealed(seal: &Seal, operation: &mut Operation) -> Result<Option<Arc<[u8]>>, TxnError> {
+    let Operation { key, change, .. } = operation;
+    let (Change::Put(value) | Change::Delete(value)) = change else { return Ok(None) };
+    let sealed = seal.seal(key, value.json()).map_err(|error| TxnError::Sealed(error.to_string()))?;
+    let Some(sealed) = sealed else { return Ok(None) };
+    *value = value.clone().stored_as(sealed.len() + 1);
+    Ok(Some(sealed.into()))
 }

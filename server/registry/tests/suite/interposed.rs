@@ -58,6 +58,10 @@ impl Store for Interposed {
         self.store.snapshot(resource)
     }
 
+    fn current(&self, resource: &Resource) -> Option<Snapshot> {
+        self.store.current(resource)
+    }
+
     fn cached(&self, resource: &Resource) -> Option<Snapshot> {
         self.store.cached(resource)
     }

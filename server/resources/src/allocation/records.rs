@@ -58,7 +58,7 @@ pub(crate) async fn addresses(objects: &Objects) -> Result<Snapshot> {
 /// The ports in use.
 pub(crate) async fn ports(objects: &Objects) -> Result<Snapshot> {
     let resource = port_resource();
-    match objects.store.cached(&resource) {
+    match objects.store.current(&resource) {
         Some(snapshot) => Ok(snapshot),
         None => objects.store.snapshot(&resource).await.map_err(|e| failure::of_read(e, 0)),
     }

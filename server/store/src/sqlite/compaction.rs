@@ -9,18 +9,19 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::history::PREVIOUS;
-use super::maintenance::{History, Maintenance, STEP_REVISIONS, Step};
+use super::maintenance::{Maintenance, STEP_REVISIONS, Step};
 use super::read::{Reader, failed};
-use super::request::Request;
 use super::space::Space;
+use super::writer::Request;
 use crate::error::StoreError;
 use crate::metrics::Metrics;
+use crate::publish::HistoryBytes;
 
 /// Decides what to forget, on a period.
 pub(crate) struct Compactor {
     pub(crate) reader: Arc<Reader>,
     pub(crate) requests: mpsc::Sender<Request>,
-    pub(crate) history: Arc<History>,
+    pub(crate) history: Arc<HistoryBytes>,
     pub(crate) metrics: Metrics,
     pub(crate) retention: Duration,
     pub(crate) max_bytes: u64,

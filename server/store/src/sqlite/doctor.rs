@@ -13,12 +13,12 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
-use super::decode::{DecodeError, Decoder};
 use super::epoch::DEFAULT_REVISION_BUMP;
 use super::mark::{self, Mark, Verdict};
 use super::open;
 use super::open_error::OpenError;
 use super::{epoch, files, lock, row};
+use crate::decode::{DecodeError, Decoder};
 use crate::index::Indexer;
 use crate::record::Record;
 use crate::seal::Seal;

@@ -7,9 +7,9 @@ use memchr::memmem;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::codec::SEALED_JSON;
 use super::read::{Reader, failed, undecoded};
 use super::row::{self, Text};
+use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::record::Record;

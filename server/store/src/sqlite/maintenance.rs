@@ -1,7 +1,6 @@
 //! Small pieces of work for the writer: forgetting history, giving pages back, cutting the log.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sqlx::{Row, SqliteConnection};
@@ -13,8 +12,7 @@ use super::read::failed;
 use super::space::Space;
 use super::statement::Batch as Statements;
 use crate::error::StoreError;
-use crate::event::{Event, EventType};
-use crate::hub::Hub;
+use crate::publish::Publisher;
 
 /// How long a statement waits for a lock that somebody else holds.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,26 +25,6 @@ const STEP_PAGES: i64 = 500;
 
 /// Free pages that are kept for the next writes (1 MiB).
 const SPARE_PAGES: i64 = 256;
-
-/// How many bytes of superseded values the database holds.
-#[derive(Debug, Default)]
-pub(crate) struct History {
-    pub(crate) bytes: AtomicI64,
-}
-
-impl History {
-    /// Counts what a group has superseded.
-    pub(crate) fn superseded(&self, events: &[Arc<Event>]) {
-        let bytes: usize = events.iter().map(|event| superseded_bytes(event)).sum();
-        self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
-    }
-}
-
-fn superseded_bytes(event: &Event) -> usize {
-    let tombstone =
-        if event.event_type == EventType::Deleted { event.record.value.stored_bytes() } else { 0 };
-    tombstone + event.previous.as_ref().map_or(0, |previous| previous.value.stored_bytes())
-}
 
 /// A small piece of work for the writer.
 pub(crate) struct Maintenance {
@@ -75,14 +53,13 @@ impl Maintenance {
         connection: &mut SqliteConnection,
         compacted: &mut i64,
         revision: i64,
-        hub: &Hub,
-        history: &History,
+        publisher: &Publisher,
         space: &Space,
     ) {
         let done = match self.step {
             Step::Compact(until) => {
                 let until = until.min(revision).min(compacted.saturating_add(STEP_REVISIONS));
-                compact(connection, compacted, until, hub, history).await
+                compact(connection, compacted, until, publisher).await
             }
             Step::Vacuum => vacuum(connection).await,
             Step::Checkpoint => checkpoint(connection).await,
@@ -100,13 +77,12 @@ async fn compact(
     connection: &mut SqliteConnection,
     compacted: &mut i64,
     until: i64,
-    hub: &Hub,
-    history: &History,
+    publisher: &Publisher,
 ) -> Result<i64, sqlx::Error> {
     if until <= *compacted {
         return Ok(*compacted);
     }
-    hub.set_compacted(until);
+    publisher.hub.set_compacted(until);
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
     batch.statement(&format!(
@@ -137,7 +113,7 @@ async fn compact(
     // Less the format byte, which the count of what is superseded leaves out.
     let freed =
         rows.iter().map(|row| row.try_get::<i64, _>(0).map(|length| length - 1)).sum::<Result<i64, _>>()?;
-    history.bytes.fetch_sub(freed, Ordering::Relaxed);
+    publisher.history.bytes.fetch_sub(freed, Ordering::Relaxed);
     Ok(until)
 }
 

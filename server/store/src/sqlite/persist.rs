@@ -6,14 +6,13 @@ use std::sync::atomic::Ordering;
 
 use sqlx::{Error, SqliteConnection};
 
-use super::codec;
 use super::failure::logged;
-use super::row::split_path;
 use super::statement::Batch;
 use crate::cache::{Cache, Slot};
+use crate::codec;
 use crate::event::EventType;
 use crate::group::{Group, Touched};
-use crate::key::{Key, Resource};
+use crate::key::{Key, Resource, split_path};
 use crate::record::Record;
 
 /// Ends the transaction without having written.

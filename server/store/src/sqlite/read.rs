@@ -10,18 +10,19 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, Row};
 use tokio::sync::Semaphore;
 
-use super::decode::{DecodeError, Decoder};
 use super::failure;
-use super::row::{self, split_path};
+use super::row;
 use crate::cache::{Cache, Slot};
+use crate::decode::{DecodeError, Decoder};
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::index::Indexer;
-use crate::key::Key;
+use crate::key::{Key, split_path};
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
 use crate::store::{ListAt, Page};
+use crate::submit::Load;
 use crate::unreadable::Unreadable;
 
 /// What reading needs; shared by the store and its subscriptions.
@@ -86,26 +87,6 @@ impl Reader {
         Decoder { indexer: &*self.indexer, seal: &self.seal }
     }
 
-    /// Loads a resource into the cache unless it is there.
-    pub(crate) async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
-        if slot.is_loaded() {
-            return Ok(());
-        }
-        let _one_loads = slot.loading.lock().await;
-        if slot.is_loaded() {
-            return Ok(());
-        }
-        // Nothing of this resource is written before it is loaded: any revision read now is good.
-        let revision = self.hub.revision();
-        let (records, unreadable) =
-            if slot.stored.load(Ordering::Acquire) { self.current(slot).await? } else { Default::default() };
-        if !unreadable.is_empty() {
-            self.metrics.unreadable(&slot.resource, unreadable.len());
-        }
-        self.cache.load(slot, &records, unreadable, revision);
-        Ok(())
-    }
-
     async fn current(&self, slot: &Slot) -> Result<(Vec<Arc<Record>>, Vec<Unreadable>), StoreError> {
         // In revision order, which is the order of the file: every page is read once, however the keys lie.
         let select = format!(
@@ -145,32 +126,17 @@ impl Reader {
         Ok(named)
     }
 
-    /// Refuses revisions that do not exist yet, or no more.
-    fn check(&self, revision: i64) -> Result<(), StoreError> {
-        let (oldest, current) = (self.hub.compacted(), self.hub.revision());
-        match revision {
-            _ if revision < oldest => Err(StoreError::Compacted { oldest }),
-            _ if revision > current => Err(StoreError::Future { current }),
-            _ => Ok(()),
-        }
-    }
-
     /// The answer to an exact read: from memory when nothing has changed since, else from the log.
     pub(crate) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
-        self.check(query.revision)?;
+        self.hub.check(query.revision)?;
         let slot = self.cache.slot(&query.scope.resource);
         let snapshot = slot.snapshot(self.hub.revision());
         if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
-            let range = snapshot.range(query.scope.namespace.as_deref(), query.after.as_deref());
-            let (total, limit) = (range.len(), query.limit.unwrap_or(usize::MAX));
-            let records: Vec<_> = range.take(limit).cloned().collect();
-            let remaining = (total - records.len()) as u64;
-            let unreadable = snapshot.unreadable_in(query.scope.namespace.as_deref()).cloned().collect();
-            return Ok(Page { records, remaining, unreadable });
+            return Ok(Page::of(&snapshot, &query));
         }
         let page = self.list_from_log(&slot, &query).await;
         // Rows are deleted only after the compaction point has moved: what was read before is whole.
-        self.check(query.revision)?;
+        self.hub.check(query.revision)?;
         page
     }
 
@@ -219,12 +185,12 @@ impl Reader {
     pub(crate) async fn get_at(&self, key: &Key, revision: i64) -> Result<Option<Arc<Record>>, StoreError> {
         const SELECT: &str = "SELECT revision, value, deleted FROM log WHERE resource = ? AND namespace = ? \
             AND name = ? AND revision <= ? ORDER BY revision DESC LIMIT 1";
-        self.check(revision)?;
+        self.hub.check(revision)?;
         let slot = self.cache.slot(key.resource());
         let (namespace, name) = split_path(key.path());
         let select = sqlx::query(SELECT).bind(slot.id).bind(namespace).bind(name).bind(revision);
         let row = select.fetch_optional(&self.pool).await.map_err(failed)?;
-        self.check(revision)?;
+        self.hub.check(revision)?;
         let Some(row) = row else { return Ok(None) };
         let (revision, deleted): (i64, i64) =
             (row.try_get(0).map_err(failed)?, row.try_get_unchecked(2).map_err(failed)?);
@@ -234,6 +200,31 @@ impl Reader {
         let value = row.try_get_unchecked(1).map_err(failed)?;
         let record = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
         Ok(Some(Arc::new(record.map_err(corrupt)?)))
+    }
+}
+
+impl Load for Reader {
+    fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
+        if slot.is_loaded() {
+            return Ok(());
+        }
+        let _one_loads = slot.loading.lock().await;
+        if slot.is_loaded() {
+            return Ok(());
+        }
+        // Nothing of this resource is written before it is loaded: any revision read now is good.
+        let revision = self.hub.revision();
+        let (records, unreadable) =
+            if slot.stored.load(Ordering::Acquire) { self.current(slot).await? } else { Default::default() };
+        if !unreadable.is_empty() {
+            self.metrics.unreadable(&slot.resource, unreadable.len());
+        }
+        self.cache.load(slot, &records, unreadable, revision);
+        Ok(())
     }
 }
 

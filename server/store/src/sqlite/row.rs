@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Error, Row, Sqlite, Type, TypeInfo, ValueRef};
 
-use crate::key::{Key, Resource};
+use crate::key::{Key, Resource, split_path};
 use crate::unreadable::Unreadable;
 
 /// A text column.
@@ -114,11 +114,6 @@ pub(crate) fn of_damaged_resource(shown: &Resource, row: &SqliteRow, at: usize) 
     };
     let revision = row.try_get_unchecked(at + 2)?;
     Ok(Unreadable::without_key(key, revision, "the name of its resource is not UTF-8"))
-}
-
-/// The columns namespace (with its closing '/') and name of a path.
-pub(crate) fn split_path(path: &str) -> (&str, &str) {
-    path.split_at(path.find('/').map_or(0, |slash| slash + 1))
 }
 
 #[cfg(test)]

@@ -1,37 +1,15 @@
-//! Sealing on the way to the database, and finding what is sealed otherwise than it would be now.
-
-use std::sync::Arc;
+//! Finds what is sealed otherwise than it would be now.
 
 use futures::TryStreamExt;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::codec;
 use super::read::{CURRENT, Reader, failed};
 use super::row;
+use crate::codec;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
-use crate::seal::{Seal, SealError};
+use crate::seal::SealError;
 use crate::store::SealedOtherwise;
-use crate::txn::{Change, Operation, Prepared, Txn, TxnError};
-
-/// Seals the values of a Txn, where they are to be.
-pub(crate) fn prepare(seal: &Seal, mut txn: Txn) -> Result<Prepared, TxnError> {
-    if !seal.is_active() {
-        return Ok(Prepared { txn, sealed: Vec::new() });
-    }
-    let sealed = txn.operations.iter_mut().map(|operation| sealed(seal, operation));
-    let sealed = sealed.collect::<Result<Vec<_>, _>>()?;
-    Ok(Prepared { txn, sealed })
-}
-
-fn sealed(seal: &Seal, operation: &mut Operation) -> Result<Option<Arc<[u8]>>, TxnError> {
-    let Operation { key, change, .. } = operation;
-    let (Change::Put(value) | Change::Delete(value)) = change else { return Ok(None) };
-    let sealed = seal.seal(key, value.json()).map_err(|error| TxnError::Sealed(error.to_string()))?;
-    let Some(sealed) = sealed else { return Ok(None) };
-    *value = value.clone().stored_as(sealed.len() + 1);
-    Ok(Some(sealed.into()))
-}
 
 impl Reader {
     pub(crate) fn sealed_resources(&self) -> Vec<Resource> {

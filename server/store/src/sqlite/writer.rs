@@ -13,18 +13,31 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::lock::FileLock;
-use super::maintenance::{History, Maintenance, Step};
+use super::maintenance::{Maintenance, Step};
 use super::mark::{MARK_REVISIONS, Mark};
-use super::request::{CommitRequest, Request, Results};
 use super::space::{self, Space};
 use super::{failure, open, persist};
 use crate::cache::Cache;
 use crate::group::Group;
-use crate::hub::Hub;
-use crate::metrics::Metrics;
+use crate::publish::Publisher;
 use crate::store::Identity;
+use crate::submit::{CommitRequest, Results, answer};
 use crate::subscription::selection::Batch;
-use crate::txn::{Change, Prepared, TxnError};
+use crate::txn::{Prepared, TxnError};
+
+/// What the writer is asked to do.
+pub(crate) enum Request {
+    /// Transactions, at most a group's worth.
+    Commit(CommitRequest),
+    /// A small step of compaction or of giving back pages; between two of them commits have their turn.
+    Maintain(Maintenance),
+}
+
+impl From<CommitRequest> for Request {
+    fn from(request: CommitRequest) -> Self {
+        Self::Commit(request)
+    }
+}
 
 /// The database can no longer be trusted or reached: the process must end, and start again from the disk.
 #[derive(Debug, thiserror::Error)]
@@ -38,10 +51,7 @@ pub(crate) enum Fatal {
 pub(crate) struct Writer {
     pub(crate) connection: SqliteConnection,
     pub(crate) requests: mpsc::Receiver<Request>,
-    pub(crate) cache: Arc<Cache>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) history: Arc<History>,
-    pub(crate) metrics: Metrics,
+    pub(crate) publisher: Publisher,
     pub(crate) revision: i64,
     /// The compaction point in the database; the hub's may be ahead of it.
     pub(crate) compacted: i64,
@@ -103,7 +113,7 @@ impl Writer {
                 }
                 Request::Maintain(maintenance) => self.maintain(maintenance).await,
             }
-            self.metrics.queue_depth.set(i64::try_from(self.requests.len()).unwrap_or(i64::MAX));
+            self.publisher.metrics.queue_depth.set(i64::try_from(self.requests.len()).unwrap_or(i64::MAX));
             if self.revision >= self.marked.saturating_add(MARK_REVISIONS) {
                 self.mark(true).await;
             }
@@ -124,12 +134,12 @@ impl Writer {
 
     /// What is queued now, up to a group's worth of operations, or up to a request that is no commit.
     fn take_group(&mut self, first: CommitRequest) -> (Vec<CommitRequest>, Option<Maintenance>) {
-        let mut operations = operations(&first.txns);
+        let mut operations = first.operations();
         let mut group = vec![first];
         while operations < self.group_operations {
             match self.requests.try_recv() {
                 Ok(Request::Commit(next)) => {
-                    operations += self::operations(&next.txns);
+                    operations += next.operations();
                     group.push(next);
                 }
                 Ok(Request::Maintain(maintenance)) => return (group, Some(maintenance)),
@@ -149,7 +159,7 @@ impl Writer {
     /// Commits a group. When there is no space for it what makes objects go is tried again, without the rest.
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
         let started = Instant::now();
-        let cache = self.cache.clone();
+        let cache = self.publisher.cache.clone();
         let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
         let (mut offered, mut freeing) = match (self.space.full(), freeing(&txns)) {
             (Some(why), freeing) => (only(freeing, &why), None),
@@ -160,12 +170,12 @@ impl Writer {
         loop {
             let (group, mut results) = check(&cache, self.revision, offered);
             let Err(error) = self.persist(&group).await else {
-                self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+                self.publisher.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
                 self.visible(group, requests, results);
                 return Ok(());
             };
             let failure = self.failed(error).await?;
-            self.metrics.failures.inc();
+            self.publisher.metrics.failures.inc();
             match (&failure, freeing.take()) {
                 (TxnError::Full(why), Some(freeing)) => {
                     self.space.exhausted(&mut self.connection, why.clone()).await;
@@ -187,30 +197,22 @@ impl Writer {
         if group.events.is_empty() {
             return Ok(());
         }
-        persist::commit(&mut self.connection, &self.cache, group).await
+        persist::commit(&mut self.connection, &self.publisher.cache, group).await
     }
 
     /// The group is durable: cache, revision, answers, subscriptions, in this order.
     fn visible(&mut self, group: Group<'_>, requests: Vec<CommitRequest>, results: Vec<Results>) {
         let refused = results.iter().flatten().filter(|result| result.is_err()).count();
-        self.metrics.refused.inc_by(refused as u64);
+        self.publisher.metrics.refused.inc_by(refused as u64);
         if group.events.is_empty() {
             return answer(requests, results);
         }
         let revision = group.revision;
         let events: Batch = group.events.into();
         self.revision = revision;
-        self.cache.apply(&events);
-        for event in events.iter().filter(|event| event.is_of_unreadable()) {
-            self.metrics.readable_again(event.record.key.resource());
-        }
-        self.hub.publish(&events, revision);
+        self.publisher.show(&events, revision);
         answer(requests, results);
-        self.hub.dispatch(&events, revision);
-        self.history.superseded(&events);
-        self.metrics.group_operations.observe(events.len() as f64);
-        self.metrics.revision.set(revision);
-        self.metrics.cache_bytes.set(self.cache.bytes());
+        self.publisher.dispatch(&events, revision);
     }
 
     /// Rolls back after an error and makes sure that nothing of the group is there.
@@ -238,11 +240,11 @@ impl Writer {
         if matches!(maintenance.step, Step::Mark { .. }) {
             self.mark(true).await;
         }
-        let (history, hub, space) = (self.history.clone(), self.hub.clone(), self.space.clone());
+        let (publisher, space) = (&self.publisher, self.space.clone());
         let (connection, compacted) = (&mut self.connection, &mut self.compacted);
-        maintenance.run(connection, compacted, self.revision, &hub, &history, &space).await;
-        self.metrics.compacted.set(self.hub.compacted());
-        self.metrics.history_bytes.set(self.history.bytes.load(Ordering::Relaxed));
+        maintenance.run(connection, compacted, self.revision, publisher, &space).await;
+        publisher.metrics.compacted.set(publisher.hub.compacted());
+        publisher.metrics.history_bytes.set(publisher.history.bytes.load(Ordering::Relaxed));
     }
 }
 
@@ -269,19 +271,6 @@ fn check(cache: &Cache, revision: i64, offered: Offered) -> (Group<'_>, Vec<Resu
     };
     let results = offered.into_iter().map(&mut of_request).collect();
     (group, results)
-}
-
-/// How many operations write something: checks cost next to nothing.
-fn operations(txns: &[Prepared]) -> usize {
-    let all = txns.iter().flat_map(|prepared| &prepared.txn.operations);
-    all.filter(|operation| !matches!(operation.change, Change::Check)).count()
-}
-
-fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
-    for (request, results) in requests.into_iter().zip(results) {
-        // A caller that has gone away does not take its write back.
-        let _gone = request.reply.send(results);
-    }
 }
 
 /// Which of the refusals an error of the database is. Blocks.

@@ -23,9 +23,13 @@ mod model;
 #[cfg(test)]
 mod places;
 #[cfg(test)]
+mod postgres;
+#[cfg(test)]
 mod resumes;
 #[cfg(test)]
 mod sealed;
+#[cfg(test)]
+mod shared;
 #[cfg(test)]
 mod space;
 #[cfg(test)]
@@ -37,14 +41,26 @@ mod unreadable;
 #[cfg(test)]
 mod watches;
 
-/// Makes a test of each behaviour for each implementation; PostgreSQL becomes a second line here.
+/// Makes a test of each behaviour for each implementation.
 macro_rules! suite {
-    ($($module:ident :: $behaviour:ident),* $(,)?) => {$(
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $behaviour() {
-            $module::$behaviour(&harness::Sqlite::new()).await;
+    ($($module:ident :: $behaviour:ident),* $(,)?) => {
+        suite!(in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
+        suite!(in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
+        suite!(behind_a_pooler: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
+    };
+    ($place:ident: $backend:expr, $($module:ident :: $behaviour:ident),*) => {
+        #[cfg(test)]
+        mod $place {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $behaviour() {
+                    if let Some(backend) = $backend {
+                        crate::$module::$behaviour(&backend).await;
+                    }
+                }
+            )*
         }
-    )*};
+    };
 }
 
 suite! {

@@ -1,0 +1,307 @@
+//! The store in a PostgreSQL database, which several control services may write to: everything current in memory here, too.
+//!
+//! Joins the parts: `open` the database, `writer` the one task of this process that writes and follows others, `connection` what it
+//! does when it is cut off, `commit` its SQL, `follow` what others wrote, `read`, `history` and `find` the SQL of readers, `latest` how far the database is, `wake` what
+//! tells of others' commits, `compaction` the history's end.
+
+mod commit;
+mod compaction;
+mod connection;
+mod failure;
+mod fatal;
+mod find;
+mod follow;
+mod history;
+mod latest;
+mod open;
+mod pool;
+mod read;
+mod row;
+mod settings;
+mod wake;
+mod writer;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use portico_kit::tasks::TaskSet;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+pub use self::open::PostgresError;
+pub use self::settings::{InvalidUrl, PostgresSettings};
+
+use self::commit::Statement;
+use self::compaction::Compactor;
+use self::latest::Latest;
+use self::read::Reader;
+use self::writer::Writer;
+use crate::cache::Cache;
+use crate::ending::Ending;
+use crate::error::StoreError;
+use crate::hub::Hub;
+use crate::index::Indexer;
+use crate::key::{Key, Resource};
+use crate::metrics::Metrics;
+use crate::publish::{HistoryBytes, Publisher};
+use crate::record::Record;
+use crate::scope::{ResourceFilter, Scope};
+use crate::seal::Seal;
+use crate::settings::Settings;
+use crate::snapshot::Snapshot;
+use crate::store::{Identity, ListAt, Page, SealedOtherwise, Store};
+use crate::submit::{CommitRequest, Submitter};
+use crate::subscription::selection::Selection;
+use crate::subscription::{Subscription, WatchError};
+use crate::txn::{Committed, Txn, TxnError};
+use crate::unreadable::Condition;
+
+/// A [`Store`] in a PostgreSQL database.
+pub struct PostgresStore {
+    identity: Identity,
+    reader: Arc<Reader>,
+    submitter: Submitter<CommitRequest>,
+    compactor: Arc<Compactor>,
+    closing: CancellationToken,
+    closed: CancellationToken,
+}
+
+impl PostgresStore {
+    /// Opens the database, making its tables if they are missing, and starts what writes, follows and compacts in `tasks`. Of
+    /// `settings` what concerns files has no meaning here.
+    ///
+    /// When `tasks` is cancelled the store finishes what is queued and closes.
+    ///
+    /// # Errors
+    /// [`PostgresError`].
+    pub async fn open(
+        postgres: PostgresSettings,
+        settings: Settings,
+        indexer: Arc<dyn Indexer>,
+        seal: Arc<Seal>,
+        metrics: Metrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, PostgresError> {
+        let opened = open::open(&postgres).await?;
+        let meta = opened.meta;
+        let hub = Hub::new(meta.revision, meta.compacted, &settings, metrics.subscriptions.clone());
+        let (hub, cache) = (Arc::new(hub), Arc::new(Cache::default()));
+        cache.applied_up_to(meta.revision);
+        opened.resources.iter().for_each(|resource| drop(cache.slot(resource)));
+        let (history, wake) = (Arc::new(HistoryBytes::default()), Arc::new(Notify::new()));
+        let (latest, asking) = Latest::new(opened.readers.clone(), hub.clone(), wake.clone());
+        let reader = Arc::new(Reader {
+            pool: opened.readers,
+            indexer,
+            seal: seal.clone(),
+            cache: cache.clone(),
+            hub: hub.clone(),
+            metrics: metrics.clone(),
+            latest,
+            // One connection is left for those who ask how far the database is, and one for other reads.
+            resumes: Semaphore::new((postgres.read_connections.saturating_sub(2) as usize).max(1)),
+        });
+        let compactor = Arc::new(Compactor {
+            reader: reader.clone(),
+            postgres: postgres.clone(),
+            history: history.clone(),
+            retention: settings.history_retention,
+            max_bytes: settings.history_max_bytes,
+            marks_kept: settings.marks_kept,
+            interval: settings.compaction_interval,
+        });
+        let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
+        let group_operations = settings.group_operations.max(1);
+        let closing = tasks.token().child_token();
+        let writer = Writer {
+            settings: postgres.clone(),
+            connection: Some(opened.writer),
+            statement: Statement::new(opened.notifies),
+            requests: queue,
+            wake: wake.clone(),
+            publisher: Publisher { cache, hub: hub.clone(), history, metrics },
+            reader: reader.clone(),
+            identity: meta.identity.clone(),
+            revision: meta.revision,
+            tail: None,
+            wary: 0,
+            unopened: None,
+            group_operations,
+            closing: closing.clone(),
+        };
+        let store = Self {
+            identity: meta.identity,
+            reader,
+            submitter: Submitter { requests, seal, group_operations },
+            compactor,
+            closing: closing.clone(),
+            closed: CancellationToken::new(),
+        };
+        store.start(writer, tasks);
+        tasks.spawn("store-latest", async move {
+            closing.run_until_cancelled(asking).await;
+        });
+        // What a pooler hands on hears nothing.
+        if opened.notifies && !postgres.transaction_pooler {
+            let listening = wake::listen(postgres, hub, wake);
+            let closing = store.closing.clone();
+            tasks.spawn("store-listener", async move {
+                closing.run_until_cancelled(listening).await;
+            });
+        }
+        Ok(store)
+    }
+
+    fn start(&self, writer: Writer, tasks: &TaskSet) {
+        let ending =
+            Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
+        tasks.spawn("store-writer", async move {
+            let ended = writer.run().await;
+            if let Err(error) = ended {
+                ending.tasks.fail("store-writer", &error.to_string());
+            }
+            drop(ending);
+        });
+        tasks.spawn("store-compaction", self.compactor.clone().run(self.closing.clone()));
+    }
+
+    fn subscribe(&self, selection: Selection, from: i64) -> Result<Subscription, WatchError> {
+        Subscription::start(&self.reader.hub, selection, from, self.reader.clone())
+    }
+}
+
+impl Store for PostgresStore {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
+        Box::pin(self.submitter.write(txns, &*self.reader))
+    }
+
+    fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
+        Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
+    }
+
+    fn current(&self, _: &Resource) -> Option<Snapshot> {
+        None
+    }
+
+    fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+        let current = self.revision();
+        self.reader.cache.slot(resource).snapshot(current)
+    }
+
+    fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(self.reader.list_at(query))
+    }
+
+    fn get_at<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
+        Box::pin(self.reader.get_at(key, revision))
+    }
+
+    fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {
+        self.subscribe(Selection::Scope(scope), from)
+    }
+
+    fn follow(&self, filter: ResourceFilter, from: i64) -> Result<Subscription, WatchError> {
+        self.subscribe(Selection::Filter(filter), from)
+    }
+
+    fn revision(&self) -> i64 {
+        self.reader.hub.revision()
+    }
+
+    fn revisions(&self) -> watch::Receiver<i64> {
+        self.reader.hub.revisions()
+    }
+
+    fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(self.reader.latest.revision())
+    }
+
+    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut revisions = self.revisions();
+        let closed = self.closed.clone();
+        Box::pin(async move {
+            let reached =
+                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
+            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
+        })
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(self.reader.revision_at(time))
+    }
+
+    fn compacted(&self) -> i64 {
+        self.reader.hub.compacted()
+    }
+
+    fn compact(&self, revision: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(self.compactor.compact(revision))
+    }
+
+    fn dependents<'a>(&'a self, owner_uid: &'a str) -> BoxFuture<'a, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.dependents(owner_uid))
+    }
+
+    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.reader.owners())
+    }
+
+    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.deleting())
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.counts())
+    }
+
+    fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.average_sizes())
+    }
+
+    fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
+        Box::pin(self.reader.resources_in(namespace))
+    }
+
+    fn sealed_resources(&self) -> Vec<Resource> {
+        self.reader.sealed_resources()
+    }
+
+    fn is_sealed_otherwise<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.reader.is_sealed_otherwise(key, revision))
+    }
+
+    fn sealed_otherwise<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
+        Box::pin(self.reader.sealed_otherwise(resource))
+    }
+
+    fn condition(&self) -> Condition {
+        Condition { unreadable: self.reader.cache.unreadable(), ..Condition::default() }
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.closing.cancel();
+        Box::pin(self.closed.cancelled())
+    }
+}
+
+impl Drop for PostgresStore {
+    /// A store that nobody holds any more closes; its tasks end by themselves.
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
+}

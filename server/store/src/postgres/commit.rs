@@ -1,0 +1,162 @@
+//! The SQL of one group: one statement, so one way to the database and back.
+
+use std::sync::Arc;
+
+use sqlx::{PgConnection, Row};
+
+use crate::codec;
+use crate::event::EventType;
+use crate::group::{Group, Touched};
+use crate::key::{Key, split_path};
+use crate::record::Record;
+
+/// Moves the revision, if it still stands where the group was checked, and writes the group where it did. The lock of the row
+/// in `meta` is held until all of it is durable: what has a lower revision is visible before what has a higher one.
+const COMMIT: &str = "WITH moved AS (\
+      UPDATE meta SET revision = $2 WHERE id = 1 AND revision = $1 AND epoch = $3 RETURNING revision\
+    ), gone AS (\
+      DELETE FROM owner o USING moved, unnest($12::text[], $13::text[], $14::text[], $15::text[]) \
+        AS g(owner_uid, resource, namespace, name) \
+      WHERE o.owner_uid = g.owner_uid AND o.resource = g.resource AND o.namespace = g.namespace AND o.name = g.name\
+    ), unknown AS (\
+      DELETE FROM owner o USING moved, unnest($20::text[], $21::text[], $22::text[]) AS g(resource, namespace, name) \
+      WHERE o.resource = g.resource AND o.namespace = g.namespace AND o.name = g.name\
+    ), added AS (\
+      INSERT INTO owner (owner_uid, resource, namespace, name) \
+      SELECT n.owner_uid, n.resource, n.namespace, n.name FROM moved, \
+        unnest($16::text[], $17::text[], $18::text[], $19::text[]) AS n(owner_uid, resource, namespace, name) \
+      ON CONFLICT DO NOTHING\
+    ), written AS (\
+      INSERT INTO log (revision, resource, namespace, name, uid, previous, deleted, value, commit_id) \
+      SELECT w.revision, w.resource, w.namespace, w.name, w.uid, w.previous, w.deleted, w.value, $23 FROM moved, \
+        unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::boolean[], $11::bytea[]) \
+        AS w(revision, resource, namespace, name, uid, previous, deleted, value)\
+    ) ";
+/// On which the revisions of commits are told.
+pub(super) const CHANNEL: &str = "portico_revision";
+const TOLD: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";
+const UNTOLD: &str = "SELECT count(*) FROM moved";
+
+/// The statement, with and without telling others.
+pub(super) struct Statement(String);
+
+impl Statement {
+    pub(super) fn new(notifies: bool) -> Self {
+        Self(format!("{COMMIT}{}", if notifies { TOLD } else { UNTOLD }))
+    }
+}
+
+/// The columns of keys.
+#[derive(Default)]
+struct Keys {
+    resources: Vec<String>,
+    namespaces: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Keys {
+    fn push(&mut self, key: &Key) {
+        let (namespace, name) = split_path(key.path());
+        self.resources.push(key.resource().to_string());
+        self.namespaces.push(namespace.to_owned());
+        self.names.push(name.to_owned());
+    }
+}
+
+/// The columns of owners.
+#[derive(Default)]
+struct Owners {
+    uids: Vec<String>,
+    keys: Keys,
+}
+
+impl Owners {
+    fn push(&mut self, owner: &str, key: &Key) {
+        self.uids.push(owner.to_owned());
+        self.keys.push(key);
+    }
+}
+
+/// The columns of states.
+#[derive(Default)]
+struct States {
+    revisions: Vec<i64>,
+    keys: Keys,
+    uids: Vec<String>,
+    previous: Vec<i64>,
+    deleted: Vec<bool>,
+    values: Vec<Vec<u8>>,
+}
+
+/// Writes a group that was checked at this revision of this epoch; whether the revision still stood there. `commit_id` marks
+/// its rows.
+pub(super) async fn commit(
+    connection: &mut PgConnection,
+    statement: &Statement,
+    (checked_at, epoch, commit_id): (i64, i64, i64),
+    group: &Group<'_>,
+) -> Result<bool, sqlx::Error> {
+    let states = states(group);
+    let (gone, added, unknown) = owners(group);
+    let query = sqlx::query(sqlx::AssertSqlSafe(statement.0.as_str()))
+        .bind(checked_at)
+        .bind(group.revision)
+        .bind(epoch)
+        .bind(states.revisions)
+        .bind(states.keys.resources)
+        .bind(states.keys.namespaces)
+        .bind(states.keys.names)
+        .bind(states.uids)
+        .bind(states.previous)
+        .bind(states.deleted)
+        .bind(states.values)
+        .bind(gone.uids)
+        .bind(gone.keys.resources)
+        .bind(gone.keys.namespaces)
+        .bind(gone.keys.names)
+        .bind(added.uids)
+        .bind(added.keys.resources)
+        .bind(added.keys.namespaces)
+        .bind(added.keys.names)
+        .bind(unknown.resources)
+        .bind(unknown.namespaces)
+        .bind(unknown.names)
+        .bind(commit_id);
+    let moved: i64 = query.fetch_one(connection).await?.try_get(0)?;
+    Ok(moved == 1)
+}
+
+fn states(group: &Group<'_>) -> States {
+    let mut states = States::default();
+    for (event, sealed) in group.events.iter().zip(&group.sealed) {
+        let record = &event.record;
+        states.revisions.push(record.revision);
+        states.keys.push(&record.key);
+        states.uids.push(record.value.uid().to_owned());
+        states.previous.push(event.previous.as_ref().map_or(0, |previous| previous.revision));
+        states.deleted.push(event.event_type == EventType::Deleted);
+        states.values.push(match sealed {
+            Some(sealed) => codec::encode_sealed(sealed),
+            None => codec::encode(record.value.json()),
+        });
+    }
+    states
+}
+
+/// Whom objects name no more, whom they name now, and the objects of which it is not known whom they named.
+fn owners(group: &Group<'_>) -> (Owners, Owners, Keys) {
+    let (mut gone, mut added, mut unknown) = (Owners::default(), Owners::default(), Keys::default());
+    for (key, Touched { before, after }) in &group.touched {
+        let (old, new) = (owners_of(before.as_ref()), owners_of(after.as_ref()));
+        old.iter().filter(|owner| !new.contains(owner)).for_each(|owner| gone.push(owner, key));
+        new.iter().filter(|owner| !old.contains(owner)).for_each(|owner| added.push(owner, key));
+        if before.as_ref().is_some_and(|record| record.value.is_unreadable()) {
+            unknown.push(key);
+        }
+    }
+    (gone, added, unknown)
+}
+
+fn owners_of(record: Option<&Arc<Record>>) -> &[Box<str>] {
+    record.map_or(&[], |record| record.value.owners())
+}

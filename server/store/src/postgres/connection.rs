@@ -1,0 +1,164 @@
+//! What becomes of a lost connection: a new one, what was written by the old one, and whether the database still holds what was
+//! shown.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use tokio::time::{Instant, sleep};
+
+use super::failure::{self, logged};
+use super::fatal::{Failure, Fatal};
+use super::open::{self, Meta, RETRY};
+use super::pool::{self, BEGIN};
+use super::writer::{Writer, refuse};
+use crate::submit::{CommitRequest, Results, answer};
+use crate::txn::TxnError;
+
+/// How long the outcome of a group is looked for when its answer is lost, and how long it is tried to note a new epoch.
+const SETTLE: Duration = Duration::from_secs(10);
+
+impl Writer {
+    /// Finds out whether a group was written whose answer is lost, and answers.
+    pub(super) async fn settle(
+        &mut self,
+        revision: i64,
+        commit_id: i64,
+        requests: Vec<CommitRequest>,
+        results: Vec<Results>,
+    ) -> Result<(), Fatal> {
+        let until = Instant::now() + SETTLE;
+        let mut outcome = TxnError::Unknown("the connection to the database is lost".to_owned());
+        while Instant::now() < until {
+            match self.outcome(revision, commit_id).await {
+                Ok(true) => {
+                    answer(requests, results);
+                    return Ok(());
+                }
+                Ok(false) => {
+                    outcome = TxnError::Unavailable("the connection to it is lost".to_owned());
+                    break;
+                }
+                Err(Failure::Fatal(fatal)) => return Err(fatal),
+                Err(Failure::Database(error)) => {
+                    tracing::warn!(error = logged(&error), "the database is waited for");
+                    sleep(RETRY).await;
+                }
+                Err(Failure::Sealed { .. } | Failure::Unreadable(_)) => break,
+            }
+        }
+        let refused = |results: Results| results.into_iter().map(|r| r.and(Err(outcome.clone()))).collect();
+        answer(requests, results.into_iter().map(refused).collect());
+        Ok(())
+    }
+
+    /// Connects anew, and moves the revision: what the lost connection may still be told to write is checked at one that has
+    /// passed. Then the log says what was written.
+    async fn outcome(&mut self, revision: i64, commit_id: i64) -> Result<bool, Failure> {
+        const MOVE: &str = "UPDATE meta SET revision = revision + 1 WHERE id = 1";
+        const WRITTEN: &str = "SELECT count(*) > 0 FROM log WHERE revision = $1 AND commit_id = $2";
+        let mut connection = self.connect().await?;
+        let written = self
+            .in_time(async |writer| {
+                pool::run(&mut connection, MOVE).await?;
+                pool::run(&mut connection, BEGIN).await?;
+                let query = sqlx::query_scalar(WRITTEN).bind(revision).bind(commit_id);
+                let written = query.fetch_one(&mut connection).await?;
+                pool::run(&mut connection, writer.settings.end()).await?;
+                Ok(written)
+            })
+            .await?;
+        self.in_time(async |writer| writer.follow_by(&mut connection).await).await?;
+        self.connection = Some(connection);
+        Ok(written)
+    }
+
+    /// Connects, and looks whether the database still holds what was shown.
+    async fn connect(&mut self) -> Result<PgConnection, Failure> {
+        let within = self.settings.statement_timeout;
+        let mut connection =
+            open::connect(&self.settings.options(), within).await.map_err(Failure::Database)?;
+        self.in_time(async |writer| {
+            pool::run(&mut connection, BEGIN).await?;
+            let meta = open::meta(&mut connection, "").await?;
+            let checked = writer.check_tail(&mut connection, &meta).await;
+            pool::run(&mut connection, writer.settings.commit()).await?;
+            checked
+        })
+        .await?;
+        Ok(connection)
+    }
+
+    /// Connects anew; false when the store closes. What is asked meanwhile is refused.
+    pub(super) async fn reconnect(&mut self) -> Result<bool, Fatal> {
+        let why = match self.connect().await {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                return Ok(true);
+            }
+            Err(Failure::Fatal(fatal)) => return Err(fatal),
+            Err(Failure::Database(error)) => {
+                tracing::warn!(error = logged(&error), "the database is waited for");
+                failure::reason(&error)
+            }
+            Err(failure) => format!("{failure:?}"),
+        };
+        let retry = sleep(RETRY);
+        tokio::pin!(retry);
+        loop {
+            tokio::select! {
+                () = self.closing.cancelled(), if !self.requests.is_closed() => self.requests.close(),
+                request = self.requests.recv() => match request {
+                    Some(request) => refuse_one(request, &TxnError::Unavailable(why.clone())),
+                    None => return Ok(false),
+                },
+                () = &mut retry => return Ok(true),
+            }
+        }
+    }
+
+    /// Whether what was shown is still there.
+    async fn check_tail(&mut self, connection: &mut PgConnection, meta: &Meta) -> Result<(), Failure> {
+        const AT: &str = "SELECT commit_id FROM log WHERE revision = $1";
+        if meta.identity != self.identity {
+            return Ok(());
+        }
+        let mut lost = meta.revision < self.revision;
+        if let Some((revision, commit_id)) = self.tail {
+            let there: Option<i64> = sqlx::query_scalar(AT).bind(revision).fetch_optional(connection).await?;
+            lost |= there.is_some_and(|there| there != commit_id);
+        }
+        if lost { Err(Failure::Fatal(Fatal::Lost)) } else { Ok(()) }
+    }
+
+    /// Makes what the database has the beginning of a new epoch, past every revision that was shown: whoever holds one begins anew.
+    pub(super) async fn begin_epoch(&mut self) {
+        let until = Instant::now() + SETTLE;
+        while let Err(error) = self.try_begin_epoch().await {
+            tracing::error!(error = logged(&error), "the new epoch is not noted yet");
+            if Instant::now() >= until {
+                return;
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    async fn try_begin_epoch(&self) -> Result<(), sqlx::Error> {
+        let within = self.settings.statement_timeout;
+        let mut connection = open::connect(&self.settings.options(), within).await?;
+        let (epoch, shown) = (self.identity.epoch, self.revision);
+        let bump = crate::DEFAULT_REVISION_BUMP;
+        // Of all processes that notice one does it.
+        let update = format!(
+            "UPDATE meta SET epoch = epoch + 1, revision = greatest(revision, {shown}) + {bump}, \
+             compacted = greatest(revision, {shown}) + {bump} WHERE id = 1 AND epoch = {epoch}"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(update)).execute(&mut connection).await?;
+        open::close(connection).await;
+        Ok(())
+    }
+}
+
+fn refuse_one(mut request: CommitRequest, error: &TxnError) {
+    let txns = std::mem::take(&mut request.txns);
+    refuse(vec![request], &[txns], error);
+}

@@ -1,0 +1,39 @@
+//! What goes wrong between the writer and the database.
+
+use crate::key::Key;
+use crate::unreadable::Unreadable;
+
+/// What this process holds is not what the database does: it must end, and start again from there.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Fatal {
+    #[error("the database holds another store than before")]
+    Replaced,
+    #[error("the database was restored: a new epoch has begun")]
+    NewEpoch,
+    #[error("the database has lost writes that were shown: a new epoch begins")]
+    Lost,
+    #[error("what others have written was forgotten before it was read here")]
+    Behind,
+    #[error("{0}: what another process has written cannot be read: {1}")]
+    Unreadable(Key, String),
+}
+
+/// Why a step of the writer was not done.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Database(sqlx::Error),
+    /// What a value is sealed with is not known now, and may be later.
+    Sealed {
+        key: Key,
+        reason: String,
+    },
+    /// A row that cannot be read.
+    Unreadable(Unreadable),
+    Fatal(Fatal),
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}

@@ -1,0 +1,172 @@
+//! Finds objects across resources: dependents, owners, what is being deleted, what a namespace holds, what is sealed otherwise.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use memchr::memmem;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::failure::failed;
+use super::read::{Reader, undecoded};
+use super::row;
+use crate::codec::{self, SEALED_JSON};
+use crate::error::StoreError;
+use crate::key::{Key, Resource};
+use crate::record::Record;
+use crate::seal::SealError;
+use crate::store::SealedOtherwise;
+
+/// What an object that is being deleted has in its JSON; one that only says so elsewhere has it, too.
+const MARK: &[u8] = b"\"deletionTimestamp\":";
+
+impl Reader {
+    pub(super) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
+        const SELECT: &str = "SELECT resource, namespace, name FROM owner WHERE owner_uid = $1";
+        let rows = sqlx::query(SELECT).bind(owner_uid).fetch_all(&self.pool).await.map_err(failed)?;
+        let mut keys = rows.iter().map(|row| self.key(row)).collect::<Result<Vec<_>, _>>()?;
+        keys.sort();
+        Ok(keys)
+    }
+
+    /// From the columns resource, namespace, name.
+    fn key(&self, row: &PgRow) -> Result<Key, StoreError> {
+        let resource = row::resource(row.try_get(0).map_err(failed)?);
+        row::key(&self.cache.slot(&resource).resource, row, 1).map_err(failed)
+    }
+
+    pub(super) async fn owners(&self) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar("SELECT DISTINCT owner_uid FROM owner").fetch_all(&self.pool).await.map_err(failed)
+    }
+
+    pub(super) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
+        self.latest.reach(&self.hub).await?;
+        let (mut keys, mut unread) = (Vec::new(), Vec::new());
+        for slot in self.cache.slots() {
+            let Some(snapshot) = slot.snapshot(self.hub.revision()) else {
+                unread.push(slot.resource.to_string());
+                continue;
+            };
+            let marked = |record: &&Arc<Record>| memmem::find(record.value.json(), MARK).is_some();
+            keys.extend(snapshot.iter().filter(marked).map(|record| record.key.clone()));
+        }
+        keys.extend(self.deleting_in(unread).await?);
+        keys.sort();
+        Ok(keys)
+    }
+
+    /// The same of resources that are not in memory. What is sealed is opened here.
+    async fn deleting_in(&self, resources: Vec<String>) -> Result<Vec<Key>, StoreError> {
+        const SELECT: &str = "SELECT k.resource, k.namespace, k.name, l.value FROM (\
+            SELECT DISTINCT ON (resource, namespace, name) resource, namespace, name, revision, deleted FROM log \
+            WHERE resource = ANY($1) ORDER BY resource, namespace, name, revision DESC) k \
+            JOIN log l ON l.revision = k.revision WHERE NOT k.deleted \
+            AND (position($2::bytea IN l.value) > 0 OR get_byte(l.value, 0) = $3)";
+        let select = sqlx::query(SELECT).bind(resources).bind(MARK).bind(i32::from(SEALED_JSON));
+        let mut rows = select.fetch(&self.pool);
+        let mut keys = Vec::new();
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let (key, value): (Key, &[u8]) = (self.key(&row)?, row.try_get(3).map_err(failed)?);
+            let decoded = self.decoder().value(key.clone(), 0, value).await.map_err(undecoded)?;
+            if decoded.is_ok_and(|record| memmem::find(record.value.json(), MARK).is_some()) {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
+    pub(super) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
+        let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= $1");
+        select.bind(time).fetch_one(&self.pool).await.map_err(failed)
+    }
+
+    pub(super) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
+        const SELECT: &str = "SELECT DISTINCT resource FROM (\
+            SELECT DISTINCT ON (resource, name) resource, deleted FROM log \
+            WHERE resource = ANY($1) AND namespace = $2 ORDER BY resource, name, revision DESC) k WHERE NOT deleted";
+        self.latest.reach(&self.hub).await?;
+        let select = sqlx::query_scalar(SELECT).bind(self.names()).bind(format!("{namespace}/"));
+        let names: Vec<String> = select.fetch_all(&self.pool).await.map_err(failed)?;
+        let mut resources: Vec<_> = names.iter().map(|name| row::resource(name)).collect();
+        resources.sort();
+        Ok(resources)
+    }
+
+    /// The names of all resources that are known, as columns have them.
+    fn names(&self) -> Vec<String> {
+        self.cache.slots().iter().map(|slot| slot.resource.to_string()).collect()
+    }
+
+    pub(super) async fn counts(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
+        const SELECT: &str = "SELECT resource, count(*) FROM (SELECT DISTINCT ON (resource, namespace, name) resource, deleted \
+            FROM log ORDER BY resource, namespace, name, revision DESC) k WHERE NOT deleted GROUP BY resource";
+        let rows = sqlx::query_as(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
+        Ok(by_resource(rows))
+    }
+
+    pub(super) async fn average_sizes(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
+        // Of each resource a few rows are looked at: a length is read without its value.
+        const SELECT: &str = "SELECT resource, average FROM (SELECT r.resource, (SELECT avg(bytes)::bigint FROM (\
+            SELECT octet_length(l.value) AS bytes FROM log l WHERE l.resource = r.resource AND NOT l.deleted LIMIT 128) few) \
+            AS average FROM unnest($1::text[]) AS r(resource)) sizes WHERE average IS NOT NULL";
+        let rows = sqlx::query_as(SELECT).bind(self.names()).fetch_all(&self.pool).await.map_err(failed)?;
+        Ok(by_resource(rows))
+    }
+
+    pub(super) fn sealed_resources(&self) -> Vec<Resource> {
+        let mut resources: Vec<Resource> = self.cache.resources().into_values().collect();
+        resources.retain(|resource| self.seal.covers(resource));
+        resources.sort();
+        resources
+    }
+
+    pub(super) async fn is_sealed_otherwise(&self, key: &Key, revision: i64) -> Result<bool, StoreError> {
+        if !self.seal.covers(key.resource()) {
+            return Ok(false);
+        }
+        let select = sqlx::query("SELECT value FROM log WHERE revision = $1").bind(revision);
+        let Some(row) = select.fetch_optional(&self.pool).await.map_err(failed)? else { return Ok(false) };
+        // What is damaged is written anew from what was read before.
+        let Ok(stored) = codec::decode(row.try_get(0).map_err(failed)?) else { return Ok(true) };
+        match self.seal.open(key, stored).await {
+            Ok(opened) => Ok(opened.stale),
+            Err(error) => Err(StoreError::Sealed { key: key.clone(), reason: error.to_string() }),
+        }
+    }
+
+    pub(super) async fn sealed_otherwise(&self, resource: &Resource) -> Result<SealedOtherwise, StoreError> {
+        const SELECT: &str = "SELECT l.namespace, l.name, l.revision, l.value FROM (\
+            SELECT DISTINCT ON (namespace, name) revision, deleted FROM log WHERE resource = $1 \
+            ORDER BY namespace, name, revision DESC) k JOIN log l ON l.revision = k.revision WHERE NOT k.deleted";
+        let mut rows = sqlx::query(SELECT).bind(resource.to_string()).fetch(&self.pool);
+        let mut found = SealedOtherwise::default();
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            found.objects += 1;
+            let key = row::key(resource, &row, 0).map_err(failed)?;
+            let (revision, value) = (row.try_get(2).map_err(failed)?, row.try_get(3).map_err(failed)?);
+            let Ok(stored) = codec::decode(value) else {
+                found.unreadable += 1;
+                continue;
+            };
+            match self.seal.open(&key, stored).await {
+                Ok(opened) if opened.stale => found.stale.push((key, revision)),
+                Ok(_) => {}
+                Err(SealError::Refused { .. }) => found.unreadable += 1,
+                Err(SealError::Unavailable { text: reason, .. }) => {
+                    return Err(StoreError::Sealed { key, reason });
+                }
+            }
+        }
+        found.stale.sort_by_key(|(_, revision)| *revision);
+        Ok(found)
+    }
+}
+
+/// Numbers by the names of resources, sorted by resource.
+fn by_resource(rows: Vec<(String, i64)>) -> Vec<(Resource, u64)> {
+    let named = rows.into_iter();
+    let named = named.map(|(name, number)| (row::resource(&name), u64::try_from(number).unwrap_or_default()));
+    let mut numbers: Vec<_> = named.collect();
+    numbers.sort();
+    numbers
+}

@@ -1,0 +1,202 @@
+//! Connects to a database, brings it to the schema of this program, and reads who it is.
+
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::{ConnectOptions, Connection, PgConnection, Row, SqlSafeStr};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::failure::{self, reason};
+use super::pool::{self, BEGIN};
+use super::settings::PostgresSettings;
+use crate::key::Resource;
+use crate::store::Identity;
+
+/// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "store", include_str!("../../../../migrations/postgres/0001_store.sql"))];
+/// How long after a failed try to reach the database the next one comes.
+pub(super) const RETRY: Duration = Duration::from_millis(250);
+
+/// Why a database could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    /// It cannot be reached, or lets nobody in.
+    #[error("{place}: {}", reason(error))]
+    Unreachable {
+        /// The database's address, without the password.
+        place: String,
+        /// What the connection said.
+        error: sqlx::Error,
+    },
+    /// It was written by a newer Portico.
+    #[error("{place} has schema version {found}, this portico knows up to {known}: use a newer portico")]
+    TooNew {
+        /// The database's address.
+        place: String,
+        /// Its schema version.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// A migration failed.
+    #[error("{place}: {error}")]
+    Migration {
+        /// The database's address.
+        place: String,
+        /// Which migration, and why.
+        error: Box<MigrateError>,
+    },
+}
+
+/// Who a store is and how far it has come.
+#[derive(Clone, Debug)]
+pub(super) struct Meta {
+    pub(super) identity: Identity,
+    pub(super) revision: i64,
+    pub(super) compacted: i64,
+}
+
+/// What was found when a database was opened.
+pub(super) struct Opened {
+    pub(super) writer: PgConnection,
+    pub(super) readers: PgPool,
+    pub(super) meta: Meta,
+    pub(super) resources: Vec<Resource>,
+    /// Whether it tells others of commits (`pg_notify`): not all that speak PostgreSQL's protocol do.
+    pub(super) notifies: bool,
+}
+
+/// Opens the database, making its tables first if they are missing. What is not there yet is waited for, for as long as
+/// [`PostgresSettings::connect_timeout`].
+pub(super) async fn open(settings: &PostgresSettings) -> Result<Opened, PostgresError> {
+    let until = Instant::now() + settings.connect_timeout;
+    loop {
+        match open_now(settings).await {
+            Err(error) if passes(&error) && Instant::now() + RETRY < until => {
+                tracing::info!(%error, "the database is waited for");
+                sleep_until(Instant::now() + RETRY).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Whether it may be another thing in a moment: nobody is there yet, or another control service makes the same tables.
+fn passes(error: &PostgresError) -> bool {
+    match error {
+        PostgresError::Unreachable { error, .. } => failure::is_lost(error) || failure::is_retried(error),
+        PostgresError::Migration { error, .. } => match &**error {
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+                failure::is_lost(error) || failure::is_retried(error) || failure::exists(error)
+            }
+            _ => false,
+        },
+        PostgresError::TooNew { .. } => false,
+    }
+}
+
+async fn open_now(settings: &PostgresSettings) -> Result<Opened, PostgresError> {
+    let place = settings.place();
+    let unreachable = |error| PostgresError::Unreachable { place: place.clone(), error };
+    let mut writer = connect(&settings.options(), settings.statement_timeout).await.map_err(unreachable)?;
+    pool::run(&mut writer, BEGIN).await.map_err(unreachable)?;
+    if !is_current(&mut writer, &place).await? {
+        pool::run(&mut writer, settings.end()).await.map_err(unreachable)?;
+        migrate(&mut writer, &place).await?;
+        pool::run(&mut writer, BEGIN).await.map_err(unreachable)?;
+    }
+    let meta = begin(&mut writer, settings).await.map_err(unreachable)?;
+    let resources = resources(&mut writer).await.map_err(unreachable)?;
+    let notifies = "SELECT count(*) > 0 FROM pg_catalog.pg_proc WHERE proname = 'pg_notify'";
+    let notifies = sqlx::query_scalar(notifies).fetch_one(&mut writer).await.map_err(unreachable)?;
+    pool::run(&mut writer, settings.end()).await.map_err(unreachable)?;
+    Ok(Opened { writer, readers: pool::readers(settings), meta, resources, notifies })
+}
+
+/// A connection, in time.
+pub(super) async fn connect(
+    options: &PgConnectOptions,
+    within: Duration,
+) -> Result<PgConnection, sqlx::Error> {
+    timeout(within, options.connect()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
+/// Whether a database has the schema of this program; refuses one that this program does not know.
+async fn is_current(writer: &mut PgConnection, place: &str) -> Result<bool, PostgresError> {
+    let known = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
+    let found = schema_version(writer).await;
+    let found = found.map_err(|error| PostgresError::Unreachable { place: place.to_owned(), error })?;
+    match found > known {
+        true => Err(PostgresError::TooNew { place: place.to_owned(), found, known }),
+        false => Ok(found == known),
+    }
+}
+
+/// Brings a database to the schema of this program.
+async fn migrate(writer: &mut PgConnection, place: &str) -> Result<(), PostgresError> {
+    let migrations = MIGRATIONS.map(|(version, description, sql)| {
+        Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    });
+    let mut migrator = Migrator::with_migrations(migrations.to_vec());
+    // By an advisory lock, which not all that speak the protocol have. Of two at once one fails and tries again.
+    migrator.set_locking(false);
+    let failed = |error| PostgresError::Migration { place: place.to_owned(), error: Box::new(error) };
+    migrator.run_direct(None, writer, false).await.map_err(failed)
+}
+
+/// The newest migration that was applied; 0 for a new database.
+async fn schema_version(writer: &mut PgConnection) -> Result<i64, sqlx::Error> {
+    let tables = "SELECT count(*) FROM information_schema.tables \
+        WHERE table_schema = current_schema() AND table_name = '_sqlx_migrations'";
+    let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut *writer).await?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations").fetch_one(writer).await
+}
+
+/// Who the store is and how far it has come; a new store gets its identity here. Its first write is revision 2, as upstream's.
+async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result<Meta, sqlx::Error> {
+    let insert = "INSERT INTO meta (id, store_id, epoch, revision, compacted) VALUES (1, $1, 1, 1, 0) ON CONFLICT DO NOTHING";
+    sqlx::query(insert).bind(uuid::Uuid::new_v4().to_string()).execute(&mut *writer).await?;
+    let insert = "INSERT INTO swept (id, revision) VALUES (1, 0) ON CONFLICT DO NOTHING";
+    sqlx::query(insert).execute(&mut *writer).await?;
+    pool::run(writer, settings.commit()).await?;
+    pool::run(writer, BEGIN).await?;
+    meta(writer, "").await
+}
+
+/// The row of `meta`; `lock` is `FOR UPDATE`, or nothing.
+pub(super) async fn meta<'c>(
+    executor: impl sqlx::PgExecutor<'c>,
+    lock: &'static str,
+) -> Result<Meta, sqlx::Error> {
+    let select = match lock {
+        "" => "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1",
+        _ => "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1 FOR UPDATE",
+    };
+    let row = sqlx::query(select).fetch_one(executor).await?;
+    let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
+    Ok(Meta { identity, revision: row.try_get(2)?, compacted: row.try_get(3)? })
+}
+
+/// All resources that have a row, each found by one look into the index.
+async fn resources(writer: &mut PgConnection) -> Result<Vec<Resource>, sqlx::Error> {
+    const SELECT: &str = "WITH RECURSIVE found AS ((SELECT resource FROM log ORDER BY resource LIMIT 1) UNION ALL \
+        SELECT (SELECT l.resource FROM log l WHERE l.resource > f.resource ORDER BY l.resource LIMIT 1) \
+        FROM found f WHERE f.resource IS NOT NULL) SELECT resource FROM found WHERE resource IS NOT NULL";
+    let names: Vec<String> = sqlx::query_scalar(SELECT).fetch_all(writer).await?;
+    Ok(names.iter().map(|name| super::row::resource(name)).collect())
+}
+
+/// Ends a connection in order.
+pub(super) async fn close(connection: PgConnection) {
+    if let Err(error) = connection.close().await {
+        tracing::debug!(
+            error = failure::logged(&error),
+            "the connection to the database did not end in order"
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a PostgreSQL database is, and how it is spoken to.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+
+/// The database's URL is none.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidUrl(String);
+
+/// Settings of a store in a PostgreSQL database.
+#[derive(Clone, Debug)]
+pub struct PostgresSettings {
+    options: PgConnectOptions,
+    /// Connections that load resources and serve exact reads and history, at most.
+    pub read_connections: u32,
+    /// How long the database is waited for at the start.
+    pub connect_timeout: Duration,
+    /// How long one statement may take before its connection is given up.
+    pub statement_timeout: Duration,
+    /// Whether a pooler hands connections on after each transaction.
+    pub transaction_pooler: bool,
+    /// How often it is looked for writes of others that nobody told of.
+    pub poll_interval: Duration,
+}
+
+impl PostgresSettings {
+    /// Of `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=...`, with the defaults.
+    ///
+    /// # Errors
+    /// [`InvalidUrl`].
+    pub fn new(url: &str) -> Result<Self, InvalidUrl> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(InvalidUrl("it must begin with postgres://".to_owned()));
+        }
+        let options = PgConnectOptions::from_str(url).map_err(|error| match error {
+            sqlx::Error::Configuration(error) => InvalidUrl(error.to_string()),
+            error => InvalidUrl(error.to_string()),
+        })?;
+        Ok(Self {
+            options: options.application_name("portico").disable_statement_logging(),
+            read_connections: 4,
+            connect_timeout: Duration::from_secs(10),
+            statement_timeout: Duration::from_secs(10),
+            transaction_pooler: false,
+            poll_interval: Duration::from_millis(100),
+        })
+    }
+
+    /// With a password that does not stand in the URL.
+    #[must_use]
+    pub fn password(self, password: &str) -> Self {
+        Self { options: self.options.password(password), ..self }
+    }
+
+    pub(super) fn options(&self) -> PgConnectOptions {
+        match self.transaction_pooler {
+            // Poolers refuse parameters that they do not know.
+            true => self.options.clone().statement_cache_capacity(0).extra_float_digits(None),
+            false => self.options.clone(),
+        }
+    }
+
+    /// The address for people, without user and password.
+    pub(super) fn place(&self) -> String {
+        let options = &self.options;
+        let database = options.get_database().unwrap_or_else(|| options.get_username());
+        match options.get_socket() {
+            Some(socket) => format!("postgres://{}/{database}", socket.display()),
+            None => format!("postgres://{}:{}/{database}", options.get_host(), options.get_port()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_and_shown_without_their_password() {
+        let settings =
+            PostgresSettings::new("postgres://u:secret@db.example:5433/portico?sslmode=require").unwrap();
+        assert_eq!(settings.place(), "postgres://db.example:5433/portico");
+        let socket = PostgresSettings::new("postgres://u@%2Frun%2Fpg/portico").unwrap();
+        assert_eq!(socket.place(), "postgres:///run/pg/portico");
+        for wrong in ["", "mysql://a/b", "postgres://a:b:c/d", "postgres://a/b?sslmode=maybe"] {
+            assert!(PostgresSettings::new(wrong).is_err(), "{wrong}");
+        }
+    }
+}

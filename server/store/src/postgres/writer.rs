@@ -1,0 +1,318 @@
+//! The one task of this process that writes, and takes up what others write: what is queued is checked as a group by the state
+//! that the database has, made durable, made visible, answered.
+//!
+//! A group is checked by the cache and written if the revision still stands where the cache does. If others have written, it is
+//! taken up and the group checked anew; from then on, for a while, the row that orders all writers is locked first, so that
+//! no process can be kept from writing by faster ones.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sqlx::PgConnection;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::commit::{self, Statement};
+use super::failure::{self, logged};
+use super::fatal::{Failure, Fatal};
+use super::open;
+use super::pool::{self, BEGIN};
+use super::read::Reader;
+use super::settings::PostgresSettings;
+use crate::group::Group;
+use crate::publish::Publisher;
+use crate::store::Identity;
+use crate::submit::{CommitRequest, Results, answer};
+use crate::subscription::selection::Batch;
+use crate::txn::{Prepared, TxnError};
+
+/// How many groups lock first after others have written.
+const WARY: u32 = 64;
+/// How often a group is tried that the database gave up in favour of others.
+const ATTEMPTS: u32 = 16;
+
+pub(super) struct Writer {
+    pub(super) settings: PostgresSettings,
+    pub(super) connection: Option<PgConnection>,
+    pub(super) statement: Statement,
+    pub(super) requests: mpsc::Receiver<CommitRequest>,
+    /// Others may have written.
+    pub(super) wake: Arc<Notify>,
+    pub(super) publisher: Publisher,
+    pub(super) reader: Arc<Reader>,
+    pub(super) identity: Identity,
+    /// Everything up to here is applied.
+    pub(super) revision: i64,
+    /// The last row that was applied, and its commit.
+    pub(super) tail: Option<(i64, i64)>,
+    /// How many groups are still to lock first.
+    pub(super) wary: u32,
+    /// What could not be opened when others' writes were taken up last.
+    pub(super) unopened: Option<crate::key::Key>,
+    pub(super) group_operations: usize,
+    pub(super) closing: CancellationToken,
+}
+
+/// What came of a group.
+enum Tried {
+    /// It is durable; these are its events, which may be none.
+    Done { events: Batch, revision: i64, results: Vec<Results> },
+    /// Others have written since it was checked.
+    Behind,
+    /// The answer is lost. Its last revision and its commit's id tell whether it was written.
+    InDoubt { revision: i64, commit_id: i64, results: Vec<Results> },
+}
+
+impl Writer {
+    /// Serves requests until the store closes, then those that are queued, then ends the connections.
+    pub(super) async fn run(mut self) -> Result<(), Fatal> {
+        let served = self.serve().await;
+        if matches!(served, Err(Fatal::Lost)) {
+            self.begin_epoch().await;
+        }
+        if let Some(connection) = self.connection.take() {
+            open::close(connection).await;
+        }
+        self.reader.pool.close().await;
+        served
+    }
+
+    async fn serve(&mut self) -> Result<(), Fatal> {
+        let mut polls = interval(self.settings.poll_interval);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (closing, wake) = (self.closing.clone(), self.wake.clone());
+        loop {
+            if self.connection.is_none() && !self.reconnect().await? {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                () = closing.cancelled(), if !self.requests.is_closed() => self.requests.close(),
+                request = self.requests.recv() => match request {
+                    Some(first) => {
+                        let group = self.take_group(first);
+                        self.commit(group).await?;
+                    }
+                    None => return Ok(()),
+                },
+                () = wake.notified() => self.follow().await?,
+                _ = polls.tick() => self.follow().await?,
+            }
+            let waiting = i64::try_from(self.requests.len()).unwrap_or(i64::MAX);
+            self.publisher.metrics.queue_depth.set(waiting);
+        }
+    }
+
+    /// What is queued now, up to a group's worth of operations.
+    fn take_group(&mut self, first: CommitRequest) -> Vec<CommitRequest> {
+        let mut operations = first.operations();
+        let mut group = vec![first];
+        while operations < self.group_operations {
+            let Ok(next) = self.requests.try_recv() else { break };
+            operations += next.operations();
+            group.push(next);
+        }
+        group
+    }
+
+    /// Takes up what others have written.
+    async fn follow(&mut self) -> Result<(), Fatal> {
+        let Some(mut connection) = self.connection.take() else { return Ok(()) };
+        match self.in_time(async |writer| writer.follow_by(&mut connection).await).await {
+            Ok(()) => self.connection = Some(connection),
+            Err(failure) => self.failed(failure, connection).await.map(drop)?,
+        }
+        Ok(())
+    }
+
+    pub(super) async fn follow_by(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
+        let pooled = self.settings.transaction_pooler;
+        if pooled {
+            pool::run(connection, BEGIN).await?;
+        }
+        let meta = open::meta(&mut *connection, "").await?;
+        self.catch_up(connection, &meta).await?;
+        if pooled {
+            pool::run(connection, self.settings.end()).await?;
+        }
+        Ok(())
+    }
+
+    /// A step that is given up when the database does not answer.
+    pub(super) async fn in_time<T>(
+        &mut self,
+        step: impl AsyncFnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let within = self.settings.statement_timeout;
+        let late = || Err(Failure::Database(sqlx::Error::PoolTimedOut));
+        timeout(within, step(self)).await.unwrap_or_else(|_| late())
+    }
+
+    /// Commits a group.
+    async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
+        let started = Instant::now();
+        let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
+        for _ in 0..ATTEMPTS {
+            let Some(mut connection) = self.connection.take() else { break };
+            let locks = self.wary > 0 || self.settings.transaction_pooler;
+            let failure = match self.attempt(&mut connection, &txns, locks).await {
+                Ok(Tried::Done { events, revision, results }) => {
+                    self.connection = Some(connection);
+                    self.wary = self.wary.saturating_sub(1);
+                    self.publisher.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+                    self.show(events, revision, requests, results);
+                    return Ok(());
+                }
+                Ok(Tried::Behind) => {
+                    self.connection = Some(connection);
+                    self.wary = WARY;
+                    self.follow().await?;
+                    continue;
+                }
+                Ok(Tried::InDoubt { revision, commit_id, results }) => {
+                    drop(connection);
+                    return self.settle(revision, commit_id, requests, results).await;
+                }
+                Err(failure) => failure,
+            };
+            self.publisher.metrics.failures.inc();
+            let retried = matches!(&failure, Failure::Database(error) if failure::is_retried(error));
+            let error = self.failed(failure, connection).await?;
+            if !retried {
+                refuse(requests, &txns, &error);
+                return Ok(());
+            }
+        }
+        let busy = TxnError::Unavailable(
+            "others wrote at the same time, or the connection to it is lost".to_owned(),
+        );
+        refuse(requests, &txns, &busy);
+        Ok(())
+    }
+
+    /// Checks and writes a group once. After an error nothing of it is there.
+    async fn attempt(
+        &mut self,
+        connection: &mut PgConnection,
+        txns: &[Vec<Prepared>],
+        locks: bool,
+    ) -> Result<Tried, Failure> {
+        if locks {
+            self.in_time(async |writer| writer.lock(connection).await).await?;
+        }
+        let cache = self.publisher.cache.clone();
+        let mut group = Group::new(&cache, self.revision);
+        let of_request =
+            |txns: &Vec<Prepared>| -> Results { txns.iter().map(|txn| group.check(txn.clone())).collect() };
+        let results: Vec<Results> = txns.iter().map(of_request).collect();
+        let (revision, commit_id) = (group.revision, random_id());
+        let checked_at = (self.revision, self.identity.epoch, commit_id);
+        let is_empty = group.events.is_empty();
+        let written = self
+            .in_time(async |writer| {
+                let moved = match is_empty {
+                    true => writer.is_current(connection).await?,
+                    false => commit::commit(connection, &writer.statement, checked_at, &group).await?,
+                };
+                if locks {
+                    pool::run(connection, writer.settings.commit()).await?;
+                }
+                Ok(moved)
+            })
+            .await;
+        match written {
+            Ok(true) => {
+                if !is_empty {
+                    self.tail = Some((revision, commit_id));
+                }
+                Ok(Tried::Done { events: group.events.into(), revision, results })
+            }
+            Ok(false) => Ok(Tried::Behind),
+            Err(Failure::Database(error)) if failure::is_lost(&error) && !is_empty => {
+                tracing::error!(error = logged(&error), "the answer to a group of writes is lost");
+                Ok(Tried::InDoubt { revision, commit_id, results })
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Whether nobody has written since what was checked was applied.
+    async fn is_current(&self, connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+        let meta = open::meta(connection, "").await?;
+        Ok(meta.revision == self.revision && meta.identity == self.identity)
+    }
+
+    /// Begins a transaction that nobody else writes beside, and takes up what was written before it. A process that is cut off
+    /// while it holds the lock lets go of it.
+    async fn lock(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
+        let begin = format!(
+            "BEGIN; SET LOCAL idle_in_transaction_session_timeout = {}",
+            self.settings.statement_timeout.as_millis()
+        );
+        let begun = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).execute(&mut *connection).await;
+        begun.map_err(Failure::Database)?;
+        let meta = open::meta(&mut *connection, "FOR UPDATE").await?;
+        if self.catch_up(connection, &meta).await? {
+            self.wary = WARY;
+        }
+        Ok(())
+    }
+
+    /// The group is durable: cache, revision, answers, subscriptions, in this order.
+    fn show(&mut self, events: Batch, revision: i64, requests: Vec<CommitRequest>, results: Vec<Results>) {
+        let refused = results.iter().flatten().filter(|result| result.is_err()).count();
+        self.publisher.metrics.refused.inc_by(refused as u64);
+        if events.is_empty() {
+            return answer(requests, results);
+        }
+        self.revision = revision;
+        self.publisher.show(&events, revision);
+        answer(requests, results);
+        self.publisher.dispatch(&events, revision);
+    }
+
+    /// What a failure is to callers. The connection is kept if it is of use.
+    async fn failed(&mut self, failure: Failure, mut connection: PgConnection) -> Result<TxnError, Fatal> {
+        let is_lost = matches!(&failure, Failure::Database(error) if failure::is_lost(error));
+        let said = match failure {
+            Failure::Fatal(fatal) => return Err(fatal),
+            Failure::Unreadable(object) => {
+                return Err(Fatal::Unreadable(object.key().clone(), object.reason().to_owned()));
+            }
+            Failure::Sealed { key, reason } => {
+                // The same is met again and again until it can be opened.
+                if self.unopened.as_ref() != Some(&key) {
+                    tracing::error!(object = %key, reason, "what others have written cannot be opened now");
+                    self.unopened = Some(key);
+                }
+                TxnError::Sealed(reason)
+            }
+            Failure::Database(error) => {
+                tracing::error!(error = logged(&error), "the database did not do what it was asked");
+                match failure::lacks_space(&error) {
+                    true => TxnError::Full(failure::reason(&error)),
+                    false => TxnError::Unavailable(failure::reason(&error)),
+                }
+            }
+        };
+        // Whether a transaction is open or not: where none is, this is a notice.
+        let rollback = async |writer: &mut Self| Ok(pool::run(&mut connection, writer.settings.end()).await?);
+        if !is_lost && self.in_time(rollback).await.is_ok() {
+            self.connection = Some(connection);
+        }
+        Ok(said)
+    }
+}
+
+/// Drawn at random.
+fn random_id() -> i64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    i64::from_ne_bytes((high ^ low).to_ne_bytes())
+}
+
+/// None of them was written.
+pub(super) fn refuse(requests: Vec<CommitRequest>, txns: &[Vec<Prepared>], error: &TxnError) {
+    let results = txns.iter().map(|txns| txns.iter().map(|_| Err(error.clone())).collect()).collect();
+    answer(requests, results);
+}

@@ -1,0 +1,65 @@
+//! Makes a durable group visible: cache, revision, subscriptions, in this order. The writer alone does it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::cache::Cache;
+use crate::event::{Event, EventType};
+use crate::hub::Hub;
+use crate::metrics::Metrics;
+use crate::subscription::selection::Batch;
+
+/// How many bytes of superseded values the database holds.
+#[derive(Debug, Default)]
+pub(crate) struct HistoryBytes {
+    pub(crate) bytes: AtomicI64,
+}
+
+impl HistoryBytes {
+    /// Counts what a group has superseded.
+    fn superseded(&self, events: &[Arc<Event>]) {
+        let bytes: usize = events.iter().map(|event| superseded_bytes(event)).sum();
+        self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+}
+
+fn superseded_bytes(event: &Event) -> usize {
+    let tombstone =
+        if event.event_type == EventType::Deleted { event.record.value.stored_bytes() } else { 0 };
+    tombstone + event.previous.as_ref().map_or(0, |previous| previous.value.stored_bytes())
+}
+
+/// See the module.
+pub(crate) struct Publisher {
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) history: Arc<HistoryBytes>,
+    pub(crate) metrics: Metrics,
+}
+
+impl Publisher {
+    /// Readers see the group; then whoever wrote it may be answered.
+    pub(crate) fn show(&self, events: &Batch, revision: i64) {
+        self.cache.apply(events);
+        for event in events.iter().filter(|event| event.is_of_unreadable()) {
+            self.metrics.readable_again(event.record.key.resource());
+        }
+        self.hub.publish(events, revision);
+    }
+
+    /// The revision moves without an event.
+    pub(crate) fn advance(&self, revision: i64) {
+        self.cache.applied_up_to(revision);
+        self.hub.advance(revision);
+        self.metrics.revision.set(revision);
+    }
+
+    /// Subscriptions get it.
+    pub(crate) fn dispatch(&self, events: &Batch, revision: i64) {
+        self.hub.dispatch(events, revision);
+        self.history.superseded(events);
+        self.metrics.group_operations.observe(events.len() as f64);
+        self.metrics.revision.set(revision);
+        self.metrics.cache_bytes.set(self.cache.bytes());
+    }
+}

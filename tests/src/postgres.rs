@@ -1,0 +1,204 @@
+//! PostgreSQL where its programs are installed: a server in a temporary folder, databases in it, and PgBouncer before it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::skipped;
+
+/// Whom programs run as where this runs as root, which they refuse.
+const USER: &str = "nobody";
+/// How long the server may take to become ready: far beyond what it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server with a folder of its own.
+pub struct PostgresServer {
+    programs: PathBuf,
+    folder: PathBuf,
+    running: Mutex<Option<Running>>,
+    databases: AtomicU32,
+}
+
+/// A program that runs.
+struct Running {
+    pid: Pid,
+    ended: std::sync::mpsc::Receiver<ExitStatus>,
+}
+
+impl PostgresServer {
+    /// Starts a server. Nothing where PostgreSQL is not installed, which is reported.
+    pub fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            skipped("PostgreSQL is not installed");
+            return None;
+        };
+        let folder = folder();
+        let data = shown(&folder.join("data"));
+        let arguments = ["-D", &data, "-U", "portico", "-A", "trust", "-E", "UTF8"];
+        let made = command(&programs.join("initdb"), &arguments.map(str::to_owned)).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let server = Self { programs, folder, running: Mutex::default(), databases: AtomicU32::new(0) };
+        server.start_again();
+        Some(server)
+    }
+
+    /// The one of this process, for tests that do not stop it.
+    pub fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<PostgresServer>> = OnceLock::new();
+        SHARED.get_or_init(Self::start).as_ref()
+    }
+
+    /// Starts it on the data that it had.
+    pub fn start_again(&self) {
+        let settings = [
+            format!("unix_socket_directories={}", shown(&self.folder)),
+            "listen_addresses=".to_owned(),
+            "max_connections=400".to_owned(),
+        ];
+        let mut arguments = vec!["-D".to_owned(), shown(&self.folder.join("data"))];
+        arguments.extend(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
+        *self.running.lock() = Some(stay(&self.programs.join("postgres"), arguments));
+        let deadline = Instant::now() + PATIENCE;
+        let socket = shown(&self.folder);
+        while !Command::new(self.programs.join("pg_isready"))
+            .args(["-q", "-h", &socket])
+            .status()
+            .unwrap()
+            .success()
+        {
+            assert!(Instant::now() < deadline, "the server does not become ready");
+        }
+    }
+
+    /// Ends it as a loss of power would; it has to recover.
+    pub fn kill(&self) {
+        let Some(running) = self.running.lock().take() else { return };
+        kill_process(running.pid, Signal::QUIT).unwrap();
+        running.ended.recv_timeout(PATIENCE).unwrap();
+    }
+
+    /// A new database; its name.
+    pub fn database(&self) -> String {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        name
+    }
+
+    /// Runs a statement; what it says.
+    pub fn psql(&self, database: &str, statement: &str) -> String {
+        let (program, socket) = (self.programs.join("psql"), shown(&self.folder));
+        let arguments = ["-X", "-A", "-t", "-h", &socket, "-U", "portico", "-d", database, "-c", statement];
+        let done = Command::new(program).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// Ends every connection to a database.
+    pub fn cut(&self, database: &str) {
+        let statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+            WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        self.psql(database, statement);
+    }
+
+    /// The URL of a database.
+    pub fn url(&self, database: &str) -> String {
+        url(&self.folder, database)
+    }
+
+    /// The URL of a database of the shared server behind PgBouncer in transaction mode. Nothing where that is not installed,
+    /// which is reported.
+    pub fn pooled_url(database: &str) -> Option<String> {
+        static POOLER: OnceLock<Option<PathBuf>> = OnceLock::new();
+        let pooler = POOLER.get_or_init(|| Self::shared().and_then(Self::start_pooler));
+        pooler.as_deref().map(|folder| url(folder, database))
+    }
+
+    fn start_pooler(&self) -> Option<PathBuf> {
+        let program = Path::new("/usr/sbin/pgbouncer");
+        if !program.exists() {
+            skipped("PgBouncer is not installed");
+            return None;
+        }
+        let folder = folder();
+        let configuration = format!(
+            "[databases]\n* = host={} user=portico\n[pgbouncer]\npool_mode = transaction\nauth_type = any\nlisten_port = 5432\n\
+             unix_socket_dir = {}\ndefault_pool_size = 3\nmax_client_conn = 1000\n",
+            shown(&self.folder),
+            shown(&folder)
+        );
+        let file = folder.join("pgbouncer.ini");
+        std::fs::write(&file, configuration).unwrap();
+        drop(stay(program, vec!["-q".to_owned(), shown(&file)]));
+        let (deadline, socket) = (Instant::now() + PATIENCE, folder.join(".s.PGSQL.5432"));
+        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < deadline, "the pooler does not become ready");
+            std::thread::yield_now();
+        }
+        Some(folder)
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.kill();
+        // What cannot be removed is left to the system.
+        let _left = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The folder of PostgreSQL's programs, the newest of those that are installed.
+fn programs() -> Option<PathBuf> {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut found: Vec<PathBuf> = installed.map(|entry| entry.unwrap().path().join("bin")).collect();
+    found.retain(|folder| folder.join("initdb").exists());
+    found.sort();
+    found.pop()
+}
+
+/// One that whoever the programs run as may write to.
+fn folder() -> PathBuf {
+    let folder = tempfile::Builder::new().prefix("portico-postgres-").tempdir().unwrap().keep();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
+fn url(socket: &Path, database: &str) -> String {
+    format!("postgres://portico@{}/{database}", shown(socket).replace('/', "%2F"))
+}
+
+/// Runs a program until it ends, at the latest when this process does.
+fn stay(program: &Path, arguments: Vec<String>) -> Running {
+    let (started, pid) = std::sync::mpsc::channel();
+    let (ending, ended) = std::sync::mpsc::channel();
+    let mut command = command(program, &arguments);
+    command.stderr(Stdio::null());
+    // It ends with the thread that started it: one that waits for it.
+    std::thread::spawn(move || {
+        let mut child = command.spawn().unwrap();
+        started.send(Pid::from_child(&child)).unwrap();
+        // Nobody may be interested in its end.
+        let _untold = ending.send(child.wait().unwrap());
+    });
+    Running { pid: pid.recv().unwrap(), ended }
+}
+
+/// A program, as somebody whom it takes; it ends when whoever starts it does.
+fn command(program: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "SIGQUIT"]);
+    if rustix::process::getuid().is_root() {
+        command.args(["--reuid", USER, "--regid", "nogroup", "--clear-groups"]);
+    }
+    command.arg(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).current_dir("/");
+    command
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

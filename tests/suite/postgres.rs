@@ -1,0 +1,207 @@
+//! A control service that keeps everything in PostgreSQL, alone and beside others, as users of HTTP and gRPC meet it.
+
+use http::Request;
+use http_body_util::Full;
+use portico_tests::http::{Http, Lines};
+use portico_tests::{Launch, Portico, PostgresServer, until};
+use serde_json::{Value, json};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn on(url: &str) -> Launch {
+    Launch::new().arg("--database-url").arg(url)
+}
+
+fn config_map(name: &str, text: &str) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"text": text}})
+}
+
+fn version(object: &Value) -> i64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
+async fn watch(client: &Http, query: &str) -> Lines {
+    let path = format!("{CONFIG_MAPS}?watch=1&{query}");
+    let answer = client.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    Lines::new(answer.into_body())
+}
+
+/// Two control services, each with a facade, on one database.
+async fn pair() -> Option<[Portico; 2]> {
+    let server = PostgresServer::shared()?;
+    let url = server.url(&server.database());
+    let (first, second) = tokio::join!(on(&url).start(), on(&url).start());
+    Some([first, second])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn control_services_that_share_a_database_are_one_api() {
+    let Some(pair) = pair().await else { return };
+    let [one, other] = [pair[0].admin(), pair[1].admin()];
+    let mut events = watch(&other, "labelSelector=shared").await;
+    let mut object = config_map("a", "0");
+    object["metadata"]["labels"] = json!({"shared": ""});
+    let mut current = one.post(CONFIG_MAPS, &object).await.json();
+    for round in 1..20 {
+        let (writer, reader) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        let stale = current.clone();
+        current["data"]["text"] = json!(round.to_string());
+        let answer = writer.put(&format!("{CONFIG_MAPS}/a"), &current).await;
+        assert_eq!(answer.status.as_u16(), 200, "{}", answer.text());
+        current = answer.json();
+        // What one has acknowledged the other shows at once, and counts as the latest version.
+        assert_eq!(reader.get(&format!("{CONFIG_MAPS}/a")).await.json(), current);
+        assert_eq!(reader.put(&format!("{CONFIG_MAPS}/a"), &stale).await.status.as_u16(), 409);
+    }
+    let mut seen = Vec::new();
+    while seen.len() < 20 {
+        let event = events.next().await.unwrap();
+        seen.push(event["object"]["data"]["text"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(seen, (0..20).map(|round| round.to_string()).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_that_one_control_service_takes_is_served_by_all() {
+    let Some(pair) = pair().await else { return };
+    let [one, other] = [pair[0].admin(), pair[1].admin()];
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(one.post(path, &definition).await.status.as_u16(), 201);
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let thing =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": 1}});
+    until("the definition is served by the other", 60, async || {
+        other.post(things, &thing).await.status.as_u16() == 201
+    })
+    .await;
+    until("and by the one", 60, async || one.get(&format!("{things}/t")).await.status.as_u16() == 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quotas_and_addresses_are_exact_over_control_services() {
+    let Some(pair) = pair().await else { return };
+    let clients = [pair[0].admin(), pair[1].admin()];
+    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"},
+        "spec": {"hard": {"count/configmaps": "30"}}});
+    clients[0].post("/api/v1/namespaces/default/resourcequotas", &quota).await;
+    until("the quota is counted", 60, async || {
+        let quota = clients[1].get("/api/v1/namespaces/default/resourcequotas/q").await.json();
+        quota["status"]["hard"]["count/configmaps"] == "30"
+    })
+    .await;
+    let already = clients[0].get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
+    let create = async |n: usize| {
+        let answer = clients[n % 2].post(CONFIG_MAPS, &config_map(&format!("c-{n}"), "")).await;
+        answer.status.as_u16()
+    };
+    let answers = futures::future::join_all((0..60).map(create)).await;
+    let created = answers.iter().filter(|code| **code == 201).count();
+    assert_eq!(created, 30 - already, "{answers:?}");
+    assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
+    let service = |n: usize| {
+        json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("s-{n}")},
+            "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+    };
+    let serve =
+        async |n: usize| clients[n % 2].post("/api/v1/namespaces/default/services", &service(n)).await.json();
+    let services = futures::future::join_all((0..40).map(serve)).await;
+    let mut addresses: Vec<&str> =
+        services.iter().map(|service| service["spec"]["clusterIP"].as_str().unwrap()).collect();
+    let mut ports: Vec<i64> =
+        services.iter().map(|service| service["spec"]["ports"][0]["nodePort"].as_i64().unwrap()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!((addresses.len(), ports.len()), (40, 40));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
+    let Some(server) = PostgresServer::start() else { return };
+    let portico = on(&server.url(&server.database())).start().await;
+    let admin = portico.admin();
+    let created = admin.post(CONFIG_MAPS, &config_map("before", "1")).await.json();
+    let mut events = watch(&admin, &format!("resourceVersion={}", version(&created))).await;
+    server.kill();
+    let refused = admin.post(CONFIG_MAPS, &config_map("during", "1")).await;
+    assert_eq!(refused.status.as_u16(), 503, "{}", refused.text());
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(admin.get(CONFIG_MAPS).await.status.as_u16(), 503);
+    // What may be stale is read from memory.
+    let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
+    assert_eq!(list.status.as_u16(), 200, "{}", list.text());
+    server.start_again();
+    until("it is written again", 60, async || {
+        admin.post(CONFIG_MAPS, &config_map("after", "1")).await.status.as_u16() == 201
+    })
+    .await;
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/before")).await.json(), created);
+    loop {
+        let event = events.next().await.unwrap();
+        if event["object"]["metadata"]["name"] == "after" {
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_write_survives_the_loss_of_power_of_the_database() {
+    let Some(server) = PostgresServer::start() else { return };
+    let portico = on(&server.url(&server.database())).start().await;
+    let admin = portico.admin();
+    let writer = async |writer: usize| {
+        let mut acknowledged = Vec::new();
+        for n in 0..60 {
+            let name = format!("w-{writer}-{n}");
+            let answer = admin.post(CONFIG_MAPS, &config_map(&name, "1")).await;
+            if answer.status.as_u16() == 201 {
+                acknowledged.push((name, version(&answer.json())));
+            }
+        }
+        acknowledged
+    };
+    let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
+    let power = async {
+        for _ in 0..3 {
+            until("something is written", 60, async || {
+                admin.post(CONFIG_MAPS, &generated).await.status.as_u16() == 201
+            })
+            .await;
+            server.kill();
+            server.start_again();
+        }
+    };
+    let (written, ()) = tokio::join!(futures::future::join_all((0..8).map(writer)), power);
+    until("it is read again", 60, async || admin.get(CONFIG_MAPS).await.status.as_u16() == 200).await;
+    let there = admin.get(CONFIG_MAPS).await.json();
+    let items = there["items"].as_array().unwrap();
+    for (name, revision) in written.into_iter().flatten() {
+        let found = items.iter().find(|item| item["metadata"]["name"] == name.as_str());
+        assert_eq!(found.map(version), Some(revision), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_cannot_be_used_is_said_at_the_start() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let name = server.database();
+    for (url, said) in [
+        (server.url("nowhere"), "there is no such database"),
+        ("postgres://u@127.0.0.1:1/d".to_owned(), "postgres://127.0.0.1:1/d: the connection to it is lost"),
+        ("mysql://a/b".to_owned(), "it must begin with postgres://"),
+    ] {
+        let launch = on(&url).arg("--database-connect-timeout").arg("1s");
+        let (code, _, text) = launch.run().await;
+        assert!(code != Some(0) && text.contains(said), "{url}: {text}");
+    }
+    server.psql(&name, "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY); INSERT INTO _sqlx_migrations VALUES (99)");
+    let (_, _, text) = on(&server.url(&name)).run().await;
+    assert!(text.contains("has schema version 99"), "{text}");
+}
