@@ -89,7 +89,8 @@ impl PostgresStore {
         cache.applied_up_to(meta.revision);
         opened.resources.iter().for_each(|resource| drop(cache.slot(resource)));
         let (history, wake) = (Arc::new(HistoryBytes::default()), Arc::new(Notify::new()));
-        let (latest, asking) = Latest::new(opened.readers.clone(), hub.clone(), wake.clone());
+        let (latest, asking) =
+            Latest::new(opened.readers.clone(), hub.clone(), wake.clone(), postgres.statement_timeout);
         let reader = Arc::new(Reader {
             pool: opened.readers,
             indexer,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use sqlx::{PgConnection, Row};
 
+use super::row;
 use crate::codec;
 use crate::event::EventType;
 use crate::group::{Group, Touched};
-use crate::key::{Key, split_path};
+use crate::key::Key;
 use crate::record::Record;
 
 /// Moves the revision, if it still stands where the group was checked, and writes the group where it did. The lock of the row
@@ -56,10 +57,10 @@ struct Keys {
 
 impl Keys {
     fn push(&mut self, key: &Key) {
-        let (namespace, name) = split_path(key.path());
+        let (namespace, name) = row::columns(key.path());
         self.resources.push(key.resource().to_string());
-        self.namespaces.push(namespace.to_owned());
-        self.names.push(name.to_owned());
+        self.namespaces.push(namespace.into_owned());
+        self.names.push(name.into_owned());
     }
 }
 
@@ -72,7 +73,7 @@ struct Owners {
 
 impl Owners {
     fn push(&mut self, owner: &str, key: &Key) {
-        self.uids.push(owner.to_owned());
+        self.uids.push(row::to_column(owner).into_owned());
         self.keys.push(key);
     }
 }
@@ -132,7 +133,7 @@ fn states(group: &Group<'_>) -> States {
         let record = &event.record;
         states.revisions.push(record.revision);
         states.keys.push(&record.key);
-        states.uids.push(record.value.uid().to_owned());
+        states.uids.push(row::to_column(record.value.uid()).into_owned());
         states.previous.push(event.previous.as_ref().map_or(0, |previous| previous.revision));
         states.deleted.push(event.event_type == EventType::Deleted);
         states.values.push(match sealed {

@@ -45,6 +45,7 @@ fn of_state(state: &str) -> &'static str {
         "42P01" | "42703" | "3F000" => "its tables are not those of a store",
         "42501" => "the user may not do that",
         _ => match state.get(..2) {
+            Some("22" | "54") => "a name or a uid is too long for it",
             Some("28") => "it does not let the user in",
             Some("08") => "the connection to it is lost",
             Some("40") => "others wrote at the same time",
@@ -71,6 +72,11 @@ pub(crate) fn lacks_space(error: &sqlx::Error) -> bool {
 /// Whether the transaction was given up in favour of another one: it is to be tried again, and will do nothing else then.
 pub(crate) fn is_retried(error: &sqlx::Error) -> bool {
     state_is(error, |state| matches!(state, "40001" | "40P01"))
+}
+
+/// Whether what was to be written is nothing that the database can hold: a name or a uid that is too long for an index.
+pub(crate) fn is_unacceptable(error: &sqlx::Error) -> bool {
+    state_is(error, |state| state.starts_with("22") || state.starts_with("54"))
 }
 
 /// Whether something was to be made that is there already.

@@ -23,7 +23,11 @@ const MARK: &[u8] = b"\"deletionTimestamp\":";
 impl Reader {
     pub(super) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
         const SELECT: &str = "SELECT resource, namespace, name FROM owner WHERE owner_uid = $1";
-        let rows = sqlx::query(SELECT).bind(owner_uid).fetch_all(&self.pool).await.map_err(failed)?;
+        let rows = sqlx::query(SELECT)
+            .bind(row::to_column(owner_uid))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(failed)?;
         let mut keys = rows.iter().map(|row| self.key(row)).collect::<Result<Vec<_>, _>>()?;
         keys.sort();
         Ok(keys)
@@ -36,7 +40,9 @@ impl Reader {
     }
 
     pub(super) async fn owners(&self) -> Result<Vec<String>, StoreError> {
-        sqlx::query_scalar("SELECT DISTINCT owner_uid FROM owner").fetch_all(&self.pool).await.map_err(failed)
+        let select = sqlx::query_scalar("SELECT DISTINCT owner_uid FROM owner");
+        let uids: Vec<String> = select.fetch_all(&self.pool).await.map_err(failed)?;
+        Ok(uids.iter().map(|uid| row::from_column(uid).into_owned()).collect())
     }
 
     pub(super) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
@@ -85,7 +91,8 @@ impl Reader {
             SELECT DISTINCT ON (resource, name) resource, deleted FROM log \
             WHERE resource = ANY($1) AND namespace = $2 ORDER BY resource, name, revision DESC) k WHERE NOT deleted";
         self.latest.reach(&self.hub).await?;
-        let select = sqlx::query_scalar(SELECT).bind(self.names()).bind(format!("{namespace}/"));
+        let select =
+            sqlx::query_scalar(SELECT).bind(self.names()).bind(format!("{}/", row::to_column(namespace)));
         let names: Vec<String> = select.fetch_all(&self.pool).await.map_err(failed)?;
         let mut resources: Vec<_> = names.iter().map(|name| row::resource(name)).collect();
         resources.sort();

@@ -19,6 +19,9 @@ use crate::txn::Txn;
 /// Rows that are read at a time: more than one group has, so that each part holds at least one group whole.
 const PART: i64 = 4 * Txn::MAX_OPERATIONS as i64;
 
+/// Bytes of values after which a part ends with a commit.
+const PART_BYTES: usize = 64 << 20;
+
 /// A row, with its commit.
 struct Logged {
     event: Arc<Event>,
@@ -80,11 +83,20 @@ impl Writer {
             l.uid, p.value FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
             WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision LIMIT $3";
         let mut found = sqlx::query(SELECT).bind(self.revision).bind(until).bind(PART).fetch(connection);
-        let mut rows: Vec<Logged> = Vec::new();
+        let (mut rows, mut bytes, mut is_cut): (Vec<Logged>, usize, bool) = (Vec::new(), 0, false);
         while let Some(row) = found.try_next().await.map_err(Failure::Database)? {
-            rows.push(self.event(&row).await?);
+            let row = self.event(&row).await?;
+            bytes += row.event.record.value.json().len();
+            let begins = rows.last().is_some_and(|last| last.commit_id != row.commit_id);
+            if begins && bytes > PART_BYTES {
+                is_cut = true;
+                break;
+            }
+            rows.push(row);
         }
-        if rows.len() as i64 == PART {
+        drop(found);
+        if !is_cut && rows.len() as i64 == PART {
+            // The last commit may go on behind the part.
             let last = rows.last().map(|row| row.commit_id);
             let whole =
                 rows.iter().rposition(|row| Some(row.commit_id) != last).map_or(rows.len(), |at| at + 1);

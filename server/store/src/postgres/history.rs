@@ -9,6 +9,7 @@ use super::failure::failed;
 use super::fatal::Failure;
 use super::follow::event;
 use super::read::{Reader, corrupt};
+use super::row;
 use crate::error::StoreError;
 use crate::subscription::history::{History, HistoryPage};
 use crate::subscription::selection::Selection;
@@ -42,7 +43,7 @@ impl Reader {
             AND ($4::text IS NULL OR l.namespace = $4) ORDER BY l.revision";
         let resources = self.cache.resources().into_values();
         let resources = resources.filter(|resource| selection.takes_resource(resource));
-        let namespace = selection.namespace().map(|namespace| format!("{namespace}/"));
+        let namespace = selection.namespace().map(|namespace| format!("{}/", row::to_column(&namespace)));
         let rows = Rows { resources: resources.map(|r| r.to_string()).collect(), namespace, after };
         // At most so many at a time: their callers wait here, and keep no connection from other reads.
         let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;

@@ -1,10 +1,12 @@
 //! Asks the database how far it has come, once for all who ask at the same time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use sqlx::postgres::PgPool;
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::failure::{self, failed};
 use super::open;
@@ -21,10 +23,15 @@ type Reply = oneshot::Sender<Result<i64, StoreError>>;
 pub(super) struct Latest(mpsc::Sender<Reply>);
 
 impl Latest {
-    /// The one who asks, and what it does until nobody is left to ask for. `wake` is notified when others have written.
-    pub(super) fn new(pool: PgPool, hub: Arc<Hub>, wake: Arc<Notify>) -> (Self, BoxFuture<'static, ()>) {
+    /// The one who asks, and what it does until nobody is left to ask for. `wake` is notified when others have written; the database has this long to answer.
+    pub(super) fn new(
+        pool: PgPool,
+        hub: Arc<Hub>,
+        wake: Arc<Notify>,
+        within: Duration,
+    ) -> (Self, BoxFuture<'static, ()>) {
         let (asks, asked) = mpsc::channel(WAITING);
-        (Self(asks), Box::pin(serve(asked, pool, hub, wake)))
+        (Self(asks), Box::pin(serve(asked, pool, hub, wake, within)))
     }
 
     /// The revision that the database had at some time after this was called.
@@ -42,10 +49,16 @@ impl Latest {
     }
 }
 
-async fn serve(mut asked: mpsc::Receiver<Reply>, pool: PgPool, hub: Arc<Hub>, wake: Arc<Notify>) {
+async fn serve(
+    mut asked: mpsc::Receiver<Reply>,
+    pool: PgPool,
+    hub: Arc<Hub>,
+    wake: Arc<Notify>,
+    within: Duration,
+) {
     let mut waiting = Vec::new();
     while asked.recv_many(&mut waiting, WAITING).await > 0 {
-        let found = revision(&pool).await;
+        let found = revision(&pool, within).await;
         if found.as_ref().is_ok_and(|revision| *revision > hub.revision()) {
             wake.notify_one();
         }
@@ -57,10 +70,10 @@ async fn serve(mut asked: mpsc::Receiver<Reply>, pool: PgPool, hub: Arc<Hub>, wa
 }
 
 /// A connection that is lost is found to be so when it is used: then another one is.
-async fn revision(pool: &PgPool) -> Result<i64, StoreError> {
+async fn revision(pool: &PgPool, within: Duration) -> Result<i64, StoreError> {
     let mut others = pool.size();
     loop {
-        match open::meta(pool, "").await {
+        match timeout(within, open::meta(pool, "")).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
             Err(error) if failure::is_lost(&error) && others > 0 => others -= 1,
             found => return found.map(|meta| meta.revision).map_err(failed),
         }

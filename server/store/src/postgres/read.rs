@@ -13,12 +13,13 @@ use tokio::sync::Semaphore;
 use super::failure::failed;
 use super::latest::Latest;
 use super::open;
+use super::row;
 use crate::cache::{Cache, Slot};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::index::Indexer;
-use crate::key::{Key, split_path};
+use crate::key::Key;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
@@ -100,7 +101,8 @@ impl Reader {
                         object = %object.key(), revision = object.revision(), reason = object.reason(),
                         "a stored object cannot be read: it is left out of lists"
                     );
-                    unreadable.push(object.with_uid(row.try_get(4).map_err(failed)?));
+                    let uid: &str = row.try_get(4).map_err(failed)?;
+                    unreadable.push(object.with_uid(&row::from_column(uid)));
                 }
             }
         }
@@ -168,7 +170,7 @@ impl Reader {
         const SELECT: &str = "SELECT revision, value, deleted FROM log WHERE resource = $1 AND namespace = $2 \
             AND name = $3 AND revision <= $4 ORDER BY revision DESC LIMIT 1";
         self.hub.check(revision)?;
-        let (namespace, name) = split_path(key.path());
+        let (namespace, name) = row::columns(key.path());
         let select = sqlx::query(SELECT).bind(key.resource().to_string()).bind(namespace).bind(name);
         let row = select.bind(revision).fetch_optional(&self.pool).await.map_err(failed)?;
         self.whole(revision).await?;
@@ -213,13 +215,15 @@ impl Load for Reader {
 impl Range {
     /// None when nothing can be in it.
     fn new(query: &ListAt) -> Option<Self> {
-        let (namespace, name) = split_path(query.after.as_deref().unwrap_or_default());
-        let Some(only) = query.scope.namespace.as_ref().map(|only| format!("{only}/")) else {
-            return Some(Self { namespace: None, after: (namespace.to_owned(), name.to_owned()) });
+        let (namespace, name) = row::columns(query.after.as_deref().unwrap_or_default());
+        let (namespace, name) = (namespace.into_owned(), name.into_owned());
+        let Some(only) = query.scope.namespace.as_ref().map(|only| format!("{}/", row::to_column(only)))
+        else {
+            return Some(Self { namespace: None, after: (namespace, name) });
         };
         let after = match namespace.cmp(&only) {
             Ordering::Less => String::new(),
-            Ordering::Equal => name.to_owned(),
+            Ordering::Equal => name,
             Ordering::Greater => return None,
         };
         Some(Self { after: (only.clone(), after), namespace: Some(only) })

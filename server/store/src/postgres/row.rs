@@ -1,10 +1,15 @@
-//! Reads the columns of rows.
+//! What stands in the columns of rows.
+//!
+//! PostgreSQL's texts hold no NUL, which names of some kinds and owners' uids may: there it is written as U+0001 U+0001, and U+0001
+//! as U+0001 U+0002. Order is kept.
+
+use std::borrow::Cow;
 
 use sqlx::postgres::PgRow;
 use sqlx::{Error, Row};
 
 use crate::decode::{DecodeError, Decoded, Decoder};
-use crate::key::{Key, Resource};
+use crate::key::{Key, Resource, split_path};
 
 /// The resource of a column: its plural, a dot and its group.
 pub(super) fn resource(name: &str) -> Resource {
@@ -12,10 +17,40 @@ pub(super) fn resource(name: &str) -> Resource {
     Resource::new(group, resource)
 }
 
+/// A text as a column holds it.
+pub(super) fn to_column(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\0', '\u{1}']) {
+        return text.into();
+    }
+    text.replace('\u{1}', "\u{1}\u{2}").replace('\0', "\u{1}\u{1}").into()
+}
+
+/// The text that a column holds.
+pub(super) fn from_column(column: &str) -> Cow<'_, str> {
+    if !column.contains('\u{1}') {
+        return column.into();
+    }
+    let mut text = String::with_capacity(column.len());
+    let mut characters = column.chars();
+    while let Some(character) = characters.next() {
+        text.push(match character {
+            '\u{1}' if characters.next() == Some('\u{1}') => '\0',
+            other => other,
+        });
+    }
+    text.into()
+}
+
+/// The columns namespace (with its closing '/') and name of a path.
+pub(super) fn columns(path: &str) -> (Cow<'_, str>, Cow<'_, str>) {
+    let (namespace, name) = split_path(path);
+    (to_column(namespace), to_column(name))
+}
+
 /// The key of an object from the columns namespace (with its closing '/'), name.
 pub(super) fn key(resource: &Resource, row: &PgRow, at: usize) -> Result<Key, Error> {
     let (namespace, name): (&str, &str) = (row.try_get(at)?, row.try_get(at + 1)?);
-    Ok(Key::new(resource, namespace.trim_end_matches('/'), name))
+    Ok(Key::new(resource, &from_column(namespace.trim_end_matches('/')), &from_column(name)))
 }
 
 impl Decoder<'_> {
@@ -28,5 +63,35 @@ impl Decoder<'_> {
     ) -> Result<Decoded, DecodeError> {
         let (revision, value): (i64, &[u8]) = (row.try_get(at + 2)?, row.try_get(at + 3)?);
         self.value(key(resource, row, at)?, revision, value).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_comes_back_from_its_column_and_order_is_kept() {
+        let texts = [
+            "",
+            "\0",
+            "\0\0",
+            "\0\u{1}",
+            "\0a",
+            "\u{1}",
+            "\u{1}\0",
+            "\u{1}\u{1}",
+            "\u{2}",
+            "a",
+            "a\0",
+            "a\u{1}b",
+            "ä",
+        ];
+        for text in texts {
+            assert_eq!(from_column(&to_column(text)), text, "{text:?}");
+            assert!(!to_column(text).contains('\0'));
+        }
+        let columns: Vec<_> = texts.iter().map(|text| to_column(text)).collect();
+        assert!(columns.is_sorted(), "{columns:?}");
     }
 }

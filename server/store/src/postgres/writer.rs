@@ -177,9 +177,13 @@ impl Writer {
                 Err(failure) => failure,
             };
             self.publisher.metrics.failures.inc();
-            let retried = matches!(&failure, Failure::Database(error) if failure::is_retried(error));
+            let is = |of: fn(&sqlx::Error) -> bool| matches!(&failure, Failure::Database(error) if of(error));
+            let (is_retried, is_of_one) = (is(failure::is_retried), is(failure::is_unacceptable));
             let error = self.failed(failure, connection).await?;
-            if !retried {
+            if is_of_one && requests.len() > 1 {
+                return self.commit_each(requests, txns).await;
+            }
+            if !is_retried {
                 refuse(requests, &txns, &error);
                 return Ok(());
             }
@@ -188,6 +192,19 @@ impl Writer {
             "others wrote at the same time, or the connection to it is lost".to_owned(),
         );
         refuse(requests, &txns, &busy);
+        Ok(())
+    }
+
+    /// Commits requests one by one: the database does not take what one of them asks it to write.
+    async fn commit_each(
+        &mut self,
+        requests: Vec<CommitRequest>,
+        txns: Vec<Vec<Prepared>>,
+    ) -> Result<(), Fatal> {
+        for (request, txns) in requests.into_iter().zip(txns) {
+            let alone = CommitRequest { txns, ..request };
+            Box::pin(self.commit(vec![alone])).await?;
+        }
         Ok(())
     }
 
@@ -290,9 +307,10 @@ impl Writer {
             }
             Failure::Database(error) => {
                 tracing::error!(error = logged(&error), "the database did not do what it was asked");
-                match failure::lacks_space(&error) {
-                    true => TxnError::Full(failure::reason(&error)),
-                    false => TxnError::Unavailable(failure::reason(&error)),
+                match failure::reason(&error) {
+                    reason if failure::lacks_space(&error) => TxnError::Full(reason),
+                    reason if failure::is_unacceptable(&error) => TxnError::TooLarge(reason),
+                    reason => TxnError::Unavailable(reason),
                 }
             }
         };

@@ -78,11 +78,12 @@ pub fn value(key: &Key, text: &str) -> Value {
 
 pub fn owned(key: &Key, text: &str, owners: &[&str]) -> Value {
     let owners: Vec<String> = owners.iter().map(|owner| format!(r#"{{"uid":"{owner}"}}"#)).collect();
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let json = format!(
-        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{}","namespace":"{}","uid":"uid-{}","labels":{{"text":"{text}"}},"ownerReferences":[{}]}},"data":{{"text":"{text}"}}}}"#,
-        key.name(),
-        key.namespace(),
-        key.name(),
+        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":{},"namespace":{},"uid":{},"labels":{{"text":"{text}"}},"ownerReferences":[{}]}},"data":{{"text":"{text}"}}}}"#,
+        quoted(key.name()),
+        quoted(key.namespace()),
+        quoted(&format!("uid-{}", key.name())),
         owners.join(",")
     );
     let indexed = MetadataIndexer.index(key.resource(), json.as_bytes()).unwrap();

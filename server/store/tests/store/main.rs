@@ -71,6 +71,7 @@ suite! {
     transactions::of_many_concurrent_updates_of_one_revision_one_wins,
     transactions::what_is_too_large_is_refused,
     transactions::a_committed_write_is_visible_at_once,
+    transactions::any_text_is_a_name_and_an_owner,
     transactions::everything_is_there_after_reopening,
     transactions::a_closed_store_refuses_and_finishes_what_was_queued,
     watches::a_watch_gets_every_change_in_order_with_the_state_before,

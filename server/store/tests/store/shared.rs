@@ -51,6 +51,7 @@ shared! {
     writes_survive_lost_connections_and_none_is_there_twice,
     a_database_that_has_lost_writes_begins_a_new_epoch,
     processes_that_start_at_once_share_one_store,
+    what_the_database_cannot_hold_is_refused_alone,
 }
 
 async fn a_write_is_read_at_once_by_every_process(database: &Postgres) {
@@ -238,4 +239,22 @@ async fn processes_that_start_at_once_share_one_store(database: &Postgres) {
     assert!(all.iter().all(|process| *process.store.identity() == first));
     put(&*all[7].store, &key("a/1"), "1").await;
     assert_eq!(all[0].store.snapshot(&config_maps()).await.unwrap().len(), 1);
+}
+
+async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres) {
+    let store = database.process(&|_| ()).await.store;
+    // Letters in no order: what repeats itself is compressed.
+    let long: String = (0..400).map(|n| format!("{:08x}", 2_654_435_761_u32.wrapping_mul(n))).collect();
+    let create = async |n: usize| {
+        let key = key(&if n == 7 { format!("a/{long}") } else { format!("a/{n}") });
+        commit(&*store, Txn::create(key.clone(), value(&key, "1"))).await
+    };
+    let results = futures::future::join_all((0..20).map(create)).await;
+    for (n, result) in results.into_iter().enumerate() {
+        match n {
+            7 => assert!(matches!(result, Err(TxnError::TooLarge(_))), "{result:?}"),
+            _ => drop(result.unwrap()),
+        }
+    }
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 19);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_store::{Change, Expect, Operation, Store, Txn, TxnError, Value};
+use portico_store::{Change, Expect, Key, ListAt, Operation, Scope, Store, Txn, TxnError, Value};
 
 use crate::harness::*;
 
@@ -184,4 +184,36 @@ pub async fn a_closed_store_refuses_and_finishes_what_was_queued(backend: &dyn B
     drop(store);
     let store: Arc<dyn Store> = backend.open().await;
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), accepted);
+}
+
+pub async fn any_text_is_a_name_and_an_owner(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let names = ["a\0", "a\u{1}", "a\u{1}\u{1}", "a\u{2}", "b'\"\\", "ä%_", "\u{10ffff}"];
+    for name in names {
+        let key = Key::new(&config_maps(), "n", name);
+        let change = Change::Put(owned(&key, "1", &[&format!("uid\\u0000-{}", name.len())]));
+        commit(&*store, Txn::one(key, Expect::Absent, change)).await.unwrap();
+    }
+    let owners = store.owners().await.unwrap();
+    assert!(owners.iter().all(|owner| owner.starts_with("uid\0-")), "{owners:?}");
+    let dependents = store.dependents("uid\0-2").await.unwrap();
+    assert_eq!(dependents.iter().map(Key::name).collect::<Vec<_>>(), ["a\0", "a\u{1}", "a\u{2}"]);
+    store.close().await;
+    drop(store);
+    let store = backend.open().await;
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(snapshot.iter().map(|record| record.key.name()).collect::<Vec<_>>(), names);
+    let past = ListAt {
+        scope: Scope::namespace(&config_maps(), "n"),
+        revision: store.revision() - 1,
+        after: Some("n/a\0".to_owned()),
+        limit: Some(2),
+        counted: true,
+    };
+    put(&*store, &key("z/z"), "later").await;
+    let page = store.list_at(past).await.unwrap();
+    assert_eq!(
+        page.records.iter().map(|record| record.key.name()).collect::<Vec<_>>(),
+        ["a\u{1}", "a\u{1}\u{1}"]
+    );
 }
