@@ -17,6 +17,7 @@ mod reached;
 mod renewal;
 mod rpc;
 mod served;
+mod shared_files;
 mod signing;
 mod storage_versions;
 mod to_backends;
@@ -97,6 +98,14 @@ impl Server {
     pub async fn start(settings: ServerSettings, process: Process) -> Result<Self, StartError> {
         portico_kit::atomic_file::private_dir(&settings.data_dir)
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
+        let (store_tasks, tasks) = (TaskSet::new(), TaskSet::new());
+        let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
+        let mut table = portico_resources::table_with(&settings.features);
+        let indexer = Arc::new(table.indexer(&kinds));
+        let (store, encryption) = open_store(&settings, indexer, &process, &tasks, &store_tasks).await?;
+        if settings.postgres.is_some() {
+            shared_files::agree(&*store, &settings).await?;
+        }
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let signing = Signing::load(&settings, pki.authority.cert_pem())?;
         let (trust, verifier) = LocalTrust::issue();
@@ -107,16 +116,11 @@ impl Server {
             verifier,
             &process.metrics,
         )?;
-        let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
         expose_features(&settings, &process.metrics);
-        let (store_tasks, tasks) = (TaskSet::new(), TaskSet::new());
         let issuers = tokens::issuers(&settings, &process)?;
         let (identity, signer) =
             tokens::identity(&settings, &identities, issuers.clone(), &process.metrics, &tasks).await?;
-        let mut table = portico_resources::table_with(&settings.features);
         portico_identity::add_actions(&mut table, &identity);
-        let indexer = Arc::new(table.indexer(&kinds));
-        let (store, encryption) = open_store(&settings, indexer, &process, &tasks, &store_tasks).await?;
         let admission = Arc::new(admission_chain(&settings, &process, &tasks)?);
         let registry = Registry::new(
             Arc::clone(&store),

@@ -19,6 +19,9 @@ use portico_kit::tasks::TaskSet;
 use portico_store::{Envelope, Seal, SealMetrics};
 
 use crate::reload_metrics::{ENCRYPTION, ReloadMetrics};
+/// What holds keys of control services in the store: its plural and its group.
+pub(crate) const SHARED_FILES: (&str, &str) = ("sharedfiles", "portico.dev");
+
 pub use error::EncryptionError;
 use providers::Built;
 

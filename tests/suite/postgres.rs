@@ -205,3 +205,47 @@ async fn a_database_that_cannot_be_used_is_said_at_the_start() {
     let (_, _, text) = on(&server.url(&name)).run().await;
     assert!(text.contains("has schema version 99"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn control_services_of_a_database_trust_each_others_certificates_and_tokens() {
+    let Some(pair) = pair().await else { return };
+    assert_eq!(pair[0].ca(), pair[1].ca());
+    for file in ["internal-ca.key", "signing-ca.key", "service-account.key"] {
+        let of = |portico: &Portico| std::fs::read(portico.data().join("certs").join(file)).unwrap();
+        assert_eq!(of(&pair[0]), of(&pair[1]), "{file}");
+    }
+    let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
+    let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    until("there is an account", 60, async || {
+        pair[0].admin().get(&path[..path.len() - 6]).await.status == 200
+    })
+    .await;
+    let token = pair[0].admin().post(path, &request).await.json();
+    let caller = pair[1].anyone().with_token(token["status"]["token"].as_str().unwrap());
+    let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
+    let who = caller.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).await;
+    assert_eq!(
+        who.json()["status"]["userInfo"]["username"],
+        "system:serviceaccount:default:default",
+        "{}",
+        who.text()
+    );
+    // The keys are nobody's to read.
+    let found = pair[0].admin().get("/apis/portico.dev/v1/sharedfiles").await;
+    assert_eq!(found.status.as_u16(), 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_with_keys_of_its_own_does_not_join_others_unnoticed() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let url = server.url(&server.database());
+    let _first = on(&url).start().await;
+    let mut alone = Portico::start().await;
+    alone.stop().await;
+    let (code, _, said) = on(&url).on_data_of(&alone).run().await;
+    assert!(
+        code != Some(0)
+            && said.contains("internal-ca.crt: the control services of the database have another one"),
+        "{said}"
+    );
+}

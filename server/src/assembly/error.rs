@@ -51,6 +51,23 @@ pub enum StartError {
     /// The PostgreSQL database cannot be opened.
     #[error("the store does not open: {0}")]
     Postgres(#[from] portico_store::PostgresError),
+    /// Keys that are shared through the store cannot be read or written there.
+    #[error("the shared files of {name}: {reason}")]
+    SharedFiles {
+        /// Which.
+        name: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// Another control service of the database has another one.
+    #[error(
+        "{}: the control services of the database have another one; remove it to take theirs (what it has signed is trusted no more)",
+        path.display()
+    )]
+    SharedFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// The encryption configuration's file.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] crate::encryption::EncryptionError),

@@ -1,6 +1,7 @@
 //! The CAs that sign certificate requests: those of files, as they change, or one of our own, which is then trusted with client
 //! certificates. The internal CA never signs such requests, and the signing CA signs nothing else.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use portico_controllers::certificates::signing::{self, CurrentSigner, Signers};
@@ -15,9 +16,20 @@ use crate::grpc::config::board::Board;
 use crate::settings::{CaFiles, ServerSettings, SigningSettings};
 
 /// Its files in the folder of certificates.
-const OWN: &str = "signing-ca";
+pub(super) const OWN: &str = "signing-ca";
 /// Its common name.
 const OWN_NAME: &str = "portico-signing-ca";
+
+/// Whether a CA of our own signs: somebody does, and no file says who.
+pub(super) fn has_own(settings: &ServerSettings) -> bool {
+    let files = &settings.signing;
+    settings.controllers.contains(signing::NAME) && files.all.is_none() && !has_single(files)
+}
+
+/// Makes it, unless it is there.
+pub(super) fn make_own(dir: &Path) -> Result<(), StartError> {
+    Ok(Authority::load_or_create(dir, OWN, OWN_NAME).map(drop)?)
+}
 
 /// See the module.
 pub(super) struct Signing {

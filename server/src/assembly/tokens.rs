@@ -21,7 +21,7 @@ use crate::settings::ServerSettings;
 use crate::token_signer::{self, TokenSigner};
 
 /// The key that signs when no other is given, in the folder of certificates.
-const OWN_KEY: &str = "service-account.key";
+pub(super) const OWN_KEY: &str = "service-account.key";
 
 /// The audiences of this API.
 fn audiences(settings: &ServerSettings) -> &[String] {
@@ -132,6 +132,17 @@ fn keys_of_files(settings: &ServerSettings) -> Result<(SigningKey, Vec<PublicKey
         }
     }
     Ok((signer, keys))
+}
+
+/// Whether a key of our own signs.
+pub(super) fn has_own(settings: &ServerSettings) -> bool {
+    let s = &settings.service_accounts;
+    s.signing_endpoint.is_none() && s.signing_key_file.is_none()
+}
+
+/// Makes it, unless it is there.
+pub(super) fn make_own(dir: &Path) -> Result<(), StartError> {
+    own_key(&dir.join(OWN_KEY)).map(drop)
 }
 
 fn own_key(path: &Path) -> Result<SigningKey, StartError> {

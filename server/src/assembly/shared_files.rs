@@ -1,0 +1,108 @@
+//! Keys that control services of one database have in common: the internal CA, the CA that signs certificate requests, and the key
+//! of service accounts' tokens. The first one makes them and puts them into the store, the others take them from there; each
+//! has them as files in its folder of certificates.
+//!
+//! They are no objects of the API: nobody is served them. Where Secrets are encrypted at rest they are, too.
+
+use std::io;
+use std::path::Path;
+
+use portico_kit::atomic_file;
+use portico_kit::pki::{Authority, INTERNAL_CA};
+use portico_machinery::{GroupVersion, Object};
+use portico_store::{Indexer, Key, MetadataIndexer, Resource, Store, Txn, TxnError, Value};
+
+use super::error::StartError;
+use super::signing;
+use super::tokens;
+use crate::encryption::SHARED_FILES;
+use crate::settings::ServerSettings;
+
+/// Files that belong together, by the name of their object.
+struct Files {
+    name: &'static str,
+    files: &'static [&'static str],
+    make: fn(&Path) -> Result<(), StartError>,
+}
+
+/// Makes the folder and the store agree, before anything reads the files.
+///
+/// # Errors
+/// [`StartError::SharedFile`] when the folder has other ones than the store.
+pub(super) async fn agree(store: &dyn Store, settings: &ServerSettings) -> Result<(), StartError> {
+    let internal = Files {
+        name: "internal-ca",
+        files: &["internal-ca.crt", "internal-ca.key"],
+        make: |dir| Ok(Authority::load_or_create(dir, "internal-ca", INTERNAL_CA).map(drop)?),
+    };
+    let signs =
+        Files { name: signing::OWN, files: &["signing-ca.crt", "signing-ca.key"], make: signing::make_own };
+    let tokens = Files { name: "service-account", files: &[tokens::OWN_KEY], make: tokens::make_own };
+    let wanted = [(true, internal), (signing::has_own(settings), signs), (tokens::has_own(settings), tokens)];
+    for (_, files) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
+        agree_on(store, &settings.cert_dir, &files).await?;
+    }
+    Ok(())
+}
+
+async fn agree_on(store: &dyn Store, dir: &Path, files: &Files) -> Result<(), StartError> {
+    let failed = |reason: String| StartError::SharedFiles { name: files.name, reason };
+    let key = Key::new(&resource(), "", files.name);
+    let mut may_replace = false;
+    loop {
+        let there = store.snapshot(key.resource()).await.map_err(|error| failed(error.to_string()))?;
+        if let Some(record) = there.get(&key) {
+            let object = Object::from_json(record.value.json()).map_err(|error| failed(error.to_string()))?;
+            return take(&object, dir, files, may_replace);
+        }
+        // What is made here now is nobody's yet: another process may be first.
+        may_replace = !files.files.iter().any(|file| dir.join(file).exists());
+        (files.make)(dir)?;
+        let value = value(dir, files)?;
+        match store.commit(vec![Txn::create(key.clone(), value)]).await.pop() {
+            Some(Err(TxnError::Exists { .. })) => {}
+            Some(Err(error)) => return Err(failed(error.to_string())),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Puts what the store has into the folder.
+fn take(object: &Object, dir: &Path, files: &Files, may_replace: bool) -> Result<(), StartError> {
+    for file in files.files {
+        let (path, content) = (dir.join(file), object.at(&["data", file]).str().to_owned());
+        let data_dir = |source| StartError::DataDir { path: path.clone(), source };
+        match std::fs::read(&path) {
+            Ok(found) if found == content.as_bytes() => continue,
+            Ok(_) if !may_replace => return Err(StartError::SharedFile { path }),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(data_dir(error)),
+        }
+        atomic_file::private_dir(dir).map_err(data_dir)?;
+        let mode = if file.ends_with(".crt") { atomic_file::PUBLIC } else { atomic_file::PRIVATE };
+        atomic_file::write(&path, content.as_bytes(), mode).map_err(data_dir)?;
+    }
+    Ok(())
+}
+
+/// The files as the store keeps them.
+fn value(dir: &Path, files: &Files) -> Result<Value, StartError> {
+    let mut object = Object::new(&GroupVersion::new("portico.dev", "v1").kind("SharedFiles"));
+    object.set(&["metadata", "name"], files.name);
+    for file in files.files {
+        let path = dir.join(file);
+        let content = std::fs::read_to_string(&path);
+        let content = content.map_err(|source| StartError::DataDir { path, source })?;
+        object.set(&["data", file], content);
+    }
+    let json = object.to_json();
+    let indexed = MetadataIndexer.index(&resource(), &json);
+    let indexed = indexed.map_err(|error| StartError::SharedFiles { name: files.name, reason: error.0 })?;
+    Ok(Value::new(json, indexed))
+}
+
+fn resource() -> Resource {
+    let (resource, group) = SHARED_FILES;
+    Resource::new(group, resource)
+}
