@@ -25,7 +25,7 @@ pub use portico_admission::{
 };
 pub use portico_auth::authz::review::Version as ReviewVersion;
 pub use portico_controllers::governed::ControllerSettings;
-pub use portico_controllers::leader_election::LeadershipTimers;
+pub use portico_controllers::leader_lease::LeadershipTimers;
 pub use portico_controllers::names as controllers;
 pub use portico_controllers::resource_quota::QuotaSettings;
 pub use portico_controllers::service_endpoints::endpoints::EndpointsSettings;

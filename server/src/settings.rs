@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use portico_auth::authz::Mode;
 use portico_auth::authz::review::Version;
 use portico_controllers::governed::ControllerSettings;
-use portico_controllers::leader_election::LeadershipTimers;
+use portico_controllers::leader_lease::LeadershipTimers;
 use portico_kinds::RuntimeConfig;
 use portico_machinery::FrontProxy;
 use portico_machinery::effective_version::EffectiveVersion;
@@ -75,6 +75,8 @@ pub struct ServerSettings {
     pub controllers: BTreeSet<&'static str>,
     /// How they work.
     pub controller_settings: ControllerSettings,
+    /// How control services of one database agree on which of them runs the controllers; none: this one does, whatever others do.
+    pub leader_election: Option<LeadershipTimers>,
     /// How servers agree on which of them holds elections (gate `CoordinatedLeaderElection`).
     pub coordinated_leadership: LeadershipTimers,
     /// Signing certificate requests.

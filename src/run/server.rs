@@ -71,6 +71,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         features: s.core_api.features()?,
         controllers: controllers::wanted(&s.controllers.controllers),
         controller_settings: s.controllers.settings(),
+        leader_election: s.store.database_url.as_ref().and_then(|_| s.controllers.leader_election()),
         coordinated_leadership: s.controllers.leadership(),
         signing: s.signing.server(),
         event_ttl: s.store.event_ttl,

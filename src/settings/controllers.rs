@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use clap::{ArgAction, Args};
 use portico_server::{
     ControllerSettings, EndpointsSettings, LeadershipTimers, MirroringSettings, QuotaSettings, SliceSettings,
     controllers,
@@ -63,6 +63,20 @@ pub(crate) struct Controllers {
     /// Finished Jobs that are looked at at a time.
     #[arg(long, value_name = "N", value_parser = workers(), default_value_t = 5)]
     concurrent_ttl_after_finished_syncs: usize,
+    /// With --database-url: of the control services of the database one runs these controllers, the one that holds the Lease
+    /// kube-system/kube-controller-manager.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", default_value_t = true)]
+    leader_elect: bool,
+    /// How long others wait after the last renewal of the one that runs the controllers.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15s")]
+    leader_elect_lease_duration: Duration,
+    /// How long the one that runs the controllers goes on without being able to renew.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    leader_elect_renew_deadline: Duration,
+    /// How long is waited between tries to acquire or renew that Lease.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "2s")]
+    leader_elect_retry_period: Duration,
     /// How long other servers wait after the last renewal of the server that holds coordinated elections.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "15s")]
     coordinated_leadership_lease_duration: Duration,
@@ -100,6 +114,15 @@ impl Controllers {
         }
     }
 
+    /// How control services agree on which of them runs the controllers, unless each does.
+    pub(crate) fn leader_election(&self) -> Option<LeadershipTimers> {
+        self.leader_elect.then_some(LeadershipTimers {
+            lease_duration: self.leader_elect_lease_duration,
+            renew_deadline: self.leader_elect_renew_deadline,
+            retry_period: self.leader_elect_retry_period,
+        })
+    }
+
     /// How servers agree on which of them holds elections.
     pub(crate) fn leadership(&self) -> LeadershipTimers {
         LeadershipTimers {
@@ -109,23 +132,11 @@ impl Controllers {
         }
     }
 
-    /// Upstream's `validateCoordinatedLeadershipFlags`.
-    fn check_leadership(&self) -> Result<(), SettingError> {
-        const LEASE: &str = "--coordinated-leadership-lease-duration";
-        const DEADLINE: &str = "--coordinated-leadership-renew-deadline";
-        const RETRY: &str = "--coordinated-leadership-retry-period";
-        let timers = self.leadership();
-        let longer = |longer: Duration, shorter: Duration, (flag, than): (&'static str, &str)| {
-            let wrong = || SettingError::new(flag, format!("must be greater than {than}"));
-            (longer > shorter).then_some(()).ok_or_else(wrong)
-        };
-        longer(timers.lease_duration, timers.renew_deadline, (LEASE, DEADLINE))?;
-        longer(timers.renew_deadline, timers.retry_period, (DEADLINE, RETRY))?;
-        longer(timers.retry_period, Duration::ZERO, (RETRY, "0s"))
-    }
-
     pub(super) fn check(&self) -> Result<(), SettingError> {
-        self.check_leadership()?;
+        check_timers("--coordinated-leadership", self.leadership())?;
+        if let Some(timers) = self.leader_election() {
+            check_timers("--leader-elect", timers)?;
+        }
         let mut named = self.controllers.iter().filter(|name| !name.is_empty() && *name != "*");
         let bare = |name: &'_ String| name.strip_prefix('-').unwrap_or(name).to_owned();
         match named.find(|name| controllers::known(&bare(name)).is_none()) {
@@ -136,4 +147,17 @@ impl Controllers {
             None => Ok(()),
         }
     }
+}
+
+/// Upstream's `validateCoordinatedLeadershipFlags`.
+fn check_timers(flags: &str, timers: LeadershipTimers) -> Result<(), SettingError> {
+    let [lease, deadline, retry] =
+        ["lease-duration", "renew-deadline", "retry-period"].map(|name| format!("{flags}-{name}"));
+    let longer = |longer: Duration, shorter: Duration, flag: &str, than: &str| {
+        let wrong = || SettingError::new(flag, format!("must be greater than {than}"));
+        (longer > shorter).then_some(()).ok_or_else(wrong)
+    };
+    longer(timers.lease_duration, timers.renew_deadline, &lease, &deadline)?;
+    longer(timers.renew_deadline, timers.retry_period, &deadline, &retry)?;
+    longer(timers.retry_period, Duration::ZERO, &retry, "0s")
 }

@@ -249,3 +249,64 @@ async fn a_folder_with_keys_of_its_own_does_not_join_others_unnoticed() {
         "{said}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let url = server.url(&server.database());
+    let quick = [
+        "--leader-elect-lease-duration=3s",
+        "--leader-elect-renew-deadline=2s",
+        "--leader-elect-retry-period=200ms",
+    ];
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        running.push(on(&url).args(&quick).start().await);
+    }
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
+    let runs = |portico: &Portico| {
+        let log = portico.log();
+        let ended = log.matches("this control service runs the controllers no more").count();
+        log.matches("this control service runs the controllers").count() > 2 * ended
+    };
+    // The first one is stopped in order, the second one killed: the last one goes on.
+    for stopped in 0..3 {
+        let last = running.last().unwrap().admin();
+        let name = format!("made-{stopped}");
+        let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
+        assert_eq!(last.post("/api/v1/namespaces", &namespace).await.status.as_u16(), 201);
+        until("somebody makes an account", 60, async || {
+            let account = last.get(&format!("/api/v1/namespaces/{name}/serviceaccounts/default")).await;
+            account.status.as_u16() == 200
+        })
+        .await;
+        let holder = last.get(lease).await.json()["spec"]["holderIdentity"].as_str().unwrap().to_owned();
+        assert!(!holder.is_empty());
+        assert_eq!(running.iter().filter(|portico| runs(portico)).count(), 1, "{holder}");
+        let leader = running.iter().position(|portico| runs(portico)).unwrap();
+        let mut leader = running.remove(leader);
+        match stopped {
+            0 => drop(leader.stop().await),
+            _ => leader.kill(),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_and_keys_are_encrypted_in_the_database() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let name = server.database();
+    let (launch, folder) = on(&server.url(&name)).prepared();
+    let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
+        "resources": [{"resources": ["secrets"], "providers": [
+            {"secretbox": {"keys": [{"name": "k", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}}]}]});
+    std::fs::write(folder.join("encryption.json"), configuration.to_string()).unwrap();
+    let portico = launch.arg("--encryption-provider-config").arg("encryption.json").start().await;
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "stringData": {"a": "plain-text"}});
+    let created = portico.admin().post("/api/v1/namespaces/default/secrets", &secret).await;
+    assert_eq!(created.status.as_u16(), 201, "{}", created.text());
+    portico.admin().post(CONFIG_MAPS, &config_map("c", "public-text")).await;
+    let stored = server.psql(&name, "SELECT encode(value, 'escape') FROM log");
+    assert!(stored.contains("public-text") && stored.contains("k8s:enc:secretbox:v1:k:"));
+    assert!(!stored.contains("plain-text") && !stored.contains("PRIVATE KEY"));
+}

@@ -6,7 +6,6 @@
 mod candidate;
 mod decide;
 mod expired;
-mod lock;
 mod names;
 
 use std::time::Duration;
@@ -21,11 +20,10 @@ use portico_registry::{Context, CreateOptions, ListOptions, Logged, Part, Regist
 use tokio::sync::watch;
 
 use crate::account::NamespacedName;
+use crate::leader_lease::{LeaderLease, LeadershipTimers};
 use crate::log::Listener;
 use candidate::Candidate;
 use decide::{Elected, Step};
-pub use lock::LeadershipTimers;
-use lock::Lock;
 pub use names::NAME;
 use names::{USER, candidates, leases};
 
@@ -51,7 +49,7 @@ impl LeaderElection {
 
     /// Starts what competes for the right to hold elections, and what holds them, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let lock = Lock::new(self.identity.clone(), self.timers);
+        let lock = LeaderLease::new(NAME, USER, self.identity.clone(), self.timers);
         tasks.spawn(NAME, lock.run(registry.clone(), self.leads.clone(), tasks.clone()));
         let sweep = expired::run(registry.clone(), self.leads.subscribe(), tasks.clone());
         tasks.spawn("lease-candidate-gc", sweep);

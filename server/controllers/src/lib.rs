@@ -19,6 +19,7 @@ pub mod garbage;
 pub mod governed;
 pub mod identity;
 pub mod leader_election;
+pub mod leader_lease;
 pub mod legacy_token_cleaner;
 pub mod log;
 pub mod names;

@@ -1,6 +1,7 @@
 //! Controllers that get every kind: what kube-apiserver itself keeps, and those that `--controllers` governs, which are
 //! kube-controller-manager's, as far as Portico has them.
 
+mod governed;
 mod wanted;
 mod without_nodes;
 
@@ -8,25 +9,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portico_controllers::bootstrap;
-use portico_controllers::bootstrap::signer::BootstrapSigner;
-use portico_controllers::bootstrap::token_cleaner::TokenCleaner;
-use portico_controllers::certificates::trust_bundle::{self, TrustBundle};
-use portico_controllers::certificates::{approving, cleaner, signing};
 use portico_controllers::flow_status::FlowStatus;
-use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::leader_election::LeaderElection;
-use portico_controllers::legacy_token_cleaner;
 use portico_controllers::log::{Listener, Listening};
-use portico_controllers::namespace::NamespaceDeletion;
 use portico_controllers::object_counts::{Counted, ObjectCounts};
-use portico_controllers::per_namespace::PerNamespace;
-use portico_controllers::policy_status::{self, PolicyStatus};
-use portico_controllers::rbac::aggregation;
-use portico_controllers::resource_quota::{self, ResourceQuotas};
-use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
 use portico_controllers::service_repair::ServiceRepair;
-use portico_controllers::storage_migration::{self, StorageMigration};
 use portico_controllers::system_objects::authentication::AuthenticationInfo;
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
 use portico_identity::Identity;
@@ -39,7 +26,7 @@ use portico_machinery::GroupResource;
 use portico_registry::Registry;
 use tokio::sync::watch;
 
-use self::wanted::is_wanted;
+use self::governed::Governed;
 use super::elsewhere::Aggregated;
 use super::error::StartError;
 use super::hostname::hostname;
@@ -116,8 +103,20 @@ pub(super) fn start(
     let mut listeners: Vec<Arc<dyn Listener>> =
         vec![Arc::new(objects.clone()), Arc::new(repair), Arc::new(flows)];
     listeners.append(&mut reported.listeners);
-    listeners.extend(governed(settings, registry, &reported, &queues, tasks));
-    listeners.extend(without_nodes::start(settings, registry, &queues, metrics, tasks));
+    let governed = Governed {
+        settings: settings.clone(),
+        registry: registry.clone(),
+        ca: reported.ca.to_owned(),
+        identity: reported.identity,
+        signers: reported.signing.signers.clone(),
+        elsewhere: reported.elsewhere,
+        queues: queues.clone(),
+        metrics: metrics.clone(),
+    };
+    match settings.leader_election.filter(|_| !settings.controllers.is_empty()) {
+        Some(timers) => governed.start_when_leading(timers, tasks),
+        None => listeners.extend(governed.start(tasks)),
+    }
     listeners.extend(elections(settings, registry, &queues, hooks)?);
     let listening = Listening::new(listeners);
     for name in HOOKS {
@@ -197,102 +196,4 @@ fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<Authen
 /// PEM texts as one: files need not end with a new line.
 fn joined(pems: &[String]) -> String {
     pems.iter().map(|pem| format!("{}\n", pem.trim_end())).collect()
-}
-
-fn governed(
-    settings: &ServerSettings,
-    registry: &Registry,
-    reported: &ControllerInputs<'_>,
-    queues: &QueueMetrics,
-    tasks: &TaskSet,
-) -> Vec<Arc<dyn Listener>> {
-    let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
-    let is_wanted = |name: &str| is_wanted(settings, registry, name);
-    if is_wanted("garbage-collector-controller") {
-        let garbage = GarbageCollector::new(Arc::clone(&reported.elsewhere) as Arc<_>, queues);
-        garbage.run_workers(registry, tasks);
-        listeners.push(Arc::new(garbage));
-    }
-    if is_wanted("namespace-controller") {
-        let namespaces = NamespaceDeletion::new(Arc::clone(&reported.elsewhere) as Arc<_>, queues);
-        namespaces.run_workers(registry, tasks);
-        listeners.push(Arc::new(namespaces));
-    }
-    if is_wanted(resource_quota::NAME) {
-        let settings = settings.controller_settings.quotas;
-        let quotas = ResourceQuotas::new(settings, Arc::clone(&reported.elsewhere) as Arc<_>, queues);
-        quotas.run_workers(registry, tasks);
-        listeners.push(Arc::new(quotas));
-    }
-    if is_wanted(aggregation::NAME) {
-        tasks.spawn(aggregation::NAME, aggregation::run(registry.clone(), tasks.clone()));
-    }
-    if is_wanted(service_account_tokens::NAME) {
-        let tokens = ServiceAccountTokens::new(reported.ca, Arc::clone(&reported.identity), queues);
-        tokens.run_workers(registry, tasks);
-        listeners.push(Arc::new(tokens));
-    }
-    if is_wanted(legacy_token_cleaner::NAME) {
-        let unused = settings.service_accounts.legacy_clean_up_period;
-        let clean = legacy_token_cleaner::run(registry.clone(), unused, tasks.clone());
-        tasks.spawn(legacy_token_cleaner::NAME, clean);
-    }
-    if is_wanted(storage_migration::NAME) {
-        let migration = StorageMigration::new(queues);
-        migration.run_workers(registry, tasks);
-        listeners.push(Arc::new(migration));
-    }
-    if is_wanted(policy_status::NAME) {
-        let statuses = PolicyStatus::new(queues);
-        statuses.run_workers(registry, tasks);
-        listeners.push(Arc::new(statuses));
-    }
-    let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(reported.ca.to_owned(), queues)];
-    for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {
-        kept.run_workers(registry, tasks);
-        listeners.push(Arc::new(kept));
-    }
-    listeners.extend(certificates(settings, registry, reported, queues, tasks));
-    listeners
-}
-
-/// The controllers of certificates and bootstrap tokens.
-fn certificates(
-    settings: &ServerSettings,
-    registry: &Registry,
-    reported: &ControllerInputs<'_>,
-    queues: &QueueMetrics,
-    tasks: &TaskSet,
-) -> Vec<Arc<dyn Listener>> {
-    let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
-    let is_wanted = |name: &str| is_wanted(settings, registry, name);
-    if is_wanted(signing::NAME) {
-        let signer = signing::controller(reported.signing.signers.clone(), settings.signing.duration, queues);
-        signer.run_workers(registry, tasks);
-        listeners.push(Arc::new(signer));
-    }
-    if is_wanted(approving::NAME) {
-        let approver = approving::controller(queues);
-        approver.run_workers(registry, tasks);
-        listeners.push(Arc::new(approver));
-    }
-    if is_wanted(cleaner::NAME) {
-        tasks.spawn(cleaner::NAME, cleaner::run(registry.clone(), tasks.clone()));
-    }
-    if is_wanted(trust_bundle::NAME) {
-        let bundle = TrustBundle::new(reported.ca, queues);
-        bundle.run_workers(registry, tasks);
-        listeners.push(Arc::new(bundle));
-    }
-    if is_wanted(bootstrap::signer::NAME) {
-        let signer = BootstrapSigner::new(queues);
-        signer.run_workers(registry, tasks);
-        listeners.push(Arc::new(signer));
-    }
-    if is_wanted(bootstrap::token_cleaner::NAME) {
-        let cleaner = TokenCleaner::new(queues);
-        cleaner.run_workers(registry, tasks);
-        listeners.push(Arc::new(cleaner));
-    }
-    listeners
 }

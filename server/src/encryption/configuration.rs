@@ -8,8 +8,6 @@ use portico_machinery::{Cursor, Object};
 use portico_schema::configuration::{ConfigKind, Scheme};
 use zeroize::Zeroizing;
 
-use super::SHARED_FILES;
-
 use super::error::EncryptionError;
 use super::validation::{api_version, timeout, validate};
 
@@ -105,21 +103,10 @@ pub(super) fn hash(path: &Path) -> Result<String, EncryptionError> {
 
 fn rules(object: &Object) -> Vec<ResourceRule> {
     let rule = |rule: Cursor<'_>| ResourceRule {
-        resources: resources(&rule),
+        resources: rule.field("resources").items().map(|resource| resource.str().to_owned()).collect(),
         providers: rule.field("providers").items().filter_map(|provider| provider_rule(&provider)).collect(),
     };
     object.at(&["resources"]).items().map(rule).collect()
-}
-
-/// What a rule is about. What control services keep from everybody in the store is kept as Secrets are.
-fn resources(rule: &Cursor<'_>) -> Vec<String> {
-    let mut resources: Vec<String> =
-        rule.field("resources").items().map(|resource| resource.str().to_owned()).collect();
-    if resources.iter().any(|resource| resource == "secrets") {
-        let (resource, group) = SHARED_FILES;
-        resources.push(format!("{resource}.{group}"));
-    }
-    resources
 }
 
 /// A validated provider is exactly one of them.

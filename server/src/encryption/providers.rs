@@ -8,10 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
-    CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyError, Provider, SealMetrics, SealRules,
+    CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyError, Provider, Resource, SealMetrics, SealRules,
 };
 use zeroize::Zeroizing;
 
+use super::SHARED_FILES;
 use super::configuration::{KeyRule, KmsRule, ProviderRule, ResourceRule};
 use super::error::EncryptionError;
 use super::kms::KmsClient;
@@ -40,7 +41,10 @@ pub(super) fn build(
     metrics: &SealMetrics,
     registry: &Registry,
 ) -> Result<Built, EncryptionError> {
-    let mut built = Built { rules: SealRules::new(INTERNAL_GROUPS), services: Vec::new() };
+    let (resource, group) = SHARED_FILES;
+    let (keys, secrets) = (Resource::new(group, resource), Resource::new("", "secrets"));
+    let rules = SealRules::new(INTERNAL_GROUPS).seal_as(keys, secrets);
+    let mut built = Built { rules, services: Vec::new() };
     for rule in configuration {
         let providers = rule.providers.iter().map(|provider| {
             let provider = self::provider(provider, metrics, registry)?;

@@ -22,13 +22,22 @@ pub struct SealRules {
     providers: HashMap<Resource, Providers>,
     /// Groups of records that are no objects of the API, which no rule is about.
     internal_groups: &'static [&'static str],
+    /// Of these, what is sealed as another resource is.
+    sealed_as: HashMap<Resource, Resource>,
 }
 
 impl SealRules {
     /// Without rules.
     #[must_use]
     pub fn new(internal_groups: &'static [&'static str]) -> Self {
-        Self { providers: HashMap::new(), internal_groups }
+        Self { internal_groups, ..Self::default() }
+    }
+
+    /// Records of an internal group are sealed as those of another resource.
+    #[must_use]
+    pub fn seal_as(mut self, records: Resource, other: Resource) -> Self {
+        self.sealed_as.insert(records, other);
+        self
     }
 
     /// Adds providers of a resource, behind those that it has: `secrets`, `things.example.com`, `*.` (the core group), `*.apps`
@@ -54,8 +63,11 @@ impl SealRules {
     }
 
     pub(super) fn find(&self, resource: &Resource) -> Option<&Providers> {
-        if self.providers.is_empty() || self.internal_groups.contains(&&*resource.group) {
+        if self.providers.is_empty() {
             return None;
+        }
+        if self.internal_groups.contains(&&*resource.group) {
+            return self.sealed_as.get(resource).and_then(|other| self.find(other));
         }
         let of_group = || self.providers.get(&Resource::new(resource.group.clone(), ANY));
         let of_all = || self.providers.get(&Resource::new(ANY, ANY));

@@ -52,6 +52,19 @@ async fn opened(seal: &Seal, key: &Key, stored: Stored<'_>) -> Result<(Vec<u8>, 
     Ok((opened.json.into_owned(), opened.stale))
 }
 
+#[test]
+fn records_that_are_no_objects_are_sealed_as_the_resource_that_they_are_like() {
+    let keys = Resource::new("internal.example.com", "keys");
+    for rule in ["secrets", "*.", "*.*"] {
+        let mut rules = SealRules::new(&["internal.example.com"]);
+        rules = rules.seal_as(keys.clone(), Resource::new("", "secrets"));
+        rules.add(rule, &[]).unwrap();
+        let seal = Seal::new(rules, metrics());
+        assert!(seal.covers(&keys), "{rule}");
+        assert!(!seal.covers(&Resource::new("internal.example.com", "others")), "{rule}");
+    }
+}
+
 #[tokio::test]
 async fn values_that_upstream_has_sealed_are_opened() {
     for (kind, prefix, length, hex) in [

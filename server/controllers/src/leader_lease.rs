@@ -1,20 +1,18 @@
-//! Which of several servers holds elections: the Lease `leader-election-controller` of kube-system (upstream's
-//! `RunWithLeaderElection`, on client-go's `LeaderElector`).
+//! Which of several servers does something: the one that holds a Lease of kube-system (upstream's `RunWithLeaderElection`, on
+//! client-go's `LeaderElector`).
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::{GroupVersion, Object, Reason, Status, time};
+use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status, time};
 use portico_registry::{Context, CreateOptions, ObjectRef, Part, Registry};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::names::{NAME, USER, leases};
-
 const NAMESPACE: &str = "kube-system";
 
-/// `--coordinated-leadership-lease-duration`, `-renew-deadline` and `-retry-period`.
+/// How servers compete for a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeadershipTimers {
     /// How long others wait after the holder's last renewal.
@@ -25,21 +23,27 @@ pub struct LeadershipTimers {
     pub retry_period: Duration,
 }
 
-/// Acquires and renews the Lease.
-pub(super) struct Lock {
+/// Acquires and renews a Lease.
+pub struct LeaderLease {
+    /// The Lease's name.
+    name: &'static str,
+    /// In whose name it is written.
+    user: &'static str,
     identity: String,
     timers: LeadershipTimers,
     /// What the Lease said last, and since when it says so.
     observed: Option<(Object, Instant)>,
 }
 
-impl Lock {
-    pub(super) fn new(identity: String, timers: LeadershipTimers) -> Self {
-        Self { identity, timers, observed: None }
+impl LeaderLease {
+    /// Of this name, written as this user. `identity` differs from that of every other start of a server.
+    #[must_use]
+    pub fn new(name: &'static str, user: &'static str, identity: String, timers: LeadershipTimers) -> Self {
+        Self { name, user, identity, timers, observed: None }
     }
 
     /// Shows in `leads` whether the Lease is held, until `tasks` is cancelled; then gives it back.
-    pub(super) async fn run(mut self, registry: Registry, leads: watch::Sender<bool>, tasks: TaskSet) {
+    pub async fn run(mut self, registry: Registry, leads: watch::Sender<bool>, tasks: TaskSet) {
         tasks.token().run_until_cancelled(self.keep(&registry, &leads)).await;
         if leads.send_replace(false) {
             let released = self.release(&registry).await;
@@ -57,7 +61,7 @@ impl Lock {
                     leads.send_if_modified(|leads| std::mem::replace(leads, held) != held);
                 }
                 Err(status) => {
-                    tracing::debug!(%status, "the lease of {NAME} is not renewed");
+                    tracing::debug!(lease = self.name, %status, "the lease is not renewed");
                     if renewed.elapsed() >= self.timers.renew_deadline {
                         leads.send_if_modified(std::mem::take);
                     }
@@ -69,13 +73,14 @@ impl Lock {
 
     /// Whether the Lease is held now (`tryAcquireOrRenew`).
     async fn attempt(&mut self, registry: &Registry) -> Result<bool, Box<Status>> {
-        let current = registry.get_stored(&at()).await?.map(|stored| stored.object().clone());
+        let current = registry.get_stored(&self.at()).await?.map(|stored| stored.object().clone());
         let since = self.observe(current.as_ref());
-        let Some(lease) = taken(current.as_ref(), &self.identity, since, self.timers, Timestamp::now())
+        let Some(lease) =
+            taken(self.name, current.as_ref(), &self.identity, since, self.timers, Timestamp::now())
         else {
             return Ok(false);
         };
-        let (context, options) = (Context::system(USER), CreateOptions::default());
+        let (context, options) = (Context::system(self.user), CreateOptions::default());
         let written = if current.is_some() {
             registry.update(&context, &leases(), Part::Main, lease, &options).await
         } else {
@@ -89,6 +94,10 @@ impl Lock {
             Err(status) if matches!(status.reason(), Reason::Conflict | Reason::AlreadyExists) => Ok(false),
             Err(status) => Err(status),
         }
+    }
+
+    fn at(&self) -> ObjectRef {
+        ObjectRef { resource: leases(), namespace: NAMESPACE.to_owned(), name: self.name.to_owned() }
     }
 
     /// For how long the Lease has said what it says: by this clock, not by the holder's.
@@ -105,7 +114,7 @@ impl Lock {
 
     /// `ReleaseOnCancel`: the next one need not wait.
     async fn release(&self, registry: &Registry) -> Result<(), Box<Status>> {
-        let Some(lease) = registry.get_stored(&at()).await? else { return Ok(()) };
+        let Some(lease) = registry.get_stored(&self.at()).await? else { return Ok(()) };
         let mut lease = lease.object().clone();
         if lease.at(&["spec", "holderIdentity"]).str() != self.identity {
             return Ok(());
@@ -115,17 +124,18 @@ impl Lock {
         for field in ["renewTime", "acquireTime"] {
             lease.set(&["spec", field], time::rfc3339_micro(Timestamp::now()));
         }
-        let (context, options) = (Context::system(USER), CreateOptions::default());
+        let (context, options) = (Context::system(self.user), CreateOptions::default());
         registry.update(&context, &leases(), Part::Main, lease, &options).await.map(drop)
     }
 }
 
-fn at() -> ObjectRef {
-    ObjectRef { resource: leases(), namespace: NAMESPACE.to_owned(), name: NAME.to_owned() }
+fn leases() -> GroupResource {
+    GroupResource::new("coordination.k8s.io", "leases")
 }
 
 /// The Lease as this server holds it; nothing while somebody else does. `since` is how long it has been what it is. Pure.
 fn taken(
+    name: &str,
     current: Option<&Object>,
     identity: &str,
     since: Duration,
@@ -136,7 +146,7 @@ fn taken(
     let mut lease = current.cloned().unwrap_or_else(|| {
         let mut lease = Object::new(&GroupVersion::new("coordination.k8s.io", "v1").kind("Lease"));
         lease.set(&["metadata", "namespace"], NAMESPACE);
-        lease.set(&["metadata", "name"], NAME);
+        lease.set(&["metadata", "name"], name);
         lease
     });
     let holder = lease.at(&["spec", "holderIdentity"]).str().to_owned();
@@ -169,7 +179,7 @@ mod tests {
     fn the_lease_is_taken_when_it_is_free_and_kept_while_it_is_held() {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         let take = |lease: Option<&Object>, who, since| {
-            taken(lease, who, Duration::from_secs(since), TIMERS, at(1_000))
+            taken("l", lease, who, Duration::from_secs(since), TIMERS, at(1_000))
         };
         let first = take(None, "a", 0).unwrap();
         assert_eq!(first.at(&["spec", "holderIdentity"]).str(), "a");
@@ -178,7 +188,7 @@ mod tests {
         assert_eq!(take(Some(&first), "b", 14), None);
         let second = take(Some(&first), "b", 15).unwrap();
         assert_eq!(second.at(&["spec", "leaseTransitions"]).i64(), Some(1));
-        let later = taken(Some(&second), "b", Duration::ZERO, TIMERS, at(2_000)).unwrap();
+        let later = taken("l", Some(&second), "b", Duration::ZERO, TIMERS, at(2_000)).unwrap();
         assert!(later.at(&["spec", "acquireTime"]).same_as(&second.at(&["spec", "acquireTime"])));
         assert_eq!(later.at(&["spec", "renewTime"]).str(), "1970-01-01T00:33:20.000000Z");
         let mut free = second.clone();

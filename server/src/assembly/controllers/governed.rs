@@ -1,0 +1,180 @@
+//! The controllers that `--controllers` governs, kube-controller-manager's: here, or on one of several control services, the one that
+//! holds the Lease of its name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_controllers::bootstrap;
+use portico_controllers::bootstrap::signer::BootstrapSigner;
+use portico_controllers::bootstrap::token_cleaner::TokenCleaner;
+use portico_controllers::certificates::trust_bundle::{self, TrustBundle};
+use portico_controllers::certificates::{approving, cleaner, signing};
+use portico_controllers::garbage::GarbageCollector;
+use portico_controllers::leader_lease::{LeaderLease, LeadershipTimers};
+use portico_controllers::legacy_token_cleaner;
+use portico_controllers::log::{Listener, Listening};
+use portico_controllers::namespace::NamespaceDeletion;
+use portico_controllers::per_namespace::PerNamespace;
+use portico_controllers::policy_status::{self, PolicyStatus};
+use portico_controllers::rbac::aggregation;
+use portico_controllers::resource_quota::{self, ResourceQuotas};
+use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
+use portico_controllers::storage_migration::{self, StorageMigration};
+use portico_identity::Identity;
+use portico_kit::metrics;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::QueueMetrics;
+use portico_registry::Registry;
+use tokio::sync::watch;
+
+use super::wanted::is_wanted;
+use super::without_nodes;
+use crate::assembly::elsewhere::Aggregated;
+use crate::assembly::hostname::hostname;
+use crate::settings::ServerSettings;
+
+/// Upstream's name of their Lease, and who writes it.
+const LEASE: &str = "kube-controller-manager";
+const USER: &str = "system:kube-controller-manager";
+/// How long they may take to end where another control service goes on.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What they are made of.
+#[derive(Clone)]
+pub(super) struct Governed {
+    pub(super) settings: ServerSettings,
+    pub(super) registry: Registry,
+    /// What clients inside check the facade's certificate with.
+    pub(super) ca: String,
+    pub(super) identity: Arc<Identity>,
+    pub(super) signers: signing::Signers,
+    pub(super) elsewhere: Arc<Aggregated>,
+    pub(super) queues: QueueMetrics,
+    pub(super) metrics: metrics::Registry,
+}
+
+impl Governed {
+    /// Starts them; they end with `tasks`. What is given back is to hear of every change.
+    pub(super) fn start(&self, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
+        let mut listeners = started(self, tasks);
+        let of = (&self.settings, &self.registry, &self.queues, &self.metrics);
+        listeners.extend(without_nodes::start(of.0, of.1, of.2, of.3, tasks));
+        listeners
+    }
+
+    /// Starts them whenever this control service comes to lead, and ends them when it does not any more.
+    pub(super) fn start_when_leading(self, timers: LeadershipTimers, tasks: &TaskSet) {
+        let identity = format!("{}_{}", hostname(), uuid::Uuid::new_v4());
+        let (leads, leading) = watch::channel(false);
+        let lease = LeaderLease::new(LEASE, USER, identity, timers);
+        tasks.spawn("controllers-lease", lease.run(self.registry.clone(), leads, tasks.clone()));
+        let token = tasks.token();
+        tasks.spawn("controllers-leader", async move {
+            token.run_until_cancelled(self.lead(leading, &token)).await;
+        });
+    }
+
+    async fn lead(&self, mut leading: watch::Receiver<bool>, token: &tokio_util::sync::CancellationToken) {
+        while leading.wait_for(|leads| *leads).await.is_ok() {
+            tracing::info!("this control service runs the controllers");
+            let tasks = TaskSet::with_token(token.child_token());
+            let listening = Listening::new(self.start(&tasks));
+            tasks.spawn("controllers-log", listening.run(self.registry.clone(), tasks.clone()));
+            let led = leading.wait_for(|leads| !*leads).await.map(drop);
+            tracing::info!("this control service runs the controllers no more");
+            tasks.shutdown(GRACE).await;
+            if led.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Most of them.
+fn started(of: &Governed, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
+    let Governed { settings, registry, queues, .. } = of;
+    let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
+    let is_wanted = |name: &str| is_wanted(settings, registry, name);
+    if is_wanted("garbage-collector-controller") {
+        let garbage = GarbageCollector::new(Arc::clone(&of.elsewhere) as Arc<_>, queues);
+        garbage.run_workers(registry, tasks);
+        listeners.push(Arc::new(garbage));
+    }
+    if is_wanted("namespace-controller") {
+        let namespaces = NamespaceDeletion::new(Arc::clone(&of.elsewhere) as Arc<_>, queues);
+        namespaces.run_workers(registry, tasks);
+        listeners.push(Arc::new(namespaces));
+    }
+    if is_wanted(resource_quota::NAME) {
+        let settings = settings.controller_settings.quotas;
+        let quotas = ResourceQuotas::new(settings, Arc::clone(&of.elsewhere) as Arc<_>, queues);
+        quotas.run_workers(registry, tasks);
+        listeners.push(Arc::new(quotas));
+    }
+    if is_wanted(aggregation::NAME) {
+        tasks.spawn(aggregation::NAME, aggregation::run(registry.clone(), tasks.clone()));
+    }
+    if is_wanted(service_account_tokens::NAME) {
+        let tokens = ServiceAccountTokens::new(&of.ca, Arc::clone(&of.identity), queues);
+        tokens.run_workers(registry, tasks);
+        listeners.push(Arc::new(tokens));
+    }
+    if is_wanted(legacy_token_cleaner::NAME) {
+        let unused = settings.service_accounts.legacy_clean_up_period;
+        let clean = legacy_token_cleaner::run(registry.clone(), unused, tasks.clone());
+        tasks.spawn(legacy_token_cleaner::NAME, clean);
+    }
+    if is_wanted(storage_migration::NAME) {
+        let migration = StorageMigration::new(queues);
+        migration.run_workers(registry, tasks);
+        listeners.push(Arc::new(migration));
+    }
+    if is_wanted(policy_status::NAME) {
+        let statuses = PolicyStatus::new(queues);
+        statuses.run_workers(registry, tasks);
+        listeners.push(Arc::new(statuses));
+    }
+    let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(of.ca.clone(), queues)];
+    for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {
+        kept.run_workers(registry, tasks);
+        listeners.push(Arc::new(kept));
+    }
+    listeners.extend(certificates(of, tasks));
+    listeners
+}
+
+/// The controllers of certificates and bootstrap tokens.
+fn certificates(of: &Governed, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
+    let Governed { settings, registry, queues, .. } = of;
+    let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
+    let is_wanted = |name: &str| is_wanted(settings, registry, name);
+    if is_wanted(signing::NAME) {
+        let signer = signing::controller(of.signers.clone(), settings.signing.duration, queues);
+        signer.run_workers(registry, tasks);
+        listeners.push(Arc::new(signer));
+    }
+    if is_wanted(approving::NAME) {
+        let approver = approving::controller(queues);
+        approver.run_workers(registry, tasks);
+        listeners.push(Arc::new(approver));
+    }
+    if is_wanted(cleaner::NAME) {
+        tasks.spawn(cleaner::NAME, cleaner::run(registry.clone(), tasks.clone()));
+    }
+    if is_wanted(trust_bundle::NAME) {
+        let bundle = TrustBundle::new(&of.ca, queues);
+        bundle.run_workers(registry, tasks);
+        listeners.push(Arc::new(bundle));
+    }
+    if is_wanted(bootstrap::signer::NAME) {
+        let signer = BootstrapSigner::new(queues);
+        signer.run_workers(registry, tasks);
+        listeners.push(Arc::new(signer));
+    }
+    if is_wanted(bootstrap::token_cleaner::NAME) {
+        let cleaner = TokenCleaner::new(queues);
+        cleaner.run_workers(registry, tasks);
+        listeners.push(Arc::new(cleaner));
+    }
+    listeners
+}
