@@ -11,6 +11,7 @@ mod hooks;
 mod hostname;
 mod identities;
 mod image_backend;
+mod master_leases;
 mod node_graph;
 mod process;
 mod reached;

@@ -19,11 +19,9 @@ use portico_kit::tasks::TaskSet;
 use portico_store::{Envelope, Seal, SealMetrics};
 
 use crate::reload_metrics::{ENCRYPTION, ReloadMetrics};
-/// What holds keys of control services in the store: its plural and its group.
-pub(crate) const SHARED_FILES: (&str, &str) = ("sharedfiles", "portico.dev");
-
 pub use error::EncryptionError;
 use providers::Built;
+pub(crate) use providers::SHARED_FILES;
 
 /// The name of the check of all key services.
 const CHECK: &str = "kms-providers";

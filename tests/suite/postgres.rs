@@ -3,7 +3,7 @@
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::{Http, Lines};
-use portico_tests::{Launch, Portico, PostgresServer, until};
+use portico_tests::{Launch, Portico, PostgresServer, own_address, until};
 use serde_json::{Value, json};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -309,4 +309,49 @@ async fn secrets_and_keys_are_encrypted_in_the_database() {
     let stored = server.psql(&name, "SELECT encode(value, 'escape') FROM log");
     assert!(stored.contains("public-text") && stored.contains("k8s:enc:secretbox:v1:k:"));
     assert!(!stored.contains("plain-text") && !stored.contains("PRIVATE KEY"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workloads_find_every_control_service_that_is_there() {
+    if own_address().is_none() {
+        return;
+    }
+    let Some([one, mut other]) = pair().await else { return };
+    let admin = one.admin();
+    let ports = async || {
+        let endpoints = admin.get("/api/v1/namespaces/default/endpoints/kubernetes").await.json();
+        let subsets = endpoints["subsets"].as_array().cloned().unwrap_or_default();
+        let mut ports: Vec<u64> =
+            subsets.iter().map(|subset| subset["ports"][0]["port"].as_u64().unwrap()).collect();
+        ports.sort_unstable();
+        ports
+    };
+    let mut both = [u64::from(one.https().port()), u64::from(other.https().port())];
+    both.sort_unstable();
+    until("both are named", 60, async || ports().await == both).await;
+    // They agree: nobody writes over what the other one has written.
+    let written = async || {
+        let mut versions = Vec::new();
+        for path in [
+            "/api/v1/namespaces/default/endpoints/kubernetes",
+            "/api/v1/namespaces/default/services/kubernetes",
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes",
+        ] {
+            versions.push(version(&admin.get(path).await.json()));
+        }
+        versions
+    };
+    let before = written().await;
+    for n in 0..50 {
+        assert_eq!(
+            admin.post(CONFIG_MAPS, &config_map(&format!("later-{n}"), "")).await.status.as_u16(),
+            201
+        );
+    }
+    assert_eq!(written().await, before);
+    other.stop().await;
+    until("the one that has stopped is named no more", 60, async || {
+        ports().await == [u64::from(one.https().port())]
+    })
+    .await;
 }

@@ -57,15 +57,17 @@ impl SystemObject {
 #[derive(Clone)]
 pub struct SystemObjects {
     objects: Arc<[SystemObject]>,
+    /// What they are made of: a change of it concerns all.
+    made_of: Option<GroupResource>,
     queue: WorkQueue<usize>,
 }
 
 impl SystemObjects {
-    /// Keeps these; those that others refer to come first.
+    /// Keeps these; those that others refer to come first. A change of `made_of` concerns all of them.
     #[must_use]
-    pub fn new(objects: Vec<SystemObject>, metrics: &QueueMetrics) -> Self {
+    pub fn new(objects: Vec<SystemObject>, made_of: Option<GroupResource>, metrics: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics("system_objects", Policy::RECONNECT, metrics);
-        Self { objects: objects.into(), queue }
+        Self { objects: objects.into(), made_of, queue }
     }
 
     /// Starts what writes, until `tasks` is cancelled: one at a time, in their order.
@@ -152,6 +154,9 @@ impl Listener for SystemObjects {
                 && at.namespace == change.namespace()
                 && at.resource == *change.resource()
         };
+        if self.made_of.as_ref() == Some(change.resource()) {
+            self.look_again();
+        }
         let is_namespace = *change.resource() == namespaces();
         for (index, object) in self.objects.iter().enumerate() {
             if is(&object.at) || is_namespace && object.at.namespace == change.name() {

@@ -30,6 +30,7 @@ use self::governed::Governed;
 use super::elsewhere::Aggregated;
 use super::error::StartError;
 use super::hostname::hostname;
+use super::master_leases::{self, MasterLeases};
 use super::reached::reached;
 use super::signing::Signing;
 use crate::settings::ServerSettings;
@@ -91,10 +92,22 @@ pub(super) fn start(
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut kept = vec![authentication(settings, reported.signing)?.object(), token_tracking::object(today)];
+    let shares = settings.postgres.is_some();
+    let masters = shares.then(|| MasterLeases::new(registry.store(), reported.advertised.subscribe()));
     if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
-        kept.extend(kubernetes_service::objects(&ranges, first, reported.advertised.subscribe()));
+        let reached = match &masters {
+            Some(masters) => {
+                let masters = masters.clone();
+                Arc::new(move || masters.addresses())
+            }
+            None => kubernetes_service::alone(reported.advertised.subscribe()),
+        };
+        kept.extend(kubernetes_service::objects(&ranges, first, &reached));
     }
-    let objects = SystemObjects::new(kept, &queues);
+    let objects = SystemObjects::new(kept, shares.then(master_leases::resource), &queues);
+    if let Some(masters) = masters {
+        keep_record(masters, &objects, tasks);
+    }
     objects.run_workers(registry, tasks);
     let repair = repair(settings, registry, &queues, metrics, hooks)?;
     repair.run_workers(registry, tasks);
@@ -130,6 +143,15 @@ pub(super) fn start(
     })?;
     tasks.spawn("controllers-log", listening.run(registry.clone(), tasks.clone()));
     Ok(Advertised { address: reported.advertised, objects })
+}
+
+/// Tells other control services of the store where this one's facade is reached, until it stops.
+fn keep_record(masters: MasterLeases, objects: &SystemObjects, tasks: &TaskSet) {
+    let (objects, token) = (objects.clone(), tasks.token());
+    tasks.spawn("master-lease", async move {
+        token.run_until_cancelled(masters.clone().run(|| objects.look_again())).await;
+        masters.release().await;
+    });
 }
 
 /// What keeps Services' addresses and ports right; its hook passes once all of them have been checked.

@@ -12,10 +12,12 @@ use portico_store::{
 };
 use zeroize::Zeroizing;
 
-use super::SHARED_FILES;
 use super::configuration::{KeyRule, KmsRule, ProviderRule, ResourceRule};
 use super::error::EncryptionError;
 use super::kms::KmsClient;
+
+/// What holds keys of control services in the store: its plural and its group.
+pub(crate) const SHARED_FILES: (&str, &str) = ("sharedfiles", "portico.dev");
 
 /// Groups of records that are no objects of the API.
 const INTERNAL_GROUPS: &[&str] = &["portico.dev"];

@@ -1,7 +1,9 @@
 //! How workloads find this API: the ServiceCIDR `kubernetes`, the Service `default/kubernetes`, its Endpoints and its
 //! EndpointSlice.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, GroupVersion, Object, time};
@@ -32,10 +34,10 @@ impl Port {
     }
 }
 
-/// What Endpoints hold: the one address and the one port.
+/// What Endpoints hold: the addresses of one port.
 #[derive(Serialize)]
 struct Subset {
-    addresses: [Address; 1],
+    addresses: Vec<Address>,
     ports: [Port; 1],
 }
 
@@ -65,15 +67,21 @@ struct Ready<'a> {
     message: &'static str,
 }
 
-/// The objects: the ranges of cluster addresses (the Service gets the first one's first address), and where the facade
-/// is reached, once that is known.
+/// Where facades are reached, as far as that is known.
+pub type Reached = Arc<dyn Fn() -> BTreeSet<SocketAddr> + Send + Sync>;
+
+/// The one facade of this control service.
 #[must_use]
-pub fn objects(
-    ranges: &[String],
-    first: IpAddr,
-    reached: watch::Receiver<Option<SocketAddr>>,
-) -> Vec<SystemObject> {
-    let (ranges, port, of_endpoints, of_slice) = (ranges.to_vec(), reached.clone(), reached.clone(), reached);
+pub fn alone(reached: watch::Receiver<Option<SocketAddr>>) -> Reached {
+    Arc::new(move || reached.borrow().iter().copied().collect())
+}
+
+/// The objects: the ranges of cluster addresses (the Service gets the first one's first address), and where facades are
+/// reached.
+#[must_use]
+pub fn objects(ranges: &[String], first: IpAddr, reached: &Reached) -> Vec<SystemObject> {
+    let ranges = ranges.to_vec();
+    let [port, of_endpoints, of_slice] = std::array::from_fn(|_| Arc::clone(reached));
     vec![
         SystemObject::new(
             GroupResource::new("networking.k8s.io", "servicecidrs"),
@@ -83,24 +91,27 @@ pub fn objects(
         )
         .with_status(|current| ready(current, &time::rfc3339(Timestamp::now()))),
         SystemObject::new(GroupResource::new("", "services"), NAMESPACE, NAME, move |current| {
-            let address = *port.borrow();
-            service(current, first, address?.port())
+            service(current, first, port().first()?.port())
         }),
         SystemObject::new(GroupResource::new("", "endpoints"), NAMESPACE, NAME, move |current| {
-            endpoints(current, elsewhere(*of_endpoints.borrow())?)
+            endpoints(current, &elsewhere(&of_endpoints()))
         }),
         SystemObject::new(
             GroupResource::new("discovery.k8s.io", "endpointslices"),
             NAMESPACE,
             NAME,
-            move |current| slice(current, elsewhere(*of_slice.borrow())?),
+            move |current| slice(current, &elsewhere(&of_slice())),
         ),
     ]
 }
 
-/// The address, if others could use it: neither kind of object may name the loopback interface.
-fn elsewhere(address: Option<SocketAddr>) -> Option<SocketAddr> {
-    address.filter(|address| !address.ip().is_loopback())
+/// The addresses that others could use: neither kind of object may name the loopback interface. By port.
+fn elsewhere(all: &BTreeSet<SocketAddr>) -> BTreeMap<u16, Vec<String>> {
+    let mut ports = BTreeMap::<u16, Vec<String>>::new();
+    for address in all.iter().filter(|address| !address.ip().is_loopback()) {
+        ports.entry(address.port()).or_default().push(address.ip().to_string());
+    }
+    ports
 }
 
 fn new(group: &str, kind: &str) -> Object {
@@ -159,44 +170,41 @@ fn service(current: Option<&Object>, first: IpAddr, port: u16) -> Option<Object>
     Some(object)
 }
 
-fn endpoints(current: Option<&Object>, address: SocketAddr) -> Option<Object> {
-    let ip = address.ip().to_string();
-    let right = |object: &Object| {
-        object.at(&["subsets"]).items().any(|subset| {
-            subset.field("addresses").items().any(|a| a.field("ip").str() == ip)
-                && subset.field("ports").items().any(|p| p.field("port").i64() == Some(address.port().into()))
+fn endpoints(current: Option<&Object>, reached: &BTreeMap<u16, Vec<String>>) -> Option<Object> {
+    let subsets: Vec<Subset> = reached
+        .iter()
+        .map(|(port, ips)| Subset {
+            addresses: ips.iter().map(|ip| Address { ip: ip.clone() }).collect(),
+            ports: Port::https(*port, None),
         })
-    };
-    if current.is_some_and(right) {
+        .collect();
+    if subsets.is_empty() {
         return None;
     }
     let mut object = current.cloned().unwrap_or_else(|| new("", "Endpoints"));
     // The slice below is made here, too: kube-controller-manager need not mirror these.
     object.set(&["metadata", "labels", "endpointslice.kubernetes.io/skip-mirror"], "true");
-    let ports = Port::https(address.port(), None);
-    object.set(&["subsets"], [Subset { addresses: [Address { ip }], ports }]);
-    Some(object)
+    object.set(&["subsets"], subsets);
+    (current != Some(&object)).then_some(object)
 }
 
-fn slice(current: Option<&Object>, address: SocketAddr) -> Option<Object> {
-    let ip = address.ip().to_string();
-    let right = |object: &Object| {
-        let addresses = object.at(&["endpoints"]);
-        addresses.items().any(|e| e.field("addresses").items().any(|a| a.str() == ip))
-            && object.at(&["ports"]).items().any(|p| p.field("port").i64() == Some(address.port().into()))
-    };
-    if current.is_some_and(right) {
-        return None;
-    }
+/// A slice has one port: those who share the lowest one are in it.
+fn slice(current: Option<&Object>, reached: &BTreeMap<u16, Vec<String>>) -> Option<Object> {
+    let (port, ips) = reached.first_key_value()?;
     let mut object = current.cloned().unwrap_or_else(|| {
         let mut object = new("discovery.k8s.io", "EndpointSlice");
         object.set(&["metadata", "labels", "kubernetes.io/service-name"], NAME);
-        object.set(&["addressType"], if address.is_ipv4() { "IPv4" } else { "IPv6" });
+        let is_v4 = ips.first().is_some_and(|ip| ip.parse::<Ipv4Addr>().is_ok());
+        object.set(&["addressType"], if is_v4 { "IPv4" } else { "IPv6" });
         object
     });
-    object.set(&["endpoints"], [Endpoint { addresses: [ip], conditions: Conditions { ready: true } }]);
-    object.set(&["ports"], Port::https(address.port(), None));
-    Some(object)
+    let endpoints: Vec<Endpoint> = ips
+        .iter()
+        .map(|ip| Endpoint { addresses: [ip.clone()], conditions: Conditions { ready: true } })
+        .collect();
+    object.set(&["endpoints"], endpoints);
+    object.set(&["ports"], Port::https(*port, None));
+    (current != Some(&object)).then_some(object)
 }
 
 /// Where others reach a listener that was bound here (upstream's `ResolveBindAddress`): its own address, or, when it is
@@ -227,24 +235,32 @@ mod tests {
 
     #[test]
     fn what_is_right_is_left_alone_and_a_moved_facade_is_followed() {
-        let (first, here) = ("10.0.0.1".parse().unwrap(), "192.0.2.7:6443".parse().unwrap());
+        let first = "10.0.0.1".parse().unwrap();
         let made = service(None, first, 6443).unwrap();
         assert_eq!(made.at(&["spec", "clusterIP"]).str(), "10.0.0.1");
         assert_eq!(service(Some(&made), first, 6443), None);
         assert!(service(Some(&made), first, 7443).is_some());
-        let there = "192.0.2.8:6443".parse().unwrap();
+        let at = |all: &[&str]| elsewhere(&all.iter().map(|one| one.parse().unwrap()).collect());
         for reached in [endpoints, slice] {
-            let made = reached(None, here).unwrap();
-            assert_eq!(reached(Some(&made), here), None);
-            let moved = reached(Some(&made), there).unwrap();
-            assert!(String::from_utf8(moved.to_json()).unwrap().contains("192.0.2.8"));
+            let made = reached(None, &at(&["192.0.2.7:6443"])).unwrap();
+            assert_eq!(reached(Some(&made), &at(&["192.0.2.7:6443"])), None);
+            let more = reached(Some(&made), &at(&["192.0.2.7:6443", "192.0.2.8:6443"])).unwrap();
+            let text = String::from_utf8(more.to_json()).unwrap();
+            assert!(text.contains("192.0.2.7") && text.contains("192.0.2.8"));
+            let moved = reached(Some(&more), &at(&["192.0.2.8:6443"])).unwrap();
+            assert!(!String::from_utf8(moved.to_json()).unwrap().contains("192.0.2.7"));
         }
+        let ports = endpoints(None, &at(&["192.0.2.7:6443", "192.0.2.8:7443"])).unwrap();
+        assert_eq!(ports.at(&["subsets"]).items().count(), 2);
     }
 
     #[test]
     fn the_loopback_interface_leads_nobody_here() {
-        assert_eq!(elsewhere("127.0.0.1:6443".parse().ok()), None);
-        assert!(elsewhere("192.0.2.7:6443".parse().ok()).is_some());
+        let at = |all: &str| elsewhere(&[all.parse().unwrap()].into());
+        assert!(at("127.0.0.1:6443").is_empty());
+        assert_eq!(endpoints(None, &at("127.0.0.1:6443")), None);
+        assert_eq!(slice(None, &at("127.0.0.1:6443")), None);
+        assert_eq!(at("192.0.2.7:6443").len(), 1);
     }
 
     #[test]
