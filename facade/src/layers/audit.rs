@@ -119,6 +119,8 @@ async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner
         audited.process(Stage::ResponseComplete).await;
         return Ok(response);
     }
+    // The body is waited for.
+    audited.write_held().await;
     Ok(response.map(|body| Body::streamed(UntilOut::new(body, audited, ending))))
 }
 
