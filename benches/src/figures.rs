@@ -14,6 +14,7 @@ pub(crate) mod hostile;
 pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod objects;
+pub(crate) mod postgres;
 pub(crate) mod proxy;
 pub(crate) mod quota;
 pub(crate) mod split;

@@ -101,11 +101,13 @@ enum Bench {
     Fairness,
     /// What the handler chain adds to a request.
     Chain,
+    /// Control services that share a PostgreSQL database.
+    Postgres,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 19] = [
+const EACH: [Bench; 20] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -125,6 +127,7 @@ const EACH: [Bench; 19] = [
     Bench::Admission,
     Bench::Fairness,
     Bench::Chain,
+    Bench::Postgres,
 ];
 
 /// What every bench is given.
@@ -199,6 +202,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Admission => figures::admission::measure(setting, report).await,
         Bench::Fairness => figures::fairness::measure(setting, report).await,
         Bench::Chain => figures::chain::measure(setting, report).await,
+        Bench::Postgres => figures::postgres::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

@@ -283,7 +283,7 @@ async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
         let holder = last.get(lease).await.json()["spec"]["holderIdentity"].as_str().unwrap().to_owned();
         assert!(!holder.is_empty());
         assert_eq!(running.iter().filter(|portico| runs(portico)).count(), 1, "{holder}");
-        let leader = running.iter().position(|portico| runs(portico)).unwrap();
+        let leader = running.iter().position(&runs).unwrap();
         let mut leader = running.remove(leader);
         match stopped {
             0 => drop(leader.stop().await),

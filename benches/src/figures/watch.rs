@@ -18,7 +18,7 @@ use crate::statistics::{Latencies, median, median_of};
 use crate::{Failure, Setting};
 
 const NAME: &str = "watch";
-const FEW: Scene = Scene { watchers: 50, per_second: 50, goal_ms: 5.0 };
+pub(super) const FEW: Scene = Scene { watchers: 50, per_second: 50, goal_ms: 5.0 };
 const MANY: Scene = Scene { watchers: 1_000, per_second: 20, goal_ms: 50.0 };
 const CONNECTION_KIB: f64 = 64.0;
 /// Fewer than the streams that one connection may have.
@@ -29,16 +29,16 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// So many watchers, each on a connection of its own, of so many creations a second.
 #[derive(Clone, Copy)]
-struct Scene {
+pub(super) struct Scene {
     watchers: usize,
     per_second: u32,
     goal_ms: f64,
 }
 
-struct Round {
-    p99_ms: f64,
-    p50_ms: f64,
-    lost: usize,
+pub(super) struct Round {
+    pub(super) p99_ms: f64,
+    pub(super) p50_ms: f64,
+    pub(super) lost: usize,
     connection_kib: f64,
 }
 
@@ -47,14 +47,14 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         let mut rounds = Vec::new();
         for at in 1..=setting.options.rounds.min(3) {
             let portico = Portico::start(setting).await?;
-            let round = round(setting, &portico.endpoint(setting)?, &portico.process, scene).await?;
+            let round = round(setting, [&portico.endpoint(setting)?; 2], &portico.process, scene).await?;
             note(&format!("round {at}: {} watchers, p99 {:.1} ms", scene.watchers, round.p99_ms));
             rounds.push(round);
         }
         say(report, scene, &rounds);
         match Kube::start(setting).await? {
             Some(kube) => {
-                let round = round(setting, &kube.endpoint(setting)?, &kube.server, scene).await?;
+                let round = round(setting, [&kube.endpoint(setting)?; 2], &kube.server, scene).await?;
                 say_kube(report, scene, &round);
             }
             None => report.skip("watches of kube-apiserver", WHY_NOT),
@@ -114,13 +114,14 @@ fn say(report: &mut Report, scene: Scene, rounds: &[Round]) {
     }
 }
 
-async fn round(
+/// Creations through the first endpoint, watched through the second one, which is that of `server`.
+pub(super) async fn round(
     setting: &Setting,
-    endpoint: &Endpoint,
+    [written, endpoint]: [&Endpoint; 2],
     server: &Process,
     scene: Scene,
 ) -> Result<Round, Failure> {
-    let mut writer = endpoint.client().await?;
+    let mut writer = written.client().await?;
     let revision = revision(&mut writer).await?;
     let before = server.resident()?;
     let tasks = TaskSet::new();
