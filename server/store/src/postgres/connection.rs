@@ -46,7 +46,8 @@ impl Writer {
                 Err(Failure::Sealed { .. } | Failure::Unreadable(_)) => break,
             }
         }
-        let refused = |results: Results| results.into_iter().map(|r| r.and(Err(outcome.clone()))).collect();
+        // Refusals, too, may have been checked by what is not there now.
+        let refused = |results: Results| results.into_iter().map(|_| Err(outcome.clone())).collect();
         answer(requests, results.into_iter().map(refused).collect());
         Ok(())
     }
