@@ -126,7 +126,7 @@ impl Compactor {
             moved.map_err(failed)?;
             transaction.commit().await.map_err(failed)?;
         }
-        let compacted = open::meta(&reader.pool, "").await.map_err(failed)?.compacted;
+        let compacted = open::meta(&reader.pool).await.map_err(failed)?.compacted;
         reader.hub.set_compacted(compacted);
         reader.metrics.compacted.set(compacted);
         while self.sweep(compacted).await? {}

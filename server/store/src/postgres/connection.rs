@@ -80,7 +80,7 @@ impl Writer {
             open::connect(&self.settings.options(), within).await.map_err(Failure::Database)?;
         self.in_time(async |writer| {
             pool::run(&mut connection, BEGIN).await?;
-            let meta = open::meta(&mut connection, "").await?;
+            let meta = open::meta(&mut connection).await?;
             let checked = writer.check_tail(&mut connection, &meta).await;
             pool::run(&mut connection, writer.settings.commit()).await?;
             checked

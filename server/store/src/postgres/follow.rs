@@ -29,11 +29,13 @@ struct Logged {
 }
 
 impl Writer {
-    /// Applies everything up to the revision of `meta`, which was read by this connection; whether there was anything.
+    /// Applies everything up to the revision of `meta`, which was read by this connection and may be locked by it; whether there
+    /// was anything.
     pub(super) async fn catch_up(
         &mut self,
         connection: &mut PgConnection,
         meta: &Meta,
+        is_locked: bool,
     ) -> Result<bool, Failure> {
         self.check_identity(meta)?;
         let hub = self.publisher.hub.clone();
@@ -41,10 +43,12 @@ impl Writer {
         let was = self.revision;
         while self.revision < meta.revision {
             let events = self.read_part(connection, meta.revision).await?;
-            // What was superseded may be gone: what was read is whole if it still counts as history.
-            let compacted = open::meta(&mut *connection, "").await.map_err(Failure::Database)?.compacted;
-            hub.set_compacted(compacted);
-            if compacted > self.revision {
+            // What was superseded may be gone: what was read is whole if it still counts as history, which nobody changes while
+            // the row is locked.
+            if !is_locked {
+                hub.set_compacted(open::meta(&mut *connection).await?.compacted);
+            }
+            if hub.compacted() > self.revision {
                 return Err(Failure::Fatal(Fatal::Behind));
             }
             match events.last().map(|event| event.revision()) {

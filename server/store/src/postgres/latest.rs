@@ -73,7 +73,7 @@ async fn serve(
 async fn revision(pool: &PgPool, within: Duration) -> Result<i64, StoreError> {
     let mut others = pool.size();
     loop {
-        match timeout(within, open::meta(pool, "")).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+        match timeout(within, open::meta(pool)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
             Err(error) if failure::is_lost(&error) && others > 0 => others -= 1,
             found => return found.map(|meta| meta.revision).map_err(failed),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgRow};
 use sqlx::{ConnectOptions, Connection, PgConnection, Row, SqlSafeStr};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -165,19 +165,28 @@ async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result
     sqlx::query(insert).execute(&mut *writer).await?;
     pool::run(writer, settings.commit()).await?;
     pool::run(writer, BEGIN).await?;
-    meta(writer, "").await
+    meta(writer).await
 }
 
-/// The row of `meta`; `lock` is `FOR UPDATE`, or nothing.
-pub(super) async fn meta<'c>(
-    executor: impl sqlx::PgExecutor<'c>,
-    lock: &'static str,
-) -> Result<Meta, sqlx::Error> {
-    let select = match lock {
-        "" => "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1",
-        _ => "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1 FOR UPDATE",
-    };
-    let row = sqlx::query(select).fetch_one(executor).await?;
+/// The row of `meta`.
+pub(super) async fn meta<'c>(executor: impl sqlx::PgExecutor<'c>) -> Result<Meta, sqlx::Error> {
+    let select = sqlx::query("SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1");
+    meta_of(&select.fetch_one(executor).await?)
+}
+
+/// Begins a transaction with the row of `meta` locked, in one way to the database and back. Who is cut off loses the lock after
+/// this time.
+pub(super) async fn lock_meta(connection: &mut PgConnection, within: Duration) -> Result<Meta, sqlx::Error> {
+    let begin = format!(
+        "BEGIN; SET LOCAL idle_in_transaction_session_timeout = {}; \
+         SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1 FOR UPDATE",
+        within.as_millis()
+    );
+    let mut rows = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).fetch_all(connection).await?;
+    meta_of(&rows.pop().ok_or(sqlx::Error::RowNotFound)?)
+}
+
+fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
     let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
     Ok(Meta { identity, revision: row.try_get(2)?, compacted: row.try_get(3)? })
 }

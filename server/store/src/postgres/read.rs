@@ -77,7 +77,7 @@ impl Reader {
 
     /// Whether nothing has been forgotten that a read at this revision needed; the read is over.
     pub(super) async fn whole(&self, revision: i64) -> Result<(), StoreError> {
-        let meta = open::meta(&self.pool, "").await.map_err(failed)?;
+        let meta = open::meta(&self.pool).await.map_err(failed)?;
         self.hub.set_compacted(meta.compacted);
         self.hub.check(revision)
     }

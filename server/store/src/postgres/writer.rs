@@ -131,8 +131,8 @@ impl Writer {
         if pooled {
             pool::run(connection, BEGIN).await?;
         }
-        let meta = open::meta(&mut *connection, "").await?;
-        self.catch_up(connection, &meta).await?;
+        let meta = open::meta(&mut *connection).await?;
+        self.catch_up(connection, &meta, false).await?;
         if pooled {
             pool::run(connection, self.settings.end()).await?;
         }
@@ -256,21 +256,15 @@ impl Writer {
 
     /// Whether nobody has written since what was checked was applied.
     async fn is_current(&self, connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-        let meta = open::meta(connection, "").await?;
+        let meta = open::meta(connection).await?;
         Ok(meta.revision == self.revision && meta.identity == self.identity)
     }
 
     /// Begins a transaction that nobody else writes beside, and takes up what was written before it. A process that is cut off
     /// while it holds the lock lets go of it.
     async fn lock(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
-        let begin = format!(
-            "BEGIN; SET LOCAL idle_in_transaction_session_timeout = {}",
-            self.settings.statement_timeout.as_millis()
-        );
-        let begun = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).execute(&mut *connection).await;
-        begun.map_err(Failure::Database)?;
-        let meta = open::meta(&mut *connection, "FOR UPDATE").await?;
-        if self.catch_up(connection, &meta).await? {
+        let meta = open::lock_meta(connection, self.settings.statement_timeout).await?;
+        if self.catch_up(connection, &meta, true).await? {
             self.wary = WARY;
         }
         Ok(())
