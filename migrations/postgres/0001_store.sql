@@ -5,13 +5,15 @@
 -- its plural, a dot and its group ('configmaps', 'leases.coordination.k8s.io').
 
 -- One row: who this store is and how far it has come. Whoever writes the log moves the revision in the same transaction: the
--- lock of this row is what puts all writers in one order.
+-- lock of this row is what puts all writers in one order. `commit_id` is that of whoever moved the revision last, drawn at
+-- random: by it a process knows that the database still has what it saw.
 CREATE TABLE meta (
     id        INTEGER PRIMARY KEY CHECK (id = 1),
     store_id  TEXT    NOT NULL,
     epoch     BIGINT  NOT NULL,
     revision  BIGINT  NOT NULL,
-    compacted BIGINT  NOT NULL
+    compacted BIGINT  NOT NULL,
+    commit_id BIGINT  NOT NULL
 );
 
 -- Every committed state. `previous` is the revision that this one supersedes, 0 for a creation. A tombstone (`deleted`) holds

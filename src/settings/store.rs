@@ -32,7 +32,7 @@ pub(crate) struct StoreSettings {
     /// The password for --database-url, from a file; read at the start.
     #[arg(long, value_name = "FILE", requires = "database_url")]
     pub(crate) database_password_file: Option<PathBuf>,
-    /// Connections to PostgreSQL that read, at most; one more writes, and one hears of others' writes.
+    /// Connections to PostgreSQL that read, at most; three more write, ask how far the database is, and hear of others' writes.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) database_read_connections: u32,
     /// Between here and PostgreSQL a pooler hands connections on after each transaction (PgBouncer in transaction mode).

@@ -90,7 +90,7 @@ impl PostgresStore {
         opened.resources.iter().for_each(|resource| drop(cache.slot(resource)));
         let (history, wake) = (Arc::new(HistoryBytes::default()), Arc::new(Notify::new()));
         let (latest, asking) =
-            Latest::new(opened.readers.clone(), hub.clone(), wake.clone(), postgres.statement_timeout);
+            Latest::new(opened.asking, hub.clone(), wake.clone(), postgres.statement_timeout);
         let reader = Arc::new(Reader {
             pool: opened.readers,
             indexer,
@@ -99,8 +99,8 @@ impl PostgresStore {
             hub: hub.clone(),
             metrics: metrics.clone(),
             latest,
-            // One connection is left for those who ask how far the database is, and one for other reads.
-            resumes: Semaphore::new((postgres.read_connections.saturating_sub(2) as usize).max(1)),
+            // One connection is left for other reads.
+            resumes: Semaphore::new((postgres.read_connections.saturating_sub(1) as usize).max(1)),
         });
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
@@ -124,7 +124,8 @@ impl PostgresStore {
             reader: reader.clone(),
             identity: meta.identity.clone(),
             revision: meta.revision,
-            tail: None,
+            mark: meta.mark,
+            tail: opened.tail,
             wary: 0,
             unopened: None,
             group_operations,

@@ -26,6 +26,18 @@ impl CommitRequest {
     }
 }
 
+impl CommitRequest {
+    /// How many bytes its values have.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);
+        all.map(|operation| match &operation.change {
+            Change::Put(value) | Change::Delete(value) => value.stored_bytes(),
+            Change::Check => 0,
+        })
+        .sum()
+    }
+}
+
 /// Gives each request its results. A caller that has gone away does not take its write back.
 pub(crate) fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
     for (request, results) in requests.into_iter().zip(results) {

@@ -1,5 +1,6 @@
 //! The SQL of one group: one statement, so one way to the database and back.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use sqlx::{PgConnection, Row};
@@ -14,14 +15,18 @@ use crate::record::Record;
 /// Moves the revision, if it still stands where the group was checked, and writes the group where it did. The lock of the row
 /// in `meta` is held until all of it is durable: what has a lower revision is visible before what has a higher one.
 const COMMIT: &str = "WITH moved AS (\
-      UPDATE meta SET revision = $2 WHERE id = 1 AND revision = $1 AND epoch = $3 RETURNING revision\
+      UPDATE meta SET revision = $2, commit_id = $23 \
+      WHERE id = 1 AND revision = $1 AND epoch = $3 AND commit_id = $24 RETURNING revision\
     ), gone AS (\
       DELETE FROM owner o USING moved, unnest($12::text[], $13::text[], $14::text[], $15::text[]) \
         AS g(owner_uid, resource, namespace, name) \
       WHERE o.owner_uid = g.owner_uid AND o.resource = g.resource AND o.namespace = g.namespace AND o.name = g.name\
     ), unknown AS (\
       DELETE FROM owner o USING moved, unnest($20::text[], $21::text[], $22::text[]) AS g(resource, namespace, name) \
-      WHERE o.resource = g.resource AND o.namespace = g.namespace AND o.name = g.name\
+      WHERE o.resource = g.resource AND o.namespace = g.namespace AND o.name = g.name \
+        AND NOT EXISTS (SELECT 1 FROM unnest($16::text[], $17::text[], $18::text[], $19::text[]) \
+          AS n(owner_uid, resource, namespace, name) WHERE n.owner_uid = o.owner_uid AND n.resource = o.resource \
+          AND n.namespace = o.namespace AND n.name = o.name)\
     ), added AS (\
       INSERT INTO owner (owner_uid, resource, namespace, name) \
       SELECT n.owner_uid, n.resource, n.namespace, n.name FROM moved, \
@@ -89,20 +94,29 @@ struct States {
     values: Vec<Vec<u8>>,
 }
 
-/// Writes a group that was checked at this revision of this epoch; whether the revision still stood there. `commit_id` marks
-/// its rows.
+/// Where a group was checked, and how it is marked.
+pub(super) struct CheckedAt {
+    pub(super) revision: i64,
+    pub(super) epoch: i64,
+    /// Of whoever moved the revision there.
+    pub(super) mark: i64,
+    /// The group's own.
+    pub(super) commit_id: i64,
+}
+
+/// Writes a group; whether the revision still stood where it was checked.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     statement: &Statement,
-    (checked_at, epoch, commit_id): (i64, i64, i64),
+    at: &CheckedAt,
     group: &Group<'_>,
 ) -> Result<bool, sqlx::Error> {
     let states = states(group);
     let (gone, added, unknown) = owners(group);
     let query = sqlx::query(sqlx::AssertSqlSafe(statement.0.as_str()))
-        .bind(checked_at)
+        .bind(at.revision)
         .bind(group.revision)
-        .bind(epoch)
+        .bind(at.epoch)
         .bind(states.revisions)
         .bind(states.keys.resources)
         .bind(states.keys.namespaces)
@@ -122,7 +136,8 @@ pub(super) async fn commit(
         .bind(unknown.resources)
         .bind(unknown.namespaces)
         .bind(unknown.names)
-        .bind(commit_id);
+        .bind(at.commit_id)
+        .bind(at.mark);
     let moved: i64 = query.fetch_one(connection).await?.try_get(0)?;
     Ok(moved == 1)
 }
@@ -149,8 +164,8 @@ fn owners(group: &Group<'_>) -> (Owners, Owners, Keys) {
     let (mut gone, mut added, mut unknown) = (Owners::default(), Owners::default(), Keys::default());
     for (key, Touched { before, after }) in &group.touched {
         let (old, new) = (owners_of(before.as_ref()), owners_of(after.as_ref()));
-        old.iter().filter(|owner| !new.contains(owner)).for_each(|owner| gone.push(owner, key));
-        new.iter().filter(|owner| !old.contains(owner)).for_each(|owner| added.push(owner, key));
+        old.difference(&new).for_each(|owner| gone.push(owner, key));
+        new.difference(&old).for_each(|owner| added.push(owner, key));
         if before.as_ref().is_some_and(|record| record.value.is_unreadable()) {
             unknown.push(key);
         }
@@ -158,6 +173,6 @@ fn owners(group: &Group<'_>) -> (Owners, Owners, Keys) {
     (gone, added, unknown)
 }
 
-fn owners_of(record: Option<&Arc<Record>>) -> &[Box<str>] {
-    record.map_or(&[], |record| record.value.owners())
+fn owners_of(record: Option<&Arc<Record>>) -> HashSet<&str> {
+    record.map_or_else(HashSet::new, |record| record.value.owners().iter().map(|owner| &**owner).collect())
 }

@@ -10,7 +10,7 @@ use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
 use super::open::{self, Meta, RETRY};
 use super::pool::{self, BEGIN};
-use super::writer::{Writer, refuse};
+use super::writer::{Writer, random_id, refuse};
 use crate::submit::{CommitRequest, Results, answer};
 use crate::txn::TxnError;
 
@@ -55,12 +55,13 @@ impl Writer {
     /// Connects anew, and moves the revision: what the lost connection may still be told to write is checked at one that has
     /// passed. Then the log says what was written.
     async fn outcome(&mut self, revision: i64, commit_id: i64) -> Result<bool, Failure> {
-        const MOVE: &str = "UPDATE meta SET revision = revision + 1 WHERE id = 1";
         const WRITTEN: &str = "SELECT count(*) > 0 FROM log WHERE revision = $1 AND commit_id = $2";
+        let by = random_id();
+        let moved = format!("UPDATE meta SET revision = revision + 1, commit_id = {by} WHERE id = 1");
         let mut connection = self.connect().await?;
         let written = self
             .in_time(async |writer| {
-                pool::run(&mut connection, MOVE).await?;
+                sqlx::raw_sql(sqlx::AssertSqlSafe(moved)).execute(&mut connection).await?;
                 pool::run(&mut connection, BEGIN).await?;
                 let query = sqlx::query_scalar(WRITTEN).bind(revision).bind(commit_id);
                 let written = query.fetch_one(&mut connection).await?;
@@ -78,14 +79,7 @@ impl Writer {
         let within = self.settings.statement_timeout;
         let mut connection =
             open::connect(&self.settings.options(), within).await.map_err(Failure::Database)?;
-        self.in_time(async |writer| {
-            pool::run(&mut connection, BEGIN).await?;
-            let meta = open::meta(&mut connection).await?;
-            let checked = writer.check_tail(&mut connection, &meta).await;
-            pool::run(&mut connection, writer.settings.commit()).await?;
-            checked
-        })
-        .await?;
+        self.in_time(async |writer| writer.follow_by(&mut connection).await).await?;
         Ok(connection)
     }
 
@@ -117,18 +111,23 @@ impl Writer {
         }
     }
 
-    /// Whether what was shown is still there.
-    async fn check_tail(&mut self, connection: &mut PgConnection, meta: &Meta) -> Result<(), Failure> {
-        const AT: &str = "SELECT commit_id FROM log WHERE revision = $1";
-        if meta.identity != self.identity {
+    /// Whether what was shown is still there: the last row that was applied, and none behind it up to where this process stands.
+    /// Once that is no history any more, nobody knows.
+    pub(super) async fn check_tail(
+        &mut self,
+        connection: &mut PgConnection,
+        meta: &Meta,
+    ) -> Result<(), Failure> {
+        const ROWS: &str =
+            "SELECT commit_id FROM log WHERE revision >= $1 AND revision <= $2 ORDER BY revision LIMIT 2";
+        let Some((revision, commit_id)) = self.tail.filter(|(revision, _)| *revision > meta.compacted) else {
             return Ok(());
-        }
-        let mut lost = meta.revision < self.revision;
-        if let Some((revision, commit_id)) = self.tail {
-            let there: Option<i64> = sqlx::query_scalar(AT).bind(revision).fetch_optional(connection).await?;
-            lost |= there.is_some_and(|there| there != commit_id);
-        }
-        if lost { Err(Failure::Fatal(Fatal::Lost)) } else { Ok(()) }
+        };
+        let select = sqlx::query_scalar(ROWS).bind(revision).bind(self.revision);
+        let rows: Vec<i64> = select.fetch_all(&mut *connection).await?;
+        // It may have been forgotten since `meta` was read.
+        let is_there = rows == [commit_id] || open::meta(connection).await?.compacted >= revision;
+        if is_there { Ok(()) } else { Err(Failure::Fatal(Fatal::Lost)) }
     }
 
     /// Makes what the database has the beginning of a new epoch, past every revision that was shown: whoever holds one begins anew.
@@ -147,10 +146,10 @@ impl Writer {
         let within = self.settings.statement_timeout;
         let mut connection = open::connect(&self.settings.options(), within).await?;
         let (epoch, shown) = (self.identity.epoch, self.revision);
-        let bump = crate::DEFAULT_REVISION_BUMP;
+        let (bump, by) = (crate::DEFAULT_REVISION_BUMP, random_id());
         // Of all processes that notice one does it.
         let update = format!(
-            "UPDATE meta SET epoch = epoch + 1, revision = greatest(revision, {shown}) + {bump}, \
+            "UPDATE meta SET epoch = epoch + 1, commit_id = {by}, revision = greatest(revision, {shown}) + {bump}, \
              compacted = greatest(revision, {shown}) + {bump} WHERE id = 1 AND epoch = {epoch}"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(update)).execute(&mut connection).await?;

@@ -84,7 +84,13 @@ pub(crate) fn exists(error: &sqlx::Error) -> bool {
     state_is(error, |state| matches!(state, "42P07" | "42710" | "23505"))
 }
 
-/// Whether the connection is of no more use: what was under way may have been done or not.
+/// Whether what was under way may have been done or not.
+pub(crate) fn is_in_doubt(error: &sqlx::Error) -> bool {
+    // Somebody who answers so has done nothing.
+    is_lost(error) && !state_is(error, |state| matches!(state, "25006" | "57P03" | "53300"))
+}
+
+/// Whether the connection is of no more use.
 pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(_) => state_is(error, |state| {

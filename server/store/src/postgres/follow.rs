@@ -38,11 +38,15 @@ impl Writer {
         is_locked: bool,
     ) -> Result<bool, Failure> {
         self.check_identity(meta)?;
+        if meta.revision == self.revision {
+            return Ok(false);
+        }
+        self.check_tail(connection, meta).await?;
         let hub = self.publisher.hub.clone();
         hub.set_compacted(meta.compacted);
         let was = self.revision;
         while self.revision < meta.revision {
-            let events = self.read_part(connection, meta.revision).await?;
+            let rows = self.read_part(connection, meta.revision).await?;
             // What was superseded may be gone: what was read is whole if it still counts as history, which nobody changes while
             // the row is locked.
             if !is_locked {
@@ -51,15 +55,16 @@ impl Writer {
             if hub.compacted() > self.revision {
                 return Err(Failure::Fatal(Fatal::Behind));
             }
-            match events.last().map(|event| event.revision()) {
-                Some(revision) => {
-                    let events: Batch = events.into();
-                    self.revision = revision;
+            match rows.last().map(|row| (row.event.revision(), row.commit_id)) {
+                Some((revision, commit_id)) => {
+                    let events: Batch = rows.into_iter().map(|row| row.event).collect();
+                    (self.revision, self.mark, self.tail) =
+                        (revision, commit_id, Some((revision, commit_id)));
                     self.publisher.show(&events, revision);
                     self.publisher.dispatch(&events, revision);
                 }
                 None => {
-                    self.revision = meta.revision;
+                    (self.revision, self.mark) = (meta.revision, meta.mark);
                     self.publisher.advance(meta.revision);
                 }
             }
@@ -73,16 +78,14 @@ impl Writer {
             found if found.store_id != known.store_id => Err(Failure::Fatal(Fatal::Replaced)),
             found if found.epoch != known.epoch => Err(Failure::Fatal(Fatal::NewEpoch)),
             _ if meta.revision < self.revision => Err(Failure::Fatal(Fatal::Lost)),
+            // Somebody else has moved it there.
+            _ if meta.revision == self.revision && meta.mark != self.mark => Err(Failure::Fatal(Fatal::Lost)),
             _ => Ok(()),
         }
     }
 
     /// The next commits, whole, up to a revision.
-    async fn read_part(
-        &mut self,
-        connection: &mut PgConnection,
-        until: i64,
-    ) -> Result<Vec<Arc<Event>>, Failure> {
+    async fn read_part(&mut self, connection: &mut PgConnection, until: i64) -> Result<Vec<Logged>, Failure> {
         const SELECT: &str = "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, l.commit_id, \
             l.uid, p.value FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
             WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision LIMIT $3";
@@ -106,10 +109,7 @@ impl Writer {
                 rows.iter().rposition(|row| Some(row.commit_id) != last).map_or(rows.len(), |at| at + 1);
             rows.truncate(whole);
         }
-        if let Some(last) = rows.last() {
-            self.tail = Some((last.event.revision(), last.commit_id));
-        }
-        Ok(rows.into_iter().map(|row| row.event).collect())
+        Ok(rows)
     }
 
     async fn event(&self, row: &PgRow) -> Result<Logged, Failure> {

@@ -45,7 +45,11 @@ impl Latest {
     pub(super) async fn reach(&self, hub: &Hub) -> Result<(), StoreError> {
         let revision = self.revision().await?;
         let mut shown = hub.revisions();
-        shown.wait_for(|shown| *shown >= revision).await.map(drop).map_err(|_| StoreError::Closed)
+        tokio::select! {
+            reached = shown.wait_for(|shown| *shown >= revision) => reached.map(drop).map_err(|_| StoreError::Closed),
+            // Whoever asks for us has ended: the store closes.
+            () = self.0.closed() => Err(StoreError::Closed),
+        }
     }
 }
 

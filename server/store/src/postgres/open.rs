@@ -56,13 +56,19 @@ pub(super) struct Meta {
     pub(super) identity: Identity,
     pub(super) revision: i64,
     pub(super) compacted: i64,
+    /// Of whoever moved the revision last.
+    pub(super) mark: i64,
 }
 
 /// What was found when a database was opened.
 pub(super) struct Opened {
     pub(super) writer: PgConnection,
     pub(super) readers: PgPool,
+    /// For those who ask how far the database is: they wait for no reader.
+    pub(super) asking: PgPool,
     pub(super) meta: Meta,
+    /// The last row, and its commit.
+    pub(super) tail: Option<(i64, i64)>,
     pub(super) resources: Vec<Resource>,
     /// Whether it tells others of commits (`pg_notify`): not all that speak PostgreSQL's protocol do.
     pub(super) notifies: bool,
@@ -109,10 +115,15 @@ async fn open_now(settings: &PostgresSettings) -> Result<Opened, PostgresError> 
     }
     let meta = begin(&mut writer, settings).await.map_err(unreachable)?;
     let resources = resources(&mut writer).await.map_err(unreachable)?;
+    let tail = "SELECT revision, commit_id FROM log WHERE revision <= $1 ORDER BY revision DESC LIMIT 1";
+    let tail =
+        sqlx::query_as(tail).bind(meta.revision).fetch_optional(&mut writer).await.map_err(unreachable)?;
     let notifies = "SELECT count(*) > 0 FROM pg_catalog.pg_proc WHERE proname = 'pg_notify'";
     let notifies = sqlx::query_scalar(notifies).fetch_one(&mut writer).await.map_err(unreachable)?;
     pool::run(&mut writer, settings.end()).await.map_err(unreachable)?;
-    Ok(Opened { writer, readers: pool::readers(settings), meta, resources, notifies })
+    let readers = pool::connections(settings, settings.read_connections.max(2));
+    let asking = pool::connections(settings, 1);
+    Ok(Opened { writer, readers, asking, meta, tail, resources, notifies })
 }
 
 /// A connection, in time.
@@ -159,7 +170,8 @@ async fn schema_version(writer: &mut PgConnection) -> Result<i64, sqlx::Error> {
 
 /// Who the store is and how far it has come; a new store gets its identity here. Its first write is revision 2, as upstream's.
 async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result<Meta, sqlx::Error> {
-    let insert = "INSERT INTO meta (id, store_id, epoch, revision, compacted) VALUES (1, $1, 1, 1, 0) ON CONFLICT DO NOTHING";
+    let insert = "INSERT INTO meta (id, store_id, epoch, revision, compacted, commit_id) VALUES (1, $1, 1, 1, 0, 0) \
+        ON CONFLICT DO NOTHING";
     sqlx::query(insert).bind(uuid::Uuid::new_v4().to_string()).execute(&mut *writer).await?;
     let insert = "INSERT INTO swept (id, revision) VALUES (1, 0) ON CONFLICT DO NOTHING";
     sqlx::query(insert).execute(&mut *writer).await?;
@@ -170,7 +182,7 @@ async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result
 
 /// The row of `meta`.
 pub(super) async fn meta<'c>(executor: impl sqlx::PgExecutor<'c>) -> Result<Meta, sqlx::Error> {
-    let select = sqlx::query("SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1");
+    let select = sqlx::query("SELECT store_id, epoch, revision, compacted, commit_id FROM meta WHERE id = 1");
     meta_of(&select.fetch_one(executor).await?)
 }
 
@@ -178,8 +190,8 @@ pub(super) async fn meta<'c>(executor: impl sqlx::PgExecutor<'c>) -> Result<Meta
 /// this time.
 pub(super) async fn lock_meta(connection: &mut PgConnection, within: Duration) -> Result<Meta, sqlx::Error> {
     let begin = format!(
-        "BEGIN; SET LOCAL idle_in_transaction_session_timeout = {}; \
-         SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1 FOR UPDATE",
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = {}; \
+         SELECT store_id, epoch, revision, compacted, commit_id FROM meta WHERE id = 1 FOR UPDATE",
         within.as_millis()
     );
     let mut rows = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).fetch_all(connection).await?;
@@ -188,7 +200,7 @@ pub(super) async fn lock_meta(connection: &mut PgConnection, within: Duration) -
 
 fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
     let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
-    Ok(Meta { identity, revision: row.try_get(2)?, compacted: row.try_get(3)? })
+    Ok(Meta { identity, revision: row.try_get(2)?, compacted: row.try_get(3)?, mark: row.try_get(4)? })
 }
 
 /// All resources that have a row, each found by one look into the index.

@@ -34,11 +34,11 @@ impl PostgresSettings {
     }
 }
 
-/// The pool of readers; connects when it is needed.
-pub(super) fn readers(settings: &PostgresSettings) -> PgPool {
+/// So many connections at most; they are made when they are needed.
+pub(super) fn connections(settings: &PostgresSettings, most: u32) -> PgPool {
     let pool = PgPoolOptions::new()
         .min_connections(0)
-        .max_connections(settings.read_connections.max(2))
+        .max_connections(most)
         .acquire_timeout(settings.statement_timeout)
         .test_before_acquire(false);
     let pool = match settings.transaction_pooler {

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::commit::{self, Statement};
+use super::commit::{self, CheckedAt, Statement};
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
 use super::open;
@@ -29,6 +29,8 @@ use crate::txn::{Prepared, TxnError};
 
 /// How many groups lock first after others have written.
 const WARY: u32 = 64;
+/// Bytes of values after which no more is taken into a group.
+const GROUP_BYTES: usize = 16 << 20;
 /// How often a group is tried that the database gave up in favour of others.
 const ATTEMPTS: u32 = 16;
 
@@ -44,6 +46,8 @@ pub(super) struct Writer {
     pub(super) identity: Identity,
     /// Everything up to here is applied.
     pub(super) revision: i64,
+    /// Of whoever moved the revision there.
+    pub(super) mark: i64,
     /// The last row that was applied, and its commit.
     pub(super) tail: Option<(i64, i64)>,
     /// How many groups are still to lock first.
@@ -68,13 +72,18 @@ impl Writer {
     /// Serves requests until the store closes, then those that are queued, then ends the connections.
     pub(super) async fn run(mut self) -> Result<(), Fatal> {
         let served = self.serve().await;
+        if served.is_err() {
+            // What is shown here is not what there is.
+            self.publisher.hub.close();
+        }
         if matches!(served, Err(Fatal::Lost)) {
             self.begin_epoch().await;
         }
         if let Some(connection) = self.connection.take() {
             open::close(connection).await;
         }
-        self.reader.pool.close().await;
+        // Who hangs is not waited for.
+        let _late = timeout(self.settings.statement_timeout, self.reader.pool.close()).await;
         served
     }
 
@@ -107,10 +116,11 @@ impl Writer {
     /// What is queued now, up to a group's worth of operations.
     fn take_group(&mut self, first: CommitRequest) -> Vec<CommitRequest> {
         let mut operations = first.operations();
-        let mut group = vec![first];
-        while operations < self.group_operations {
+        let (mut group, mut bytes) = (vec![first], 0);
+        while operations < self.group_operations && bytes < GROUP_BYTES {
             let Ok(next) = self.requests.try_recv() else { break };
             operations += next.operations();
+            bytes += next.bytes();
             group.push(next);
         }
         group
@@ -224,13 +234,14 @@ impl Writer {
             |txns: &Vec<Prepared>| -> Results { txns.iter().map(|txn| group.check(txn.clone())).collect() };
         let results: Vec<Results> = txns.iter().map(of_request).collect();
         let (revision, commit_id) = (group.revision, random_id());
-        let checked_at = (self.revision, self.identity.epoch, commit_id);
+        let (epoch, mark) = (self.identity.epoch, self.mark);
+        let checked_at = CheckedAt { revision: self.revision, epoch, mark, commit_id };
         let is_empty = group.events.is_empty();
         let written = self
             .in_time(async |writer| {
                 let moved = match is_empty {
                     true => writer.is_current(connection).await?,
-                    false => commit::commit(connection, &writer.statement, checked_at, &group).await?,
+                    false => commit::commit(connection, &writer.statement, &checked_at, &group).await?,
                 };
                 if locks {
                     pool::run(connection, writer.settings.commit()).await?;
@@ -241,12 +252,12 @@ impl Writer {
         match written {
             Ok(true) => {
                 if !is_empty {
-                    self.tail = Some((revision, commit_id));
+                    (self.mark, self.tail) = (commit_id, Some((revision, commit_id)));
                 }
                 Ok(Tried::Done { events: group.events.into(), revision, results })
             }
             Ok(false) => Ok(Tried::Behind),
-            Err(Failure::Database(error)) if failure::is_lost(&error) && !is_empty => {
+            Err(Failure::Database(error)) if failure::is_in_doubt(&error) && !is_empty => {
                 tracing::error!(error = logged(&error), "the answer to a group of writes is lost");
                 Ok(Tried::InDoubt { revision, commit_id, results })
             }
@@ -257,7 +268,7 @@ impl Writer {
     /// Whether nobody has written since what was checked was applied.
     async fn is_current(&self, connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let meta = open::meta(connection).await?;
-        Ok(meta.revision == self.revision && meta.identity == self.identity)
+        Ok(meta.revision == self.revision && meta.mark == self.mark && meta.identity == self.identity)
     }
 
     /// Begins a transaction that nobody else writes beside, and takes up what was written before it. A process that is cut off
@@ -318,7 +329,7 @@ impl Writer {
 }
 
 /// Drawn at random.
-fn random_id() -> i64 {
+pub(super) fn random_id() -> i64 {
     let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
     i64::from_ne_bytes((high ^ low).to_ne_bytes())
 }
