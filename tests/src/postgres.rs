@@ -190,8 +190,10 @@ fn stay(program: &Path, arguments: Vec<String>) -> Running {
 
 /// A program, as somebody whom it takes; it ends when whoever starts it does.
 fn command(program: &Path, arguments: &[String]) -> Command {
+    // To PostgreSQL SIGTERM means to wait for its clients, to PgBouncer to end at once.
+    let signal = if program.ends_with("pgbouncer") { "SIGTERM" } else { "SIGQUIT" };
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "SIGQUIT"]);
+    command.args(["--pdeathsig", signal]);
     if rustix::process::getuid().is_root() {
         command.args(["--reuid", USER, "--regid", "nogroup", "--clear-groups"]);
     }
