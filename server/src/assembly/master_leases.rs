@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, GroupVersion, Object, time};
-use portico_store::{Change, Expect, Indexer, Key, MetadataIndexer, Resource, Store, Txn, TxnError, Value};
+use portico_store::{Change, Expect, Key, Resource, Store, Txn, TxnError, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -134,7 +134,5 @@ fn record(key: &Key, now: Timestamp) -> Result<Value, TxnError> {
     let mut object = Object::new(&GroupVersion::new("portico.dev", "v1").kind("MasterLease"));
     object.set(&["metadata", "name"], key.name());
     object.set(&["spec", "renewTime"], time::rfc3339_micro(now));
-    let json = object.to_json();
-    let indexed = MetadataIndexer.index(key.resource(), &json);
-    Ok(Value::new(json, indexed.map_err(|error| TxnError::Unavailable(error.0))?))
+    Value::of_metadata(key.resource(), object.to_json()).map_err(|error| TxnError::Unavailable(error.0))
 }

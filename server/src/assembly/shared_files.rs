@@ -10,7 +10,7 @@ use std::path::Path;
 use portico_kit::atomic_file;
 use portico_kit::pki::{Authority, INTERNAL_CA};
 use portico_machinery::{GroupVersion, Object};
-use portico_store::{Indexer, Key, MetadataIndexer, Resource, Store, Txn, TxnError, Value};
+use portico_store::{Key, Resource, Store, Txn, TxnError, Value};
 
 use super::error::StartError;
 use super::signing;
@@ -96,10 +96,8 @@ fn value(dir: &Path, files: &Files) -> Result<Value, StartError> {
         let content = content.map_err(|source| StartError::DataDir { path, source })?;
         object.set(&["data", file], content);
     }
-    let json = object.to_json();
-    let indexed = MetadataIndexer.index(&resource(), &json);
-    let indexed = indexed.map_err(|error| StartError::SharedFiles { name: files.name, reason: error.0 })?;
-    Ok(Value::new(json, indexed))
+    Value::of_metadata(&resource(), object.to_json())
+        .map_err(|error| StartError::SharedFiles { name: files.name, reason: error.0 })
 }
 
 fn resource() -> Resource {

@@ -98,6 +98,21 @@ impl Cache {
         self.slots.read().values().cloned().collect()
     }
 
+    /// The keys of the objects in memory that may be being deleted, and the slots of resources that are not loaded.
+    pub(crate) fn deleting(&self, current: i64) -> (Vec<Key>, Vec<Arc<Slot>>) {
+        let (mut keys, mut unread) = (Vec::new(), Vec::new());
+        for slot in self.slots() {
+            match slot.snapshot(current) {
+                Some(snapshot) => {
+                    let found = snapshot.iter().filter(|record| record.may_be_deleting());
+                    keys.extend(found.map(|record| record.key.clone()));
+                }
+                None => unread.push(slot),
+            }
+        }
+        (keys, unread)
+    }
+
     /// All resources that the database knows, by number.
     pub(crate) fn resources(&self) -> HashMap<i64, Resource> {
         self.slots.read().values().map(|slot| (slot.id, slot.resource.clone())).collect()

@@ -1,10 +1,12 @@
 //! Stored values as records: opened, indexed, or named as unreadable.
 
 use crate::codec;
+use crate::error::StoreError;
 use crate::index::Indexer;
 use crate::key::Key;
 use crate::record::{Record, Value};
 use crate::seal::{Opened, Seal, SealError};
+use crate::store::SealedOtherwise;
 use crate::unreadable::Unreadable;
 
 /// What reading values needs.
@@ -56,5 +58,38 @@ impl Decoder<'_> {
             }
             Err(error) => Err(Unreadable::new(key, revision, &error.0)),
         })
+    }
+
+    /// Whether a stored value is not sealed as it would be now. What is damaged is: it is written anew from what was read before.
+    pub(crate) async fn is_stale(&self, key: &Key, stored: &[u8]) -> Result<bool, StoreError> {
+        let Ok(stored) = codec::decode(stored) else { return Ok(true) };
+        match self.seal.open(key, stored).await {
+            Ok(opened) => Ok(opened.stale),
+            Err(error) => Err(StoreError::Sealed { key: key.clone(), reason: error.to_string() }),
+        }
+    }
+
+    /// Counts an object by how it is sealed; one without a key cannot be read.
+    pub(crate) async fn count(
+        &self,
+        counted: &mut SealedOtherwise,
+        key: Option<Key>,
+        revision: i64,
+        stored: &[u8],
+    ) -> Result<(), StoreError> {
+        counted.objects += 1;
+        let (Some(key), Ok(stored)) = (key, codec::decode(stored)) else {
+            counted.unreadable += 1;
+            return Ok(());
+        };
+        match self.seal.open(&key, stored).await {
+            Ok(opened) if opened.stale => counted.stale.push((key, revision)),
+            Ok(_) => {}
+            Err(SealError::Refused { .. }) => counted.unreadable += 1,
+            Err(SealError::Unavailable { text: reason, .. }) => {
+                return Err(StoreError::Sealed { key, reason });
+            }
+        }
+        Ok(())
     }
 }

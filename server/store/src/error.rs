@@ -1,6 +1,7 @@
 //! Why the store does not answer.
 
 use crate::key::Key;
+use crate::unreadable::Unreadable;
 
 /// Why a read failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -39,4 +40,11 @@ pub enum StoreError {
     /// The store is closed or closing.
     #[error("the store is closed")]
     Closed,
+}
+
+impl StoreError {
+    /// What an object that cannot be read is to a caller who cannot go on without it.
+    pub(crate) fn corrupt(object: &Unreadable) -> Self {
+        Self::Corrupt { key: object.key().clone(), reason: object.reason().to_owned() }
+    }
 }

@@ -15,6 +15,17 @@ pub enum EventType {
     Deleted,
 }
 
+impl EventType {
+    /// Of a row that is a tombstone or not, over a state or none.
+    pub(crate) fn of(is_tombstone: bool, supersedes: bool) -> Self {
+        match (is_tombstone, supersedes) {
+            (true, _) => Self::Deleted,
+            (false, true) => Self::Modified,
+            (false, false) => Self::Added,
+        }
+    }
+}
+
 /// One committed change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {

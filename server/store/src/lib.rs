@@ -31,6 +31,7 @@ mod store;
 mod submit;
 mod subscription;
 mod txn;
+mod unix_time;
 mod unreadable;
 
 pub use error::StoreError;

@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::index::Indexed;
+use memchr::memmem;
+use portico_machinery::GroupResource;
+
+use crate::index::{IndexError, Indexed, Indexer, MetadataIndexer};
 use crate::key::Key;
 
 /// An object's content: canonical JSON at the storage version WITHOUT `metadata.resourceVersion`, and what was read
@@ -19,6 +22,15 @@ impl Value {
     /// Joins bytes with what an [`crate::Indexer`] reads out of them (the writer of the bytes may know it without reading).
     pub fn new(json: impl Into<Box<[u8]>>, indexed: Indexed) -> Self {
         Self { json: json.into(), indexed, overhead: 0 }
+    }
+
+    /// Of a record beside the objects: what everybody can read out of it is its metadata.
+    ///
+    /// # Errors
+    /// When the bytes are no object.
+    pub fn of_metadata(resource: &GroupResource, json: Vec<u8>) -> Result<Self, IndexError> {
+        let indexed = MetadataIndexer.index(resource, &json)?;
+        Ok(Self::new(json, indexed))
     }
 
     /// In the place of bytes that cannot be read.
@@ -79,6 +91,9 @@ impl Value {
     }
 }
 
+/// What the JSON of an object that is being deleted has.
+pub(crate) const DELETION: &[u8] = b"\"deletionTimestamp\":";
+
 /// One state of one object. For a deleted object (a tombstone) the value is its last state and the revision that of
 /// the deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +130,11 @@ impl Record {
         // Writing into a Vec cannot fail.
         let _infallible = self.write_json(&mut out);
         out
+    }
+
+    /// Whether it is being deleted, or only says so elsewhere.
+    pub(crate) fn may_be_deleting(&self) -> bool {
+        memmem::find(&self.value.json, DELETION).is_some()
     }
 
     /// About how many bytes of memory this takes, key included.

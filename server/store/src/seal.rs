@@ -66,6 +66,14 @@ impl Seal {
         self.rules.load().find(resource).is_some()
     }
 
+    /// Those of some resources that a rule is about, sorted.
+    pub(crate) fn covered(&self, resources: impl IntoIterator<Item = Resource>) -> Vec<Resource> {
+        let mut covered: Vec<Resource> =
+            resources.into_iter().filter(|resource| self.covers(resource)).collect();
+        covered.sort();
+        covered
+    }
+
     /// The value for the database; none when it is stored as it is.
     pub(crate) fn seal(&self, key: &Key, json: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
         let rules = self.rules.load();

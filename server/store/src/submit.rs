@@ -24,9 +24,7 @@ impl CommitRequest {
         let all = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);
         all.filter(|operation| !matches!(operation.change, Change::Check)).count()
     }
-}
 
-impl CommitRequest {
     /// How many bytes its values have.
     pub(crate) fn bytes(&self) -> usize {
         let all = self.txns.iter().flat_map(|prepared| &prepared.txn.operations);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::{GroupResource, Object, Status};
-use portico_store::{Change, Expect, Indexer, Key, MetadataIndexer, Operation, Resource, Snapshot, Value};
+use portico_store::{Change, Expect, Key, Operation, Resource, Snapshot, Value};
 
 use super::addresses::Family;
 use portico_registry::Objects;
@@ -106,9 +106,8 @@ pub(super) fn take_port(port: u16, service: &Object) -> Result<Operation> {
     for (field, value) in owner(service) {
         object.set(&["service", field], value);
     }
-    let json = object.to_json();
-    let indexed = MetadataIndexer.index(&resource, &json).map_err(Status::internal)?;
-    let change = Change::Put(Value::new(json.as_slice(), indexed));
+    let value = Value::of_metadata(&resource, object.to_json()).map_err(Status::internal)?;
+    let change = Change::Put(value);
     Ok(Operation { key: Key::new(&resource, "", &name), expect: Expect::Absent, change })
 }
 

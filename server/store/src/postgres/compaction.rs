@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ use super::read::Reader;
 use super::settings::PostgresSettings;
 use crate::error::StoreError;
 use crate::publish::HistoryBytes;
+use crate::unix_time::{self, before};
 
 /// Rows that one step looks at.
 const STEP_ROWS: i64 = 1_000;
@@ -57,7 +58,7 @@ impl Compactor {
     }
 
     async fn tick(&self, marked: &mut i64) -> Result<(), StoreError> {
-        let now = unix_seconds();
+        let now = unix_time::now();
         let until = self.reader.revision_at(before(now, self.retention)).await?;
         self.compact(until).await?;
         let limit = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
@@ -166,14 +167,4 @@ impl Compactor {
         transaction.commit().await.map_err(failed)?;
         Ok(until < compacted)
     }
-}
-
-/// So long before a time, both in Unix seconds.
-fn before(now: i64, long: Duration) -> i64 {
-    now.saturating_sub(i64::try_from(long.as_secs()).unwrap_or(i64::MAX))
-}
-
-fn unix_seconds() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -1,24 +1,17 @@
 //! Finds objects across resources: dependents, owners, what is being deleted, what a namespace holds, what is sealed otherwise.
 
-use std::sync::Arc;
-
 use futures::TryStreamExt;
-use memchr::memmem;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::failure::failed;
 use super::read::{Reader, undecoded};
 use super::row;
-use crate::codec::{self, SEALED_JSON};
+use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
-use crate::record::Record;
-use crate::seal::SealError;
+use crate::record::DELETION;
 use crate::store::SealedOtherwise;
-
-/// What an object that is being deleted has in its JSON; one that only says so elsewhere has it, too.
-const MARK: &[u8] = b"\"deletionTimestamp\":";
 
 impl Reader {
     pub(super) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
@@ -47,15 +40,8 @@ impl Reader {
 
     pub(super) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
         self.latest.reach(&self.hub).await?;
-        let (mut keys, mut unread) = (Vec::new(), Vec::new());
-        for slot in self.cache.slots() {
-            let Some(snapshot) = slot.snapshot(self.hub.revision()) else {
-                unread.push(slot.resource.to_string());
-                continue;
-            };
-            let marked = |record: &&Arc<Record>| memmem::find(record.value.json(), MARK).is_some();
-            keys.extend(snapshot.iter().filter(marked).map(|record| record.key.clone()));
-        }
+        let (mut keys, unread) = self.cache.deleting(self.hub.revision());
+        let unread = unread.iter().map(|slot| slot.resource.to_string()).collect();
         keys.extend(self.deleting_in(unread).await?);
         keys.sort();
         Ok(keys)
@@ -68,13 +54,13 @@ impl Reader {
             WHERE resource = ANY($1) ORDER BY resource, namespace, name, revision DESC) k \
             JOIN log l ON l.revision = k.revision WHERE NOT k.deleted \
             AND (position($2::bytea IN l.value) > 0 OR get_byte(l.value, 0) = $3)";
-        let select = sqlx::query(SELECT).bind(resources).bind(MARK).bind(i32::from(SEALED_JSON));
+        let select = sqlx::query(SELECT).bind(resources).bind(DELETION).bind(i32::from(SEALED_JSON));
         let mut rows = select.fetch(&self.pool);
         let mut keys = Vec::new();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
             let (key, value): (Key, &[u8]) = (self.key(&row)?, row.try_get(3).map_err(failed)?);
             let decoded = self.decoder().value(key.clone(), 0, value).await.map_err(undecoded)?;
-            if decoded.is_ok_and(|record| memmem::find(record.value.json(), MARK).is_some()) {
+            if decoded.is_ok_and(|record| record.may_be_deleting()) {
                 keys.push(key);
             }
         }
@@ -121,10 +107,7 @@ impl Reader {
     }
 
     pub(super) fn sealed_resources(&self) -> Vec<Resource> {
-        let mut resources: Vec<Resource> = self.cache.resources().into_values().collect();
-        resources.retain(|resource| self.seal.covers(resource));
-        resources.sort();
-        resources
+        self.seal.covered(self.cache.resources().into_values())
     }
 
     pub(super) async fn is_sealed_otherwise(&self, key: &Key, revision: i64) -> Result<bool, StoreError> {
@@ -133,12 +116,7 @@ impl Reader {
         }
         let select = sqlx::query("SELECT value FROM log WHERE revision = $1").bind(revision);
         let Some(row) = select.fetch_optional(&self.pool).await.map_err(failed)? else { return Ok(false) };
-        // What is damaged is written anew from what was read before.
-        let Ok(stored) = codec::decode(row.try_get(0).map_err(failed)?) else { return Ok(true) };
-        match self.seal.open(key, stored).await {
-            Ok(opened) => Ok(opened.stale),
-            Err(error) => Err(StoreError::Sealed { key: key.clone(), reason: error.to_string() }),
-        }
+        self.decoder().is_stale(key, row.try_get(0).map_err(failed)?).await
     }
 
     pub(super) async fn sealed_otherwise(&self, resource: &Resource) -> Result<SealedOtherwise, StoreError> {
@@ -148,21 +126,9 @@ impl Reader {
         let mut rows = sqlx::query(SELECT).bind(resource.to_string()).fetch(&self.pool);
         let mut found = SealedOtherwise::default();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            found.objects += 1;
             let key = row::key(resource, &row, 0).map_err(failed)?;
             let (revision, value) = (row.try_get(2).map_err(failed)?, row.try_get(3).map_err(failed)?);
-            let Ok(stored) = codec::decode(value) else {
-                found.unreadable += 1;
-                continue;
-            };
-            match self.seal.open(&key, stored).await {
-                Ok(opened) if opened.stale => found.stale.push((key, revision)),
-                Ok(_) => {}
-                Err(SealError::Refused { .. }) => found.unreadable += 1,
-                Err(SealError::Unavailable { text: reason, .. }) => {
-                    return Err(StoreError::Sealed { key, reason });
-                }
-            }
+            self.decoder().count(&mut found, Some(key), revision, value).await?;
         }
         found.stale.sort_by_key(|(_, revision)| *revision);
         Ok(found)

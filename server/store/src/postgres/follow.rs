@@ -142,11 +142,7 @@ pub(super) async fn event(
         None => None,
         Some(value) => Some(Arc::new(previous(decoder, &record, revision, value).await?)),
     };
-    let event_type = match (deleted, &previous) {
-        (true, _) => EventType::Deleted,
-        (_, Some(_)) => EventType::Modified,
-        (_, None) => EventType::Added,
-    };
+    let event_type = EventType::of(deleted, previous.is_some());
     Ok(Event { event_type, record: Arc::new(record), previous })
 }
 

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::failure::failed;
 use super::fatal::Failure;
 use super::follow::event;
-use super::read::{Reader, corrupt};
+use super::read::Reader;
 use super::row;
 use crate::error::StoreError;
 use crate::subscription::history::{History, HistoryPage};
@@ -94,7 +94,7 @@ fn unread(failure: Failure) -> StoreError {
     match failure {
         Failure::Database(error) => failed(error),
         Failure::Sealed { key, reason } => StoreError::Sealed { key, reason },
-        Failure::Unreadable(object) => corrupt(object),
+        Failure::Unreadable(object) => StoreError::corrupt(&object),
         Failure::Fatal(_) => StoreError::Closed,
     }
 }

@@ -178,7 +178,7 @@ impl Reader {
         let value = row.try_get(1).map_err(failed)?;
         let revision = row.try_get(0).map_err(failed)?;
         let record = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
-        Ok(Some(Arc::new(record.map_err(corrupt)?)))
+        Ok(Some(Arc::new(record.map_err(|object| StoreError::corrupt(&object))?)))
     }
 }
 
@@ -228,11 +228,6 @@ impl Range {
         };
         Some(Self { after: (only.clone(), after), namespace: Some(only) })
     }
-}
-
-/// What it is to a caller who cannot go on without the object.
-pub(super) fn corrupt(object: Unreadable) -> StoreError {
-    StoreError::Corrupt { key: object.key().clone(), reason: object.reason().to_owned() }
 }
 
 /// What a value is to the caller of which nothing can be said.

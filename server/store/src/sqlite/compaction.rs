@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -16,6 +16,7 @@ use super::writer::Request;
 use crate::error::StoreError;
 use crate::metrics::Metrics;
 use crate::publish::HistoryBytes;
+use crate::unix_time::{self, before};
 
 /// Decides what to forget, on a period.
 pub(crate) struct Compactor {
@@ -59,7 +60,7 @@ impl Compactor {
             self.history.bytes.fetch_add(stored, Ordering::Relaxed);
             *counted = true;
         }
-        let now = unix_seconds();
+        let now = unix_time::now();
         let until = self.aged(now).await?;
         self.compact(until).await?;
         let limit = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
@@ -161,14 +162,4 @@ impl Compactor {
         self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
-}
-
-/// So long before a time, both in Unix seconds.
-fn before(now: i64, long: Duration) -> i64 {
-    now.saturating_sub(i64::try_from(long.as_secs()).unwrap_or(i64::MAX))
-}
-
-fn unix_seconds() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

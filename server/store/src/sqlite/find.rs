@@ -1,9 +1,6 @@
 //! Finds objects across resources: dependents, owners, what is being deleted, what a namespace holds. Uses read connections only.
 
-use std::sync::Arc;
-
 use futures::TryStreamExt;
-use memchr::memmem;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
 
@@ -12,10 +9,6 @@ use super::row::{self, Text};
 use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
-use crate::record::Record;
-
-/// What an object that is being deleted has in its JSON; one that only says so elsewhere has it, too.
-const MARK: &[u8] = b"\"deletionTimestamp\":";
 
 impl Reader {
     pub(crate) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
@@ -39,15 +32,8 @@ impl Reader {
     }
 
     pub(crate) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
-        let (mut keys, mut unread) = (Vec::new(), Vec::new());
-        for slot in self.cache.slots() {
-            let Some(snapshot) = slot.snapshot(self.hub.revision()) else {
-                unread.push(slot.id.to_string());
-                continue;
-            };
-            let marked = |record: &&Arc<Record>| memmem::find(record.value.json(), MARK).is_some();
-            keys.extend(snapshot.iter().filter(marked).map(|record| record.key.clone()));
-        }
+        let (mut keys, unread) = self.cache.deleting(self.hub.revision());
+        let unread: Vec<String> = unread.iter().map(|slot| slot.id.to_string()).collect();
         keys.extend(self.deleting_in(&unread.join(",")).await?);
         keys.sort();
         Ok(keys)
@@ -81,7 +67,7 @@ impl Reader {
     async fn is_deleting(&self, key: &Key, sealed: Option<&[u8]>) -> Result<bool, StoreError> {
         let Some(sealed) = sealed else { return Ok(true) };
         let decoded = self.decoder().value(key.clone(), 0, sealed).await.map_err(undecoded)?;
-        Ok(decoded.is_ok_and(|record| memmem::find(record.value.json(), MARK).is_some()))
+        Ok(decoded.is_ok_and(|record| record.may_be_deleting()))
     }
 
     /// Keys from the columns group, resource, namespace, name; sorted. Those that cannot be read are left out and logged.

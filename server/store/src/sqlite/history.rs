@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::read::{Reader, corrupt, failed, undecoded};
+use super::read::{Reader, failed, undecoded};
 use super::row;
 use crate::error::StoreError;
 use crate::event::{Event, EventType};
@@ -123,17 +123,13 @@ impl Reader {
 
     async fn event(&self, resource: &Resource, row: &SqliteRow) -> Result<Event, StoreError> {
         let decoded = self.decoder().state(resource, row, 1).await.map_err(undecoded)?;
-        let record = decoded.map_err(corrupt)?;
+        let record = decoded.map_err(|object| StoreError::corrupt(&object))?;
         let deleted: i64 = row.try_get_unchecked(5).map_err(failed)?;
         let previous = match row.try_get_unchecked(6).map_err(failed)? {
             revision @ 1.. => Some(Arc::new(self.previous(&record, revision, row).await?)),
             _ => None,
         };
-        let event_type = match (deleted, &previous) {
-            (1, _) => EventType::Deleted,
-            (_, Some(_)) => EventType::Modified,
-            (_, None) => EventType::Added,
-        };
+        let event_type = EventType::of(deleted == 1, previous.is_some());
         Ok(Event { event_type, record: Arc::new(record), previous })
     }
 

@@ -199,7 +199,7 @@ impl Reader {
         }
         let value = row.try_get_unchecked(1).map_err(failed)?;
         let record = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
-        Ok(Some(Arc::new(record.map_err(corrupt)?)))
+        Ok(Some(Arc::new(record.map_err(|object| StoreError::corrupt(&object))?)))
     }
 }
 
@@ -231,11 +231,6 @@ impl Load for Reader {
 /// Sorts pointers, where SQL's ORDER BY would sort the values, too.
 fn sort(records: &mut [Arc<Record>]) {
     records.sort_by(|a, b| a.key.path().cmp(b.key.path()));
-}
-
-/// What it is to a caller who cannot go on without the object.
-pub(crate) fn corrupt(object: Unreadable) -> StoreError {
-    StoreError::Corrupt { key: object.key().clone(), reason: object.reason().to_owned() }
 }
 
 /// What a value is to the caller of which nothing can be said.

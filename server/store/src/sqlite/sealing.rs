@@ -5,18 +5,13 @@ use sqlx::{AssertSqlSafe, Row};
 
 use super::read::{CURRENT, Reader, failed};
 use super::row;
-use crate::codec;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
-use crate::seal::SealError;
 use crate::store::SealedOtherwise;
 
 impl Reader {
     pub(crate) fn sealed_resources(&self) -> Vec<Resource> {
-        let mut resources: Vec<Resource> = self.cache.resources().into_values().collect();
-        resources.retain(|resource| self.seal.covers(resource));
-        resources.sort();
-        resources
+        self.seal.covered(self.cache.resources().into_values())
     }
 
     pub(crate) async fn is_sealed_otherwise(&self, key: &Key, revision: i64) -> Result<bool, StoreError> {
@@ -25,12 +20,7 @@ impl Reader {
         }
         let select = sqlx::query("SELECT value FROM log WHERE revision = ?").bind(revision);
         let Some(row) = select.fetch_optional(&self.pool).await.map_err(failed)? else { return Ok(false) };
-        // What is damaged is written anew from what was read before.
-        let Ok(stored) = codec::decode(row.try_get_unchecked(0).map_err(failed)?) else { return Ok(true) };
-        match self.seal.open(key, stored).await {
-            Ok(opened) => Ok(opened.stale),
-            Err(error) => Err(StoreError::Sealed { key: key.clone(), reason: error.to_string() }),
-        }
+        self.decoder().is_stale(key, row.try_get_unchecked(0).map_err(failed)?).await
     }
 
     pub(crate) async fn sealed_otherwise(&self, resource: &Resource) -> Result<SealedOtherwise, StoreError> {
@@ -42,23 +32,10 @@ impl Reader {
         let mut rows = sqlx::query(AssertSqlSafe(select)).bind(slot.id).fetch(&self.pool);
         let mut found = SealedOtherwise::default();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            found.objects += 1;
             let (revision, value): (i64, &[u8]) =
                 (row.try_get(2).map_err(failed)?, row.try_get_unchecked(3).map_err(failed)?);
-            let (Ok(key), Ok(stored)) =
-                (row::key(&slot.resource, &row, 0).map_err(failed)?, codec::decode(value))
-            else {
-                found.unreadable += 1;
-                continue;
-            };
-            match self.seal.open(&key, stored).await {
-                Ok(opened) if opened.stale => found.stale.push((key, revision)),
-                Ok(_) => {}
-                Err(SealError::Refused { .. }) => found.unreadable += 1,
-                Err(SealError::Unavailable { text: reason, .. }) => {
-                    return Err(StoreError::Sealed { key, reason });
-                }
-            }
+            let key = row::key(&slot.resource, &row, 0).map_err(failed)?.ok();
+            self.decoder().count(&mut found, key, revision, value).await?;
         }
         Ok(found)
     }

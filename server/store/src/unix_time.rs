@@ -1,0 +1,14 @@
+//! Times in Unix seconds: how old history is.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// So long before a time, both in Unix seconds.
+pub(crate) fn before(now: i64, long: Duration) -> i64 {
+    now.saturating_sub(i64::try_from(long.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// Now.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
