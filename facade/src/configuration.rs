@@ -212,6 +212,7 @@ impl Configuration {
         let mut refused = Vec::new();
         let mut changes = Vec::new();
         let mut facts = Vec::new();
+        let mut checks = Vec::new();
         let of_the_issuer = entries.iter().any(issuer::concerns);
         let of = |kind| entries.iter().any(|entry| entry.kind == kind);
         let of_flow_control = of(PayloadKind::FlowControl);
@@ -224,10 +225,8 @@ impl Configuration {
                 refused.push(refusal(&entry, &error));
                 continue;
             }
-            match check_of(&entry) {
-                Some(check) => self.health.set_remote(check),
-                None if entry.kind == PayloadKind::Check => self.health.remove_remote(&entry.key),
-                None => {}
+            if entry.kind == PayloadKind::Check {
+                checks.push((entry.key.clone(), check_of(&entry)));
             }
             changes.extend(change_of(&entry));
             facts.extend(fact_of(&entry));
@@ -256,6 +255,13 @@ impl Configuration {
             self.follow_stored_objects(&held);
         }
         self.current.store(Arc::new(next));
+        // What they say is in force by then.
+        for (name, check) in checks {
+            match check {
+                Some(check) => self.health.set_remote(check),
+                None => self.health.remove_remote(&name),
+            }
+        }
         self.policy.send_if_modified(|known| {
             let newest = policy_revision.unwrap_or(*known).max(*known);
             std::mem::replace(known, newest) < newest

@@ -180,7 +180,8 @@ impl Server {
             "expiry",
             portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone()),
         );
-        checks::publish(health, components.board.clone(), components.ready.clone(), &tasks);
+        let (known, ready) = (components.checks_known.clone(), components.ready.clone());
+        checks::publish(health, components.board.clone(), known, ready, &tasks);
         Ok(Self {
             settings,
             address,

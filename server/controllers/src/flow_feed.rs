@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use futures::stream::{SelectAll, StreamExt};
+use futures::stream::StreamExt;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_machinery::flow_control::{Fact, Key, Resource};
@@ -19,14 +19,9 @@ pub type Changes = Vec<(Key, Option<Fact>)>;
 /// Why flow control can no longer be kept up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowFeedError {
-    /// A resource cannot be followed.
-    #[error("cannot follow {}: {status}", resource.name())]
-    Follow {
-        /// The resource.
-        resource: Resource,
-        /// Why.
-        status: Box<Status>,
-    },
+    /// Flow schemas and priority levels cannot be followed.
+    #[error("cannot follow flow schemas and priority levels: {0}")]
+    Follow(Box<Status>),
     /// The store closed.
     #[error("the store has closed")]
     Closed,
@@ -41,15 +36,14 @@ pub async fn run(
     tasks: TaskSet,
     sink: impl Fn(Changes) + Send + Sync + 'static,
 ) -> Result<(), FlowFeedError> {
-    let (mut known, mut changes, mut streams) = (Known::default(), Changes::new(), SelectAll::new());
-    for resource in Resource::ALL {
-        let followed = registry.follow(&resource.group_resource()).await;
-        let followed = followed.map_err(|status| FlowFeedError::Follow { resource, status })?;
-        known.relist(resource, &followed.initial, &mut changes);
-        streams.push(followed.changes.map(move |change| (resource, change)).boxed());
+    let resources = Resource::ALL.map(|resource| (resource, resource.group_resource()));
+    let followed = registry.follow_together(resources).await.map_err(FlowFeedError::Follow)?;
+    let (mut known, mut changes) = (Known::default(), Changes::new());
+    for (resource, initial) in &followed.initial {
+        known.relist(*resource, initial, &mut changes);
     }
     sink(changes);
-    let mut batches = streams.ready_chunks(BATCH);
+    let mut batches = followed.changes.ready_chunks(BATCH);
     let stop = tasks.token();
     while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
         let Some(batch) = batch else { return Err(FlowFeedError::Closed) };

@@ -1,17 +1,20 @@
-//! Following a resource: what controllers and the route compiler use instead of a watch over HTTP.
+//! Following resources: what controllers and the route compiler use instead of a watch over HTTP.
+
+mod together;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::Stream;
 use futures::stream;
-use portico_store::{EventType, Scope, Subscription};
+use portico_store::{Event, EventType, Scope, Subscription};
 
 use crate::Result;
 use crate::failure;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored::Stored;
+pub use together::FollowedTogether;
 
 /// What a follower learns.
 #[derive(Clone, Debug)]
@@ -62,14 +65,21 @@ impl Objects {
     }
 }
 
+impl Objects {
+    /// What an event of the store is to a follower.
+    fn change(&self, event: &Event) -> Change {
+        let stored = self.recent.stored(event.record.clone());
+        match event.event_type {
+            EventType::Deleted => Change::Deleted(stored),
+            EventType::Added | EventType::Modified => Change::Put(stored),
+        }
+    }
+}
+
 impl Follower {
     async fn next(&mut self) -> Option<Change> {
         let Ok(event) = self.subscription.next().await else { return self.relist().await };
-        let stored = self.inner.recent.stored(event.record.clone());
-        Some(match event.event_type {
-            EventType::Deleted => Change::Deleted(stored),
-            EventType::Added | EventType::Modified => Change::Put(stored),
-        })
+        Some(self.inner.change(&event))
     }
 
     /// Begins again at the newest state; nothing when the store is closed.

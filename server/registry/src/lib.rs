@@ -83,7 +83,7 @@ pub use custom::{
     Finding, FindingKind, MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
     Standing, Subresources, Version, Webhook,
 };
-pub use follow::{Change, ChangeStream, Followed};
+pub use follow::{Change, ChangeStream, Followed, FollowedTogether};
 pub use frame::{EventType, Frame};
 pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard};
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};

@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::connection::{Connected, Registered};
 use crate::custom::{Conversions, Definitions, FailingWebhook};
-use crate::follow::Followed;
+use crate::follow::{Followed, FollowedTogether};
 use crate::objects::Objects;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
 use crate::scale_error::ScaleError;
@@ -278,5 +278,19 @@ impl Registry {
     pub async fn follow(&self, resource: &GroupResource) -> Result<Followed> {
         let served = self.objects().served(resource)?;
         self.objects().clone().follow(&served).await
+    }
+
+    /// Snapshots of several resources and everything that happens to them afterwards, in one order. Each resource is named
+    /// by a word of the caller's.
+    ///
+    /// # Errors
+    /// What [`Self::follow`] answers, of the resource that it is about.
+    pub async fn follow_together<T: Copy + Send + 'static>(
+        &self,
+        resources: impl IntoIterator<Item = (T, GroupResource)>,
+    ) -> Result<FollowedTogether<T>> {
+        let served = |(which, resource)| Ok((which, self.objects().served(&resource)?));
+        let served = resources.into_iter().map(served).collect::<Result<_>>()?;
+        self.objects().clone().follow_together(served).await
     }
 }

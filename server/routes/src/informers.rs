@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use futures::stream::{BoxStream, SelectAll, StreamExt};
+use futures::stream::{BoxStream, StreamExt};
 use parking_lot::{RwLock, RwLockReadGuard};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
+use portico_machinery::Status;
 use portico_machinery::resolve::{ServiceKey, Touched, Watched};
-use portico_machinery::{GroupResource, Status};
 use portico_registry::{Change, Registry};
 
 use crate::Index;
@@ -23,13 +23,8 @@ const BATCH: usize = 512;
 #[derive(Debug, thiserror::Error)]
 pub enum InformerError {
     /// A resource cannot be followed.
-    #[error("cannot follow {resource}: {status}")]
-    Follow {
-        /// The resource.
-        resource: GroupResource,
-        /// Why.
-        status: Box<Status>,
-    },
+    #[error("cannot follow what it is about: {0}")]
+    Follow(Box<Status>),
     /// The store closed.
     #[error("the store has closed")]
     Closed,
@@ -93,16 +88,12 @@ impl Informers {
     }
 
     async fn fill(&self, registry: &Registry) -> Result<Batches, InformerError> {
-        let (mut initial, mut streams) = (Vec::new(), SelectAll::new());
-        for watched in Watched::ALL {
-            let resource = watched.resource();
-            let followed = registry.follow(&resource).await;
-            let followed = followed.map_err(|status| InformerError::Follow { resource, status })?;
-            initial.push((watched, Change::Relisted(followed.initial, followed.revision)));
-            streams.push(followed.changes.map(move |change| (watched, change)).boxed());
-        }
-        self.apply(initial);
-        Ok(streams.ready_chunks(BATCH).boxed())
+        let resources = Watched::ALL.map(|watched| (watched, watched.resource()));
+        let followed = registry.follow_together(resources).await.map_err(InformerError::Follow)?;
+        let revision = followed.revision;
+        let initial = followed.initial.into_iter();
+        self.apply(initial.map(|(watched, all)| (watched, Change::Relisted(all, revision))).collect());
+        Ok(followed.changes.ready_chunks(BATCH).boxed())
     }
 
     fn apply(&self, batch: Vec<(Watched, Change)>) {

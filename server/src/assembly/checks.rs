@@ -14,9 +14,9 @@ use crate::grpc::config::board::Board;
 /// Checks are looked at this often once all have passed, and more often before: readiness waits for them.
 const PERIOD: Policy = Policy::new(Duration::from_millis(1), Duration::from_secs(1), 1.3, 0.0);
 
-/// Posts the results of all checks, for ever; only changes travel. `ready` is given when all that
-/// readiness needs pass for the first time.
-pub(super) fn publish(health: Health, board: Board, ready: Signal, tasks: &TaskSet) {
+/// Posts the results of all checks, for ever; only changes travel. `known` is given once they have been posted, `ready`
+/// when all that readiness needs pass for the first time.
+pub(super) fn publish(health: Health, board: Board, known: Signal, ready: Signal, tasks: &TaskSet) {
     tasks.spawn_until_cancelled("health-checks", async move {
         let mut pause = Backoff::new(PERIOD);
         let mut posted = BTreeSet::new();
@@ -33,6 +33,7 @@ pub(super) fn publish(health: Health, board: Board, ready: Signal, tasks: &TaskS
                 .iter()
                 .map(|(name, check)| (PayloadKind::Check, name.clone(), Some(Payload::Check(check.clone()))));
             board.post(now.chain(gone).collect::<Vec<_>>());
+            known.signal();
             posted = names;
             tokio::time::sleep(pause.next_wait()).await;
         }

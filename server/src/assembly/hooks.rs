@@ -72,6 +72,8 @@ pub(super) struct Components {
     pub(super) storage_versions: Option<StorageVersions>,
     /// Given once all checks have passed for the first time.
     pub(super) ready: Signal,
+    /// Given once facades can learn of every check.
+    pub(super) checks_known: Signal,
 }
 
 impl Components {
@@ -127,6 +129,7 @@ impl Components {
             has_peers,
             storage_versions,
             ready: Signal::new("ServerReady"),
+            checks_known: Signal::new("ChecksKnown"),
         };
         components.add_hooks(registry, hooks)?;
         components.definitions.add_hooks(registry, hooks)?;
@@ -325,6 +328,7 @@ impl Components {
             epoch: identity.epoch.to_string(),
             revisions: store.revisions(),
             policy_known: self.policy.known(),
+            checks_known: self.checks_known.clone(),
         })
     }
 

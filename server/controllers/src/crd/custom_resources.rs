@@ -71,9 +71,7 @@ impl CustomResources {
     /// # Errors
     /// [`InformerError`]: they cannot be followed, or the store closed.
     pub async fn run_informer(self, registry: Registry, tasks: TaskSet) -> Result<(), InformerError> {
-        let resource = definitions();
-        let followed = registry.follow(&resource).await;
-        let followed = followed.map_err(|status| InformerError::Follow { resource, status })?;
+        let followed = registry.follow(&definitions()).await.map_err(InformerError::Follow)?;
         self.apply(vec![Change::Relisted(followed.initial, followed.revision)]);
         self.inner.synced.signal();
         let (stop, mut batches) = (tasks.token(), followed.changes.ready_chunks(BATCH));

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use futures::stream::{SelectAll, StreamExt};
+use futures::stream::StreamExt;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
@@ -21,14 +21,9 @@ pub type Changes = Vec<(Key, Option<Fact>)>;
 /// Why the policy can no longer be kept up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// A resource cannot be followed.
-    #[error("cannot follow {}: {status}", resource.name())]
-    Follow {
-        /// The resource.
-        resource: Resource,
-        /// Why.
-        status: Box<Status>,
-    },
+    /// Roles and bindings cannot be followed.
+    #[error("cannot follow roles and bindings: {0}")]
+    Follow(Box<Status>),
     /// The store closed.
     #[error("the store has closed")]
     Closed,
@@ -78,19 +73,16 @@ impl PolicyFeed {
         tasks: TaskSet,
         sink: impl Fn(i64, Changes) + Send + Sync + 'static,
     ) -> Result<(), PolicyError> {
-        let (mut revision, mut changes, mut streams) = (0, Changes::new(), SelectAll::new());
-        let mut names = Names::default();
-        for resource in Resource::ALL {
-            let followed = registry.follow(&resource.group_resource()).await;
-            let followed = followed.map_err(|status| PolicyError::Follow { resource, status })?;
-            revision = revision.max(followed.revision);
-            names.relist(resource, followed.initial, &mut changes);
-            streams.push(followed.changes.map(move |change| (resource, change)).boxed());
+        let resources = Resource::ALL.map(|resource| (resource, resource.group_resource()));
+        let followed = registry.follow_together(resources).await.map_err(PolicyError::Follow)?;
+        let (mut names, mut changes) = (Names::default(), Changes::new());
+        for (resource, initial) in followed.initial {
+            names.relist(resource, initial, &mut changes);
         }
-        sink(revision, changes);
-        self.handed_on.send_replace(revision);
+        sink(followed.revision, changes);
+        self.handed_on.send_replace(followed.revision);
         self.known.signal();
-        let mut batches = streams.ready_chunks(BATCH);
+        let mut batches = followed.changes.ready_chunks(BATCH);
         let stop = tasks.token();
         while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
             let Some(batch) = batch else { return Err(PolicyError::Closed) };

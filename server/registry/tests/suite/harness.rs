@@ -74,21 +74,28 @@ impl Harness {
 
     /// The same where this one decides.
     pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
-        Self::open_asking(
-            Arc::new(AdmissionChain::new(
-                &AdmissionSettings::default(),
-                &portico_kit::metrics::Registry::new(),
-            )),
-            authorizer,
-        )
-        .await
+        Self::open_asking(default_admission(), authorizer).await
     }
 
     /// The same where this is asked about writes.
     pub async fn open_asking(admission: Arc<dyn Admission>, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self::open_on(|_| {}, admission, authorizer).await
+    }
+
+    /// Everything is allowed, on a store with these settings.
+    pub async fn open_where(change: impl FnOnce(&mut portico_store::Settings)) -> Self {
+        Self::open_on(change, default_admission(), Arc::new(AlwaysAllow)).await
+    }
+
+    async fn open_on(
+        change: impl FnOnce(&mut portico_store::Settings),
+        admission: Arc<dyn Admission>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
         let (dir, tasks) = (TempDir::new().unwrap(), TaskSet::new());
         let kinds = Kinds::builtin().unwrap();
-        let settings = portico_store::Settings::new(dir.path().join("test.db"));
+        let mut settings = portico_store::Settings::new(dir.path().join("test.db"));
+        change(&mut settings);
         let metrics = Metrics::new(&portico_kit::metrics::Registry::default());
         let mut table = portico_resources::table();
         portico_identity::add_actions(&mut table, &Arc::new(identity()));
@@ -199,6 +206,10 @@ fn identity() -> Identity {
         fixed: Vec::new(),
         remote: Vec::new(),
     }
+}
+
+fn default_admission() -> Arc<dyn Admission> {
+    Arc::new(AdmissionChain::new(&AdmissionSettings::default(), &portico_kit::metrics::Registry::new()))
 }
 
 /// The next frame; a watch that says nothing for ten seconds fails the test.

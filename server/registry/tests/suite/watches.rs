@@ -3,6 +3,7 @@
 use futures::StreamExt;
 use portico_machinery::GroupResource;
 use portico_registry::{Change, EventType, Frame};
+use portico_store::Store;
 
 use crate::harness::{Harness, JSON, MERGE, METADATA, TABLE, next, object};
 
@@ -150,4 +151,57 @@ async fn a_follower_gets_a_snapshot_and_every_change_after_it() {
     let Some(Change::Deleted(a)) = followed.changes.next().await else { panic!("no deletion") };
     assert_eq!(a.name(), "a");
     assert!(a.revision() > b.revision());
+}
+
+/// Two resources of one namespace, as words of the follower's.
+fn maps_and_secrets() -> [(char, GroupResource); 2] {
+    [('m', GroupResource::new("", "configmaps")), ('s', GroupResource::new("", "secrets"))]
+}
+
+#[tokio::test]
+async fn resources_that_are_followed_together_come_in_one_order() {
+    let harness = Harness::open().await;
+    harness.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let mut followed = harness.registry.follow_together(maps_and_secrets()).await.unwrap();
+    let initial: Vec<_> = followed.initial.iter().map(|(which, all)| (*which, all.len())).collect();
+    assert_eq!(initial, [('m', 1), ('s', 0)]);
+    let mut wanted = Vec::new();
+    for name in ["b", "c", "d", "e"] {
+        for (which, url, kind) in
+            [('m', MAPS, "ConfigMap"), ('s', "/api/v1/namespaces/default/secrets", "Secret")]
+        {
+            harness.post(url, &object(kind, name, "")).await;
+            wanted.push((which, name.to_owned()));
+        }
+    }
+    let mut revision = followed.revision;
+    for wanted in wanted {
+        let Some((which, Change::Put(put))) = followed.changes.next().await else { panic!("no change") };
+        assert_eq!((which, put.name().to_owned()), wanted);
+        assert!(put.revision() > revision);
+        revision = put.revision();
+    }
+}
+
+#[tokio::test]
+async fn who_was_too_slow_for_several_resources_gets_all_of_them_and_the_revision_with_the_last() {
+    let harness = Harness::open_where(|settings| settings.subscription_events = 4).await;
+    let mut followed = harness.registry.follow_together(maps_and_secrets()).await.unwrap();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        harness.post(MAPS, &object("ConfigMap", name, "")).await;
+    }
+    let mut relisted = Vec::new();
+    let mut at = followed.revision;
+    while relisted.len() < 2 {
+        match followed.changes.next().await {
+            Some((which, Change::Relisted(all, revision))) => relisted.push((which, all.len(), revision)),
+            Some((_, Change::Put(put))) => at = put.revision(),
+            _ => panic!("the stream has ended"),
+        }
+    }
+    let newest = harness.store.revision();
+    assert_eq!(relisted, [('m', 8, at), ('s', 0, newest)]);
+    harness.post(MAPS, &object("ConfigMap", "i", "")).await;
+    let Some(('m', Change::Put(put))) = followed.changes.next().await else { panic!("no change") };
+    assert_eq!(put.name(), "i");
 }

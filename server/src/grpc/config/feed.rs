@@ -42,9 +42,11 @@ impl Feed {
     /// Feeds until either side leaves.
     pub(super) async fn run(self, mut inbound: Streaming<pb::StreamRequest>) {
         let subscriber = self.facades.connect(self.peer.clone(), self.address.clone());
-        // Before every object is routed an empty table would look like a truth, and so would an empty policy.
+        // Before every object is routed an empty table would look like a truth, and so would an empty policy; without the
+        // checks a facade would be ready before this is.
         self.sources.routes.initiated().signaled().await;
         self.sources.policy_known.signaled().await;
+        self.sources.checks_known.signaled().await;
         let mut routes = self.sources.publisher().subscribe(None);
         let mut board = self.sources.board.subscribe();
         // The version that the facade has; 0 before the first snapshot, which carries the board, too.

@@ -15,6 +15,8 @@ pub(crate) struct Sources {
     pub(crate) board: Board,
     /// Given once every role and binding is on the board.
     pub(crate) policy_known: Signal,
+    /// Given once every check is on the board.
+    pub(crate) checks_known: Signal,
     /// The store's identity and epoch; the revision is the routes'.
     pub(crate) store_id: String,
     /// See [`Version::epoch`].
