@@ -17,6 +17,7 @@ pub(crate) mod objects;
 pub(crate) mod postgres;
 pub(crate) mod proxy;
 pub(crate) mod quota;
+pub(crate) mod scale;
 pub(crate) mod split;
 pub(crate) mod startup;
 pub(crate) mod watch;

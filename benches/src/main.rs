@@ -49,6 +49,9 @@ struct Options {
     /// Connections that the 64 clients of `create` share; fewer cost the clients less.
     #[arg(long, default_value_t = 64)]
     connections: usize,
+    /// ConfigMaps of `scale-objects`, at most: 12,500, doubled until they are more.
+    #[arg(long, default_value_t = 200_000)]
+    most: usize,
     /// Where data folders are made; figures of writes depend on this disk. Default: the temporary folder.
     #[arg(long)]
     dir: Option<PathBuf>,
@@ -103,11 +106,17 @@ enum Bench {
     Chain,
     /// Control services that share a PostgreSQL database.
     Postgres,
+    /// More and more objects.
+    ScaleObjects,
+    /// Ten thousand watchers, and a facade that is started anew under them.
+    ScaleWatchers,
+    /// More and more APIServices and definitions.
+    ScaleApis,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 20] = [
+const EACH: [Bench; 23] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -128,6 +137,9 @@ const EACH: [Bench; 20] = [
     Bench::Fairness,
     Bench::Chain,
     Bench::Postgres,
+    Bench::ScaleObjects,
+    Bench::ScaleWatchers,
+    Bench::ScaleApis,
 ];
 
 /// What every bench is given.
@@ -203,6 +215,9 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Fairness => figures::fairness::measure(setting, report).await,
         Bench::Chain => figures::chain::measure(setting, report).await,
         Bench::Postgres => figures::postgres::measure(setting, report).await,
+        Bench::ScaleObjects => figures::scale::stored::measure(setting, report).await,
+        Bench::ScaleWatchers => figures::scale::watchers::measure(setting, report).await,
+        Bench::ScaleApis => figures::scale::apis::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

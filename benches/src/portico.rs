@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portico_proto::client::{Client, Connection};
 use serde::Deserialize;
@@ -59,17 +59,45 @@ impl Portico {
         Self::role(setting, &["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy()]).await
     }
 
+    /// The same facade on a port that clients know.
+    pub(crate) async fn facade_on(setting: &Setting, server: &Self, port: u16) -> Result<Self, Failure> {
+        let (kubeconfig, port) = (server.data.join("facade.kubeconfig"), port.to_string());
+        let role = ["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy(), "--secure-port", &port];
+        Self::run(&binary()?, setting, setting.fresh("portico-")?, &role).await
+    }
+
+    /// All in one on the folder of one that has ended ([`Self::end`]), ready, and how many milliseconds that took.
+    pub(crate) async fn again(
+        setting: &Setting,
+        folder: PathBuf,
+        flags: &[&str],
+    ) -> Result<(Self, f64), Failure> {
+        let begun = Instant::now();
+        let portico = Self::run(&binary()?, setting, folder, flags).await?;
+        Ok((portico, begun.elapsed().as_secs_f64() * 1e3))
+    }
+
     async fn role(setting: &Setting, role: &[&str]) -> Result<Self, Failure> {
         Self::role_of(&binary()?, setting, role).await
     }
 
     async fn role_of(binary: &Path, setting: &Setting, role: &[&str]) -> Result<Self, Failure> {
-        let folder = setting.fresh("portico-")?;
+        Self::run(binary, setting, setting.fresh("portico-")?, role).await
+    }
+
+    async fn run(binary: &Path, setting: &Setting, folder: PathBuf, role: &[&str]) -> Result<Self, Failure> {
         let data = folder.join("data");
         let file = folder.join("addresses.json");
+        // One that was killed has left its own.
+        if file.exists() {
+            std::fs::remove_file(&file)?;
+        }
         let mut command = command_of(binary, &data);
         command.args(role).arg("--addresses-file").arg(&file);
-        command.args(["--secure-port", "0", "--control-address", "127.0.0.1:0"]);
+        command.args(["--control-address", "127.0.0.1:0"]);
+        if !role.contains(&"--secure-port") {
+            command.args(["--secure-port", "0"]);
+        }
         certificates(&mut command, &setting.certificates);
         let mut process = Process::start(&mut command, &folder.join("log"))?;
         let addresses = until("portico is ready", async || {

@@ -38,7 +38,7 @@ fn group(at: usize) -> String {
 }
 
 /// Where the objects of a definition are.
-fn collection(at: usize) -> String {
+pub(super) fn collection(at: usize) -> String {
     format!("/apis/{}/v1/things{at}", group(at))
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 /// Creates these definitions and waits until all of them are served; milliseconds.
-async fn serve(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<f64, Failure> {
+pub(super) async fn serve(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<f64, Failure> {
     let begun = Instant::now();
     let writers = (0..WRITERS).map(|writer| {
         let which = which.clone();

@@ -1,0 +1,156 @@
+//! ConfigMaps of 1 KiB, on SQLite and on PostgreSQL: what a start, pages of a LIST with a selector, single requests and memory
+//! are when there are twice as many. kube-apiserver beside them at the size that figures are wanted of.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use portico_tests::PostgresServer;
+use serde::Deserialize;
+
+use super::super::objects::{COLLECTION, config_map};
+use crate::https::{Client, Endpoint};
+use crate::kube::{Kube, WHY_NOT};
+use crate::load::{drive, get};
+use crate::portico::Portico;
+use crate::report::{Goal, Report, note};
+use crate::statistics::Latencies;
+use crate::{Failure, Setting};
+
+const NAME: &str = "scale";
+/// Doubled until `--most` is reached.
+const FEWEST: usize = 12_500;
+/// At this size figures are wanted.
+const WANTED: usize = 100_000;
+const READY_MS: f64 = 1_000.0;
+const RESIDENT_MIB: f64 = 300.0;
+const PAGE_MS: f64 = 10.0;
+const WRITERS: usize = 16;
+/// Every object has it: a selector costs a look at each.
+const PAGE: &str = "?limit=500&labelSelector=app%21%3Dnone";
+/// Pages that are looked at; all objects are, several times where there are few.
+const PAGES: usize = 400;
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    grow(setting, report, "SQLite", &[]).await?;
+    match PostgresServer::start() {
+        Some(server) => {
+            let url = server.url(&server.database());
+            grow(setting, report, "PostgreSQL", &["--database-url", &url]).await?;
+        }
+        None => report.skip("the same on PostgreSQL", "it is not installed"),
+    }
+    beside(setting, report).await
+}
+
+/// One engine at each size.
+async fn grow(setting: &Setting, report: &mut Report, engine: &str, flags: &[&str]) -> Result<(), Failure> {
+    let (mut stored, mut size) = (0, FEWEST);
+    let mut portico = Portico::with(setting, flags).await?;
+    while size <= setting.options.most {
+        fill(&portico.endpoint(setting)?, stored..size).await?;
+        stored = size;
+        let (again, ready) = Portico::again(setting, portico.end(), flags).await?;
+        portico = again;
+        let what = format!("{engine}, {size}");
+        let goal = |most| if size == WANTED { Goal::AtMost(most) } else { Goal::None };
+        report.add(NAME, format!("{what}: start until ready"), ready, "ms", goal(READY_MS));
+        report.add(NAME, format!("{what}: resident then"), portico.process.resident()?, "MiB", Goal::None);
+        read(setting, report, &portico.endpoint(setting)?, &what, size).await?;
+        let resident = portico.process.resident()?;
+        report.add(NAME, format!("{what}: resident when all is read"), resident, "MiB", goal(RESIDENT_MIB));
+        size *= 2;
+    }
+    Ok(())
+}
+
+/// The first page, all pages, single requests.
+async fn read(
+    setting: &Setting,
+    report: &mut Report,
+    endpoint: &Endpoint,
+    what: &str,
+    size: usize,
+) -> Result<(), Failure> {
+    let mut client = endpoint.client().await?;
+    let begun = Instant::now();
+    page(&mut client, "").await?;
+    let first = begun.elapsed().as_secs_f64() * 1e3;
+    report.add(NAME, format!("{what}: the first page after a start"), first, "ms", Goal::None);
+    let pages = pages(&mut client).await?;
+    let goal = if size == WANTED { Goal::AtMost(PAGE_MS) } else { Goal::None };
+    report.add(NAME, format!("{what}: a page of 500, p50"), pages.micros(0.5) / 1e3, "ms", Goal::None);
+    report.add(NAME, format!("{what}: a page of 500, p99"), pages.micros(0.99) / 1e3, "ms", goal);
+    let time = Duration::from_secs(setting.options.seconds);
+    let one = get(endpoint, &format!("{COLLECTION}/object-{:07}", size / 2), 1, time).await?.clean("GET")?;
+    report.add(NAME, format!("{what}: GET, p50"), one.p50(), "us", Goal::None);
+    let maker = endpoint.clone();
+    let post = drive(endpoint, 1, time, move |_, sent| {
+        maker.json(Method::POST, COLLECTION, config_map(&format!("more-{size}-{sent}"), 'm'))
+    });
+    report.add(NAME, format!("{what}: POST, p50"), post.await?.clean("POST")?.p50(), "us", Goal::None);
+    Ok(())
+}
+
+/// kube-apiserver at the size that figures are wanted of.
+async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    if setting.options.most < WANTED {
+        return Ok(());
+    }
+    let Some(kube) = Kube::start(setting).await? else {
+        report.skip("the same on kube-apiserver", WHY_NOT);
+        return Ok(());
+    };
+    let (endpoint, what) = (kube.endpoint(setting)?, format!("kube-apiserver and etcd, {WANTED}"));
+    fill(&endpoint, 0..WANTED).await?;
+    read(setting, report, &endpoint, &what, 0).await?;
+    let resident = kube.server.resident()? + kube.etcd.resident()?;
+    report.add(NAME, format!("{what}: resident"), resident, "MiB", Goal::None);
+    Ok(())
+}
+
+async fn fill(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let writers = (0..WRITERS).map(|writer| {
+        let which = which.clone();
+        async move {
+            let mut client = endpoint.client().await?;
+            for at in which.skip(writer).step_by(WRITERS) {
+                client.must(Method::POST, COLLECTION, config_map(&format!("object-{at:07}"), 's')).await?;
+            }
+            Ok::<_, Failure>(())
+        }
+    });
+    futures::future::try_join_all(writers).await?;
+    note(&format!("{} objects written within {:.1} s", which.len(), begun.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+/// The token of the next page, empty after the last one.
+async fn page(client: &mut Client, token: &str) -> Result<String, Failure> {
+    #[derive(Deserialize)]
+    struct List {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        #[serde(default, rename = "continue")]
+        token: String,
+    }
+    let path = match token {
+        "" => format!("{COLLECTION}{PAGE}"),
+        token => format!("{COLLECTION}{PAGE}&continue={token}"),
+    };
+    let body = client.must(Method::GET, &path, String::new()).await?;
+    Ok(serde_json::from_slice::<List>(&body)?.metadata.token)
+}
+
+/// Page after page, from the beginning again where they end too early.
+async fn pages(client: &mut Client) -> Result<Latencies, Failure> {
+    let (mut nanos, mut token) = (Vec::new(), String::new());
+    for _ in 0..PAGES {
+        let begun = Instant::now();
+        token = page(client, &token).await?;
+        nanos.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok(Latencies::new(nanos))
+}

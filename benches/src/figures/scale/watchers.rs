@@ -1,0 +1,199 @@
+//! Ten thousand watchers on a hundred connections of a facade, and what its restart does to them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::future::try_join_all;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use portico_kit::tasks::TaskSet;
+use tokio::sync::mpsc;
+
+use super::super::objects::config_map;
+use crate::https::{Client, Endpoint};
+use crate::portico::Portico;
+use crate::process::{free_address, until};
+use crate::report::{Goal, Report};
+use crate::statistics::Latencies;
+use crate::{Failure, Setting};
+
+const NAME: &str = "scale";
+/// Each has a connection, whose watches watch its namespace: an event goes to all of one connection.
+const NAMESPACES: usize = 100;
+const WATCHES: usize = 100;
+const PER_SECOND: u32 = 50;
+const P99_MS: f64 = 100.0;
+const RESUMED_MS: f64 = 3_000.0;
+/// After the last event was asked for.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What all watchers have seen.
+struct Seen {
+    events: mpsc::UnboundedSender<(usize, Instant)>,
+    /// The newest revision that a watch has seen, one of each namespace.
+    revisions: Vec<AtomicI64>,
+}
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let server = Portico::server(setting).await?;
+    let port = free_address()?.port();
+    let facade = Portico::facade_on(setting, &server, port).await?;
+    let endpoint = facade.endpoint(setting)?;
+    let mut writer = endpoint.client().await?;
+    for at in 0..NAMESPACES {
+        let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"scale-{at}"}}}}"#);
+        writer.must(Method::POST, "/api/v1/namespaces", body).await?;
+    }
+    let (events, mut arrived) = mpsc::unbounded_channel();
+    let revisions = (0..NAMESPACES).map(|_| AtomicI64::new(0)).collect();
+    let seen = Arc::new(Seen { events, revisions });
+    let before = facade.process.resident()?;
+    let tasks = watch_all(&endpoint, &seen).await?;
+    #[expect(clippy::cast_precision_loss, reason = "ten thousand")]
+    let each = (facade.process.resident()? - before) * 1024.0 / (NAMESPACES * WATCHES) as f64;
+    let what = format!("{} watches on {NAMESPACES} connections", NAMESPACES * WATCHES);
+    report.add(NAME, format!("{what}: memory of each in the facade"), each, "KiB", Goal::None);
+    let sent = create(&mut writer, setting).await?;
+    let (latencies, lost) = collect(&sent, &mut arrived).await;
+    let figure = format!("{what}, {PER_SECOND} events/s: p99");
+    report.add(NAME, figure, latencies.micros(0.99) / 1e3, "ms", Goal::AtMost(P99_MS));
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
+    report.add(NAME, format!("{what}: events that never came"), lost as f64, "", Goal::AtMost(0.0));
+    tasks.cancel();
+    restart(setting, report, (&server, facade, port), &seen, &mut arrived).await
+}
+
+/// The facade is killed; one object is made in each namespace while it is away; it starts, and every watch goes on from
+/// what it saw last.
+async fn restart(
+    setting: &Setting,
+    report: &mut Report,
+    (server, facade, port): (&Portico, Portico, u16),
+    seen: &Arc<Seen>,
+    arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>,
+) -> Result<(), Failure> {
+    drop(facade);
+    let other = Portico::facade(setting, server).await?;
+    let mut writer = other.endpoint(setting)?.client().await?;
+    for at in 0..NAMESPACES {
+        make(&mut writer, at).await?;
+    }
+    drop(other);
+    let begun = Instant::now();
+    let facade = Portico::facade_on(setting, server, port).await?;
+    let ready = begun.elapsed();
+    let tasks = watch_all(&facade.endpoint(setting)?, seen).await?;
+    let counted = async {
+        for _ in 0..NAMESPACES * WATCHES {
+            arrived.recv().await.ok_or("no watcher is left")?;
+        }
+        Ok::<_, Failure>(())
+    };
+    tokio::time::timeout(GRACE, counted).await.map_err(|_| "not all watches have resumed")??;
+    let took = begun.elapsed();
+    tasks.cancel();
+    report.add(NAME, "a facade's start until ready", ready.as_secs_f64() * 1e3, "ms", Goal::None);
+    let figure = "a facade's start until all watches have what they missed";
+    report.add(NAME, figure, took.as_secs_f64() * 1e3, "ms", Goal::AtMost(RESUMED_MS));
+    Ok(())
+}
+
+/// Opens every watch from the newest revision that was seen in its namespace; they end with what is returned.
+async fn watch_all(endpoint: &Endpoint, seen: &Arc<Seen>) -> Result<TaskSet, Failure> {
+    let tasks = TaskSet::new();
+    let opened = AtomicUsize::new(0);
+    try_join_all((0..NAMESPACES).map(|namespace| {
+        let (tasks, opened) = (tasks.clone(), &opened);
+        async move {
+            let mut sender = endpoint.http2(&tasks).await?;
+            for _ in 0..WATCHES {
+                let from = seen.revisions[namespace].load(Ordering::Relaxed);
+                let from = if from > 0 { format!("&resourceVersion={from}") } else { String::new() };
+                let uri = format!("https://localhost{}?watch=true{from}", collection(namespace));
+                let answer = sender.send_request(Request::get(uri).body(Full::<Bytes>::default())?).await?;
+                if !answer.status().is_success() {
+                    return Err(format!("watch: {}", answer.status()).into());
+                }
+                opened.fetch_add(1, Ordering::Relaxed);
+                tasks.spawn_until_cancelled("watcher", read(answer.into_body(), namespace, seen.clone()));
+            }
+            Ok::<_, Failure>(())
+        }
+    }))
+    .await?;
+    let open = async || Ok((opened.load(Ordering::Relaxed) == NAMESPACES * WATCHES).then_some(()));
+    until("all watches are open", open).await?;
+    Ok(tasks)
+}
+
+fn collection(namespace: usize) -> String {
+    format!("/api/v1/namespaces/scale-{namespace}/configmaps")
+}
+
+async fn read(mut body: Incoming, namespace: usize, seen: Arc<Seen>) {
+    let mut text = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Some(data) = frame.data_ref() else { continue };
+        text.extend_from_slice(data);
+        let now = Instant::now();
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = text.drain(..=end).collect();
+            let number = |mark| number(&line, mark);
+            if let Some(revision) = number("\"resourceVersion\":\"") {
+                seen.revisions[namespace].fetch_max(revision, Ordering::Relaxed);
+            }
+            if let Some(name) = number("\"name\":\"event-").and_then(|name| usize::try_from(name).ok()) {
+                // The measurement is over when nobody listens.
+                let _ = seen.events.send((name, now));
+            }
+        }
+    }
+}
+
+/// The number that follows a mark.
+fn number(line: &[u8], mark: &str) -> Option<i64> {
+    let text = std::str::from_utf8(line).ok()?;
+    let rest = &text[text.find(mark)? + mark.len()..];
+    rest[..rest.find('"')?].parse().ok()
+}
+
+async fn make(writer: &mut Client, at: usize) -> Result<(), Failure> {
+    writer.must(Method::POST, &collection(at % NAMESPACES), config_map(&format!("event-{at}"), 'e')).await?;
+    Ok(())
+}
+
+/// One namespace after the other, at a steady pace; when each request was sent.
+async fn create(writer: &mut Client, setting: &Setting) -> Result<Vec<Instant>, Failure> {
+    let mut pace = tokio::time::interval(Duration::from_secs(1) / PER_SECOND);
+    let mut sent = Vec::new();
+    // Not those that a restart makes.
+    for at in NAMESPACES..NAMESPACES + PER_SECOND as usize * usize::try_from(setting.options.seconds)? {
+        pace.tick().await;
+        sent.push(Instant::now());
+        make(writer, at).await?;
+    }
+    Ok(sent)
+}
+
+/// How long each event took to each watcher, and how many never came.
+async fn collect(
+    sent: &[Instant],
+    arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>,
+) -> (Latencies, usize) {
+    let (mut nanos, wanted) = (Vec::new(), sent.len() * WATCHES);
+    let all = async {
+        while nanos.len() < wanted {
+            let Some((name, at)) = arrived.recv().await else { break };
+            if let Some(sent) = name.checked_sub(NAMESPACES).and_then(|at| sent.get(at)) {
+                nanos.push(u64::try_from(at.duration_since(*sent).as_nanos()).unwrap_or(u64::MAX));
+            }
+        }
+    };
+    // What has not come by then is lost, and told.
+    let _late = tokio::time::timeout(GRACE, all).await;
+    let lost = wanted - nanos.len();
+    (Latencies::new(nanos), lost)
+}
