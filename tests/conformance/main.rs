@@ -7,6 +7,7 @@
 
 mod admission;
 mod backend;
+mod campaign;
 mod differences;
 mod documents;
 mod fixture;

@@ -110,7 +110,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn client(&self, step: &Step) -> Http {
+    pub fn client(&self, step: &Step) -> Http {
         let pair = step.cert.as_deref().map(|name| self.fixture.pair(name));
         let client = match (&self.backend, step.on.as_deref()) {
             (Some(backend), Some("backend")) => {
@@ -147,7 +147,7 @@ impl<'a> Player<'a> {
         Ok(Reply { status: answer.status, headers: answer.headers, body: json_or_text(&body) })
     }
 
-    fn request(&self, step: &Step) -> Result<Request<Full<Bytes>>, Broken> {
+    pub fn request(&self, step: &Step) -> Result<Request<Full<Bytes>>, Broken> {
         let mut request = Request::builder().method(step.method.as_str()).uri(self.filled(&step.target));
         let accept = step.accept.as_deref().unwrap_or("application/json");
         let mut fields =
@@ -224,7 +224,7 @@ impl<'a> Player<'a> {
     }
 }
 
-fn json_or_text(body: &[u8]) -> Value {
+pub fn json_or_text(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into())
 }
 

@@ -1,0 +1,274 @@
+//! A case: requests about one object, made of a recorded one and a few changes of it.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use serde_json::{Value, json};
+
+use super::corpus::{Base, Corpus};
+use super::mutate::{Change, Mutation, Part};
+use super::schemas::Schemas;
+use crate::step::Step;
+
+/// Stands for the name of the case.
+const NAME: &str = "CASE-NAME";
+
+/// How the changed object is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Create,
+    Put,
+    PutStatus,
+    Merge,
+    Strategic,
+    JsonPatch,
+    Apply,
+    ApplyTwice,
+}
+
+const WAYS: [Sent; 12] = [
+    Sent::Create,
+    Sent::Create,
+    Sent::Create,
+    Sent::Create,
+    Sent::Put,
+    Sent::Put,
+    Sent::PutStatus,
+    Sent::Merge,
+    Sent::Strategic,
+    Sent::JsonPatch,
+    Sent::Apply,
+    Sent::ApplyTwice,
+];
+/// How often each query is sent: most have none.
+const QUERIES: [&str; 14] = [
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "fieldValidation=Strict",
+    "fieldValidation=Strict",
+    "fieldValidation=Ignore",
+    "fieldValidation=Warn",
+    "dryRun=All",
+    "fieldManager=m",
+    "dryRun=None",
+    "fieldValidation=strict",
+];
+const ACCEPTS: [&str; 8] = [
+    "application/json",
+    "application/json",
+    "application/json",
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+    "application/yaml",
+    "text/plain",
+    "*/*",
+];
+
+/// Requests about one object; its name is given when they are sent.
+#[derive(Clone)]
+pub struct Case {
+    collection: String,
+    kind: String,
+    base: Value,
+    mutations: Vec<Mutation>,
+    sent: Sent,
+    query: &'static str,
+    /// How the object is read afterwards.
+    accept: &'static str,
+    selected: Option<String>,
+}
+
+/// What cases are made of.
+pub struct Maker<'a> {
+    pub corpus: &'a Corpus,
+    pub schemas: &'a Schemas,
+}
+
+impl Maker<'_> {
+    pub fn case(&self, random: &mut StdRng) -> Case {
+        let of_kind = self.corpus.bases.choose(random).unwrap();
+        let Base { collection, kind, body } = of_kind.choose(random).unwrap();
+        let mut base = body.clone();
+        base["metadata"]["name"] = NAME.into();
+        let (mut mutations, mut changed) = (Vec::new(), base.clone());
+        for _ in 0..*[0, 1, 1, 1, 2, 2, 3].choose(random).unwrap() {
+            let mutation = Mutation::random(&changed, self.corpus, self.schemas, random);
+            mutation.apply(&mut changed);
+            mutations.push(mutation);
+        }
+        let selected = random.random_ratio(1, 6).then(|| {
+            let selectors = [
+                "fieldSelector=metadata.name%3Dx",
+                "labelSelector=a%20in%20(b)",
+                "labelSelector=%21%21",
+                "limit=1",
+                "fieldSelector=spec.x%3D1",
+                "limit=-1",
+                "resourceVersion=x",
+                "resourceVersionMatch=Exact",
+            ];
+            (*selectors.choose(random).unwrap()).to_owned()
+        });
+        Case {
+            collection: collection.clone(),
+            kind: kind.clone(),
+            base,
+            mutations,
+            sent: *WAYS.choose(random).unwrap(),
+            query: QUERIES.choose(random).unwrap(),
+            accept: ACCEPTS.choose(random).unwrap(),
+            selected,
+        }
+    }
+}
+
+impl Case {
+    /// What is tried, in two words.
+    pub fn about(&self) -> String {
+        format!("{} {:?}", self.kind, self.sent)
+    }
+
+    /// Cases that do less.
+    pub fn smaller(&self) -> Vec<Self> {
+        let mut smaller: Vec<Self> = (0..self.mutations.len())
+            .map(|left_out| {
+                let mut mutations = self.mutations.clone();
+                mutations.remove(left_out);
+                Self { mutations, ..self.clone() }
+            })
+            .collect();
+        if !self.query.is_empty() {
+            smaller.push(Self { query: "", ..self.clone() });
+        }
+        if self.accept != ACCEPTS[0] {
+            smaller.push(Self { accept: ACCEPTS[0], ..self.clone() });
+        }
+        if self.selected.is_some() {
+            smaller.push(Self { selected: None, ..self.clone() });
+        }
+        // Fields of the object that nothing is about.
+        for part in ["spec", "data", "rules", "template"] {
+            let Some(fields) = self.base.get(part).and_then(Value::as_object) else { continue };
+            for field in fields.keys() {
+                let mut base = self.base.clone();
+                base[part].as_object_mut().unwrap().remove(field);
+                smaller.push(Self { base, ..self.clone() });
+            }
+        }
+        smaller
+    }
+
+    fn changed(&self) -> Value {
+        let mut changed = self.base.clone();
+        self.mutations.iter().for_each(|mutation| mutation.apply(&mut changed));
+        changed
+    }
+
+    /// The requests, for an object of this name.
+    pub fn steps(&self, name: &str) -> Vec<Step> {
+        let object = format!("{}/{NAME}", self.collection);
+        let mut steps = Vec::new();
+        if self.sent != Sent::Create && self.sent != Sent::ApplyTwice {
+            steps.push(step("create", "POST", &self.collection, "", Some(self.base.clone())));
+        }
+        let changed = self.changed();
+        let patch = |media: &str, body: Value| Step {
+            content_type: Some(media.to_owned()),
+            ..step("patch", "PATCH", &object, self.query, Some(body))
+        };
+        let apply = |body: Value| {
+            let query =
+                format!("fieldManager=campaign&{}", self.query.replace("fieldManager=m", "force=true"));
+            Step {
+                content_type: Some("application/apply-patch+yaml".to_owned()),
+                ..step("apply", "PATCH", &object, query.trim_end_matches('&'), Some(body))
+            }
+        };
+        match self.sent {
+            Sent::Create => steps.push(step("create", "POST", &self.collection, self.query, Some(changed))),
+            Sent::Put => steps.push(step("put", "PUT", &object, self.query, Some(changed))),
+            Sent::PutStatus => {
+                steps.push(step("put status", "PUT", &format!("{object}/status"), self.query, Some(changed)));
+            }
+            Sent::Merge => steps.push(patch("application/merge-patch+json", self.partial())),
+            Sent::Strategic => steps.push(patch("application/strategic-merge-patch+json", self.partial())),
+            Sent::JsonPatch => steps.push(patch("application/json-patch+json", self.json_patch())),
+            Sent::Apply => steps.push(apply(changed)),
+            Sent::ApplyTwice => steps.extend([apply(self.base.clone()), apply(changed)]),
+        }
+        steps.push(Step { accept: Some(self.accept.to_owned()), ..step("get", "GET", &object, "", None) });
+        if let Some(selected) = &self.selected {
+            steps.push(step(
+                "list",
+                "GET",
+                &self.collection,
+                &format!("{selected}&fieldSelector=metadata.name%3Dnone"),
+                None,
+            ));
+        }
+        steps.push(step("delete", "DELETE", &object, "gracePeriodSeconds=0", None));
+        // Whatever holds it back.
+        let free = json!({"metadata": {"finalizers": null}});
+        steps.push(Step {
+            content_type: Some("application/merge-patch+json".to_owned()),
+            ..step("free", "PATCH", &object, "", Some(free))
+        });
+        for (at, step) in steps.iter_mut().enumerate() {
+            step.name = format!("{name} {} {at}", step.name);
+            step.target = step.target.replace(NAME, name);
+            step.body = step.body.take().map(|body| named(body, name));
+        }
+        steps
+    }
+
+    /// The top-level fields that changes are about, as they are after them.
+    fn partial(&self) -> Value {
+        let changed = self.changed();
+        let mut partial = json!({});
+        for mutation in &self.mutations {
+            if let Some(Part::Field(field)) = mutation.path.first() {
+                partial[field] = changed.get(field).cloned().unwrap_or_default();
+            }
+        }
+        partial
+    }
+
+    fn json_patch(&self) -> Value {
+        let operation = |mutation: &Mutation| {
+            let path: String = mutation
+                .path
+                .iter()
+                .map(|part| match part {
+                    Part::Field(field) => format!("/{}", field.replace('~', "~0").replace('/', "~1")),
+                    Part::Item(at) => format!("/{at}"),
+                })
+                .collect();
+            match &mutation.change {
+                Change::Remove => json!({"op": "remove", "path": path}),
+                Change::Set(value) => json!({"op": "add", "path": path, "value": value}),
+                Change::Repeat => json!({"op": "copy", "from": path, "path": format!("{path}2")}),
+            }
+        };
+        self.mutations.iter().map(operation).collect()
+    }
+}
+
+fn step(name: &str, method: &str, target: &str, query: &str, body: Option<Value>) -> Step {
+    let target = if query.is_empty() { target.to_owned() } else { format!("{target}?{query}") };
+    Step { name: name.to_owned(), method: method.to_owned(), target, body, ..Step::default() }
+}
+
+fn named(value: Value, name: &str) -> Value {
+    match value {
+        Value::String(text) => text.replace(NAME, name).into(),
+        Value::Array(items) => items.into_iter().map(|item| named(item, name)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(field, value)| (field, named(value, name))).collect()
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,114 @@
+//! Objects that recordings create, and the values that fields have in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::side::NAMESPACE;
+use crate::TOPICS;
+use crate::step::Recording;
+
+/// What changes how later cases are answered, or is not of the objects themselves: other topics are about them.
+const LEFT_OUT: [&str; 14] = [
+    "namespaces",
+    "resourcequotas",
+    "limitranges",
+    "customresourcedefinitions",
+    "apiservices",
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "flowschemas",
+    "prioritylevelconfigurations",
+    "events",
+];
+
+/// An object that was created somewhere.
+pub struct Base {
+    /// Where objects like it are created.
+    pub collection: String,
+    pub kind: String,
+    pub body: Value,
+}
+
+pub struct Corpus {
+    /// By kind, so that each is as likely as the others.
+    pub bases: Vec<Vec<Base>>,
+    /// Values by the name of their field.
+    values: BTreeMap<String, Vec<Value>>,
+}
+
+impl Corpus {
+    pub fn read() -> Self {
+        let (mut bases, mut values): (BTreeMap<String, Vec<Base>>, BTreeMap<String, Vec<Value>>) =
+            Default::default();
+        let mut seen = BTreeSet::new();
+        for step in TOPICS.iter().flat_map(|topic| Recording::read(topic).steps) {
+            let Some(body) = step.body.filter(|body| !body.to_string().contains("${")) else { continue };
+            gather(&body, &mut values);
+            let Some(base) = (step.method == "POST" && step.answer["status"] == 201)
+                .then(|| base(&step.target, body))
+                .flatten()
+            else {
+                continue;
+            };
+            if seen.insert(base.body.to_string()) {
+                bases.entry(base.collection.clone()).or_default().push(base);
+            }
+        }
+        for values in values.values_mut() {
+            values.sort_by_cached_key(Value::to_string);
+            values.dedup();
+        }
+        Self { bases: bases.into_values().collect(), values }
+    }
+
+    /// What a field of this name was somewhere.
+    pub fn values(&self, field: &str) -> &[Value] {
+        self.values.get(field).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// An object of its own, not of a group that was made by the recording, created in a collection.
+fn base(target: &str, mut body: Value) -> Option<Base> {
+    let path = target.split('?').next()?;
+    let mut parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let builtin = match parts.first()? {
+        &"api" => true,
+        _ => parts.get(1).is_some_and(|group| group.ends_with(".k8s.io") || !group.contains('.')),
+    };
+    let versioned = if parts.first()? == &"api" { 2 } else { 3 };
+    let resource = match *parts.get(versioned..)? {
+        ["namespaces", _, resource] => {
+            parts[versioned + 1] = NAMESPACE;
+            resource
+        }
+        [resource] => resource,
+        _ => return None,
+    };
+    if !builtin || LEFT_OUT.contains(&resource) {
+        return None;
+    }
+    let kind = body.get("kind")?.as_str()?.to_owned();
+    let metadata = body.get_mut("metadata")?.as_object_mut()?;
+    metadata.remove("namespace");
+    metadata.contains_key("name").then(|| Base { collection: format!("/{}", parts.join("/")), kind, body })
+}
+
+fn gather(value: &Value, values: &mut BTreeMap<String, Vec<Value>>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                if !matches!(field.as_str(), "name" | "apiVersion" | "namespace" | "resourceVersion") {
+                    values.entry(field.clone()).or_default().push(value.clone());
+                }
+                gather(value, values);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, values)),
+        _ => {}
+    }
+}

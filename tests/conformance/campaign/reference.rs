@@ -1,0 +1,73 @@
+//! A real kube-apiserver with its etcd, from programs that `KUBE_APISERVER` and `ETCD` name.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use portico_tests::eventually;
+use portico_tests::http::{Broken, Http};
+
+use crate::fixture::Fixture;
+
+/// Both processes; they end with this.
+pub struct Reference {
+    pub address: SocketAddr,
+    pub ca: Vec<u8>,
+    _processes: [Killed; 2],
+}
+
+/// Ends when it is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Reference {
+    /// On empty data, with these flags, ready.
+    pub async fn start(folder: &Path, flags: &[&str]) -> Self {
+        let [clients, peers, address] = [(); 3].map(|()| free_address());
+        let (data, certificates) = (folder.join("etcd"), folder.join("apiserver"));
+        let url = |address: SocketAddr| format!("http://{address}");
+        let mut etcd = program("ETCD");
+        etcd.arg("--data-dir").arg(&data).args(["--unsafe-no-fsync", "--log-level", "error"]);
+        etcd.args(["--listen-client-urls", &url(clients), "--advertise-client-urls", &url(clients)]);
+        etcd.args(["--listen-peer-urls", &url(peers), "--initial-advertise-peer-urls", &url(peers)]);
+        etcd.args(["--initial-cluster", &format!("default={}", url(peers))]);
+        let mut server = program("KUBE_APISERVER");
+        server.args(["--etcd-servers", &url(clients), "--bind-address", "127.0.0.1"]);
+        server.args(["--advertise-address", "10.255.255.1", "--secure-port", &address.port().to_string()]);
+        server.arg("--cert-dir").arg(&certificates).args(flags);
+        let processes = [started(&mut etcd), started(&mut server)];
+        let ca = certificates.join("apiserver.crt");
+        let ca =
+            eventually("kube-apiserver has a certificate", 60, || std::future::ready(std::fs::read(&ca)))
+                .await;
+        let token = Fixture::tokens()["admin"];
+        let client = Http::new(address, &ca).with_token(token);
+        eventually("kube-apiserver is ready", 60, || async {
+            let request = http::Request::get("/readyz").body(http_body_util::Full::default())?;
+            let answer = client.fetch(request).await?;
+            if answer.status.is_success() { Ok::<_, Broken>(()) } else { Err(answer.text().into()) }
+        })
+        .await;
+        Self { address, ca, _processes: processes }
+    }
+}
+
+fn program(variable: &str) -> Command {
+    Command::new(std::env::var_os(variable).unwrap_or_else(|| panic!("{variable} names no program")))
+}
+
+fn started(command: &mut Command) -> Killed {
+    Killed(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+/// A port that was free a moment ago.
+fn free_address() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}

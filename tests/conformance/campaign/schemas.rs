@@ -1,0 +1,69 @@
+//! What the kinds' schemas say, from the OpenAPI documents of kube-apiserver.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::side::Side;
+use crate::step::Step;
+
+/// Schemas by kind and by name.
+#[derive(Default)]
+pub struct Schemas {
+    kinds: BTreeMap<(String, String), String>,
+    schemas: BTreeMap<String, Value>,
+}
+
+impl Schemas {
+    /// Those of all group versions.
+    pub async fn read(server: &mut Side<'_>) -> Self {
+        let get =
+            |target: &str| Step { method: "GET".to_owned(), target: target.to_owned(), ..Step::default() };
+        let index = server.answer(&get("/openapi/v3"), "").await;
+        let mut all = Self::default();
+        for document in index["body"]["paths"].as_object().unwrap().values() {
+            let Some(path) = document["serverRelativeURL"].as_str() else { continue };
+            let answer = server.answer(&get(path), "").await;
+            let Some(schemas) = answer.pointer("/body/components/schemas").and_then(Value::as_object) else {
+                continue;
+            };
+            for (name, schema) in schemas {
+                for known in schema["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
+                    let text = |field: &str| known[field].as_str().unwrap_or_default();
+                    let group =
+                        if text("group").is_empty() { String::new() } else { format!("{}/", text("group")) };
+                    all.kinds.insert(
+                        (format!("{group}{}", text("version")), text("kind").to_owned()),
+                        name.clone(),
+                    );
+                }
+                all.schemas.insert(name.clone(), schema.clone());
+            }
+        }
+        assert!(all.kinds.len() > 100, "{} kinds have schemas", all.kinds.len());
+        all
+    }
+
+    /// The schema of an object's kind.
+    pub fn of(&self, object: &Value) -> Option<&Value> {
+        let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        self.schemas.get(self.kinds.get(&(text("apiVersion"), text("kind")))?)
+    }
+
+    /// A schema itself where this one only names it.
+    pub fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let named = schema["$ref"].as_str().or_else(|| schema.pointer("/allOf/0/$ref")?.as_str());
+        let name = named.and_then(|named| named.rsplit('/').next());
+        name.and_then(|name| self.schemas.get(name)).unwrap_or(schema)
+    }
+
+    /// The schema of what a step of a path leads to.
+    pub fn inner<'a>(&'a self, schema: &'a Value, field: Option<&str>) -> Option<&'a Value> {
+        let schema = self.resolved(schema);
+        let inner = match field {
+            Some(field) => schema["properties"].get(field).or_else(|| schema.get("additionalProperties"))?,
+            None => schema.get("items")?,
+        };
+        Some(self.resolved(inner))
+    }
+}
