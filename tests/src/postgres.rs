@@ -152,8 +152,11 @@ impl Drop for PostgresServer {
     }
 }
 
-/// The folder of PostgreSQL's programs, the newest of those that are installed.
+/// The folder of PostgreSQL's programs: what `PORTICO_POSTGRES` names, or the newest of those that are installed.
 fn programs() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("PORTICO_POSTGRES") {
+        return Some(named.into());
+    }
     let installed = std::fs::read_dir("/usr/lib/postgresql").ok()?;
     let mut found: Vec<PathBuf> = installed.map(|entry| entry.unwrap().path().join("bin")).collect();
     found.retain(|folder| folder.join("initdb").exists());
