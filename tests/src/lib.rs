@@ -24,6 +24,7 @@ pub mod token_issuer;
 pub mod token_signer;
 pub mod tools;
 pub mod wait;
+mod wire;
 
 pub use backend::{Backend, Mood, SERVER_NAME, Seen};
 pub use binary::{binary, example_backend};
@@ -32,6 +33,7 @@ pub use kubelet::SpdyKubelet;
 pub use postgres::PostgresServer;
 pub use process::{Launch, Portico};
 pub use wait::{eventually, until};
+pub use wire::Wire;
 
 /// Makes rustls use the one provider of the tree, for clients that ask for the process's default.
 pub fn install_provider() {

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::skipped;
+use crate::wire::Wire;
 
 /// Whom programs run as where this runs as root, which they refuse.
 const USER: &str = "nobody";
@@ -46,6 +47,20 @@ impl PostgresServer {
         let server = Self { programs, folder, running: Mutex::default(), databases: AtomicU32::new(0) };
         server.start_again();
         Some(server)
+    }
+
+    /// A server that repeats what this one writes.
+    pub fn standby(&self) -> Self {
+        let folder = folder();
+        let (socket, data) = (shown(&self.folder), shown(&folder.join("data")));
+        let arguments = ["-D", &data, "-h", &socket, "-U", "portico", "-R", "-c", "fast", "-X", "stream"];
+        let program = self.programs.join("pg_basebackup");
+        let made = command(&program, &arguments.map(str::to_owned)).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let (programs, databases) = (self.programs.clone(), AtomicU32::new(0));
+        let standby = Self { programs, folder, running: Mutex::default(), databases };
+        standby.start_again();
+        standby
     }
 
     /// The one of this process, for tests that do not stop it.
@@ -109,6 +124,16 @@ impl PostgresServer {
     /// The URL of a database.
     pub fn url(&self, database: &str) -> String {
         url(&self.folder, database)
+    }
+
+    /// A way to this server that can be cut unnoticed; see [`Wire`].
+    pub async fn wire(&self) -> Wire {
+        Wire::to(&self.socket()).await
+    }
+
+    /// Its socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(".s.PGSQL.5432")
     }
 
     /// The URL of a database of the shared server behind PgBouncer in transaction mode. Nothing where that is not installed,

@@ -13,6 +13,7 @@ mod decode;
 mod ending;
 mod error;
 mod event;
+mod exact;
 mod group;
 mod hub;
 mod index;

@@ -14,9 +14,11 @@ mod follow;
 mod history;
 mod latest;
 mod open;
+mod outage;
 mod pool;
 mod read;
 mod row;
+mod session;
 mod settings;
 mod wake;
 mod writer;
@@ -32,8 +34,9 @@ pub use self::open::PostgresError;
 pub use self::settings::{InvalidUrl, PostgresSettings};
 
 use self::commit::Statement;
-use self::compaction::Compactor;
-use self::latest::Latest;
+use self::compaction::{Compactor, Unswept};
+use self::latest::{Asking, Latest};
+use self::pool::Connections;
 use self::read::Reader;
 use self::writer::Writer;
 use crate::cache::Cache;
@@ -89,10 +92,18 @@ impl PostgresStore {
         cache.applied_up_to(meta.revision);
         opened.resources.iter().for_each(|resource| drop(cache.slot(resource)));
         let (history, wake) = (Arc::new(HistoryBytes::default()), Arc::new(Notify::new()));
-        let (latest, asking) =
-            Latest::new(opened.asking, hub.clone(), wake.clone(), postgres.statement_timeout);
+        let pool = Arc::new(Connections::new(&postgres));
+        let asking = Asking {
+            connections: pool.clone(),
+            hub: hub.clone(),
+            identity: meta.identity.clone(),
+            wake: wake.clone(),
+        };
+        let (latest, asking) = Latest::new(asking, postgres.statement_timeout);
         let reader = Arc::new(Reader {
-            pool: opened.readers,
+            pool,
+            identity: meta.identity.clone(),
+            wake: wake.clone(),
             indexer,
             seal: seal.clone(),
             cache: cache.clone(),
@@ -104,12 +115,13 @@ impl PostgresStore {
         });
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
-            postgres: postgres.clone(),
             history: history.clone(),
             retention: settings.history_retention,
             max_bytes: settings.history_max_bytes,
             marks_kept: settings.marks_kept,
             interval: settings.compaction_interval,
+            delay: postgres.sweep_delay,
+            unswept: Unswept::default(),
         });
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
         let group_operations = settings.group_operations.max(1);

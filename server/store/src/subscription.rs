@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
+use crate::error::StoreError;
 use crate::event::Event;
 use crate::hub::{Hub, Joined};
 use history::History;
@@ -166,7 +167,11 @@ impl Subscription {
         if oldest > after {
             return Err(WatchError::Compacted { wanted: after, oldest });
         }
-        let page = page.map_err(WatchError::Store)?;
+        let page = page.map_err(|error| match error {
+            // Somebody else has forgotten it.
+            StoreError::Compacted { oldest } => WatchError::Compacted { wanted: after, oldest },
+            error => WatchError::Store(error),
+        })?;
         let reached = page.events.last().map_or(until, |event| event.revision());
         self.unread = page.more.then_some((reached, until));
         self.pending.push_back(page.events.into());

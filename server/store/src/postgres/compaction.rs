@@ -1,23 +1,28 @@
 //! Forgets history by age and size. Every control service does so, on a period: what one has done the others find done.
+//!
+//! First the point moves up to which history is forgotten, for everybody: nobody begins to read before it. What is behind it goes
+//! after a delay: a process that is behind by less still finds all that it has to read.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::failure::{self, failed};
 use super::open;
-use super::pool::Writing;
 use super::read::Reader;
-use super::settings::PostgresSettings;
 use crate::error::StoreError;
 use crate::publish::HistoryBytes;
-use crate::unix_time::{self, before};
 
 /// Rows that one step looks at.
 const STEP_ROWS: i64 = 1_000;
+/// How long after a failure the sweep is tried again.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// A row `l`, with the state `p` that it supersedes and the bytes that go when history up to it is forgotten.
 macro_rules! superseded {
@@ -28,39 +33,93 @@ macro_rules! superseded {
     };
 }
 
+/// The database's clock in Unix seconds: all processes go by the same.
+macro_rules! now {
+    () => {
+        "extract(epoch FROM clock_timestamp())::bigint"
+    };
+}
+
 /// Decides what to forget.
 pub(super) struct Compactor {
     pub(super) reader: Arc<Reader>,
-    pub(super) postgres: PostgresSettings,
     pub(super) history: Arc<HistoryBytes>,
     pub(super) retention: Duration,
     pub(super) max_bytes: u64,
     pub(super) marks_kept: Duration,
     pub(super) interval: Duration,
+    /// How long what is forgotten stays.
+    pub(super) delay: Duration,
+    pub(super) unswept: Unswept,
+}
+
+/// Up to where history is forgotten and not swept yet.
+#[derive(Default)]
+pub(super) struct Unswept {
+    points: Mutex<Points>,
+    more: Notify,
+}
+
+#[derive(Default)]
+struct Points {
+    /// The greatest that was seen.
+    last: i64,
+    /// Each with when it may be swept up to there.
+    waiting: VecDeque<(i64, Instant)>,
+}
+
+impl Unswept {
+    /// A point was seen. Whoever is behind has until then to read what is before it.
+    fn add(&self, point: i64, at: Instant) {
+        let mut points = self.points.lock();
+        if point > points.last {
+            points.last = point;
+            points.waiting.push_back((point, at));
+            self.more.notify_one();
+        }
+    }
+
+    /// The next point, when its time has come. It stays the next one until it is [`Unswept::done`].
+    async fn next(&self) -> i64 {
+        loop {
+            let first = self.points.lock().waiting.front().copied();
+            match first {
+                Some((point, at)) => {
+                    sleep_until(at).await;
+                    return point;
+                }
+                None => self.more.notified().await,
+            }
+        }
+    }
+
+    fn done(&self) {
+        self.points.lock().waiting.pop_front();
+    }
 }
 
 impl Compactor {
     pub(super) async fn run(self: Arc<Self>, closing: CancellationToken) {
-        let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut marked = 0;
-        let work = async {
-            loop {
-                ticks.tick().await;
-                match self.tick(&mut marked).await {
-                    Ok(()) => {}
-                    Err(StoreError::Closed) => return,
-                    Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
-                }
-            }
-        };
+        let work = async { tokio::join!(self.forget(), self.sweep_all()) };
         closing.run_until_cancelled(work).await;
     }
 
+    async fn forget(&self) {
+        let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut marked = 0;
+        loop {
+            ticks.tick().await;
+            match self.tick(&mut marked).await {
+                Ok(()) => {}
+                Err(StoreError::Closed) => return,
+                Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
+            }
+        }
+    }
+
     async fn tick(&self, marked: &mut i64) -> Result<(), StoreError> {
-        let now = unix_time::now();
-        let until = self.reader.revision_at(before(now, self.retention)).await?;
-        self.compact(until).await?;
+        self.compact(self.aged().await?).await?;
         let limit = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
         if self.count().await? > limit {
             self.compact(self.beyond(limit / 4 * 3).await?).await?;
@@ -68,13 +127,12 @@ impl Compactor {
         }
         let revision = self.reader.hub.revision();
         if revision != *marked {
-            self.mark(revision, now).await?;
+            self.mark(revision).await?;
             *marked = revision;
         }
-        let metrics = &self.reader.metrics;
         let size = sqlx::query_scalar("SELECT pg_database_size(current_database())");
-        match size.fetch_one(&self.reader.pool).await {
-            Ok(bytes) => drop(metrics.file_bytes.set(bytes)),
+        match self.reader.pool.read(async |c| size.fetch_one(c).await).await {
+            Ok(bytes) => drop(self.reader.metrics.file_bytes.set(bytes)),
             // Not all that speak the protocol know it.
             Err(error) => {
                 tracing::debug!(error = failure::logged(&error), "the size of the database is not known")
@@ -83,12 +141,20 @@ impl Compactor {
         Ok(())
     }
 
+    /// Where the revision stood when what is too old now was written.
+    async fn aged(&self) -> Result<i64, StoreError> {
+        const SELECT: &str =
+            concat!("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ", now!(), " - $1");
+        let select = sqlx::query_scalar(SELECT).bind(seconds(self.retention));
+        self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
+    }
+
     /// How many bytes of superseded values there are.
     async fn count(&self) -> Result<i64, StoreError> {
         const SELECT: &str =
             concat!("SELECT coalesce(sum(bytes), 0)::bigint FROM (", superseded!(), ") states");
         let select = sqlx::query_scalar(SELECT).bind(self.reader.hub.compacted());
-        let bytes = select.fetch_one(&self.reader.pool).await.map_err(failed)?;
+        let bytes = self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)?;
         self.history.bytes.store(bytes, Ordering::Relaxed);
         self.reader.metrics.history_bytes.set(bytes);
         Ok(bytes)
@@ -102,36 +168,68 @@ impl Compactor {
             ") states) sums WHERE newer > $2"
         );
         let select = sqlx::query_scalar(SELECT).bind(self.reader.hub.compacted()).bind(bytes);
-        select.fetch_one(&self.reader.pool).await.map_err(failed)
+        self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
 
-    async fn mark(&self, revision: i64, now: i64) -> Result<(), StoreError> {
-        let insert = "INSERT INTO mark (revision, at) VALUES ($1, $2) ON CONFLICT (revision) DO UPDATE SET at = excluded.at";
-        let mut transaction = Writing::begin(&self.reader.pool, &self.postgres).await.map_err(failed)?;
-        let insert = sqlx::query(insert).bind(revision).bind(now).execute(transaction.connection()).await;
-        insert.map_err(failed)?;
-        let forget = "DELETE FROM mark WHERE revision < (SELECT max(revision) FROM mark WHERE at <= $1)";
-        let oldest = before(now, self.marks_kept.max(self.retention));
-        sqlx::query(forget).bind(oldest).execute(transaction.connection()).await.map_err(failed)?;
-        transaction.commit().await.map_err(failed)
+    /// Notes where the revision stands now, and forgets notes that are too old.
+    async fn mark(&self, revision: i64) -> Result<(), StoreError> {
+        const NOTE: &str = concat!(
+            "INSERT INTO mark (revision, at) VALUES ($1, ",
+            now!(),
+            ") ON CONFLICT (revision) DO UPDATE SET at = excluded.at"
+        );
+        const FORGET: &str = concat!(
+            "DELETE FROM mark WHERE revision < (SELECT max(revision) FROM mark WHERE at <= ",
+            now!(),
+            " - $1)"
+        );
+        let pool = &self.reader.pool;
+        let mut lent = pool.take().await.map_err(failed)?;
+        lent.begin().await.map_err(failed)?;
+        let note = sqlx::query(NOTE).bind(revision).execute(&mut *lent);
+        pool.in_time(note).await.map_err(failed)?;
+        let forget = sqlx::query(FORGET).bind(seconds(self.marks_kept.max(self.retention)));
+        pool.in_time(forget.execute(&mut *lent)).await.map_err(failed)?;
+        lent.commit().await.map_err(failed)
     }
 
-    /// Forgets everything before `until`: first the point moves, for everybody, then rows go, in steps.
+    /// Forgets everything before `until`, for everybody. What that leaves goes later.
     pub(super) async fn compact(&self, until: i64) -> Result<i64, StoreError> {
         const MOVE: &str = "UPDATE meta SET compacted = $1 WHERE id = 1 AND compacted < $1";
         let reader = &self.reader;
         let until = until.min(reader.hub.revision());
+        let mut lent = reader.pool.take().await.map_err(failed)?;
+        lent.begin().await.map_err(failed)?;
         if until > reader.hub.compacted() {
-            let mut transaction = Writing::begin(&reader.pool, &self.postgres).await.map_err(failed)?;
-            let moved = sqlx::query(MOVE).bind(until).execute(transaction.connection()).await;
-            moved.map_err(failed)?;
-            transaction.commit().await.map_err(failed)?;
+            let moved = sqlx::query(MOVE).bind(until).execute(&mut *lent);
+            reader.pool.in_time(moved).await.map_err(failed)?;
         }
-        let compacted = open::meta(&reader.pool).await.map_err(failed)?.compacted;
-        reader.hub.set_compacted(compacted);
+        let compacted = reader.pool.in_time(open::meta(&mut lent)).await.map_err(failed)?.compacted;
+        lent.commit().await.map_err(failed)?;
+        reader.hub.set_compacted(compacted.min(reader.hub.revision()));
         reader.metrics.compacted.set(compacted);
-        while self.sweep(compacted).await? {}
+        self.unswept.add(compacted, Instant::now() + self.delay);
         Ok(compacted)
+    }
+
+    /// Removes what is behind the points whose time has come.
+    async fn sweep_all(&self) {
+        loop {
+            let point = self.unswept.next().await;
+            match self.sweep_to(point).await {
+                Ok(()) => self.unswept.done(),
+                Err(StoreError::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "history could not be swept; tried again later");
+                    sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn sweep_to(&self, point: i64) -> Result<(), StoreError> {
+        while self.sweep(point).await? {}
+        Ok(())
     }
 
     /// Removes what some rows have superseded; whether there is more to do.
@@ -141,30 +239,29 @@ impl Compactor {
         const STATES: &str = "DELETE FROM log p USING log l WHERE p.revision = l.previous AND l.previous > 0 \
             AND l.revision > $1 AND l.revision <= $2";
         const TOMBSTONES: &str = "DELETE FROM log WHERE deleted AND revision > $1 AND revision <= $2";
-        let mut transaction = Writing::begin(&self.reader.pool, &self.postgres).await.map_err(failed)?;
-        let swept: i64 =
-            sqlx::query_scalar(LOCK).fetch_one(transaction.connection()).await.map_err(failed)?;
+        let pool = &self.reader.pool;
+        let mut lent = pool.take().await.map_err(failed)?;
+        lent.begin().await.map_err(failed)?;
+        let locked = sqlx::query_scalar(LOCK).fetch_one(&mut *lent);
+        let swept: i64 = pool.in_time(locked).await.map_err(failed)?;
         if swept >= compacted {
+            lent.commit().await.map_err(failed)?;
             return Ok(false);
         }
-        let next: Option<i64> = sqlx::query_scalar(NEXT)
-            .bind(swept)
-            .bind(STEP_ROWS)
-            .fetch_optional(transaction.connection())
-            .await
-            .map_err(failed)?;
+        let next = sqlx::query_scalar(NEXT).bind(swept).bind(STEP_ROWS).fetch_optional(&mut *lent);
+        let next: Option<i64> = pool.in_time(next).await.map_err(failed)?;
         let until = next.unwrap_or(compacted).min(compacted);
         for delete in [STATES, TOMBSTONES] {
-            sqlx::query(delete)
-                .bind(swept)
-                .bind(until)
-                .execute(transaction.connection())
-                .await
-                .map_err(failed)?;
+            let delete = sqlx::query(delete).bind(swept).bind(until).execute(&mut *lent);
+            pool.in_time(delete).await.map_err(failed)?;
         }
         let noted = sqlx::query("UPDATE swept SET revision = $1 WHERE id = 1").bind(until);
-        noted.execute(transaction.connection()).await.map_err(failed)?;
-        transaction.commit().await.map_err(failed)?;
+        pool.in_time(noted.execute(&mut *lent)).await.map_err(failed)?;
+        lent.commit().await.map_err(failed)?;
         Ok(until < compacted)
     }
+}
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }

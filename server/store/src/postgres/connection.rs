@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
 use super::open::{self, Meta, RETRY};
-use super::pool::{self, BEGIN};
+use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::writer::{Writer, random_id, refuse};
 use crate::submit::{CommitRequest, Results, answer};
 use crate::txn::TxnError;
@@ -30,19 +30,21 @@ impl Writer {
         let mut outcome = TxnError::Unknown("the connection to the database is lost".to_owned());
         while Instant::now() < until {
             match self.outcome(revision, commit_id).await {
-                Ok(true) => {
+                Ok(Some(true)) => {
                     answer(requests, results);
                     return Ok(());
                 }
-                Ok(false) => {
+                Ok(None) => break,
+                Ok(Some(false)) => {
                     outcome = TxnError::Unavailable("the connection to it is lost".to_owned());
                     break;
                 }
                 Err(Failure::Fatal(fatal)) => return Err(fatal),
                 Err(Failure::Database(error)) => {
-                    tracing::warn!(error = logged(&error), "the database is waited for");
+                    self.reader.pool.outage.failed(&error);
                     sleep(RETRY).await;
                 }
+                Err(Failure::Standby) => sleep(RETRY).await,
                 Err(Failure::Sealed { .. } | Failure::Unreadable(_)) => break,
             }
         }
@@ -53,33 +55,34 @@ impl Writer {
     }
 
     /// Connects anew, and moves the revision: what the lost connection may still be told to write is checked at one that has
-    /// passed. Then the log says what was written.
-    async fn outcome(&mut self, revision: i64, commit_id: i64) -> Result<bool, Failure> {
-        const WRITTEN: &str = "SELECT count(*) > 0 FROM log WHERE revision = $1 AND commit_id = $2";
-        let by = random_id();
+    /// passed. Then the log says what was written; nothing when it may have been forgotten since.
+    async fn outcome(&mut self, revision: i64, commit_id: i64) -> Result<Option<bool>, Failure> {
+        const WRITTEN: &str = "SELECT count(*) > 0, (SELECT s.revision FROM swept s WHERE s.id = 1) >= $1 FROM log \
+            WHERE revision = $1 AND commit_id = $2";
+        let (by, patience) = (random_id(), self.settings.patience());
         let moved = format!("UPDATE meta SET revision = revision + 1, commit_id = {by} WHERE id = 1");
         let mut connection = self.connect().await?;
-        let written = self
-            .in_time(async |writer| {
-                sqlx::raw_sql(sqlx::AssertSqlSafe(moved)).execute(&mut connection).await?;
-                pool::run(&mut connection, BEGIN).await?;
-                let query = sqlx::query_scalar(WRITTEN).bind(revision).bind(commit_id);
-                let written = query.fetch_one(&mut connection).await?;
-                pool::run(&mut connection, writer.settings.end()).await?;
-                Ok(written)
-            })
-            .await?;
-        self.in_time(async |writer| writer.follow_by(&mut connection).await).await?;
+        in_time(patience, run(&mut connection, &moved)).await?;
+        in_time(patience, run(&mut connection, BEGIN)).await?;
+        let query = sqlx::query_as(WRITTEN).bind(revision).bind(commit_id);
+        let (is_there, is_swept): (bool, bool) = in_time(patience, query.fetch_one(&mut connection)).await?;
+        in_time(patience, run(&mut connection, self.settings.end())).await?;
+        self.follow_by(&mut connection).await?;
         self.connection = Some(connection);
-        Ok(written)
+        Ok((is_there || !is_swept).then_some(is_there))
     }
 
     /// Connects, and looks whether the database still holds what was shown.
     async fn connect(&mut self) -> Result<PgConnection, Failure> {
-        let within = self.settings.statement_timeout;
-        let mut connection =
-            open::connect(&self.settings.options(), within).await.map_err(Failure::Database)?;
-        self.in_time(async |writer| writer.follow_by(&mut connection).await).await?;
+        let patience = self.settings.patience();
+        let mut connection = session::connect(&self.settings, Purpose::Write).await?;
+        in_time(patience, run(&mut connection, BEGIN)).await?;
+        if in_time(patience, open::is_standby(&mut connection)).await? {
+            return Err(Failure::Standby);
+        }
+        in_time(patience, run(&mut connection, self.settings.end())).await?;
+        self.follow_by(&mut connection).await?;
+        self.reader.pool.outage.answered();
         Ok(connection)
     }
 
@@ -92,10 +95,12 @@ impl Writer {
             }
             Err(Failure::Fatal(fatal)) => return Err(fatal),
             Err(Failure::Database(error)) => {
-                tracing::warn!(error = logged(&error), "the database is waited for");
+                self.reader.pool.outage.failed(&error);
                 failure::reason(&error)
             }
-            Err(failure) => format!("{failure:?}"),
+            Err(Failure::Standby) => "the server is a standby".to_owned(),
+            Err(Failure::Sealed { reason, .. }) => reason,
+            Err(Failure::Unreadable(object)) => object.reason().to_owned(),
         };
         let retry = sleep(RETRY);
         tokio::pin!(retry);
@@ -124,9 +129,11 @@ impl Writer {
             return Ok(());
         };
         let select = sqlx::query_scalar(ROWS).bind(revision).bind(self.revision);
-        let rows: Vec<i64> = select.fetch_all(&mut *connection).await?;
+        let patience = self.settings.patience();
+        let rows: Vec<i64> = in_time(patience, select.fetch_all(&mut *connection)).await?;
         // It may have been forgotten since `meta` was read.
-        let is_there = rows == [commit_id] || open::meta(connection).await?.compacted >= revision;
+        let is_there =
+            rows == [commit_id] || in_time(patience, open::meta(connection)).await?.compacted >= revision;
         if is_there { Ok(()) } else { Err(Failure::Fatal(Fatal::Lost)) }
     }
 
@@ -143,8 +150,8 @@ impl Writer {
     }
 
     async fn try_begin_epoch(&self) -> Result<(), sqlx::Error> {
-        let within = self.settings.statement_timeout;
-        let mut connection = open::connect(&self.settings.options(), within).await?;
+        let patience = self.settings.patience();
+        let mut connection = session::connect(&self.settings, Purpose::Write).await?;
         let (epoch, shown) = (self.identity.epoch, self.revision);
         let (bump, by) = (crate::DEFAULT_REVISION_BUMP, random_id());
         // Of all processes that notice one does it.
@@ -152,8 +159,8 @@ impl Writer {
             "UPDATE meta SET epoch = epoch + 1, commit_id = {by}, revision = greatest(revision, {shown}) + {bump}, \
              compacted = greatest(revision, {shown}) + {bump} WHERE id = 1 AND epoch = {epoch}"
         );
-        sqlx::raw_sql(sqlx::AssertSqlSafe(update)).execute(&mut connection).await?;
-        open::close(connection).await;
+        in_time(patience, run(&mut connection, &update)).await?;
+        session::close(connection, patience).await;
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ fn of_state(state: &str) -> &'static str {
         "25006" => "it is read-only",
         "57P03" => "it is starting or shutting down",
         "57P01" | "57P02" => "it was shut down",
-        "57014" => "the statement took too long",
+        "57014" | "25P03" | "25P04" => "the statement took too long",
         "3D000" => "there is no such database",
         "42P01" | "42703" | "3F000" => "its tables are not those of a store",
         "42501" => "the user may not do that",
@@ -94,8 +94,10 @@ pub(crate) fn is_in_doubt(error: &sqlx::Error) -> bool {
 pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(_) => state_is(error, |state| {
-            matches!(state, "57P01" | "57P02" | "57P03" | "25006" | "40003" | "53300")
-                || state.starts_with("08")
+            matches!(
+                state,
+                "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" | "25P04" | "40003" | "53300"
+            ) || state.starts_with("08")
         }),
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
@@ -107,13 +109,13 @@ pub(crate) fn is_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// What a failed read is to the caller.
+/// What a failed read is to the caller. A connection that is lost was logged where it was.
 pub(super) fn failed(error: sqlx::Error) -> StoreError {
-    match error {
-        sqlx::Error::PoolClosed => StoreError::Closed,
-        error => {
-            tracing::error!(error = logged(&error), "the database could not be read");
-            StoreError::Unavailable(reason(&error))
-        }
+    if matches!(error, sqlx::Error::PoolClosed) {
+        return StoreError::Closed;
     }
+    if !is_lost(&error) {
+        tracing::error!(error = logged(&error), "the database could not be read");
+    }
+    StoreError::Unavailable(reason(&error))
 }

@@ -27,6 +27,8 @@ pub(super) enum Failure {
         key: Key,
         reason: String,
     },
+    /// The server only repeats what another one writes.
+    Standby,
     /// A row that cannot be read.
     Unreadable(Unreadable),
     Fatal(Fatal),

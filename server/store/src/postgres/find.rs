@@ -12,15 +12,13 @@ use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::record::DELETION;
 use crate::store::SealedOtherwise;
+use crate::unix_time;
 
 impl Reader {
     pub(super) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
         const SELECT: &str = "SELECT resource, namespace, name FROM owner WHERE owner_uid = $1";
-        let rows = sqlx::query(SELECT)
-            .bind(row::to_column(owner_uid))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(failed)?;
+        let select = sqlx::query(SELECT).bind(row::to_column(owner_uid));
+        let rows = self.pool.read(async |c| select.fetch_all(c).await).await.map_err(failed)?;
         let mut keys = rows.iter().map(|row| self.key(row)).collect::<Result<Vec<_>, _>>()?;
         keys.sort();
         Ok(keys)
@@ -34,7 +32,7 @@ impl Reader {
 
     pub(super) async fn owners(&self) -> Result<Vec<String>, StoreError> {
         let select = sqlx::query_scalar("SELECT DISTINCT owner_uid FROM owner");
-        let uids: Vec<String> = select.fetch_all(&self.pool).await.map_err(failed)?;
+        let uids: Vec<String> = self.pool.read(async |c| select.fetch_all(c).await).await.map_err(failed)?;
         Ok(uids.iter().map(|uid| row::from_column(uid).into_owned()).collect())
     }
 
@@ -55,21 +53,27 @@ impl Reader {
             JOIN log l ON l.revision = k.revision WHERE NOT k.deleted \
             AND (position($2::bytea IN l.value) > 0 OR get_byte(l.value, 0) = $3)";
         let select = sqlx::query(SELECT).bind(resources).bind(DELETION).bind(i32::from(SEALED_JSON));
-        let mut rows = select.fetch(&self.pool);
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let mut rows = select.fetch(&mut *lent);
         let mut keys = Vec::new();
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
+        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
             let (key, value): (Key, &[u8]) = (self.key(&row)?, row.try_get(3).map_err(failed)?);
             let decoded = self.decoder().value(key.clone(), 0, value).await.map_err(undecoded)?;
             if decoded.is_ok_and(|record| record.may_be_deleting()) {
                 keys.push(key);
             }
         }
+        drop(rows);
+        lent.give_back().await.map_err(failed)?;
         Ok(keys)
     }
 
     pub(super) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
-        let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= $1");
-        select.bind(time).fetch_one(&self.pool).await.map_err(failed)
+        // Marks are set by the database's clock, and `time` is of ours.
+        const SELECT: &str = "SELECT coalesce(max(revision), 0) FROM mark \
+            WHERE at <= $1 + extract(epoch FROM clock_timestamp())::bigint";
+        let select = sqlx::query_scalar(SELECT).bind(time.saturating_sub(unix_time::now()));
+        self.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
 
     pub(super) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
@@ -79,7 +83,7 @@ impl Reader {
         self.latest.reach(&self.hub).await?;
         let select =
             sqlx::query_scalar(SELECT).bind(self.names()).bind(format!("{}/", row::to_column(namespace)));
-        let names: Vec<String> = select.fetch_all(&self.pool).await.map_err(failed)?;
+        let names: Vec<String> = self.pool.read(async |c| select.fetch_all(c).await).await.map_err(failed)?;
         let mut resources: Vec<_> = names.iter().map(|name| row::resource(name)).collect();
         resources.sort();
         Ok(resources)
@@ -93,7 +97,8 @@ impl Reader {
     pub(super) async fn counts(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
         const SELECT: &str = "SELECT resource, count(*) FROM (SELECT DISTINCT ON (resource, namespace, name) resource, deleted \
             FROM log ORDER BY resource, namespace, name, revision DESC) k WHERE NOT deleted GROUP BY resource";
-        let rows = sqlx::query_as(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
+        let select = sqlx::query_as(SELECT);
+        let rows = self.pool.read(async |c| select.fetch_all(c).await).await.map_err(failed)?;
         Ok(by_resource(rows))
     }
 
@@ -102,7 +107,8 @@ impl Reader {
         const SELECT: &str = "SELECT resource, average FROM (SELECT r.resource, (SELECT avg(bytes)::bigint FROM (\
             SELECT octet_length(l.value) AS bytes FROM log l WHERE l.resource = r.resource AND NOT l.deleted LIMIT 128) few) \
             AS average FROM unnest($1::text[]) AS r(resource)) sizes WHERE average IS NOT NULL";
-        let rows = sqlx::query_as(SELECT).bind(self.names()).fetch_all(&self.pool).await.map_err(failed)?;
+        let select = sqlx::query_as(SELECT).bind(self.names());
+        let rows = self.pool.read(async |c| select.fetch_all(c).await).await.map_err(failed)?;
         Ok(by_resource(rows))
     }
 
@@ -115,7 +121,8 @@ impl Reader {
             return Ok(false);
         }
         let select = sqlx::query("SELECT value FROM log WHERE revision = $1").bind(revision);
-        let Some(row) = select.fetch_optional(&self.pool).await.map_err(failed)? else { return Ok(false) };
+        let found = self.pool.read(async |c| select.fetch_optional(c).await).await.map_err(failed)?;
+        let Some(row) = found else { return Ok(false) };
         self.decoder().is_stale(key, row.try_get(0).map_err(failed)?).await
     }
 
@@ -123,13 +130,16 @@ impl Reader {
         const SELECT: &str = "SELECT l.namespace, l.name, l.revision, l.value FROM (\
             SELECT DISTINCT ON (namespace, name) revision, deleted FROM log WHERE resource = $1 \
             ORDER BY namespace, name, revision DESC) k JOIN log l ON l.revision = k.revision WHERE NOT k.deleted";
-        let mut rows = sqlx::query(SELECT).bind(resource.to_string()).fetch(&self.pool);
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let mut rows = sqlx::query(SELECT).bind(resource.to_string()).fetch(&mut *lent);
         let mut found = SealedOtherwise::default();
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
+        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
             let key = row::key(resource, &row, 0).map_err(failed)?;
             let (revision, value) = (row.try_get(2).map_err(failed)?, row.try_get(3).map_err(failed)?);
             self.decoder().count(&mut found, Some(key), revision, value).await?;
         }
+        drop(rows);
+        lent.give_back().await.map_err(failed)?;
         found.stale.sort_by_key(|(_, revision)| *revision);
         Ok(found)
     }

@@ -9,6 +9,7 @@ use sqlx::{PgConnection, Row};
 use super::fatal::{Failure, Fatal};
 use super::open::{self, Meta};
 use super::row;
+use super::session::{BEGIN, in_time, run};
 use super::writer::Writer;
 use crate::decode::{DecodeError, Decoder};
 use crate::event::{Event, EventType};
@@ -19,8 +20,19 @@ use crate::txn::Txn;
 /// Rows that are read at a time: more than one group has, so that each part holds at least one group whole.
 const PART: i64 = 4 * Txn::MAX_OPERATIONS as i64;
 
-/// Bytes of values after which a part ends with a commit.
-const PART_BYTES: usize = 64 << 20;
+/// Bytes and rows that may be read while the row is locked that all writers wait for: few enough to be on their way at once,
+/// so that the database waits for us, and knows how long, and not for room in a socket.
+const LOCKED_BYTES: i64 = 128 << 10;
+const LOCKED_ROWS: i64 = 500;
+
+/// Rows that follow those that were applied, with the lengths of their values and of those that they supersede.
+macro_rules! lengths {
+    () => {
+        "SELECT l.revision, l.commit_id, (octet_length(l.value) + coalesce(octet_length(p.value), 0))::bigint AS bytes \
+         FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
+         WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision LIMIT $3"
+    };
+}
 
 /// A row, with its commit.
 struct Logged {
@@ -29,32 +41,54 @@ struct Logged {
 }
 
 impl Writer {
-    /// Applies everything up to the revision of `meta`, which was read by this connection and may be locked by it; whether there
-    /// was anything.
+    /// Takes up everything that the database has now, in parts that are bounded in time and bytes.
+    pub(super) async fn follow_by(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
+        let (pooled, patience) = (self.settings.transaction_pooler, self.settings.patience());
+        if pooled {
+            in_time(patience, run(connection, BEGIN)).await?;
+        }
+        let meta = in_time(patience, open::meta(connection)).await?;
+        self.catch_up(connection, &meta).await?;
+        if pooled {
+            in_time(patience, run(connection, self.settings.end())).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether what is to be read up to the revision of `meta` is little.
+    pub(super) async fn is_nearly_there(
+        &self,
+        connection: &mut PgConnection,
+        meta: &Meta,
+    ) -> Result<bool, Failure> {
+        const SELECT: &str =
+            concat!("SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM (", lengths!(), ") part");
+        self.check_identity(meta)?;
+        if meta.revision == self.revision {
+            return Ok(true);
+        }
+        let select = sqlx::query_as(SELECT).bind(self.revision).bind(meta.revision).bind(LOCKED_ROWS + 1);
+        let (rows, bytes): (i64, i64) =
+            in_time(self.settings.patience(), select.fetch_one(connection)).await?;
+        Ok(rows <= LOCKED_ROWS && bytes <= LOCKED_BYTES)
+    }
+
+    /// Applies everything up to the revision of `meta`, which was read by this connection; whether there was anything.
     pub(super) async fn catch_up(
         &mut self,
         connection: &mut PgConnection,
         meta: &Meta,
-        is_locked: bool,
     ) -> Result<bool, Failure> {
         self.check_identity(meta)?;
+        let hub = self.publisher.hub.clone();
         if meta.revision == self.revision {
+            hub.set_compacted(meta.compacted);
             return Ok(false);
         }
         self.check_tail(connection, meta).await?;
-        let hub = self.publisher.hub.clone();
-        hub.set_compacted(meta.compacted);
         let was = self.revision;
         while self.revision < meta.revision {
             let rows = self.read_part(connection, meta.revision).await?;
-            // What was superseded may be gone: what was read is whole if it still counts as history, which nobody changes while
-            // the row is locked.
-            if !is_locked {
-                hub.set_compacted(open::meta(&mut *connection).await?.compacted);
-            }
-            if hub.compacted() > self.revision {
-                return Err(Failure::Fatal(Fatal::Behind));
-            }
             match rows.last().map(|row| (row.event.revision(), row.commit_id)) {
                 Some((revision, commit_id)) => {
                     let events: Batch = rows.into_iter().map(|row| row.event).collect();
@@ -64,12 +98,22 @@ impl Writer {
                     self.publisher.dispatch(&events, revision);
                 }
                 None => {
+                    let now = in_time(self.settings.patience(), open::meta(connection)).await?;
+                    self.check_identity(&now)?;
+                    self.check_swept(now.swept)?;
                     (self.revision, self.mark) = (meta.revision, meta.mark);
                     self.publisher.advance(meta.revision);
                 }
             }
         }
+        // What is shown here is not before it any more.
+        hub.set_compacted(meta.compacted);
         Ok(self.revision != was)
+    }
+
+    /// What is gone is what this process has applied, and no more.
+    fn check_swept(&self, swept: i64) -> Result<(), Failure> {
+        if swept > self.revision { Err(Failure::Fatal(Fatal::Behind)) } else { Ok(()) }
     }
 
     fn check_identity(&self, meta: &Meta) -> Result<(), Failure> {
@@ -87,29 +131,40 @@ impl Writer {
     /// The next commits, whole, up to a revision.
     async fn read_part(&mut self, connection: &mut PgConnection, until: i64) -> Result<Vec<Logged>, Failure> {
         const SELECT: &str = "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, l.commit_id, \
-            l.uid, p.value FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
-            WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision LIMIT $3";
-        let mut found = sqlx::query(SELECT).bind(self.revision).bind(until).bind(PART).fetch(connection);
-        let (mut rows, mut bytes, mut is_cut): (Vec<Logged>, usize, bool) = (Vec::new(), 0, false);
-        while let Some(row) = found.try_next().await.map_err(Failure::Database)? {
-            let row = self.event(&row).await?;
-            bytes += row.event.record.value.json().len();
-            let begins = rows.last().is_some_and(|last| last.commit_id != row.commit_id);
-            if begins && bytes > PART_BYTES {
-                is_cut = true;
-                break;
-            }
-            rows.push(row);
-        }
-        drop(found);
-        if !is_cut && rows.len() as i64 == PART {
-            // The last commit may go on behind the part.
-            let last = rows.last().map(|row| row.commit_id);
-            let whole =
-                rows.iter().rposition(|row| Some(row.commit_id) != last).map_or(rows.len(), |at| at + 1);
-            rows.truncate(whole);
+            l.uid, p.value, (SELECT s.revision FROM swept s WHERE s.id = 1) \
+            FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
+            WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision";
+        let patience = self.settings.patience();
+        let Some(until) = self.extent(connection, until).await? else { return Ok(Vec::new()) };
+        let mut found = sqlx::query(SELECT).bind(self.revision).bind(until).fetch(connection);
+        let mut rows: Vec<Logged> = Vec::new();
+        while let Some(row) = in_time(patience, found.try_next()).await? {
+            // As of the same moment as the row.
+            self.check_swept(row.try_get(10)?)?;
+            rows.push(self.event(&row).await?);
         }
         Ok(rows)
+    }
+
+    /// Where the next part ends: with a commit, if possible before it has too many bytes. None when there is nothing.
+    async fn extent(&self, connection: &mut PgConnection, until: i64) -> Result<Option<i64>, Failure> {
+        let select = sqlx::query_as(lengths!()).bind(self.revision).bind(until).bind(PART);
+        let rows: Vec<(i64, i64, i64)> =
+            in_time(self.settings.patience(), select.fetch_all(connection)).await?;
+        let is_cut = rows.len() as i64 == PART;
+        let (mut end, mut bytes) = (None, 0);
+        for (at, (revision, commit_id, length)) in rows.iter().enumerate() {
+            bytes += usize::try_from(*length).unwrap_or_default();
+            if end.is_some() && bytes > self.settings.follow_bytes {
+                return Ok(end);
+            }
+            // The last commit of a full part may go on behind it.
+            let ends = rows.get(at + 1).map_or(!is_cut, |(_, next, _)| next != commit_id);
+            if ends {
+                end = Some(*revision);
+            }
+        }
+        Ok(end.or(rows.last().map(|(revision, ..)| *revision)))
     }
 
     async fn event(&self, row: &PgRow) -> Result<Logged, Failure> {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgRow};
-use sqlx::{ConnectOptions, Connection, PgConnection, Row, SqlSafeStr};
-use tokio::time::{Instant, sleep_until, timeout};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row, SqlSafeStr};
+use tokio::time::{Instant, sleep_until};
 
 use super::failure::{self, reason};
-use super::pool::{self, BEGIN};
+use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
 use crate::key::Resource;
 use crate::store::Identity;
@@ -40,6 +40,12 @@ pub enum PostgresError {
         /// The newest version that this program knows.
         known: i64,
     },
+    /// It only repeats what another server writes.
+    #[error("{place}: the server is a standby; the address must lead to the primary alone")]
+    Standby {
+        /// The database's address.
+        place: String,
+    },
     /// A migration failed.
     #[error("{place}: {error}")]
     Migration {
@@ -55,7 +61,10 @@ pub enum PostgresError {
 pub(super) struct Meta {
     pub(super) identity: Identity,
     pub(super) revision: i64,
+    /// The oldest revision of which history is promised.
     pub(super) compacted: i64,
+    /// Up to which revision superseded states are gone: not beyond `compacted`.
+    pub(super) swept: i64,
     /// Of whoever moved the revision last.
     pub(super) mark: i64,
 }
@@ -63,9 +72,6 @@ pub(super) struct Meta {
 /// What was found when a database was opened.
 pub(super) struct Opened {
     pub(super) writer: PgConnection,
-    pub(super) readers: PgPool,
-    /// For those who ask how far the database is: they wait for no reader.
-    pub(super) asking: PgPool,
     pub(super) meta: Meta,
     /// The last row, and its commit.
     pub(super) tail: Option<(i64, i64)>,
@@ -89,7 +95,8 @@ pub(super) async fn open(settings: &PostgresSettings) -> Result<Opened, Postgres
     }
 }
 
-/// Whether it may be another thing in a moment: nobody is there yet, or another control service makes the same tables.
+/// Whether it may be another thing in a moment: nobody is there yet, another control service makes the same tables, or another
+/// server becomes the primary.
 fn passes(error: &PostgresError) -> bool {
     match error {
         PostgresError::Unreachable { error, .. } => failure::is_lost(error) || failure::is_retried(error),
@@ -99,6 +106,7 @@ fn passes(error: &PostgresError) -> bool {
             }
             _ => false,
         },
+        PostgresError::Standby { .. } => true,
         PostgresError::TooNew { .. } => false,
     }
 }
@@ -106,38 +114,55 @@ fn passes(error: &PostgresError) -> bool {
 async fn open_now(settings: &PostgresSettings) -> Result<Opened, PostgresError> {
     let place = settings.place();
     let unreachable = |error| PostgresError::Unreachable { place: place.clone(), error };
-    let mut writer = connect(&settings.options(), settings.statement_timeout).await.map_err(unreachable)?;
-    pool::run(&mut writer, BEGIN).await.map_err(unreachable)?;
-    if !is_current(&mut writer, &place).await? {
-        pool::run(&mut writer, settings.end()).await.map_err(unreachable)?;
-        migrate(&mut writer, &place).await?;
-        pool::run(&mut writer, BEGIN).await.map_err(unreachable)?;
+    let mut writer = session::connect(settings, Purpose::Write).await.map_err(unreachable)?;
+    let steps = in_time(settings.patience(), run(&mut writer, BEGIN));
+    steps.await.map_err(unreachable)?;
+    if in_time(settings.patience(), is_standby(&mut writer)).await.map_err(unreachable)? {
+        return Err(PostgresError::Standby { place });
     }
-    let meta = begin(&mut writer, settings).await.map_err(unreachable)?;
-    let resources = resources(&mut writer).await.map_err(unreachable)?;
-    let tail = "SELECT revision, commit_id FROM log WHERE revision <= $1 ORDER BY revision DESC LIMIT 1";
-    let tail =
-        sqlx::query_as(tail).bind(meta.revision).fetch_optional(&mut writer).await.map_err(unreachable)?;
-    let notifies = "SELECT count(*) > 0 FROM pg_catalog.pg_proc WHERE proname = 'pg_notify'";
-    let notifies = sqlx::query_scalar(notifies).fetch_one(&mut writer).await.map_err(unreachable)?;
-    pool::run(&mut writer, settings.end()).await.map_err(unreachable)?;
-    let readers = pool::connections(settings, settings.read_connections.max(2));
-    let asking = pool::connections(settings, 1);
-    Ok(Opened { writer, readers, asking, meta, tail, resources, notifies })
+    if !is_current(&mut writer, settings, &place).await? {
+        in_time(settings.patience(), run(&mut writer, settings.end())).await.map_err(unreachable)?;
+        migrate(&mut writer, &place).await?;
+        in_time(settings.patience(), run(&mut writer, BEGIN)).await.map_err(unreachable)?;
+    }
+    let looked = in_time(settings.patience(), look(writer, settings));
+    looked.await.map_err(unreachable)
 }
 
-/// A connection, in time.
-pub(super) async fn connect(
-    options: &PgConnectOptions,
-    within: Duration,
-) -> Result<PgConnection, sqlx::Error> {
-    timeout(within, options.connect()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+/// What is in a database that has its tables.
+async fn look(mut writer: PgConnection, settings: &PostgresSettings) -> Result<Opened, sqlx::Error> {
+    const TAIL: &str =
+        "SELECT revision, commit_id FROM log WHERE revision <= $1 ORDER BY revision DESC LIMIT 1";
+    let meta = begin(&mut writer, settings).await?;
+    let resources = resources(&mut writer).await?;
+    let tail = sqlx::query_as(TAIL).bind(meta.revision).fetch_optional(&mut writer).await?;
+    let notifies = has_function(&mut writer, "pg_notify").await?;
+    run(&mut writer, settings.end()).await?;
+    Ok(Opened { writer, meta, tail, resources, notifies })
+}
+
+/// Whether a server only repeats what another one writes: it may be behind, and what it shows taken back.
+pub(super) async fn is_standby(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    match has_function(connection, "pg_is_in_recovery").await? {
+        true => sqlx::query_scalar("SELECT pg_is_in_recovery()").fetch_one(connection).await,
+        false => Ok(false),
+    }
+}
+
+/// Not all that speak PostgreSQL's protocol have all of its functions.
+async fn has_function(connection: &mut PgConnection, name: &str) -> Result<bool, sqlx::Error> {
+    const SELECT: &str = "SELECT count(*) > 0 FROM pg_catalog.pg_proc WHERE proname = $1";
+    sqlx::query_scalar(SELECT).bind(name).fetch_one(connection).await
 }
 
 /// Whether a database has the schema of this program; refuses one that this program does not know.
-async fn is_current(writer: &mut PgConnection, place: &str) -> Result<bool, PostgresError> {
+async fn is_current(
+    writer: &mut PgConnection,
+    settings: &PostgresSettings,
+    place: &str,
+) -> Result<bool, PostgresError> {
     let known = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
-    let found = schema_version(writer).await;
+    let found = in_time(settings.patience(), schema_version(writer)).await;
     let found = found.map_err(|error| PostgresError::Unreachable { place: place.to_owned(), error })?;
     match found > known {
         true => Err(PostgresError::TooNew { place: place.to_owned(), found, known }),
@@ -175,32 +200,37 @@ async fn begin(writer: &mut PgConnection, settings: &PostgresSettings) -> Result
     sqlx::query(insert).bind(uuid::Uuid::new_v4().to_string()).execute(&mut *writer).await?;
     let insert = "INSERT INTO swept (id, revision) VALUES (1, 0) ON CONFLICT DO NOTHING";
     sqlx::query(insert).execute(&mut *writer).await?;
-    pool::run(writer, settings.commit()).await?;
-    pool::run(writer, BEGIN).await?;
+    run(writer, settings.commit()).await?;
+    run(writer, BEGIN).await?;
     meta(writer).await
 }
 
-/// The row of `meta`.
-pub(super) async fn meta<'c>(executor: impl sqlx::PgExecutor<'c>) -> Result<Meta, sqlx::Error> {
-    let select = sqlx::query("SELECT store_id, epoch, revision, compacted, commit_id FROM meta WHERE id = 1");
-    meta_of(&select.fetch_one(executor).await?)
+/// The row of `meta`, with how far it is swept.
+macro_rules! meta {
+    () => {
+        "SELECT store_id, epoch, revision, compacted, commit_id, (SELECT s.revision FROM swept s WHERE s.id = 1) FROM meta WHERE id = 1"
+    };
 }
 
-/// Begins a transaction with the row of `meta` locked, in one way to the database and back. Who is cut off loses the lock after
-/// this time.
-pub(super) async fn lock_meta(connection: &mut PgConnection, within: Duration) -> Result<Meta, sqlx::Error> {
-    let begin = format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = {}; \
-         SELECT store_id, epoch, revision, compacted, commit_id FROM meta WHERE id = 1 FOR UPDATE",
-        within.as_millis()
-    );
+/// The row of `meta`.
+pub(super) async fn meta(connection: &mut PgConnection) -> Result<Meta, sqlx::Error> {
+    meta_of(&sqlx::query(meta!()).fetch_one(connection).await?)
+}
+
+/// Begins a transaction with the row of `meta` locked, in one way to the database and back.
+pub(super) async fn lock_meta(
+    connection: &mut PgConnection,
+    settings: &PostgresSettings,
+) -> Result<Meta, sqlx::Error> {
+    let begin = format!(concat!("{}; ", meta!(), " FOR UPDATE"), settings.begin_locking());
     let mut rows = sqlx::raw_sql(sqlx::AssertSqlSafe(begin)).fetch_all(connection).await?;
     meta_of(&rows.pop().ok_or(sqlx::Error::RowNotFound)?)
 }
 
 fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
     let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
-    Ok(Meta { identity, revision: row.try_get(2)?, compacted: row.try_get(3)?, mark: row.try_get(4)? })
+    let (revision, compacted, mark) = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
+    Ok(Meta { identity, revision, compacted, swept: row.try_get(5)?, mark })
 }
 
 /// All resources that have a row, each found by one look into the index.
@@ -210,14 +240,4 @@ async fn resources(writer: &mut PgConnection) -> Result<Vec<Resource>, sqlx::Err
         FROM found f WHERE f.resource IS NOT NULL) SELECT resource FROM found WHERE resource IS NOT NULL";
     let names: Vec<String> = sqlx::query_scalar(SELECT).fetch_all(writer).await?;
     Ok(names.iter().map(|name| super::row::resource(name)).collect())
-}
-
-/// Ends a connection in order.
-pub(super) async fn close(connection: PgConnection) {
-    if let Err(error) = connection.close().await {
-        tracing::debug!(
-            error = failure::logged(&error),
-            "the connection to the database did not end in order"
-        );
-    }
 }

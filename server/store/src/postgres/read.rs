@@ -1,22 +1,22 @@
 //! Reads the current state of resources, and what they were at an exact revision.
 //!
-//! Other processes forget history, too: after a read the database is asked how far that has come ([`Reader::whole`]).
+//! Other processes forget history, too: after a read the database is asked, by the connection that has read, how far that has come.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use sqlx::Row;
-use sqlx::postgres::PgPool;
-use tokio::sync::Semaphore;
+use sqlx::{AssertSqlSafe, Row};
+use tokio::sync::{Notify, Semaphore};
 
 use super::failure::failed;
-use super::latest::Latest;
-use super::open;
+use super::latest::{self, Latest};
+use super::open::{self, Meta};
+use super::pool::{Connections, Lent};
 use super::row;
 use crate::cache::{Cache, Slot};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::StoreError;
+use crate::exact::Range;
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::Key;
@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
 use crate::snapshot::Snapshot;
-use crate::store::{ListAt, Page};
+use crate::store::{Identity, ListAt, Page};
 use crate::submit::Load;
 use crate::unreadable::Unreadable;
 
@@ -33,7 +33,10 @@ const LOADS: u32 = 3;
 
 /// What reading needs; shared by the store and its subscriptions.
 pub(super) struct Reader {
-    pub(super) pool: PgPool,
+    pub(super) pool: Arc<Connections>,
+    pub(super) identity: Identity,
+    /// The writer looks what others have written.
+    pub(super) wake: Arc<Notify>,
     pub(super) indexer: Arc<dyn Indexer>,
     pub(super) seal: Arc<Seal>,
     pub(super) cache: Arc<Cache>,
@@ -44,22 +47,17 @@ pub(super) struct Reader {
     pub(super) resumes: Semaphore,
 }
 
-/// What an exact read looks at.
-struct Range {
-    /// With its closing '/'; None: all.
-    namespace: Option<String>,
-    /// Only what follows this namespace and name.
-    after: (String, String),
-}
-
-/// The states at a revision (`$2`) of the keys of a resource (`$1`) behind a key (`$4`, `$5`) in a namespace (`$3`) or all, in
-/// key order.
-macro_rules! states {
-    () => {
-        "(SELECT DISTINCT ON (namespace, name) namespace, name, revision, deleted FROM log \
-         WHERE resource = $1 AND revision <= $2 AND ($3::text IS NULL OR namespace = $3) \
-         AND (namespace, name) > ($4, $5) ORDER BY namespace, name, revision DESC) k"
+/// The states at a revision (`$2`) of the keys of a resource (`$1`) behind a key (`$3`, `$4`), in key order: of the namespace
+/// `$3` or of all. Two texts: a plan that serves both reads all namespaces for one.
+fn states(range: &Range) -> String {
+    let keys = match range.namespace {
+        Some(_) => "namespace = $3 AND name > $4",
+        None => "(namespace, name) > ($3, $4)",
     };
+    format!(
+        "(SELECT DISTINCT ON (namespace, name) namespace, name, revision, deleted FROM log \
+         WHERE resource = $1 AND revision <= $2 AND {keys} ORDER BY namespace, name, revision DESC) k"
+    )
 }
 
 impl Reader {
@@ -75,25 +73,41 @@ impl Reader {
         slot.snapshot(self.hub.revision()).ok_or(StoreError::Closed)
     }
 
-    /// Whether nothing has been forgotten that a read at this revision needed; the read is over.
-    pub(super) async fn whole(&self, revision: i64) -> Result<(), StoreError> {
-        let meta = open::meta(&self.pool).await.map_err(failed)?;
-        self.hub.set_compacted(meta.compacted);
-        self.hub.check(revision)
+    /// What the database says of itself after a read at a revision, by the connection that has read.
+    async fn look(&self, lent: &mut Lent<'_>, revision: i64) -> Result<Meta, StoreError> {
+        let meta = self.pool.in_time(open::meta(lent)).await.map_err(failed)?;
+        latest::check(&meta, &self.identity, revision, &self.pool, &self.wake)?;
+        self.hub.set_compacted(meta.compacted.min(self.hub.revision()));
+        Ok(meta)
+    }
+
+    /// Whether history still goes back to a revision at which something was read; the connection is given back.
+    async fn end_exact(&self, mut lent: Lent<'_>, revision: i64) -> Result<(), StoreError> {
+        let oldest = self.look(&mut lent, revision).await?.compacted;
+        lent.give_back().await.map_err(failed)?;
+        if oldest > revision { Err(StoreError::Compacted { oldest }) } else { Ok(()) }
+    }
+
+    /// Whether what was read is whole: nothing that was current at a revision, or came later, is gone. The connection is given back.
+    pub(super) async fn end_whole(&self, mut lent: Lent<'_>, revision: i64) -> Result<(), StoreError> {
+        let meta = self.look(&mut lent, revision).await?;
+        lent.give_back().await.map_err(failed)?;
+        if meta.swept > revision { Err(StoreError::Compacted { oldest: meta.compacted }) } else { Ok(()) }
     }
 
     /// The state of a resource at a revision, in key order.
     async fn state(
         &self,
+        lent: &mut Lent<'_>,
         slot: &Slot,
         revision: i64,
     ) -> Result<(Vec<Arc<Record>>, Vec<Unreadable>), StoreError> {
         const SELECT: &str = "SELECT l.namespace, l.name, l.revision, l.value, l.uid FROM (\
             SELECT DISTINCT ON (namespace, name) revision, deleted FROM log WHERE resource = $1 AND revision <= $2 \
             ORDER BY namespace, name, revision DESC) k JOIN log l ON l.revision = k.revision WHERE NOT k.deleted";
-        let mut rows = sqlx::query(SELECT).bind(slot.resource.to_string()).bind(revision).fetch(&self.pool);
+        let mut rows = sqlx::query(SELECT).bind(slot.resource.to_string()).bind(revision).fetch(&mut **lent);
         let (mut records, mut unreadable) = (Vec::new(), Vec::new());
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
+        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
             match self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)? {
                 Ok(record) => records.push(Arc::new(record)),
                 Err(object) => {
@@ -118,35 +132,36 @@ impl Reader {
         if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
             return Ok(Page::of(&snapshot, &query));
         }
-        let page = self.list_from_log(&slot, &query).await?;
-        self.whole(query.revision).await?;
+        let Some(range) = Range::new(&query, row::to_column) else { return Ok(Page::default()) };
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let page = self.list_from_log(&mut lent, &slot, range, &query).await?;
+        self.end_exact(lent, query.revision).await?;
         Ok(page)
     }
 
-    async fn list_from_log(&self, slot: &Slot, query: &ListAt) -> Result<Page, StoreError> {
-        const SELECT: &str = concat!(
-            "SELECT k.namespace, k.name, k.revision, l.value FROM ",
-            states!(),
-            " JOIN log l ON l.revision = k.revision WHERE NOT k.deleted ORDER BY k.namespace, k.name LIMIT $6"
-        );
-        const COUNT: &str = concat!(
-            "SELECT count(*) FROM (SELECT 1 FROM ",
-            states!(),
-            " WHERE NOT k.deleted LIMIT $6) found"
+    async fn list_from_log(
+        &self,
+        lent: &mut Lent<'_>,
+        slot: &Slot,
+        mut range: Range,
+        query: &ListAt,
+    ) -> Result<Page, StoreError> {
+        let states = states(&range);
+        let select = format!(
+            "SELECT k.namespace, k.name, k.revision, l.value FROM {states} \
+             JOIN log l ON l.revision = k.revision WHERE NOT k.deleted ORDER BY k.namespace, k.name LIMIT $5"
         );
         let mut page = Page::default();
-        let Some(mut range) = Range::new(query) else { return Ok(page) };
         let resource = slot.resource.to_string();
         // What cannot be read takes no place in the page.
         while query.limit.is_none_or(|limit| page.records.len() < limit) {
             let wanted = query.limit.map(|limit| limit - page.records.len());
             let limit = wanted.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-            let select =
-                sqlx::query(SELECT).bind(&resource).bind(query.revision).bind(range.namespace.clone());
-            let select = select.bind(range.after.0.clone()).bind(range.after.1.clone()).bind(limit);
-            let mut rows = select.fetch(&self.pool);
+            let query = sqlx::query(AssertSqlSafe(select.as_str())).bind(&resource).bind(query.revision);
+            let query = query.bind(range.after.0.clone()).bind(range.after.1.clone()).bind(limit);
+            let mut rows = query.fetch(&mut **lent);
             let mut found = 0;
-            while let Some(row) = rows.try_next().await.map_err(failed)? {
+            while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
                 found += 1;
                 range.after = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
                 match self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)? {
@@ -158,10 +173,12 @@ impl Reader {
                 return Ok(page);
             }
         }
-        let count = sqlx::query_scalar(COUNT).bind(&resource).bind(query.revision).bind(range.namespace);
+        let count =
+            format!("SELECT count(*) FROM (SELECT 1 FROM {states} WHERE NOT k.deleted LIMIT $5) found");
+        let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(&resource).bind(query.revision);
         let most = if query.counted { None } else { Some(1_i64) };
         let count = count.bind(range.after.0).bind(range.after.1).bind(most);
-        let remaining: i64 = count.fetch_one(&self.pool).await.map_err(failed)?;
+        let remaining: i64 = self.pool.in_time(count.fetch_one(&mut **lent)).await.map_err(failed)?;
         page.remaining = u64::try_from(remaining).unwrap_or(0);
         Ok(page)
     }
@@ -172,8 +189,10 @@ impl Reader {
         self.hub.check(revision)?;
         let (namespace, name) = row::columns(key.path());
         let select = sqlx::query(SELECT).bind(key.resource().to_string()).bind(namespace).bind(name);
-        let row = select.bind(revision).fetch_optional(&self.pool).await.map_err(failed)?;
-        self.whole(revision).await?;
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let found = self.pool.in_time(select.bind(revision).fetch_optional(&mut *lent));
+        let row = found.await.map_err(failed)?;
+        self.end_exact(lent, revision).await?;
         let Some(row) = row.filter(|row| !row.get::<bool, _>(2)) else { return Ok(None) };
         let value = row.try_get(1).map_err(failed)?;
         let revision = row.try_get(0).map_err(failed)?;
@@ -197,9 +216,14 @@ impl Load for Reader {
             if slot.is_loaded() {
                 return Ok(());
             }
+            if last.is_err() {
+                // What is in memory is behind what was forgotten.
+                self.latest.reach(&self.hub).await?;
+            }
+            let mut lent = self.pool.take().await.map_err(failed)?;
             let loading = self.cache.begin_load(slot);
-            let (records, unreadable) = self.state(slot, loading.revision).await?;
-            last = self.whole(loading.revision).await;
+            let (records, unreadable) = self.state(&mut lent, slot, loading.revision).await?;
+            last = self.end_whole(lent, loading.revision).await;
             if last.is_ok() {
                 if !unreadable.is_empty() {
                     self.metrics.unreadable(&slot.resource, unreadable.len());
@@ -209,24 +233,6 @@ impl Load for Reader {
             }
         }
         last
-    }
-}
-
-impl Range {
-    /// None when nothing can be in it.
-    fn new(query: &ListAt) -> Option<Self> {
-        let (namespace, name) = row::columns(query.after.as_deref().unwrap_or_default());
-        let (namespace, name) = (namespace.into_owned(), name.into_owned());
-        let Some(only) = query.scope.namespace.as_ref().map(|only| format!("{}/", row::to_column(only)))
-        else {
-            return Some(Self { namespace: None, after: (namespace, name) });
-        };
-        let after = match namespace.cmp(&only) {
-            Ordering::Less => String::new(),
-            Ordering::Equal => name,
-            Ordering::Greater => return None,
-        };
-        Some(Self { after: (only.clone(), after), namespace: Some(only) })
     }
 }
 

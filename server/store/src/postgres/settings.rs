@@ -25,6 +25,10 @@ pub struct PostgresSettings {
     pub transaction_pooler: bool,
     /// How often it is looked for writes of others that nobody told of.
     pub poll_interval: Duration,
+    /// How long past states stay after history up to them is forgotten: who is behind by less misses nothing.
+    pub sweep_delay: Duration,
+    /// How many bytes of values are read at a time of what others have written, unless one commit has more.
+    pub follow_bytes: usize,
 }
 
 impl PostgresSettings {
@@ -47,6 +51,8 @@ impl PostgresSettings {
             statement_timeout: Duration::from_secs(10),
             transaction_pooler: false,
             poll_interval: Duration::from_millis(100),
+            sweep_delay: Duration::from_secs(10),
+            follow_bytes: 8 << 20,
         })
     }
 

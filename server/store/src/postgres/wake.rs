@@ -3,41 +3,50 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgListener, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::commit::CHANNEL;
 use super::failure::logged;
+use super::session::in_time;
 use super::settings::PostgresSettings;
 use crate::hub::Hub;
 
 /// How long after a failure it is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// After how long without news it is looked whether the connection is still there.
+const QUIET: Duration = Duration::from_secs(30);
+
 /// Runs until it is dropped.
 pub(super) async fn listen(settings: PostgresSettings, hub: Arc<Hub>, wake: Arc<Notify>) {
-    let pool = PgPoolOptions::new()
-        .max_connections(1)
-        .max_lifetime(None)
-        .idle_timeout(None)
-        .acquire_timeout(settings.statement_timeout)
-        .connect_lazy_with(settings.options());
     loop {
-        if let Err(error) = heard(&pool, &hub, &wake).await {
+        if let Err(error) = heard(&settings, &hub, &wake).await {
             tracing::debug!(error = logged(&error), "commits of others are polled for");
         }
         tokio::time::sleep(RETRY).await;
     }
 }
 
-async fn heard(pool: &PgPool, hub: &Hub, wake: &Notify) -> Result<(), sqlx::Error> {
-    let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen(CHANNEL).await?;
+async fn heard(settings: &PostgresSettings, hub: &Hub, wake: &Notify) -> Result<(), sqlx::Error> {
+    let patience = settings.patience();
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .acquire_timeout(patience)
+        .connect_lazy_with(settings.options());
+    let mut listener = PgListener::connect_with(&pool).await?;
+    in_time(patience, listener.listen(CHANNEL)).await?;
     wake.notify_one();
     loop {
+        let Ok(told) = timeout(QUIET, listener.try_recv()).await else {
+            in_time(patience, sqlx::query("SELECT 1").execute(&mut listener)).await?;
+            continue;
+        };
         // None: the connection was lost, and with it what was told meanwhile.
-        let told = listener.try_recv().await?;
-        let revision: Option<i64> = told.and_then(|told| told.payload().parse().ok());
+        let revision: Option<i64> = told?.and_then(|told| told.payload().parse().ok());
         if revision.is_none_or(|revision| revision > hub.revision()) {
             wake.notify_one();
         }

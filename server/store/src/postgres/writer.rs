@@ -10,15 +10,15 @@ use std::time::Instant;
 
 use sqlx::PgConnection;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::commit::{self, CheckedAt, Statement};
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
 use super::open;
-use super::pool::{self, BEGIN};
 use super::read::Reader;
+use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
 use crate::group::Group;
 use crate::publish::Publisher;
@@ -31,6 +31,8 @@ use crate::txn::{Prepared, TxnError};
 const WARY: u32 = 64;
 /// Bytes of values after which no more is taken into a group.
 const GROUP_BYTES: usize = 16 << 20;
+/// How often what others have written is read before the lock is taken anyway: faster ones must not keep a process from writing.
+const FOLLOWS: u32 = 3;
 /// How often a group is tried that the database gave up in favour of others.
 const ATTEMPTS: u32 = 16;
 
@@ -58,6 +60,15 @@ pub(super) struct Writer {
     pub(super) closing: CancellationToken,
 }
 
+/// Whether a group's transaction locks the row that orders all writers before the group is checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locks {
+    No,
+    /// If little is to be read of what others have written: they wait meanwhile.
+    IfNearlyThere,
+    Anyway,
+}
+
 /// What came of a group.
 enum Tried {
     /// It is durable; these are its events, which may be none.
@@ -80,10 +91,9 @@ impl Writer {
             self.begin_epoch().await;
         }
         if let Some(connection) = self.connection.take() {
-            open::close(connection).await;
+            session::close(connection, self.settings.patience()).await;
         }
-        // Who hangs is not waited for.
-        let _late = timeout(self.settings.statement_timeout, self.reader.pool.close()).await;
+        self.reader.pool.close().await;
         served
     }
 
@@ -129,43 +139,27 @@ impl Writer {
     /// Takes up what others have written.
     async fn follow(&mut self) -> Result<(), Fatal> {
         let Some(mut connection) = self.connection.take() else { return Ok(()) };
-        match self.in_time(async |writer| writer.follow_by(&mut connection).await).await {
-            Ok(()) => self.connection = Some(connection),
+        match self.follow_by(&mut connection).await {
+            Ok(()) => {
+                self.reader.pool.outage.answered();
+                self.connection = Some(connection);
+            }
             Err(failure) => self.failed(failure, connection).await.map(drop)?,
         }
         Ok(())
-    }
-
-    pub(super) async fn follow_by(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
-        let pooled = self.settings.transaction_pooler;
-        if pooled {
-            pool::run(connection, BEGIN).await?;
-        }
-        let meta = open::meta(&mut *connection).await?;
-        self.catch_up(connection, &meta, false).await?;
-        if pooled {
-            pool::run(connection, self.settings.end()).await?;
-        }
-        Ok(())
-    }
-
-    /// A step that is given up when the database does not answer.
-    pub(super) async fn in_time<T>(
-        &mut self,
-        step: impl AsyncFnOnce(&mut Self) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let within = self.settings.statement_timeout;
-        let late = || Err(Failure::Database(sqlx::Error::PoolTimedOut));
-        timeout(within, step(self)).await.unwrap_or_else(|_| late())
     }
 
     /// Commits a group.
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
         let started = Instant::now();
         let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let Some(mut connection) = self.connection.take() else { break };
-            let locks = self.wary > 0 || self.settings.transaction_pooler;
+            let locks = match self.wary > 0 || self.settings.transaction_pooler {
+                false => Locks::No,
+                true if attempt < FOLLOWS => Locks::IfNearlyThere,
+                true => Locks::Anyway,
+            };
             let failure = match self.attempt(&mut connection, &txns, locks).await {
                 Ok(Tried::Done { events, revision, results }) => {
                     self.connection = Some(connection);
@@ -223,10 +217,10 @@ impl Writer {
         &mut self,
         connection: &mut PgConnection,
         txns: &[Vec<Prepared>],
-        locks: bool,
+        locks: Locks,
     ) -> Result<Tried, Failure> {
-        if locks {
-            self.in_time(async |writer| writer.lock(connection).await).await?;
+        if locks != Locks::No && !self.lock(connection, locks).await? {
+            return Ok(Tried::Behind);
         }
         let cache = self.publisher.cache.clone();
         let mut group = Group::new(&cache, self.revision);
@@ -237,18 +231,21 @@ impl Writer {
         let (epoch, mark) = (self.identity.epoch, self.mark);
         let checked_at = CheckedAt { revision: self.revision, epoch, mark, commit_id };
         let is_empty = group.events.is_empty();
-        let written = self
-            .in_time(async |writer| {
-                let moved = match is_empty {
-                    true => writer.is_current(connection).await?,
-                    false => commit::commit(connection, &writer.statement, &checked_at, &group).await?,
-                };
-                if locks {
-                    pool::run(connection, writer.settings.commit()).await?;
+        let patience = self.settings.patience();
+        let written = async {
+            let moved = match is_empty {
+                true => in_time(patience, self.is_current(connection)).await?,
+                false => {
+                    let written = commit::commit(connection, &self.statement, &checked_at, &group);
+                    in_time(patience, written).await?
                 }
-                Ok(moved)
-            })
-            .await;
+            };
+            if locks != Locks::No {
+                in_time(patience, run(connection, self.settings.commit())).await?;
+            }
+            Ok(moved)
+        };
+        let written: Result<bool, sqlx::Error> = written.await;
         match written {
             Ok(true) => {
                 if !is_empty {
@@ -257,11 +254,11 @@ impl Writer {
                 Ok(Tried::Done { events: group.events.into(), revision, results })
             }
             Ok(false) => Ok(Tried::Behind),
-            Err(Failure::Database(error)) if failure::is_in_doubt(&error) && !is_empty => {
+            Err(error) if failure::is_in_doubt(&error) && !is_empty => {
                 tracing::error!(error = logged(&error), "the answer to a group of writes is lost");
                 Ok(Tried::InDoubt { revision, commit_id, results })
             }
-            Err(failure) => Err(failure),
+            Err(error) => Err(Failure::Database(error)),
         }
     }
 
@@ -271,14 +268,19 @@ impl Writer {
         Ok(meta.revision == self.revision && meta.mark == self.mark && meta.identity == self.identity)
     }
 
-    /// Begins a transaction that nobody else writes beside, and takes up what was written before it. A process that is cut off
-    /// while it holds the lock lets go of it.
-    async fn lock(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
-        let meta = open::lock_meta(connection, self.settings.statement_timeout).await?;
-        if self.catch_up(connection, &meta, true).await? {
+    /// Begins a transaction that nobody else writes beside, and takes up what was written before it. A process that is cut off, or
+    /// stands still, while it holds the lock loses it. False when much is to be read first: not while others wait.
+    async fn lock(&mut self, connection: &mut PgConnection, locks: Locks) -> Result<bool, Failure> {
+        let patience = self.settings.patience();
+        let meta = in_time(patience, open::lock_meta(connection, &self.settings)).await?;
+        if locks == Locks::IfNearlyThere && !self.is_nearly_there(connection, &meta).await? {
+            in_time(patience, run(connection, self.settings.end())).await?;
+            return Ok(false);
+        }
+        if self.catch_up(connection, &meta).await? {
             self.wary = WARY;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The group is durable: cache, revision, answers, subscriptions, in this order.
@@ -299,6 +301,7 @@ impl Writer {
         let is_lost = matches!(&failure, Failure::Database(error) if failure::is_lost(error));
         let said = match failure {
             Failure::Fatal(fatal) => return Err(fatal),
+            Failure::Standby => TxnError::Unavailable("the server is a standby".to_owned()),
             Failure::Unreadable(object) => {
                 return Err(Fatal::Unreadable(object.key().clone(), object.reason().to_owned()));
             }
@@ -311,7 +314,12 @@ impl Writer {
                 TxnError::Sealed(reason)
             }
             Failure::Database(error) => {
-                tracing::error!(error = logged(&error), "the database did not do what it was asked");
+                match is_lost {
+                    true => self.reader.pool.outage.failed(&error),
+                    false => {
+                        tracing::error!(error = logged(&error), "the database did not do what it was asked");
+                    }
+                }
                 match failure::reason(&error) {
                     reason if failure::lacks_space(&error) => TxnError::Full(reason),
                     reason if failure::is_unacceptable(&error) => TxnError::TooLarge(reason),
@@ -320,8 +328,8 @@ impl Writer {
             }
         };
         // Whether a transaction is open or not: where none is, this is a notice.
-        let rollback = async |writer: &mut Self| Ok(pool::run(&mut connection, writer.settings.end()).await?);
-        if !is_lost && self.in_time(rollback).await.is_ok() {
+        let rollback = in_time(self.settings.patience(), run(&mut connection, self.settings.end()));
+        if !is_lost && rollback.await.is_ok() {
             self.connection = Some(connection);
         }
         Ok(said)

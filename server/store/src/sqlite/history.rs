@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::event::{Event, EventType};
 use crate::key::Resource;
 use crate::record::{Record, Value};
-use crate::subscription::history::{History, HistoryPage};
+use crate::subscription::history::{Extent, History, HistoryPage};
 use crate::subscription::selection::Selection;
 
 /// The state `p` that a row `l` supersedes. The revision alone does not name it: a row whose key or whose `previous` is damaged
@@ -28,13 +28,6 @@ struct Rows {
     /// Of this namespace alone.
     namespace: Option<Arc<str>>,
     after: i64,
-}
-
-/// How far the next part of history goes.
-struct Extent {
-    until: i64,
-    events: usize,
-    more: bool,
 }
 
 impl Reader {
@@ -96,7 +89,7 @@ impl Reader {
         );
         let select = sqlx::query(AssertSqlSafe(select)).bind(rows.after).bind(until);
         let mut found = select.persistent(false).fetch(&self.pool);
-        let (mut extent, mut bytes) = (Extent { until: rows.after, events: 0, more: false }, 0);
+        let mut extent = Extent::new(rows.after);
         while let Some(row) = found.try_next().await.map_err(failed)? {
             let id: i64 = row.try_get(0).map_err(failed)?;
             let Some(resource) = resources.get(&id) else { continue };
@@ -110,13 +103,9 @@ impl Reader {
                 (Ok(_), _) => {}
             }
             let length: i64 = row.try_get_unchecked(4).map_err(failed)?;
-            bytes += usize::try_from(length).unwrap_or_default();
-            if extent.events == limit || (extent.events > 0 && bytes > max_bytes) {
-                extent.more = true;
+            if !extent.take(row.try_get(3).map_err(failed)?, length, limit, max_bytes) {
                 break;
             }
-            extent.events += 1;
-            extent.until = row.try_get(3).map_err(failed)?;
         }
         Ok(extent)
     }

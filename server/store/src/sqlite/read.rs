@@ -2,6 +2,7 @@
 //!
 //! Beside it `history` reads for watches, `find` across resources.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +16,7 @@ use super::row;
 use crate::cache::{Cache, Slot};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::StoreError;
+use crate::exact::Range;
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::{Key, split_path};
@@ -41,29 +43,7 @@ pub(crate) struct Reader {
 pub(crate) const CURRENT: &str = "SELECT namespace, name, max(revision) AS revision, deleted FROM log \
     WHERE resource = ?1 GROUP BY namespace, name HAVING deleted = 0";
 
-/// What an exact read looks at.
-struct Range {
-    /// With its closing '/'.
-    namespace: Option<String>,
-    /// Only what follows this namespace and name; within `namespace` the name alone counts.
-    after: (String, String),
-}
-
 impl Range {
-    /// None when nothing can be in it.
-    fn new(query: &ListAt) -> Option<Self> {
-        let (namespace, name) = split_path(query.after.as_deref().unwrap_or_default());
-        let Some(only) = query.scope.namespace.as_ref().map(|only| format!("{only}/")) else {
-            return Some(Self { namespace: None, after: (namespace.to_owned(), name.to_owned()) });
-        };
-        let after = match namespace.cmp(&only) {
-            std::cmp::Ordering::Less => String::new(),
-            std::cmp::Ordering::Equal => name.to_owned(),
-            std::cmp::Ordering::Greater => return None,
-        };
-        Some(Self { after: (only.clone(), after), namespace: Some(only) })
-    }
-
     /// The last state of each key of a resource (`?1`) up to a revision (`?2`) behind a key (`?3`, `?4`), in key order: so many
     /// (`?5`, -1 for all) after the first ones (`?6`). The bare column `deleted` is that of the row with the greatest revision.
     ///
@@ -142,7 +122,7 @@ impl Reader {
 
     async fn list_from_log(&self, slot: &Slot, query: &ListAt) -> Result<Page, StoreError> {
         let mut page = Page::default();
-        let Some(range) = Range::new(query) else { return Ok(page) };
+        let Some(range) = Range::new(query, |text| Cow::Borrowed(text)) else { return Ok(page) };
         let states = range.states();
         let select = format!(
             "SELECT k.namespace, k.name, k.revision, l.value FROM ({states}) k \

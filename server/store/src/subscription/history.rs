@@ -29,3 +29,33 @@ pub(crate) struct HistoryPage {
     /// Whether more may follow.
     pub(crate) more: bool,
 }
+
+/// How far a part of the past goes, by the lengths of its values.
+pub(crate) struct Extent {
+    /// The last event of the part.
+    pub(crate) until: i64,
+    /// How many there are.
+    pub(crate) events: usize,
+    /// Whether more may follow.
+    pub(crate) more: bool,
+    bytes: usize,
+}
+
+impl Extent {
+    /// Nothing yet.
+    pub(crate) fn new(after: i64) -> Self {
+        Self { until: after, events: 0, more: false, bytes: 0 }
+    }
+
+    /// Takes the next event, unless it is beyond one of the bounds; whether it did.
+    pub(crate) fn take(&mut self, revision: i64, length: i64, limit: usize, max_bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(usize::try_from(length).unwrap_or_default());
+        if self.events == limit || (self.events > 0 && self.bytes > max_bytes) {
+            self.more = true;
+            return false;
+        }
+        self.events += 1;
+        self.until = revision;
+        true
+    }
+}

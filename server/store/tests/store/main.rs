@@ -39,6 +39,8 @@ mod transactions;
 #[cfg(test)]
 mod unreadable;
 #[cfg(test)]
+mod vanished;
+#[cfg(test)]
 mod watches;
 
 /// Makes a test of each behaviour for each implementation.

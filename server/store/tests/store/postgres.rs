@@ -1,29 +1,30 @@
 //! PostgreSQL under test: a database for each test, directly and behind a pooler.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
-use portico_store::{MetadataIndexer, Metrics, PostgresSettings, PostgresStore, Seal, Settings, Store};
-use portico_tests::PostgresServer;
+use portico_store::{
+    MetadataIndexer, Metrics, PostgresError, PostgresSettings, PostgresStore, Seal, Settings, Store,
+};
+use portico_tests::{PostgresServer, Wire};
 
 use crate::harness::Backend;
 
 /// A database of the shared server.
-pub struct Postgres {
-    server: &'static PostgresServer,
+pub struct Postgres<'s> {
+    server: &'s PostgresServer,
     name: String,
     url: String,
     pooled: bool,
 }
 
-impl Postgres {
+impl Postgres<'static> {
     /// A new database; nothing where PostgreSQL is not installed.
     pub fn direct() -> Option<Self> {
-        let server = PostgresServer::shared()?;
-        let name = server.database();
-        Some(Self { url: server.url(&name), server, name, pooled: false })
+        PostgresServer::shared().map(Postgres::of)
     }
 
     /// The same behind a pooler, with tables.
@@ -33,22 +34,63 @@ impl Postgres {
         database.process(&|_| ()).await.store.close().await;
         Some(Self { url, pooled: true, ..database })
     }
+}
+
+impl<'s> Postgres<'s> {
+    /// A new database of this server.
+    pub fn of(server: &'s PostgresServer) -> Self {
+        let name = server.database();
+        Self { url: server.url(&name), server, name, pooled: false }
+    }
 
     /// Opens the database as one of several processes would.
     pub async fn process(&self, tune: &(dyn Fn(&mut Settings) + Sync)) -> Process {
         let mut settings = Settings::new("");
         tune(&mut settings);
-        let mut postgres = PostgresSettings::new(&self.url).unwrap();
-        postgres.transaction_pooler = self.pooled;
-        let (metrics, tasks) = (Metrics::new(&Registry::new()), TaskSet::new());
-        let indexer = Arc::new(MetadataIndexer);
-        let store = PostgresStore::open(postgres, settings, indexer, Seal::none(), metrics, &tasks).await;
-        Process { store: Arc::new(store.unwrap()), tasks }
+        self.try_open(self.settings(), settings, Seal::none()).await.unwrap()
+    }
+
+    /// Opens it with other settings of PostgreSQL.
+    pub async fn process_with(&self, settings: PostgresSettings) -> Process {
+        self.try_open(settings, Settings::new(""), Seal::none()).await.unwrap()
+    }
+
+    /// How it is reached.
+    pub fn settings(&self) -> PostgresSettings {
+        let mut settings = PostgresSettings::new(&self.url).unwrap();
+        settings.transaction_pooler = self.pooled;
+        settings
+    }
+
+    /// How it is reached over a wire, with little patience.
+    pub fn settings_over(&self, wire: &Wire) -> PostgresSettings {
+        let url = format!("postgres://portico@{}/{}", wire.address, self.name);
+        let mut settings = PostgresSettings::new(&url).unwrap();
+        settings.statement_timeout = Duration::from_secs(1);
+        settings
+    }
+
+    /// Opens it, or not.
+    pub async fn try_open(
+        &self,
+        postgres: PostgresSettings,
+        settings: Settings,
+        seal: Arc<Seal>,
+    ) -> Result<Process, PostgresError> {
+        let (registry, tasks) = (Registry::new(), TaskSet::new());
+        let (metrics, indexer) = (Metrics::new(&registry), Arc::new(MetadataIndexer));
+        let store = PostgresStore::open(postgres, settings, indexer, seal, metrics, &tasks).await?;
+        Ok(Process { store: Arc::new(store), tasks })
+    }
+
+    /// The server.
+    pub fn server(&self) -> &PostgresServer {
+        self.server
     }
 
     /// Runs a statement beside all processes.
-    pub fn psql(&self, statement: &str) {
-        self.server.psql(&self.name, statement);
+    pub fn psql(&self, statement: &str) -> String {
+        self.server.psql(&self.name, statement).trim().to_owned()
     }
 
     /// Ends every connection to it.
@@ -63,7 +105,7 @@ pub struct Process {
     pub tasks: TaskSet,
 }
 
-impl Backend for Postgres {
+impl Backend for Postgres<'_> {
     fn open_with<'a>(&'a self, tune: &'a (dyn Fn(&mut Settings) + Sync)) -> BoxFuture<'a, Arc<dyn Store>> {
         Box::pin(async { self.process(tune).await.store })
     }

@@ -12,7 +12,7 @@ use crate::postgres::{Postgres, Process};
 /// How many processes write at the same time.
 const PROCESSES: usize = 3;
 
-async fn processes(database: &Postgres) -> Vec<Process> {
+async fn processes(database: &Postgres<'_>) -> Vec<Process> {
     let mut all = Vec::new();
     for _ in 0..PROCESSES {
         all.push(database.process(&|_| ()).await);
@@ -54,7 +54,7 @@ shared! {
     what_the_database_cannot_hold_is_refused_alone,
 }
 
-async fn a_write_is_read_at_once_by_every_process(database: &Postgres) {
+async fn a_write_is_read_at_once_by_every_process(database: &Postgres<'_>) {
     let all = processes(database).await;
     for round in 0..50 {
         let (writer, text) = (&all[round % PROCESSES], round.to_string());
@@ -66,7 +66,7 @@ async fn a_write_is_read_at_once_by_every_process(database: &Postgres) {
     }
 }
 
-async fn of_updates_of_one_revision_by_several_processes_one_wins(database: &Postgres) {
+async fn of_updates_of_one_revision_by_several_processes_one_wins(database: &Postgres<'_>) {
     let all = processes(database).await;
     put(&*all[0].store, &key("a/1"), "0").await;
     let increment = async |process: &Process| {
@@ -105,7 +105,7 @@ async fn storm(all: &[Process], rounds: usize) -> usize {
     4 * PROCESSES * (2 * rounds + rounds.div_ceil(2))
 }
 
-async fn every_process_sees_the_same_log(database: &Postgres) {
+async fn every_process_sees_the_same_log(database: &Postgres<'_>) {
     let all = processes(database).await;
     let watches: Vec<_> =
         all.iter().map(|process| process.store.watch(Scope::all(&config_maps()), 1).unwrap()).collect();
@@ -140,7 +140,7 @@ fn follows_from_itself(log: &[Arc<Event>]) {
     }
 }
 
-async fn a_resource_that_is_loaded_while_others_write_misses_nothing(database: &Postgres) {
+async fn a_resource_that_is_loaded_while_others_write_misses_nothing(database: &Postgres<'_>) {
     let all = processes(database).await;
     for round in 0..10 {
         let late = database.process(&|_| ()).await;
@@ -154,7 +154,7 @@ async fn a_resource_that_is_loaded_while_others_write_misses_nothing(database: &
     }
 }
 
-async fn history_that_one_process_forgets_is_gone_for_all(database: &Postgres) {
+async fn history_that_one_process_forgets_is_gone_for_all(database: &Postgres<'_>) {
     let all = processes(database).await;
     let first = put(&*all[0].store, &key("a/1"), "1").await;
     let second = put(&*all[0].store, &key("a/1"), "2").await;
@@ -171,7 +171,7 @@ async fn history_that_one_process_forgets_is_gone_for_all(database: &Postgres) {
     assert_eq!(text(&at(second).await.unwrap().unwrap()), "2");
 }
 
-async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Postgres) {
+async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Postgres<'_>) {
     let all = processes(database).await;
     let mut watch = all[0].store.watch(Scope::all(&config_maps()), 1).unwrap();
     let writer = async |caller: usize| {
@@ -210,7 +210,7 @@ async fn writes_survive_lost_connections_and_none_is_there_twice(database: &Post
     assert!(snapshot.iter().all(|record| shown[record.key.path()] == record.revision));
 }
 
-async fn a_database_that_has_lost_writes_begins_a_new_epoch(database: &Postgres) {
+async fn a_database_that_has_lost_writes_begins_a_new_epoch(database: &Postgres<'_>) {
     // As after the failover to a standby that had not received the last write: where nobody has written since, as much was
     // written instead, or more; and it may be that no connection was cut.
     for (at, (moved, is_cut)) in (1..).zip([(-1, true), (0, true), (0, false), (5, true), (5, false)]) {
@@ -240,7 +240,7 @@ async fn a_database_that_has_lost_writes_begins_a_new_epoch(database: &Postgres)
     }
 }
 
-async fn processes_that_start_at_once_share_one_store(database: &Postgres) {
+async fn processes_that_start_at_once_share_one_store(database: &Postgres<'_>) {
     let all = futures::future::join_all((0..8).map(|_| database.process(&|_| ()))).await;
     let first = all[0].store.identity().clone();
     assert!(all.iter().all(|process| *process.store.identity() == first));
@@ -248,7 +248,7 @@ async fn processes_that_start_at_once_share_one_store(database: &Postgres) {
     assert_eq!(all[0].store.snapshot(&config_maps()).await.unwrap().len(), 1);
 }
 
-async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres) {
+async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres<'_>) {
     let store = database.process(&|_| ()).await.store;
     // Letters in no order: what repeats itself is compressed.
     let long: String = (0..400).map(|n| format!("{:08x}", 2_654_435_761_u32.wrapping_mul(n))).collect();

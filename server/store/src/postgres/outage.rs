@@ -1,0 +1,99 @@
+//! Says in the log that the database does not answer, and that it does again: once each, and at growing intervals in between.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::failure::logged;
+
+/// The first interval, and ...
+const SHORTEST: Duration = Duration::from_secs(1);
+/// ... the longest one. After so long without a failure it begins anew.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// What was said.
+pub(super) struct Outage(Mutex<Said>);
+
+struct Said {
+    /// Since when nothing is answered.
+    since: Option<Instant>,
+    /// Whether that was said.
+    is_known: bool,
+    last: Option<Instant>,
+    /// When it may be said again.
+    next: Option<Instant>,
+    interval: Duration,
+}
+
+impl Default for Outage {
+    fn default() -> Self {
+        let said = Said { since: None, is_known: false, last: None, next: None, interval: SHORTEST };
+        Self(Mutex::new(said))
+    }
+}
+
+impl Outage {
+    /// The database did not answer.
+    pub(super) fn failed(&self, error: &sqlx::Error) {
+        let seconds = self.0.lock().failed(Instant::now());
+        if let Some(seconds) = seconds {
+            tracing::error!(
+                error = logged(error),
+                seconds,
+                "the database does not answer; it is tried again"
+            );
+        }
+    }
+
+    /// The database has answered.
+    pub(super) fn answered(&self) {
+        let seconds = self.0.lock().answered(Instant::now());
+        if let Some(seconds) = seconds {
+            tracing::info!(seconds, "the database answers again");
+        }
+    }
+}
+
+impl Said {
+    /// For how many seconds, where it is time to say so.
+    fn failed(&mut self, now: Instant) -> Option<u64> {
+        if self.last.is_none_or(|last| now - last > LONGEST) {
+            (self.next, self.interval) = (None, SHORTEST);
+        }
+        self.last = Some(now);
+        let since = *self.since.get_or_insert(now);
+        if self.next.is_some_and(|next| now < next) {
+            return None;
+        }
+        self.next = Some(now + self.interval);
+        self.interval = (self.interval * 2).min(LONGEST);
+        self.is_known = true;
+        Some((now - since).as_secs())
+    }
+
+    /// After how many seconds, where it was said that it did not.
+    fn answered(&mut self, now: Instant) -> Option<u64> {
+        let since = self.since.take()?;
+        std::mem::take(&mut self.is_known).then(|| (now - since).as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_outage_is_said_at_growing_intervals_and_its_end_once() {
+        let said = Outage::default().0.into_inner();
+        let (mut said, begin) = (said, Instant::now());
+        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        let told: Vec<u64> = (0..200).filter_map(|second| said.failed(at(second))).collect();
+        assert_eq!(told, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+        assert_eq!(said.answered(at(200)), Some(200));
+        assert_eq!(said.answered(at(200)), None);
+        // One that comes and goes is not said each time.
+        assert_eq!(said.failed(at(201)), None);
+        assert_eq!(said.answered(at(202)), None);
+        assert_eq!(said.failed(at(300)), Some(0));
+    }
+}

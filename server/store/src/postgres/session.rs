@@ -1,0 +1,129 @@
+//! One connection to the database: made, bounded in time on both sides, ended.
+//!
+//! Whatever is asked of the database is given up after a time: a host that has vanished answers nothing, and says nothing either. The
+//! database does the same with us: what a process that stands still has locked is free after a time.
+
+use std::time::Duration;
+
+use sqlx::{ConnectOptions, Connection, Executor, PgConnection};
+use tokio::time::timeout;
+
+use super::failure;
+use super::settings::PostgresSettings;
+
+/// How much longer than the database itself we wait for a statement to end: what it says of one that took too long is worth more
+/// than our not knowing.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Begins what is one connection to the database.
+pub(super) const BEGIN: &str = "BEGIN";
+/// Ends it without having written; nothing stays prepared for the next client.
+const END_POOLED: &str = "ROLLBACK; DEALLOCATE ALL";
+/// Ends it durably.
+const COMMIT_POOLED: &str = "COMMIT; DEALLOCATE ALL";
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Long answers are read row by row: no time bounds them as a whole.
+    Read,
+    Write,
+}
+
+impl PostgresSettings {
+    /// What ends a transaction without having written.
+    pub(super) fn end(&self) -> &'static str {
+        if self.transaction_pooler { END_POOLED } else { "ROLLBACK" }
+    }
+
+    /// What ends a transaction durably.
+    pub(super) fn commit(&self) -> &'static str {
+        if self.transaction_pooler { COMMIT_POOLED } else { "COMMIT" }
+    }
+
+    /// How long one step of the database is waited for.
+    pub(super) fn patience(&self) -> Duration {
+        self.statement_timeout + GRACE
+    }
+
+    /// Begins a transaction of one that locks: whoever stands still meanwhile loses it after half the time that others wait for
+    /// the lock.
+    pub(super) fn begin_locking(&self) -> String {
+        let most = milliseconds(self.statement_timeout);
+        format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = {}; \
+             SET LOCAL statement_timeout = {most}",
+            (most / 2).max(1)
+        )
+    }
+
+    /// Begins a transaction behind a pooler, whose connections have no limits of ours.
+    pub(super) fn begin_pooled(&self) -> String {
+        let most = milliseconds(self.statement_timeout);
+        format!("BEGIN; SET LOCAL idle_in_transaction_session_timeout = {most}")
+    }
+}
+
+/// At least one: none would be no limit.
+fn milliseconds(time: Duration) -> u128 {
+    time.as_millis().max(1)
+}
+
+/// What the database has not done after this time is given up.
+pub(super) async fn in_time<T>(
+    within: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    timeout(within, work).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
+/// Runs statements without arguments.
+pub(super) async fn run(connection: &mut PgConnection, sql: &str) -> Result<(), sqlx::Error> {
+    connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await.map(drop)
+}
+
+/// A connection, in time.
+pub(super) async fn connect(
+    settings: &PostgresSettings,
+    purpose: Purpose,
+) -> Result<PgConnection, sqlx::Error> {
+    let connected = async {
+        let mut connection = settings.options().connect().await?;
+        if !settings.transaction_pooler {
+            limit(&mut connection, settings.statement_timeout, purpose).await?;
+        }
+        Ok(connection)
+    };
+    in_time(settings.patience(), connected).await
+}
+
+/// Has the database give up what takes too long, too, and notice that we are not there any more.
+async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) -> Result<(), sqlx::Error> {
+    // Not all that speak PostgreSQL's protocol know each of them, nor does each system that PostgreSQL runs on.
+    const SET: &str = "SELECT set_config(name, $2, false) FROM pg_catalog.pg_settings WHERE name = $1";
+    let most = milliseconds(most).to_string();
+    let mut limits =
+        vec!["idle_in_transaction_session_timeout", "tcp_user_timeout", "client_connection_check_interval"];
+    if purpose == Purpose::Write {
+        limits.push("statement_timeout");
+    }
+    for name in limits {
+        let set = sqlx::query(SET).bind(name).bind(&most).execute(&mut *connection).await;
+        match set {
+            Err(error) if failure::is_lost(&error) => return Err(error),
+            Err(error) => tracing::debug!(name, error = failure::logged(&error), "a limit is not set"),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Ends a connection in order.
+pub(super) async fn close(connection: PgConnection, within: Duration) {
+    if let Err(error) = in_time(within, connection.close()).await {
+        tracing::debug!(
+            error = failure::logged(&error),
+            "the connection to the database did not end in order"
+        );
+    }
+}
