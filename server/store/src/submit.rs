@@ -48,6 +48,11 @@ pub(crate) trait Load: Send + Sync {
     /// What is loaded into.
     fn cache(&self) -> &Cache;
 
+    /// Why the database cannot hold what a Txn would write, if so: of several Txns that one alone is refused.
+    fn unacceptable(&self, _: &Txn) -> Option<String> {
+        None
+    }
+
     /// Loads a resource unless it is there.
     fn ensure_loaded(&self, slot: &Slot) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
@@ -116,6 +121,9 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
 /// Refuses what is too large; sees to it that the cache holds what the Txn is checked by.
 async fn admit(txn: &Txn, load: &impl Load) -> Result<(), TxnError> {
     too_large(txn)?;
+    if let Some(text) = load.unacceptable(txn) {
+        return Err(TxnError::TooLarge(text));
+    }
     for operation in &txn.operations {
         let slot = load.cache().slot(operation.key.resource());
         load.ensure_loaded(&slot).await.map_err(|error| match error {

@@ -26,6 +26,7 @@ use crate::seal::Seal;
 use crate::snapshot::Snapshot;
 use crate::store::{Identity, ListAt, Page};
 use crate::submit::Load;
+use crate::txn::Txn;
 use crate::unreadable::Unreadable;
 
 /// How often a resource is read whose history is forgotten meanwhile.
@@ -204,6 +205,10 @@ impl Reader {
 impl Load for Reader {
     fn cache(&self) -> &Cache {
         &self.cache
+    }
+
+    fn unacceptable(&self, txn: &Txn) -> Option<String> {
+        txn.operations.iter().find_map(row::beyond_index)
     }
 
     async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {

@@ -10,6 +10,10 @@ use sqlx::{Error, Row};
 
 use crate::decode::{DecodeError, Decoded, Decoder};
 use crate::key::{Key, Resource, split_path};
+use crate::txn::{Change, Operation};
+
+/// What fits an index: a third of a page, less what stands beside the texts.
+const INDEX_BYTES: usize = 2_600;
 
 /// The resource of a column: its plural, a dot and its group.
 pub(super) fn resource(name: &str) -> Resource {
@@ -51,6 +55,21 @@ pub(super) fn columns(path: &str) -> (Cow<'_, str>, Cow<'_, str>) {
 pub(super) fn key(resource: &Resource, row: &PgRow, at: usize) -> Result<Key, Error> {
     let (namespace, name): (&str, &str) = (row.try_get(at)?, row.try_get(at + 1)?);
     Ok(Key::new(resource, &from_column(namespace.trim_end_matches('/')), &from_column(name)))
+}
+
+/// What is wrong with an operation whose key, or whose owner's uid with it, does not fit an index.
+pub(super) fn beyond_index(operation: &Operation) -> Option<String> {
+    let Operation { key, change, .. } = operation;
+    let (namespace, name) = columns(key.path());
+    let of_key = key.resource().to_string().len() + namespace.len() + name.len();
+    let owners = match change {
+        Change::Put(value) => value.owners(),
+        Change::Delete(_) | Change::Check => &[],
+    };
+    let longest = owners.iter().map(|owner| to_column(owner).len()).max().unwrap_or_default();
+    let bytes = of_key + longest;
+    let what = if of_key > INDEX_BYTES { "its name" } else { "its name and an owner's uid" };
+    (bytes > INDEX_BYTES).then(|| format!("{key}: {what} take {bytes} bytes, at most {INDEX_BYTES}"))
 }
 
 impl Decoder<'_> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Format, Registry};
 use portico_kit::tasks::TaskSet;
 use portico_store::{
     MetadataIndexer, Metrics, PostgresError, PostgresSettings, PostgresStore, Seal, Settings, Store,
@@ -80,7 +80,7 @@ impl<'s> Postgres<'s> {
         let (registry, tasks) = (Registry::new(), TaskSet::new());
         let (metrics, indexer) = (Metrics::new(&registry), Arc::new(MetadataIndexer));
         let store = PostgresStore::open(postgres, settings, indexer, seal, metrics, &tasks).await?;
-        Ok(Process { store: Arc::new(store), tasks })
+        Ok(Process { store: Arc::new(store), tasks, registry })
     }
 
     /// The server.
@@ -103,6 +103,17 @@ impl<'s> Postgres<'s> {
 pub struct Process {
     pub store: Arc<dyn Store>,
     pub tasks: TaskSet,
+    registry: Registry,
+}
+
+impl Process {
+    /// The first sample of a metric.
+    pub fn metric(&self, name: &str) -> String {
+        let text = self.registry.encode(Format::Text);
+        let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+        let line = text.lines().find(of_name).unwrap_or_default();
+        line.rsplit(' ').next().unwrap_or_default().to_owned()
+    }
 }
 
 impl Backend for Postgres<'_> {

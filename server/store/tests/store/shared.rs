@@ -249,19 +249,39 @@ async fn processes_that_start_at_once_share_one_store(database: &Postgres<'_>) {
 }
 
 async fn what_the_database_cannot_hold_is_refused_alone(database: &Postgres<'_>) {
-    let store = database.process(&|_| ()).await.store;
+    let process = database.process(&|_| ()).await;
+    let store = &*process.store;
     // Letters in no order: what repeats itself is compressed.
     let long: String = (0..400).map(|n| format!("{:08x}", 2_654_435_761_u32.wrapping_mul(n))).collect();
-    let create = async |n: usize| {
-        let key = key(&if n == 7 { format!("a/{long}") } else { format!("a/{n}") });
-        commit(&*store, Txn::create(key.clone(), value(&key, "1"))).await
+    let long_name = format!("a/{long}");
+    let create = |path: &str, owners: &[&str]| {
+        let key = key(path);
+        Txn::create(key.clone(), owned(&key, "1", owners))
     };
-    let results = futures::future::join_all((0..20).map(create)).await;
+    let one = async |n: usize| {
+        let path = if n == 7 { long_name.clone() } else { format!("a/{n}") };
+        commit(store, create(&path, &[])).await
+    };
+    let results = futures::future::join_all((0..20).map(one)).await;
     for (n, result) in results.into_iter().enumerate() {
         match n {
             7 => assert!(matches!(result, Err(TxnError::TooLarge(_))), "{result:?}"),
             _ => drop(result.unwrap()),
         }
     }
-    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 19);
+    // Nor does it take others of the same call with it, or cost the database a try.
+    let fits = &long[..2_500];
+    let together = [
+        create("b/1", &[]),
+        create(&long_name, &[]),
+        create("b/2", &["o", &long]),
+        create("b/3", &[fits]),
+        create(&format!("b/{fits}"), &[]),
+    ];
+    let results = store.commit(together.to_vec()).await;
+    let refused: Vec<bool> = results.iter().map(|r| matches!(r, Err(TxnError::TooLarge(_)))).collect();
+    assert_eq!(refused, [false, true, true, false, false], "{results:?}");
+    assert_eq!(process.metric("portico_store_commit_failures_total"), "0");
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 22);
+    assert_eq!(store.dependents(fits).await.unwrap(), [key("b/3")]);
 }
