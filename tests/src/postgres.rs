@@ -1,6 +1,7 @@
 //! PostgreSQL where its programs are installed: a server in a temporary folder, databases in it, and PgBouncer before it.
 
-use std::os::unix::fs::PermissionsExt;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::pki::Pair;
 use crate::skipped;
 use crate::wire::Wire;
 
@@ -22,6 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct PostgresServer {
     programs: PathBuf,
     folder: PathBuf,
+    port: u16,
+    /// Besides those that all have.
+    settings: Vec<String>,
     running: Mutex<Option<Running>>,
     databases: AtomicU32,
 }
@@ -35,18 +40,59 @@ struct Running {
 impl PostgresServer {
     /// Starts a server. Nothing where PostgreSQL is not installed, which is reported.
     pub fn start() -> Option<Self> {
+        let server = Self::made(5432, &[])?;
+        server.start_again();
+        Some(server)
+    }
+
+    /// Starts one that is also reached at [`PostgresServer::address`], by TLS alone, with this certificate, and there wants this
+    /// password of its user.
+    pub fn start_with_tls(pair: &Pair, password: &str) -> Option<Self> {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self::made(free, &["--auth-host=scram-sha-256"])?;
+        let data = server.folder.join("data");
+        for (name, text) in [("server.crt", &pair.cert), ("server.key", &pair.key)] {
+            let path = data.join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            if rustix::process::getuid().is_root() {
+                let owner = std::fs::metadata(&data).unwrap();
+                std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).unwrap();
+            }
+        }
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+        std::fs::write(data.join("pg_hba.conf"), rules).unwrap();
+        server.settings = vec!["listen_addresses=127.0.0.1".to_owned(), "ssl=on".to_owned()];
+        server.start_again();
+        server.psql("postgres", &format!("ALTER USER portico PASSWORD '{password}'"));
+        Some(server)
+    }
+
+    /// Where a server with TLS is reached.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// The data of a server.
+    fn made(port: u16, arguments: &[&str]) -> Option<Self> {
         let Some(programs) = programs() else {
             skipped("PostgreSQL is not installed");
             return None;
         };
         let folder = folder();
         let data = shown(&folder.join("data"));
-        let arguments = ["-D", &data, "-U", "portico", "-A", "trust", "-E", "UTF8"];
-        let made = command(&programs.join("initdb"), &arguments.map(str::to_owned)).output().unwrap();
+        let mut all = vec!["-D", &data, "-U", "portico", "-A", "trust", "-E", "UTF8"];
+        all.extend(arguments);
+        let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
+        let made = command(&programs.join("initdb"), &all).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let server = Self { programs, folder, running: Mutex::default(), databases: AtomicU32::new(0) };
-        server.start_again();
-        Some(server)
+        Some(Self::of(programs, folder, port))
+    }
+
+    fn of(programs: PathBuf, folder: PathBuf, port: u16) -> Self {
+        let settings = vec!["listen_addresses=".to_owned()];
+        let (running, databases) = (Mutex::default(), AtomicU32::new(0));
+        Self { programs, folder, port, settings, running, databases }
     }
 
     /// A server that repeats what this one writes.
@@ -57,8 +103,7 @@ impl PostgresServer {
         let program = self.programs.join("pg_basebackup");
         let made = command(&program, &arguments.map(str::to_owned)).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let (programs, databases) = (self.programs.clone(), AtomicU32::new(0));
-        let standby = Self { programs, folder, running: Mutex::default(), databases };
+        let standby = Self::of(self.programs.clone(), folder, self.port);
         standby.start_again();
         standby
     }
@@ -71,18 +116,19 @@ impl PostgresServer {
 
     /// Starts it on the data that it had.
     pub fn start_again(&self) {
-        let settings = [
+        let mut settings = vec![
             format!("unix_socket_directories={}", shown(&self.folder)),
-            "listen_addresses=".to_owned(),
+            format!("port={}", self.port),
             "max_connections=400".to_owned(),
         ];
+        settings.extend(self.settings.clone());
         let mut arguments = vec!["-D".to_owned(), shown(&self.folder.join("data"))];
         arguments.extend(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
         *self.running.lock() = Some(stay(&self.programs.join("postgres"), arguments));
         let deadline = Instant::now() + PATIENCE;
         let socket = shown(&self.folder);
         while !Command::new(self.programs.join("pg_isready"))
-            .args(["-q", "-h", &socket])
+            .args(["-q", "-h", &socket, "-p", &self.port.to_string()])
             .status()
             .unwrap()
             .success()
@@ -108,7 +154,9 @@ impl PostgresServer {
     /// Runs a statement; what it says.
     pub fn psql(&self, database: &str, statement: &str) -> String {
         let (program, socket) = (self.programs.join("psql"), shown(&self.folder));
-        let arguments = ["-X", "-A", "-t", "-h", &socket, "-U", "portico", "-d", database, "-c", statement];
+        let port = self.port.to_string();
+        let arguments =
+            ["-X", "-A", "-t", "-h", &socket, "-p", &port, "-U", "portico", "-d", database, "-c", statement];
         let done = Command::new(program).args(arguments).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
@@ -133,7 +181,7 @@ impl PostgresServer {
 
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
-        self.folder.join(".s.PGSQL.5432")
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
 
     /// The URL of a database of the shared server behind PgBouncer in transaction mode. Nothing where that is not installed,

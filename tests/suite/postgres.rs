@@ -1,9 +1,15 @@
 //! A control service that keeps everything in PostgreSQL, alone and beside others, as users of HTTP and gRPC meet it.
 
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::{Http, Lines};
+use portico_tests::pki::Authority;
 use portico_tests::{Launch, Portico, PostgresServer, own_address, until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -354,4 +360,130 @@ async fn workloads_find_every_control_service_that_is_there() {
         ports().await == [u64::from(one.https().port())]
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_for_a_time() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let url = server.url(&server.database());
+    let limited = || on(&url).arg("--database-statement-timeout=2s");
+    let (still, other) = tokio::join!(limited().start(), limited().start());
+    let clients = [still.admin(), other.admin()];
+    let written = |answer: &portico_tests::http::Answer| answer.status.as_u16() == 201;
+    let writing = AtomicBool::new(true);
+    // Several at once, so that both meet each other's writes and lock first.
+    let load = async |writer: usize| {
+        let mut acknowledged = Vec::new();
+        for n in 0.. {
+            if !writing.load(Ordering::Relaxed) {
+                break;
+            }
+            let name = format!("w-{writer}-{n}");
+            let answer = clients[writer % 2].post(CONFIG_MAPS, &config_map(&name, "1")).await;
+            if written(&answer) {
+                acknowledged.push((name, version(&answer.json())));
+            }
+        }
+        acknowledged
+    };
+    let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
+    let standing = async {
+        for round in 0..6 {
+            still.signal(Signal::STOP);
+            let began = Instant::now();
+            until("the other one writes", 60, async || {
+                written(&clients[1].post(CONFIG_MAPS, &generated).await)
+            })
+            .await;
+            let took = began.elapsed();
+            assert!(took < Duration::from_secs(10), "round {round}: only after {took:?}");
+            still.signal(Signal::CONT);
+            until("it goes on itself", 60, async || written(&clients[0].post(CONFIG_MAPS, &generated).await))
+                .await;
+        }
+        writing.store(false, Ordering::Relaxed);
+    };
+    let (acknowledged, ()) = tokio::join!(futures::future::join_all((0..6).map(load)), standing);
+    let list = clients[1].get(CONFIG_MAPS).await.json();
+    let there: Vec<(&str, i64)> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["metadata"]["name"].as_str().unwrap(), version(item)))
+        .collect();
+    for (name, revision) in acknowledged.iter().flatten() {
+        assert!(there.contains(&(name.as_str(), *revision)), "{name}@{revision} is lost");
+    }
+    let names: HashSet<&str> = there.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), there.len());
+    // The one that stood still shows the same.
+    let shown = clients[0].get(CONFIG_MAPS).await.json();
+    assert_eq!(shown["items"], list["items"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_is_reached_by_tls_and_only_if_it_is_the_one_that_is_meant() {
+    let authority = Authority::new("databases");
+    let Some(server) = PostgresServer::start_with_tls(&authority.server(&["localhost"]), "pass-word") else {
+        return;
+    };
+    let (name, port) = (server.database(), server.address().port());
+    let launch = |host: &str, ca: &str, password: &str| {
+        let url = format!("postgres://portico@{host}:{port}/{name}?sslmode=verify-full&sslrootcert=ca.pem");
+        let (launch, folder) = on(&url).prepared();
+        std::fs::write(folder.join("ca.pem"), ca).unwrap();
+        std::fs::write(folder.join("password"), format!("{password}\n")).unwrap();
+        launch.args(&["--database-password-file", "password", "--database-connect-timeout", "1s"])
+    };
+    let portico = launch("localhost", &authority.pem, "pass-word").start().await;
+    assert_eq!(portico.admin().post(CONFIG_MAPS, &config_map("a", "1")).await.status.as_u16(), 201);
+    let plain = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \
+        WHERE a.application_name = 'portico' AND s.ssl IS NOT TRUE";
+    assert_eq!(server.psql(&name, plain).trim(), "0");
+    for (host, ca, password, said) in [
+        (
+            "127.0.0.1",
+            authority.pem.clone(),
+            "pass-word",
+            "TLS: invalid peer certificate: certificate not valid for name",
+        ),
+        ("localhost", Authority::new("databases").pem, "pass-word", "TLS: invalid peer certificate"),
+        ("localhost", authority.pem.clone(), "wrong", "does not let the user in"),
+    ] {
+        let (code, _, text) = launch(host, &ca, password).run().await;
+        assert!(code != Some(0) && text.contains(said), "{host} {password}: {text}");
+        assert!(!text.contains("pass-word"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let urls = [server.url(&server.database()), server.url(&server.database())];
+    let halves = |url: &str| Launch::server().arg("--database-url").arg(url);
+    let mut one = halves(&urls[0]).start().await;
+    let same = halves(&urls[0]).start().await;
+    let mut other = halves(&urls[1]).start().await;
+    let store_of = |portico: &Portico| {
+        let text = std::fs::read_to_string(portico.data().join("facade.kubeconfig")).unwrap();
+        let line = text.lines().find(|line| line.contains("store-id")).map(str::trim).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("{text}"))
+    };
+    assert_eq!(store_of(&one), store_of(&same));
+    assert_ne!(store_of(&one), store_of(&other));
+    // A facade keeps what it was told by the first one; behind the other one it does not serve by that.
+    let mut facade = Launch::facade(&one).start().await;
+    until("it has kept its state", 60, async || facade.data().join("facade-state/state").exists()).await;
+    facade.stop().await;
+    one.stop().await;
+    other.stop().await;
+    let mut behind_other = Launch::facade(&other).on_data_of(&facade).spawn();
+    until("it says so", 60, async || behind_other.log().contains("it belongs to another store")).await;
+    behind_other.kill();
+    // Nor does a control service go on with the folder of another database.
+    let (code, _, said) = halves(&urls[1]).on_data_of(&one).run().await;
+    assert!(
+        code != Some(0) && said.contains("the control services of the database have another one"),
+        "{said}"
+    );
 }

@@ -8,6 +8,9 @@ use crate::error::StoreError;
 pub(crate) fn reason(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(_) => of_state(&state(error).unwrap_or_default()).to_owned(),
+        sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            format!("TLS: {}", error_text(error))
+        }
         sqlx::Error::Io(error) => format!("the connection to it is lost: {}", error_text(error)),
         sqlx::Error::Tls(error) => format!("TLS: {error}"),
         sqlx::Error::PoolTimedOut => "it did not answer in time".to_owned(),
