@@ -139,6 +139,29 @@ impl Cache {
         all
     }
 
+    /// How many objects of a resource cannot be read; none when it is not loaded.
+    pub(crate) fn unreadable_of(&self, resource: &Resource) -> Option<usize> {
+        let loaded = self.slots.read().get(resource)?.state.load_full()?;
+        Some(loaded.objects.unreadable().count())
+    }
+
+    /// Shows what could not be read and can be now, where it is still what was read.
+    pub(crate) fn heal(&self, record: Arc<Record>) {
+        let _nothing_is_applied = self.applied.lock();
+        let slot = self.slot(record.key.resource());
+        let Some(loaded) = slot.state.load_full() else { return };
+        let known = loaded.objects.get_unreadable(record.key.path());
+        if known.is_none_or(|object| object.revision() != record.revision) {
+            return;
+        }
+        let mut objects = (*loaded.objects).clone();
+        objects.remove_unreadable(record.key.path());
+        self.unreadable.fetch_sub(1, Ordering::Relaxed);
+        self.add_bytes(weight(&record));
+        objects.insert(record);
+        slot.state.store(Some(Arc::new(Loaded { objects: Arc::new(objects), changed: loaded.changed })));
+    }
+
     /// Publishes what the database holds of a resource; `records` are in key order.
     pub(crate) fn load(
         &self,
@@ -214,9 +237,17 @@ impl Cache {
     }
 
     fn apply_one(&self, objects: &mut Objects, event: &Event) {
-        let before = match event.event_type {
-            EventType::Deleted => objects.remove(event.record.key.path()),
-            EventType::Added | EventType::Modified => {
+        let before = match (event.event_type, &event.unreadable) {
+            (EventType::Deleted, _) => objects.remove(event.record.key.path()),
+            (_, Some(object)) => {
+                let before = objects.remove(event.record.key.path());
+                self.add_bytes(-before.map_or(0, |record| weight(&record)));
+                if objects.insert_unreadable((**object).clone()) {
+                    self.unreadable.fetch_add(1, Ordering::Relaxed);
+                }
+                return;
+            }
+            (EventType::Added | EventType::Modified, None) => {
                 self.add_bytes(weight(&event.record));
                 objects.insert(event.record.clone())
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::record::Record;
+use crate::unreadable::Unreadable;
 
 /// What happened to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +37,8 @@ pub struct Event {
     /// The state before, None for [`EventType::Added`]: selectors need it to tell what left their view. Its value may be
     /// unreadable ([`crate::Value::is_unreadable`]).
     pub previous: Option<Arc<Record>>,
+    /// What another process has written and cannot be read here; the value of `record` is none then. No subscription hands one out.
+    pub(crate) unreadable: Option<Arc<Unreadable>>,
 }
 
 impl Event {
@@ -52,6 +55,11 @@ impl Event {
     /// Whether the state before could not be read.
     pub fn is_of_unreadable(&self) -> bool {
         self.previous.as_ref().is_some_and(|previous| previous.value.is_unreadable())
+    }
+
+    /// Whether one of its states could not be read.
+    pub(crate) fn is_partly_unreadable(&self) -> bool {
+        self.is_of_unreadable() || self.unreadable.is_some()
     }
 
     /// About how many bytes of memory only this event keeps alive.

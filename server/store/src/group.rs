@@ -129,5 +129,5 @@ fn event_of(key: &Key, change: Change, previous: Option<Arc<Record>>, revision: 
         (Change::Delete(value), Some(_)) => (EventType::Deleted, value),
     };
     let record = Arc::new(Record { key: key.clone(), revision, value });
-    Some(Event { event_type, record, previous })
+    Some(Event { event_type, record, previous, unreadable: None })
 }

@@ -236,6 +236,25 @@ impl Hub {
         }
     }
 
+    /// Ends the subscriptions of a resource, of which a state can be read again that they have passed: after a list they go on.
+    pub(crate) fn expire(&self, resource: &Resource) {
+        let expire = |subscriber: &Subscriber| {
+            subscriber.load.expired.store(true, Ordering::Release);
+            self.running.dec();
+        };
+        let mut subscribers = self.subscribers.lock();
+        if let Some(scoped) = subscribers.scopes.remove(resource) {
+            scoped.iter().for_each(expire);
+        }
+        subscribers.followers.retain(|subscriber| {
+            let stays = !subscriber.selection.takes_resource(resource);
+            if !stays {
+                expire(subscriber);
+            }
+            stays
+        });
+    }
+
     /// Ends all subscriptions; they get what is queued first.
     pub(crate) fn close(&self) {
         let mut subscribers = self.subscribers.lock();

@@ -84,11 +84,6 @@ impl Metrics {
     pub(crate) fn unreadable(&self, resource: &Resource, count: usize) {
         self.unreadable.get_or_create(&labels(resource)).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
-
-    /// Reports that an object that could not be read is gone.
-    pub(crate) fn readable_again(&self, resource: &Resource) {
-        self.unreadable.get_or_create(&labels(resource)).dec();
-    }
 }
 
 fn labels(resource: &Resource) -> [(&'static str, String); 2] {

@@ -1,8 +1,9 @@
 //! The store in a PostgreSQL database, which several control services may write to: everything current in memory here, too.
 //!
-//! Joins the parts: `open` the database, `writer` the one task of this process that writes and follows others, `connection` what it
-//! does when it is cut off, `commit` its SQL, `follow` what others wrote, `read`, `history` and `find` the SQL of readers, `latest` how far the database is, `wake` what
-//! tells of others' commits, `compaction` the history's end.
+//! Joins the parts: `open` the database, `session` one connection and its limits, `pool` those that read, `outage` what the log says
+//! of one that does not answer; `writer` the one task of this process that writes and follows others, `connection` what it
+//! does when it is cut off, `commit` its SQL, `follow` what others wrote, `heal` what could not be opened before; `read`, `history` and `find` the SQL
+//! of readers, `latest` how far the database is, `wake` what tells of others' commits, `compaction` the history's end.
 
 mod commit;
 mod compaction;
@@ -11,6 +12,7 @@ mod failure;
 mod fatal;
 mod find;
 mod follow;
+mod heal;
 mod history;
 mod latest;
 mod open;
@@ -140,6 +142,7 @@ impl PostgresStore {
             tail: opened.tail,
             wary: 0,
             unopened: None,
+            heals_at: None,
             group_operations,
             closing: closing.clone(),
         };

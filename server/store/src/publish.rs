@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use crate::cache::Cache;
 use crate::event::{Event, EventType};
 use crate::hub::Hub;
+use crate::key::Resource;
 use crate::metrics::Metrics;
 use crate::subscription::selection::Batch;
 
@@ -41,10 +42,17 @@ impl Publisher {
     /// Readers see the group; then whoever wrote it may be answered.
     pub(crate) fn show(&self, events: &Batch, revision: i64) {
         self.cache.apply(events);
-        for event in events.iter().filter(|event| event.is_of_unreadable()) {
-            self.metrics.readable_again(event.record.key.resource());
+        for event in events.iter().filter(|event| event.is_partly_unreadable()) {
+            self.count_unreadable(event.record.key.resource());
         }
         self.hub.publish(events, revision);
+    }
+
+    /// Reports how many objects of a resource cannot be read now.
+    pub(crate) fn count_unreadable(&self, resource: &Resource) {
+        if let Some(count) = self.cache.unreadable_of(resource) {
+            self.metrics.unreadable(resource, count);
+        }
     }
 
     /// The revision moves without an event.

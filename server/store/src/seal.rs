@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 
 pub use cipher::{CipherKey, KeyError};
 pub use envelope::{Envelope, EnvelopeTimes};
@@ -35,6 +36,7 @@ pub(crate) use stored::{Opened, Stored};
 /// What seals and opens values; shared by a store and by whoever changes the rules.
 pub struct Seal {
     rules: ArcSwap<SealRules>,
+    replaced: watch::Sender<()>,
     metrics: Option<SealMetrics>,
 }
 
@@ -42,18 +44,25 @@ impl Seal {
     /// Seals nothing, and opens nothing that is sealed.
     #[must_use]
     pub fn none() -> Arc<Self> {
-        Arc::new(Self { rules: ArcSwap::default(), metrics: None })
+        Arc::new(Self { rules: ArcSwap::default(), replaced: watch::Sender::default(), metrics: None })
     }
 
     /// Seals along these rules.
     #[must_use]
     pub fn new(rules: SealRules, metrics: SealMetrics) -> Arc<Self> {
-        Arc::new(Self { rules: ArcSwap::from_pointee(rules), metrics: Some(metrics) })
+        let rules = ArcSwap::from_pointee(rules);
+        Arc::new(Self { rules, replaced: watch::Sender::default(), metrics: Some(metrics) })
     }
 
     /// Goes by other rules from now on: writes that come after are sealed, and values that are read after opened, by them.
     pub fn replace(&self, rules: SealRules) {
         self.rules.store(Arc::new(rules));
+        self.replaced.send_replace(());
+    }
+
+    /// Changes when there are other rules: what could not be opened may be now.
+    pub(crate) fn replaced(&self) -> watch::Receiver<()> {
+        self.replaced.subscribe()
     }
 
     /// Whether there are rules at all.

@@ -72,6 +72,12 @@ impl Objects {
         self.unreadable.as_ref()?.by_path.get(path)
     }
 
+    /// Notes an object that cannot be read; whether it is the first time.
+    pub(crate) fn insert_unreadable(&mut self, object: Unreadable) -> bool {
+        let apart = Arc::make_mut(self.unreadable.get_or_insert_default());
+        apart.by_path.insert(object.key().path().into(), object).is_none()
+    }
+
     /// Forgets an object that could not be read; whether there was one.
     pub(crate) fn remove_unreadable(&mut self, path: &str) -> bool {
         let Some(apart) = &mut self.unreadable else { return false };

@@ -17,6 +17,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use crate::error::StoreError;
 use crate::event::Event;
 use crate::hub::{Hub, Joined};
+use crate::unreadable::Unreadable;
 use history::History;
 use load::Load;
 use selection::{Batch, Selection};
@@ -46,6 +47,8 @@ pub struct Subscription {
     receiver: mpsc::Receiver<Batch>,
     load: Arc<Load>,
     hub: Arc<Hub>,
+    /// What comes next and cannot be read.
+    unreadable: Option<Arc<Unreadable>>,
 }
 
 impl Subscription {
@@ -69,6 +72,7 @@ impl Subscription {
             receiver,
             load,
             hub: hub.clone(),
+            unreadable: None,
         };
         // From here on dropping the subscription unregisters it.
         let oldest = hub.compacted();
@@ -86,6 +90,9 @@ impl Subscription {
         loop {
             if let Some(event) = self.take_pending() {
                 return Ok(event);
+            }
+            if let Some(object) = &self.unreadable {
+                return Err(WatchError::Store(StoreError::corrupt(object)));
             }
             if let Some((after, until)) = self.unread {
                 self.read_history(after, until).await?;
@@ -109,7 +116,7 @@ impl Subscription {
             if let Some(event) = self.take_pending() {
                 return Some(event);
             }
-            if self.unread.is_some() {
+            if self.unreadable.is_some() || self.unread.is_some() {
                 return None;
             }
             if !self.recent.is_empty() {
@@ -140,8 +147,13 @@ impl Subscription {
     fn take_pending(&mut self) -> Option<Arc<Event>> {
         while let Some(batch) = self.pending.front() {
             for event in &batch[self.offset..] {
+                let is_next = event.revision() > self.last && self.selection.takes(event);
+                if is_next && event.unreadable.is_some() {
+                    self.unreadable.clone_from(&event.unreadable);
+                    return None;
+                }
                 self.offset += 1;
-                if event.revision() > self.last && self.selection.takes(event) {
+                if is_next {
                     self.last = event.revision();
                     return Some(event.clone());
                 }
@@ -181,6 +193,8 @@ impl Subscription {
     fn ended(&self) -> WatchError {
         if self.load.lagged.load(Ordering::Acquire) {
             WatchError::Lagged { revision: self.last }
+        } else if self.load.expired.load(Ordering::Acquire) {
+            WatchError::Compacted { wanted: self.last, oldest: self.hub.revision() }
         } else {
             WatchError::Closed
         }

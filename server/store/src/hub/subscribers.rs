@@ -62,6 +62,13 @@ impl ScopeSubscribers {
         }
     }
 
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Subscriber> {
+        let of_fields = self.fields.values().flat_map(|values| values.values());
+        let lists = self.namespaces.values().chain(self.names.values()).chain(of_fields);
+        self.all.iter().chain(lists.flatten())
+    }
+
     /// Calls `keep` once for each subscription that may take one of these changes, and drops those for which it is false.
     pub(super) fn offer(&mut self, events: &[Arc<Event>], keep: impl Fn(&Subscriber) -> bool) {
         self.all.retain(&keep);
@@ -90,8 +97,8 @@ fn offer_values(
     events: &[Arc<Event>],
     keep: &impl Fn(&Subscriber) -> bool,
 ) {
-    // What it had before is not known: it may have been anything.
-    if events.iter().any(|event| event.is_of_unreadable()) {
+    // What it has, or had before, is not known: it may be anything.
+    if events.iter().any(|event| event.is_partly_unreadable()) {
         return values.retain(|_, list| {
             list.retain(keep);
             !list.is_empty()

@@ -45,7 +45,7 @@ impl Writer {
                     sleep(RETRY).await;
                 }
                 Err(Failure::Standby) => sleep(RETRY).await,
-                Err(Failure::Sealed { .. } | Failure::Unreadable(_)) => break,
+                Err(Failure::Sealed { .. }) => break,
             }
         }
         // Refusals, too, may have been checked by what is not there now.
@@ -100,7 +100,6 @@ impl Writer {
             }
             Err(Failure::Standby) => "the server is a standby".to_owned(),
             Err(Failure::Sealed { reason, .. }) => reason,
-            Err(Failure::Unreadable(object)) => object.reason().to_owned(),
         };
         let retry = sleep(RETRY);
         tokio::pin!(retry);

@@ -1,7 +1,6 @@
 //! What goes wrong between the writer and the database.
 
 use crate::key::Key;
-use crate::unreadable::Unreadable;
 
 /// What this process holds is not what the database does: it must end, and start again from there.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -14,8 +13,6 @@ pub(super) enum Fatal {
     Lost,
     #[error("what others have written was forgotten before it was read here")]
     Behind,
-    #[error("{0}: what another process has written cannot be read: {1}")]
-    Unreadable(Key, String),
 }
 
 /// Why a step of the writer was not done.
@@ -29,8 +26,6 @@ pub(super) enum Failure {
     },
     /// The server only repeats what another one writes.
     Standby,
-    /// A row that cannot be read.
-    Unreadable(Unreadable),
     Fatal(Fatal),
 }
 

@@ -170,12 +170,22 @@ impl Writer {
     async fn event(&self, row: &PgRow) -> Result<Logged, Failure> {
         let decoder = self.reader.decoder();
         let commit_id = row.try_get(7).map_err(Failure::Database)?;
-        let event = Arc::new(event(&decoder, row, 0, 9).await?);
-        Ok(Logged { event, commit_id })
+        let event = event(&decoder, row, 0, 9).await?;
+        if let Some(object) = &event.unreadable {
+            tracing::error!(
+                object = %object.key(), revision = object.revision(), reason = object.reason(),
+                "what another process has written cannot be read here: it is left out of lists"
+            );
+            let uid: &str = row.try_get(8)?;
+            let object = Arc::new((**object).clone().with_uid(&row::from_column(uid)));
+            let event = Event { record: object.record.clone(), unreadable: Some(object), ..event };
+            return Ok(Logged { event: Arc::new(event), commit_id });
+        }
+        Ok(Logged { event: Arc::new(event), commit_id })
     }
 }
 
-/// Reads an event from the columns resource, namespace, name, revision, value, deleted, previous; the superseded value stands in
+/// Reads an event, which may be of what cannot be read, from the columns resource, namespace, name, revision, value, deleted, previous; the superseded value stands in
 /// the column `previous_value`.
 pub(super) async fn event(
     decoder: &Decoder<'_>,
@@ -184,9 +194,9 @@ pub(super) async fn event(
     previous_value: usize,
 ) -> Result<Event, Failure> {
     let resource = row::resource(row.try_get(at).map_err(Failure::Database)?);
-    let record = match decoder.pg_state(&resource, row, at + 1).await {
-        Ok(Ok(record)) => record,
-        Ok(Err(unreadable)) => return Err(Failure::Unreadable(unreadable)),
+    let (mut record, mut unreadable) = match decoder.pg_state(&resource, row, at + 1).await {
+        Ok(Ok(record)) => (record, None),
+        Ok(Err(object)) => ((*object.record).clone(), Some(Arc::new(object))),
         Err(DecodeError::Database(error)) => return Err(Failure::Database(error)),
         Err(DecodeError::Sealed { key, reason }) => return Err(Failure::Sealed { key, reason }),
     };
@@ -198,7 +208,14 @@ pub(super) async fn event(
         Some(value) => Some(Arc::new(previous(decoder, &record, revision, value).await?)),
     };
     let event_type = EventType::of(deleted, previous.is_some());
-    Ok(Event { event_type, record: Arc::new(record), previous })
+    // Of what is gone the state before says as much.
+    if let (EventType::Deleted, Some(previous)) = (event_type, &previous)
+        && unreadable.is_some()
+        && !previous.value.is_unreadable()
+    {
+        (record.value, unreadable) = (previous.value.clone(), None);
+    }
+    Ok(Event { event_type, record: Arc::new(record), previous, unreadable })
 }
 
 /// The state before a record, which may be unreadable.

@@ -64,7 +64,11 @@ impl Reader {
             let select = sqlx::query(AssertSqlSafe(select)).bind(after).bind(extent.until);
             let mut found = select.bind(rows.resources).bind(rows.namespace).fetch(&mut *lent);
             while let Some(row) = self.pool.in_time(found.try_next()).await.map_err(failed)? {
-                events.push(Arc::new(event(&self.decoder(), &row, 0, 7).await.map_err(unread)?));
+                let event = event(&self.decoder(), &row, 0, 7).await.map_err(unread)?;
+                if let Some(object) = &event.unreadable {
+                    return Err(StoreError::corrupt(object));
+                }
+                events.push(Arc::new(event));
             }
         }
         self.end_whole(lent, after).await?;
@@ -103,7 +107,6 @@ fn unread(failure: Failure) -> StoreError {
     match failure {
         Failure::Database(error) => failed(error),
         Failure::Sealed { key, reason } => StoreError::Sealed { key, reason },
-        Failure::Unreadable(object) => StoreError::corrupt(&object),
         Failure::Standby | Failure::Fatal(_) => StoreError::Closed,
     }
 }

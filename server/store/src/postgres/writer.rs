@@ -56,6 +56,8 @@ pub(super) struct Writer {
     pub(super) wary: u32,
     /// What could not be opened when others' writes were taken up last.
     pub(super) unopened: Option<crate::key::Key>,
+    /// When it is tried again to open what could not be opened.
+    pub(super) heals_at: Option<Instant>,
     pub(super) group_operations: usize,
     pub(super) closing: CancellationToken,
 }
@@ -101,6 +103,7 @@ impl Writer {
         let mut polls = interval(self.settings.poll_interval);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (closing, wake) = (self.closing.clone(), self.wake.clone());
+        let mut replaced = self.reader.seal.replaced();
         loop {
             if self.connection.is_none() && !self.reconnect().await? {
                 return Ok(());
@@ -116,7 +119,13 @@ impl Writer {
                     None => return Ok(()),
                 },
                 () = wake.notified() => self.follow().await?,
-                _ = polls.tick() => self.follow().await?,
+                _ = polls.tick() => {
+                    self.follow().await?;
+                    if self.heals_at.is_some_and(|at| Instant::now() >= at) {
+                        self.heal().await?;
+                    }
+                }
+                Ok(()) = replaced.changed() => self.heal().await?,
             }
             let waiting = i64::try_from(self.requests.len()).unwrap_or(i64::MAX);
             self.publisher.metrics.queue_depth.set(waiting);
@@ -297,14 +306,15 @@ impl Writer {
     }
 
     /// What a failure is to callers. The connection is kept if it is of use.
-    async fn failed(&mut self, failure: Failure, mut connection: PgConnection) -> Result<TxnError, Fatal> {
+    pub(super) async fn failed(
+        &mut self,
+        failure: Failure,
+        mut connection: PgConnection,
+    ) -> Result<TxnError, Fatal> {
         let is_lost = matches!(&failure, Failure::Database(error) if failure::is_lost(error));
         let said = match failure {
             Failure::Fatal(fatal) => return Err(fatal),
             Failure::Standby => TxnError::Unavailable("the server is a standby".to_owned()),
-            Failure::Unreadable(object) => {
-                return Err(Fatal::Unreadable(object.key().clone(), object.reason().to_owned()));
-            }
             Failure::Sealed { key, reason } => {
                 // The same is met again and again until it can be opened.
                 if self.unopened.as_ref() != Some(&key) {

@@ -8,4 +8,6 @@ pub(crate) struct Load {
     pub(crate) events: AtomicUsize,
     pub(crate) bytes: AtomicUsize,
     pub(crate) lagged: AtomicBool,
+    /// Whether it was ended because states changed that it has passed.
+    pub(crate) expired: AtomicBool,
 }

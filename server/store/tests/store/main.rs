@@ -37,6 +37,8 @@ mod sqlite;
 #[cfg(test)]
 mod transactions;
 #[cfg(test)]
+mod unopened;
+#[cfg(test)]
 mod unreadable;
 #[cfg(test)]
 mod vanished;

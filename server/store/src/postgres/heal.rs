@@ -1,0 +1,84 @@
+//! Reads again what could not be opened, when it may be with other keys.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt;
+use sqlx::{PgConnection, Row};
+
+use super::fatal::{Failure, Fatal};
+use super::session::{BEGIN, in_time, run};
+use super::writer::Writer;
+use crate::decode::DecodeError;
+use crate::record::Record;
+use crate::unreadable::Unreadable;
+
+/// How long after a key service did not answer it is asked again.
+const RETRY: Duration = Duration::from_secs(5);
+/// Objects that are read at a time.
+const PART: usize = 100;
+
+impl Writer {
+    /// Shows what could not be opened before and can be now. Who watches its resource has passed it, and lists anew.
+    pub(super) async fn heal(&mut self) -> Result<(), Fatal> {
+        self.heals_at = None;
+        let mut sealed = self.publisher.cache.unreadable();
+        sealed.retain(|object| object.is_sealed() && object.has_key());
+        for part in sealed.chunks(PART) {
+            let Some(mut connection) = self.connection.take() else {
+                self.heals_at = Some(Instant::now() + RETRY);
+                return Ok(());
+            };
+            match self.open_again(&mut connection, part).await {
+                Ok(records) => {
+                    self.connection = Some(connection);
+                    self.show_again(records);
+                }
+                Err(failure) => {
+                    self.heals_at = Some(Instant::now() + RETRY);
+                    self.failed(failure, connection).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show_again(&self, records: Vec<Record>) {
+        let resources: BTreeSet<_> = records.iter().map(|record| record.key.resource().clone()).collect();
+        for record in records {
+            tracing::info!(object = %record.key, "a stored object can be read again");
+            self.publisher.cache.heal(Arc::new(record));
+        }
+        for resource in &resources {
+            self.publisher.count_unreadable(resource);
+            self.publisher.hub.expire(resource);
+        }
+    }
+
+    /// Those of some objects that can be opened now.
+    async fn open_again(
+        &mut self,
+        connection: &mut PgConnection,
+        objects: &[Unreadable],
+    ) -> Result<Vec<Record>, Failure> {
+        const SELECT: &str = "SELECT revision, value FROM log WHERE revision = ANY($1)";
+        let patience = self.settings.patience();
+        let revisions: Vec<i64> = objects.iter().map(Unreadable::revision).collect();
+        let mut opened = Vec::new();
+        in_time(patience, run(connection, BEGIN)).await?;
+        let mut rows = sqlx::query(SELECT).bind(revisions).fetch(&mut *connection);
+        while let Some(row) = in_time(patience, rows.try_next()).await? {
+            let (revision, value): (i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+            let Some(object) = objects.iter().find(|object| object.revision() == revision) else { continue };
+            match self.reader.decoder().value(object.key().clone(), revision, value).await {
+                Ok(read) => opened.extend(read.ok()),
+                Err(DecodeError::Sealed { .. }) => self.heals_at = Some(Instant::now() + RETRY),
+                Err(DecodeError::Database(error)) => return Err(Failure::Database(error)),
+            }
+        }
+        drop(rows);
+        in_time(patience, run(connection, self.settings.end())).await?;
+        Ok(opened)
+    }
+}

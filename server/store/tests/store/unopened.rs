@@ -1,0 +1,105 @@
+//! What another process has written and this one has no key for: the rest is served, and it comes back with its key.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portico_kit::metrics::Registry;
+use portico_store::{
+    Change, CipherKey, CipherKind, Expect, Provider, Scope, Seal, SealMetrics, SealRules, Settings,
+    StoreError, Txn, TxnError, WatchError,
+};
+
+use crate::harness::*;
+use crate::postgres::Postgres;
+
+fn rules(names: &[&str]) -> SealRules {
+    let provider = |name: &&str| {
+        let key = CipherKey::aes_gcm(&[name.as_bytes()[0]; 32]).unwrap();
+        Arc::new(Provider::Keys(CipherKind::AesGcm, vec![((*name).to_owned(), key)]))
+    };
+    let providers: Vec<_> = names.iter().map(provider).collect();
+    let mut rules = SealRules::default();
+    rules.add("configmaps", &providers).unwrap();
+    rules
+}
+
+fn seal(names: &[&str]) -> Arc<Seal> {
+    Seal::new(rules(names), SealMetrics::new(&Registry::new(), "server"))
+}
+
+/// Directly and behind a pooler.
+async fn everywhere(check: impl AsyncFn(&Postgres<'_>)) {
+    for database in [Postgres::direct(), Postgres::pooled().await].into_iter().flatten() {
+        check(&database).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_have_sealed_is_unreadable_alone_and_comes_back_with_its_key() {
+    everywhere(comes_back_with_its_key).await;
+}
+
+async fn comes_back_with_its_key(database: &Postgres<'_>) {
+    let open = async |seal| database.try_open(database.settings(), Settings::new(""), seal).await.unwrap();
+    let (ahead, own) = (open(seal(&["a", "b"])).await, seal(&["b"]));
+    let behind = open(own.clone()).await;
+    let (writer, store) = (&*ahead.store, &*behind.store);
+    // Before the keys differ there is an object that both know.
+    put(store, &key("x/old"), "0").await;
+    put(store, &key("x/gone"), "0").await;
+    put(store, &key("x/rest"), "0").await;
+    let seen = store.snapshot(&config_maps()).await.unwrap().revision();
+    let mut watch = store.watch(Scope::all(&config_maps()), seen).unwrap();
+    put(writer, &key("x/old"), "1").await;
+    put(writer, &key("x/new"), "1").await;
+    put(writer, &key("x/new"), "2").await;
+    delete(writer, &key("x/gone")).await;
+    let ended = watch.next().await;
+    assert!(matches!(ended, Err(WatchError::Store(StoreError::Corrupt { .. }))), "{ended:?}");
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    let names: Vec<_> = snapshot.iter().map(|record| record.key.path()).collect();
+    assert_eq!(names, ["x/rest"]);
+    let unreadable = snapshot.unreadable("x/new").unwrap();
+    assert!(unreadable.is_sealed() && unreadable.uid() == "uid-new");
+    let named: Vec<_> = store.condition().unreadable.iter().map(|object| object.key().clone()).collect();
+    assert_eq!(named, [key("x/new"), key("x/old")]);
+    assert_eq!(behind.metric("portico_store_unreadable_objects"), "2");
+    // It is not absent, and nobody writes over it; the rest is written and watched.
+    let over = Txn::one(key("x/new"), Expect::Any, Change::Put(value(&key("x/new"), "3")));
+    assert!(matches!(commit(store, over.clone()).await, Err(TxnError::Unreadable { .. })));
+    let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
+    let rest = put(store, &key("x/rest"), "1").await;
+    assert_eq!(reported(&take(&mut watch, 1).await), [format!("Modified x/rest@{rest}")]);
+    // With the key it is there again, and who watched lists anew.
+    own.replace(rules(&["b", "a"]));
+    let ended = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.unwrap();
+    assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    let expected = writer.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(lines(snapshot.iter()), lines(expected.iter()));
+    assert!(store.condition().unreadable.is_empty());
+    assert_eq!(behind.metric("portico_store_unreadable_objects"), "0");
+    commit(store, over).await.unwrap();
+    assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_deleted_without_a_key_is_gone() {
+    everywhere(is_gone_without_a_key).await;
+}
+
+async fn is_gone_without_a_key(database: &Postgres<'_>) {
+    let open = async |seal| database.try_open(database.settings(), Settings::new(""), seal).await.unwrap();
+    let (ahead, behind) = (open(seal(&["a", "b"])).await, open(seal(&["b"])).await);
+    put(&*behind.store, &key("x/1"), "0").await;
+    let seen = behind.store.snapshot(&config_maps()).await.unwrap().revision();
+    let mut watch = behind.store.watch(Scope::all(&config_maps()), seen).unwrap();
+    let deleted = delete(&*ahead.store, &key("x/1")).await;
+    let events = take(&mut watch, 1).await;
+    assert_eq!(reported(&events), [format!("Deleted x/1@{deleted}")]);
+    assert_eq!(text(&events[0].record), "0", "as it was last known");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !behind.store.snapshot(&config_maps()).await.unwrap().is_empty() {
+        assert!(Instant::now() < deadline);
+    }
+}
