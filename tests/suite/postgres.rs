@@ -155,6 +155,10 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
             break;
         }
     }
+    // The log says so when it begins and when it ends, and not with each try in between.
+    let log = portico.log();
+    let said = log.matches("the database does not answer").count();
+    assert!((1..=8).contains(&said) && log.contains("the database answers again"), "{said} times: {log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -63,12 +63,12 @@ impl Connections {
 
     /// One that reads.
     pub(super) async fn take(&self) -> Result<Lent<'_>, sqlx::Error> {
-        self.in_time(self.lend(&self.readers)).await
+        self.lend(&self.readers).await
     }
 
     /// The one that asks how far the database is.
     pub(super) async fn take_to_ask(&self) -> Result<Lent<'_>, sqlx::Error> {
-        self.in_time(self.lend(&self.asker)).await
+        self.lend(&self.asker).await
     }
 
     /// One short piece of work that reads.
@@ -100,7 +100,14 @@ impl Connections {
     }
 
     async fn lend<'a>(&'a self, places: &'a Semaphore) -> Result<Lent<'a>, sqlx::Error> {
-        let place = places.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        let place = async { places.acquire().await.map_err(|_| sqlx::Error::PoolClosed) };
+        // That all others read says nothing of the database.
+        let place = in_time(self.settings.patience(), place).await?;
+        let connection = self.in_time(self.connection()).await?;
+        Ok(Lent { connections: self, connection, _place: place })
+    }
+
+    async fn connection(&self) -> Result<PgConnection, sqlx::Error> {
         let mut connection = match self.kept().await {
             Some(connection) => connection,
             None => session::connect(&self.settings, Purpose::Read).await?,
@@ -108,7 +115,7 @@ impl Connections {
         if self.settings.transaction_pooler {
             run(&mut connection, &self.settings.begin_pooled()).await?;
         }
-        Ok(Lent { connections: self, connection, _place: place })
+        Ok(connection)
     }
 
     /// One that lies idle and is still there.
