@@ -217,6 +217,47 @@ async fn a_database_that_cannot_be_used_is_said_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let name = server.database();
+    let url = server.url(&name);
+    let mut portico = on(&url).start().await;
+    portico.stop().await;
+    let next = |description: &str| {
+        server.psql(
+            &name,
+            &format!(
+                "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 SELECT max(version) + 1, '{description}', true, '', 0 FROM _sqlx_migrations"
+            ),
+        )
+    };
+    server.psql(&name, "ALTER TABLE log ADD COLUMN more TEXT; CREATE TABLE more (id INT)");
+    next("more columns");
+    portico.restart().await;
+    let admin = portico.admin();
+    assert_eq!(admin.post(CONFIG_MAPS, &config_map("a", "1")).await.status.as_u16(), 201);
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/a")).await.json()["data"]["text"], "1");
+    portico.stop().await;
+    server.psql(
+        &name,
+        "UPDATE _sqlx_migrations SET description = 'incompatible: other rows' \
+        WHERE version = (SELECT max(version) FROM _sqlx_migrations)",
+    );
+    let (code, _, said) = on(&url).on_data_of(&portico).run().await;
+    assert!(
+        code != Some(0) && said.contains("\"incompatible: other rows\"), which this portico cannot"),
+        "{said}"
+    );
+    next("much later");
+    let (code, _, said) = on(&url).on_data_of(&portico).run().await;
+    assert!(
+        code != Some(0) && said.contains("use a newer portico") && !said.contains("incompatible"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn control_services_of_a_database_trust_each_others_certificates_and_tokens() {
     let Some(pair) = pair().await else { return };
     assert_eq!(pair[0].ca(), pair[1].ca());

@@ -13,9 +13,12 @@ use super::settings::PostgresSettings;
 use crate::key::Resource;
 use crate::store::Identity;
 
-/// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
+/// Every migration, in order. Their text never changes once released: sqlx keeps a checksum. One that programs of the release
+/// before cannot work with has a description that begins with [`INCOMPATIBLE`]; every other one only adds.
 const MIGRATIONS: [(i64, &str, &str); 1] =
     [(1, "store", include_str!("../../../../migrations/postgres/0001_store.sql"))];
+/// What the description of a migration begins with that is more than an addition.
+const INCOMPATIBLE: &str = "incompatible";
 /// How long after a failed try to reach the database the next one comes.
 pub(super) const RETRY: Duration = Duration::from_millis(250);
 
@@ -31,7 +34,10 @@ pub enum PostgresError {
         error: sqlx::Error,
     },
     /// It was written by a newer Portico.
-    #[error("{place} has schema version {found}, this portico knows up to {known}: use a newer portico")]
+    #[error(
+        "{place} has schema version {found}, this portico knows up to {known} and works with {}: use a newer portico",
+        known + 1
+    )]
     TooNew {
         /// The database's address.
         place: String,
@@ -45,6 +51,20 @@ pub enum PostgresError {
     Standby {
         /// The database's address.
         place: String,
+    },
+    /// It was written by the next Portico, which has changed what this one relies on.
+    #[error(
+        "{place} has schema version {found} ({description:?}), which this portico cannot work with, it knows up to {known}: use a newer portico"
+    )]
+    Incompatible {
+        /// The database's address.
+        place: String,
+        /// Its schema version.
+        found: i64,
+        /// What that version says of itself.
+        description: String,
+        /// The newest version that this program knows.
+        known: i64,
     },
     /// A migration failed.
     #[error("{place}: {error}")]
@@ -107,7 +127,7 @@ fn passes(error: &PostgresError) -> bool {
             _ => false,
         },
         PostgresError::Standby { .. } => true,
-        PostgresError::TooNew { .. } => false,
+        PostgresError::TooNew { .. } | PostgresError::Incompatible { .. } => false,
     }
 }
 
@@ -155,19 +175,30 @@ async fn has_function(connection: &mut PgConnection, name: &str) -> Result<bool,
     sqlx::query_scalar(SELECT).bind(name).fetch_one(connection).await
 }
 
-/// Whether a database has the schema of this program; refuses one that this program does not know.
+/// Whether a database has the schema of this program, or that of the next one, if it only has more in it: control services are
+/// upgraded one after the other. Refuses any other that this program does not know.
 async fn is_current(
     writer: &mut PgConnection,
     settings: &PostgresSettings,
     place: &str,
 ) -> Result<bool, PostgresError> {
     let known = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
-    let found = in_time(settings.patience(), schema_version(writer)).await;
-    let found = found.map_err(|error| PostgresError::Unreachable { place: place.to_owned(), error })?;
-    match found > known {
-        true => Err(PostgresError::TooNew { place: place.to_owned(), found, known }),
-        false => Ok(found == known),
+    let unreachable = |error| PostgresError::Unreachable { place: place.to_owned(), error };
+    let found = in_time(settings.patience(), schema_version(writer)).await.map_err(unreachable)?;
+    if found <= known {
+        return Ok(found == known);
     }
+    if found > known + 1 {
+        return Err(PostgresError::TooNew { place: place.to_owned(), found, known });
+    }
+    let description = "SELECT description FROM _sqlx_migrations WHERE version = $1";
+    let description = sqlx::query_scalar(description).bind(found).fetch_one(writer);
+    let description: String = in_time(settings.patience(), description).await.map_err(unreachable)?;
+    if description.starts_with(INCOMPATIBLE) {
+        return Err(PostgresError::Incompatible { place: place.to_owned(), found, description, known });
+    }
+    tracing::info!(found, known, description, "the database has the schema of the next release");
+    Ok(true)
 }
 
 /// Brings a database to the schema of this program.
