@@ -176,7 +176,7 @@ async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failur
     let tasks = TaskSet::new();
     let facade = facade::alone(&settings, &process, &tasks).await?;
     let file = AddressesFile::new(settings.process.addresses_file.clone());
-    let kubeconfig = settings.control.control_kubeconfig.clone().unwrap_or_default();
+    let kubeconfig = settings.control.control_kubeconfig.first().cloned().unwrap_or_default();
     let ready = async {
         facade.ready().await;
         file.write(Some(facade.addr()), None).map_err(Failure::Addresses)?;
@@ -189,8 +189,9 @@ async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failur
     };
     let outcome = live(&mut signals, ready, facade.failed(), reload).await;
     file.remove();
-    tasks.cancel();
     facade.shutdown().await;
+    // What is under way may need another control service until its end.
+    tasks.cancel();
     outcome
 }
 

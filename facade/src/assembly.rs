@@ -35,6 +35,7 @@ use crate::app::{Layers, app};
 use crate::configuration::Configuration;
 use crate::connection::ConnectionLimits;
 use crate::control::{self, AccessAsker, Asker, Control, TokenAsker};
+use crate::control_services::ControlServices;
 use crate::debug_socket;
 use crate::director::{Delegates, Director};
 use crate::documents::{self, Documents};
@@ -64,7 +65,6 @@ use crate::route_table::RouteTable;
 use crate::serve::Server;
 use crate::settings::FacadeSettings;
 use crate::status_page::StatusPage;
-use crate::transport::ControlTransport;
 use crate::wait_group::WaitGroup;
 use authentication::AuthFiles;
 use portico_auditor::Auditor;
@@ -116,8 +116,9 @@ impl Facade {
     pub fn start(
         settings: FacadeSettings,
         process: Process,
-        control: ControlTransport,
+        control: impl Into<ControlServices>,
     ) -> Result<RunningFacade, StartError> {
+        let control = control.into();
         let parts = Parts::new(&settings, &process)?;
         let serving = serving::Serving::load(&settings)?;
         let auth = AuthFiles::load(&settings, &process.registry)?;
@@ -331,7 +332,7 @@ impl Parts {
         &self,
         settings: &FacadeSettings,
         process: &Process,
-        control: &ControlTransport,
+        control: &ControlServices,
         proxy: portico_proxy::Proxy,
         peers: Option<Arc<Peers>>,
         server_address: String,
@@ -360,7 +361,7 @@ impl Parts {
             server_address,
         };
         let local = Local {
-            transport: control.clone(),
+            services: control.clone(),
             limits,
             configuration: configuration.clone(),
             proxy: proxy.clone(),
@@ -383,7 +384,7 @@ impl Parts {
     fn layers(
         &self,
         settings: &FacadeSettings,
-        control: &ControlTransport,
+        control: &ControlServices,
         auditor: Option<&Arc<Auditor>>,
     ) -> Result<Layers, StartError> {
         let asker = Asker::new(control.clone(), settings.control_request_timeout);
@@ -435,7 +436,7 @@ impl Parts {
     }
 
     /// The stream, the documents that it names, and the state on disk.
-    fn background(&self, settings: &FacadeSettings, control: ControlTransport) {
+    fn background(&self, settings: &FacadeSettings, control: ControlServices) {
         let fetch = control.clone();
         self.documents.fetch_with(Arc::new(move |hash| {
             let control = fetch.clone();
@@ -448,6 +449,8 @@ impl Parts {
             let keep = state.keep(self.configuration.clone(), self.documents.clone(), self.freshness.clone());
             self.tasks.spawn_until_cancelled("fail-static", keep);
         }
+        let told = self.configuration.clone();
+        self.tasks.spawn_until_cancelled("control-service-in-use", tell_in_use(control.clone(), told));
         let client =
             Control::new(control, self.configuration.clone(), self.freshness.clone(), settings.name.clone());
         self.tasks.spawn_until_cancelled("config-stream", client.run());
@@ -455,6 +458,19 @@ impl Parts {
         self.tasks.spawn_until_cancelled("mux-and-discovery-complete", async move {
             lifecycle.complete_mux_and_discovery().await;
         });
+    }
+}
+
+/// Says in `/readyz?verbose` which control service is in use.
+async fn tell_in_use(services: ControlServices, configuration: Arc<Configuration>) {
+    if services.is_one() {
+        return;
+    }
+    let mut changes = services.subscribe();
+    loop {
+        configuration.tell_in_use(&services.described());
+        // The sender is here.
+        let _never_gone = changes.changed().await;
     }
 }
 

@@ -14,7 +14,7 @@ use portico_kit::pki::{CertInfo, INTERNAL_CA, PairFiles, PemPair, PkiError, Prof
 use portico_kit::tls::{CertPair, TlsError};
 
 use crate::control::sign::{Purpose, sign};
-use crate::transport::ControlTransport;
+use crate::control_services::ControlServices;
 
 /// How often it is looked at whether a certificate is due.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -84,7 +84,7 @@ impl Files {
     /// A new key, certified and stored.
     async fn sign(
         &self,
-        control: &ControlTransport,
+        control: &ControlServices,
         profile: &Profile,
         purpose: Purpose,
     ) -> Result<(PemPair, CertPair), CertificateError> {

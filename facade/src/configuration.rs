@@ -68,6 +68,8 @@ struct Held {
     backends: Pool<Backend>,
     /// The check that says in `/readyz?verbose` that the configuration is stale.
     stale: Option<String>,
+    /// The one that says which control service is in use.
+    in_use: Option<String>,
 }
 
 impl Held {
@@ -198,6 +200,7 @@ impl Configuration {
         self.follow_stored_objects(&held);
         self.current.store(Arc::new(next));
         self.policy.send_replace(policy_revision);
+        checks.extend(held.in_use.clone().map(said));
         self.health.replace_remote(checks);
         held.version = Some(version);
         drop(held);
@@ -299,11 +302,20 @@ impl Configuration {
         let name = format!(
             "fail-static: serving revision {revision} of store {store_id}, the control service is away"
         );
-        let stale = RemoteCheck { name: name.clone(), endpoints: vec![Endpoint::Readyz], failure: None };
-        if let Some(old) = held.stale.replace(name) {
+        if let Some(old) = held.stale.replace(name.clone()) {
             self.health.remove_remote(&old);
         }
-        self.health.set_remote(stale);
+        self.health.set_remote(said(name));
+    }
+
+    /// Says in `/readyz?verbose` which control service is in use.
+    pub fn tell_in_use(&self, described: &str) {
+        let mut held = self.held.lock();
+        let name = format!("control-service: {described}");
+        if let Some(old) = held.in_use.replace(name.clone()) {
+            self.health.remove_remote(&old);
+        }
+        self.health.set_remote(said(name));
     }
 
     /// Takes that back.
@@ -443,6 +455,11 @@ fn change_of(entry: &Entry) -> Option<Change> {
         (None, PayloadKind::Served) => Some(Change::Served { key, served: None }),
         _ => None,
     }
+}
+
+/// A check that says something by its name.
+fn said(name: String) -> RemoteCheck {
+    RemoteCheck { name, endpoints: vec![Endpoint::Readyz], failure: None }
 }
 
 fn check_of(entry: &Entry) -> Option<RemoteCheck> {

@@ -1,11 +1,13 @@
 //! The client of the Config stream: snapshots, deltas, acknowledgements, and the hints that facades give.
 //!
-//! A lost stream leaves everything as it is and is tried again with jittered back-off. It must not know what entries
-//! mean; [`crate::configuration`] puts them in force.
+//! A lost stream leaves everything as it is and is tried again: with another control service at once where there is one, else
+//! with jittered back-off. What another one shows replaces what is in force as a whole, and only once it is not older. It must
+//! not know what entries mean; [`crate::configuration`] puts them in force.
 
 mod ask;
 mod observe;
 pub(crate) mod sign;
+mod snapshot;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,9 +28,10 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::configuration::{Configuration, Refusal};
+use crate::control_services::{ControlServices, Member, Repeat, State};
 use crate::freshness::Freshness;
-use crate::transport::ControlTransport;
 use observe::Observer;
+use snapshot::Snapshot;
 
 pub use ask::{AccessAsker, Asker, TokenAsker};
 
@@ -57,27 +60,26 @@ enum Lost {
     Rules(&'static str),
     #[error("the control service has sent nothing for {0:?}, although the stream is open")]
     Silent(Duration),
+    #[error("another control service is used")]
+    Moved,
+    #[error("the control service serves another store: {0}")]
+    Foreign(String),
 }
 
 /// See the module.
 pub struct Control {
-    transport: ControlTransport,
+    services: ControlServices,
     configuration: Arc<Configuration>,
     freshness: Arc<Freshness>,
     /// A name for people: host and process.
     name: String,
 }
 
-/// A snapshot that is not complete yet.
-struct Snapshot {
-    version: Version,
-    entries: Vec<Entry>,
-    refused: Vec<Refusal>,
-}
-
 /// What one stream knows.
 struct Session {
     outbox: mpsc::Sender<StreamRequest>,
+    /// Whose stream it is.
+    member: Arc<Member>,
     snapshot: Option<Snapshot>,
     observer: Observer,
     /// When the last message came, and how long none may come; absent while nothing is promised.
@@ -98,12 +100,12 @@ impl Control {
     /// A client that feeds `configuration`.
     #[must_use]
     pub fn new(
-        transport: ControlTransport,
+        services: ControlServices,
         configuration: Arc<Configuration>,
         freshness: Arc<Freshness>,
         name: String,
     ) -> Self {
-        Self { transport, configuration, freshness, name }
+        Self { services, configuration, freshness, name }
     }
 
     /// Streams for ever.
@@ -113,7 +115,14 @@ impl Control {
             self.configuration.mark_stale();
         }
         loop {
-            let Err(lost) = self.session(&mut backoff).await;
+            let member = self.services.current();
+            let Err(lost) = self.session(&member, &mut backoff).await;
+            if matches!(lost, Lost::Moved) {
+                tracing::debug!(server = member.name, "the configuration comes from another control service");
+                continue;
+            }
+            // Whether it is lost altogether is looked after at once.
+            member.suspect();
             self.freshness.lost();
             self.configuration.mark_stale();
             let wait = backoff.next_wait();
@@ -122,27 +131,39 @@ impl Control {
             } else {
                 tracing::debug!(error = %lost, ?wait, "the control service is still away");
             }
-            tokio::time::sleep(wait).await;
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.services.moved_from(&member) => {}
+            }
         }
     }
 
-    async fn session(&self, backoff: &mut Backoff) -> Result<std::convert::Infallible, Lost> {
+    async fn session(
+        &self,
+        member: &Arc<Member>,
+        backoff: &mut Backoff,
+    ) -> Result<std::convert::Infallible, Lost> {
         let (outbox, inbox) = mpsc::channel(OUTBOX);
         let hello = Hello {
             name: self.name.clone(),
             holds: self.configuration.version().as_ref().map(Into::into),
             build: env!("CARGO_PKG_VERSION").to_owned(),
+            has_others: !self.services.is_one(),
         };
         // The channel is new and empty.
         let _ = outbox.try_send(StreamRequest { message: Some(Say::Hello(hello)) });
-        let mut client = ConfigClient::new(self.transport.config.clone())
+        let mut client = ConfigClient::new(member.transport.config.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let opening = client.stream(self.transport.request(ReceiverStream::new(inbox)));
-        let opened = tokio::time::timeout(OPEN, opening).await.map_err(|_| Lost::Silent(OPEN))?;
+        let opening = client.stream(member.transport.request(ReceiverStream::new(inbox)));
+        let opened = tokio::select! {
+            opened = tokio::time::timeout(OPEN, opening) => opened.map_err(|_| Lost::Silent(OPEN))?,
+            () = self.services.moved_from(member) => return Err(Lost::Moved),
+        };
         let mut stream = opened?.into_inner();
         let mut session = Session {
             outbox,
+            member: Arc::clone(member),
             snapshot: None,
             observer: Observer::default(),
             last: Instant::now(),
@@ -167,6 +188,7 @@ impl Control {
                     session.check_silence()?;
                     self.observe(&mut session);
                 }
+                () = self.services.moved_from(member) => return Err(Lost::Moved),
             }
         }
     }
@@ -175,16 +197,20 @@ impl Control {
         match message.message {
             Some(Said::Begin(begin)) => {
                 let version = version(begin.version)?;
+                if !self.services.is_of_the_store(&session.member, &version) {
+                    self.services.set_state(&session.member, State::Foreign);
+                    return Err(Lost::Foreign(version.store_id));
+                }
                 let heartbeat = Duration::from_millis(begin.heartbeat_millis.into());
                 session.max_silence =
                     (!heartbeat.is_zero()).then(|| heartbeat.saturating_mul(MISSED_HEARTBEATS));
-                session.snapshot = Some(Snapshot { version, entries: Vec::new(), refused: Vec::new() });
+                session.snapshot = Some(Snapshot::new(version));
             }
             Some(Said::Entries(entries)) => {
                 let (good, refused) = converted(entries.entries);
                 if let Some(snapshot) = &mut session.snapshot {
-                    snapshot.entries.extend(good);
-                    snapshot.refused.extend(refused);
+                    snapshot.add(entries.version.map(Version::from), good, refused);
+                    self.replace_if_current(session);
                     return Ok(());
                 }
                 let version = version(entries.version)?;
@@ -193,15 +219,17 @@ impl Control {
                 self.in_force(session, &version, all);
             }
             Some(Said::End(_)) => {
-                let Some(snapshot) = session.snapshot.take() else {
-                    return Err(Lost::Rules("End without Begin"));
-                };
-                let mut all = self.configuration.replace(snapshot.version.clone(), snapshot.entries);
-                all.extend(snapshot.refused);
-                self.in_force(session, &snapshot.version, all);
+                let snapshot = session.snapshot.as_mut().ok_or(Lost::Rules("End without Begin"))?;
+                snapshot.complete();
+                self.replace_if_current(session);
             }
             Some(Said::Progress(progress)) => {
                 let version = version(progress.version)?;
+                if let Some(snapshot) = &mut session.snapshot {
+                    snapshot.add(Some(version), Vec::new(), Vec::new());
+                    self.replace_if_current(session);
+                    return Ok(());
+                }
                 if self.configuration.version().as_ref() == Some(&version) {
                     // A sign of life.
                     return Ok(());
@@ -209,9 +237,26 @@ impl Control {
                 self.configuration.progress(version.clone());
                 self.in_force(session, &version, Vec::new());
             }
+            Some(Said::Draining(_)) => {
+                tracing::info!(server = session.member.name, "the control service is about to stop");
+                self.services.set_state(&session.member, State::Draining);
+            }
             None => tracing::debug!("a message that this build does not know"),
         }
         Ok(())
+    }
+
+    /// Puts a snapshot in force that is complete and shows nothing older than what is.
+    fn replace_if_current(&self, session: &mut Session) {
+        let held = self.configuration.version();
+        let is_due =
+            |snapshot: &mut Snapshot| snapshot.is_complete() && !snapshot.is_older_than(held.as_ref());
+        if let Some(snapshot) = session.snapshot.take_if(is_due) {
+            let Snapshot { version, refused, .. } = snapshot;
+            let mut all = self.configuration.replace(version.clone(), snapshot.entries);
+            all.extend(refused);
+            self.in_force(session, &version, all);
+        }
     }
 
     fn in_force(&self, session: &Session, version: &Version, refused: Vec<Refusal>) {
@@ -251,14 +296,19 @@ impl Control {
 ///
 /// # Errors
 /// What the control service says, or that the document is larger than 64 MiB.
-pub async fn document(transport: &ControlTransport, hash: String) -> Result<Bytes, String> {
-    let mut client = CatalogClient::new(transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES);
-    let request = transport.request(GetRequest { hash });
-    let mut parts = client.get(request).await.map_err(|s| s.message().to_owned())?.into_inner();
+pub async fn document(services: &ControlServices, hash: String) -> Result<Bytes, String> {
+    let fetched = services.call(Repeat::Always, None, |member| fetch(member, hash.clone())).await;
+    fetched.map(|(_, document)| document).map_err(|status| status.message().to_owned())
+}
+
+async fn fetch(member: Arc<Member>, hash: String) -> Result<Bytes, tonic::Status> {
+    let client = CatalogClient::new(member.transport.calls.clone());
+    let request = member.transport.request(GetRequest { hash });
+    let mut parts = client.max_decoding_message_size(MAX_MESSAGE_BYTES).get(request).await?.into_inner();
     let mut whole = BytesMut::new();
-    while let Some(part) = parts.message().await.map_err(|s| s.message().to_owned())? {
+    while let Some(part) = parts.message().await? {
         if whole.len() + part.part.len() > MAX_DOCUMENT {
-            return Err("the document is too large".to_owned());
+            return Err(tonic::Status::out_of_range("the document is too large"));
         }
         if whole.is_empty() {
             whole = part.part.into();

@@ -11,6 +11,7 @@ mod certificate;
 mod configuration;
 mod connection;
 mod control;
+mod control_services;
 mod debug_socket;
 mod director;
 mod documents;
@@ -44,6 +45,7 @@ mod wait_group;
 
 pub use assembly::{Facade, Process, RunningFacade, StartError};
 pub use certificate::{CertificateError, keep_client_certificate, signed_certificate};
+pub use control_services::ControlServices;
 pub use layers::cors::BadOrigin;
 pub use layers::hsts::BadDirective;
 pub use portico_auth::authz::Mode as AuthorizationMode;

@@ -3,13 +3,17 @@
 //! The control service decodes, decides and encodes; this module limits bodies, streams what comes, and turns a lost
 //! control service into a Status. It must not know any kind.
 
+mod again;
 mod answer;
+mod asked;
 mod body;
 mod connect;
 mod initializing;
 mod metrics;
 mod pump;
 mod recorded;
+mod resumed_list;
+mod resumed_watch;
 mod websocket;
 
 use std::sync::Arc;
@@ -17,18 +21,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::StatusCode;
 use http::request::Parts;
-use http::{Method, StatusCode};
 use portico_kit::lifecycle::Signal;
-use portico_kit::spans;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
-use portico_proto::MAX_MESSAGE_BYTES;
-use portico_proto::identity::Forwarded;
-use portico_proto::objects::objects_client::ObjectsClient;
 use portico_proto::objects::{
-    Call, DoRequest, DoResponse, ListRequest, ListResponse, Target, WatchRequest, WatchResponse,
+    DoRequest, DoResponse, ListRequest, ListResponse, WatchRequest, WatchResponse, WatchStarted,
     watch_response,
 };
 use portico_proto::rpc_status::from_rpc;
@@ -37,13 +36,14 @@ use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::configuration::Configuration;
+use crate::control_services::{ControlServices, Member};
 use crate::freshness::Freshness;
 use crate::render::Renderer;
 use crate::request::{Request, RequestView, Response, WatchShutdown};
 use crate::respond;
-use crate::transport::{ControlTransport, GrpcService};
 use crate::unavailable::unavailable;
 use answer::Head;
+use asked::{Asked, client};
 pub use metrics::LocalMetrics;
 
 /// How long the answer to a write waits for the configuration to show it.
@@ -64,8 +64,8 @@ pub struct LocalLimits {
 
 /// See the module.
 pub struct Local {
-    /// To the control service.
-    pub transport: ControlTransport,
+    /// The control services.
+    pub services: ControlServices,
     /// Towards clients.
     pub limits: LocalLimits,
     /// Writes that change it wait until it shows them.
@@ -82,7 +82,6 @@ pub struct Local {
     pub metrics: LocalMetrics,
 }
 
-type Client = ObjectsClient<GrpcService>;
 type Refused = Box<Status>;
 
 impl Local {
@@ -101,10 +100,14 @@ impl Local {
 
     async fn call(&self, request: &Parts, body: Body) -> Result<Response, Refused> {
         let body = body::read(body, &request.headers, self.limits.max_body).await?;
-        let bytes = body.len();
-        let call = self.message(request, DoRequest { call: Some(call_of(request, body)) });
-        let response = self.answered(request, client(&self.transport.calls).r#do(call)).await?;
+        let (bytes, asked) = (body.len(), Asked::of(request, body));
+        let attempt = |member: Arc<Member>| {
+            let message = asked.message(&member, DoRequest { call: Some(asked.call.clone()) });
+            async move { client(&member.transport.calls).r#do(message).await }
+        };
+        let (member, response) = self.answered(request, &asked, attempt).await?;
         let answer = response.into_inner();
+        self.services.has_shown(&member, answer.revision);
         if answer.configures {
             // Whoever has written is checked by it from the next request on; in vain when the stream is away.
             let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
@@ -117,45 +120,48 @@ impl Local {
     }
 
     async fn list(&self, request: &Parts) -> Result<Response, Refused> {
-        let call = self.message(request, ListRequest { call: Some(call_of(request, Bytes::new())) });
-        let mut lists = client(&self.transport.calls);
-        let begun = async {
-            let mut parts = lists.list(call).await?.into_inner();
-            Ok((parts.message().await?.unwrap_or_default(), parts))
+        let asked = Asked::of(request, Bytes::new());
+        let attempt = |member: Arc<Member>| {
+            let message = asked.message(&member, ListRequest { call: Some(asked.call.clone()) });
+            resumed_list::begin(member, message)
         };
-        let (first, parts) = self.answered(request, begun).await?;
+        let (member, (first, parts)) = self.answered(request, &asked, attempt).await?;
+        self.services.has_shown(&member, first.revision);
+        let rest = if self.services.is_one() {
+            parts.map(|part| part.map(|part| part.body)).left_stream()
+        } else {
+            resumed_list::Resumed::new(self.services.clone(), member, asked, &first, parts)
+                .parts()
+                .right_stream()
+        };
         let ListResponse { code, body, media_type, warnings, retry_after_seconds, audit, .. } = first;
         request.record().set_known_resource(code != 404 && code != 405);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
         let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
-        let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
+        let rest = rest.map(|part| part.map_err(|s| s.to_string().into()));
         let rest = recorder.follow(body.clone(), rest);
         Ok(answer::streamed(&self.renderer, request, head, body, rest).await)
     }
 
     async fn watch(&self, request: &Parts) -> Result<Response, Refused> {
-        let call = self.message(request, WatchRequest { call: Some(call_of(request, Bytes::new())) });
-        let mut watches = client(&self.transport.streams);
-        let begun = async {
-            let mut steps = watches.watch(call).await?.into_inner();
-            Ok((steps.message().await?.and_then(|s| s.step), steps))
+        let asked = Asked::of(request, Bytes::new());
+        let attempt = |member: Arc<Member>| {
+            let message = asked.message(&member, WatchRequest { call: Some(asked.call.clone()) });
+            resumed_watch::begin(member, message)
         };
-        let (first, steps) = self.answered(request, begun).await?;
+        let (member, (first, steps)) = self.answered(request, &asked, attempt).await?;
         request.record().set_known_resource(true);
         match first {
             Some(watch_response::Step::Started(started)) => {
-                request.record().warn(started.warnings);
-                recorded::annotations(request, started.audit_annotations);
-                let shutdown = request.found().map(|WatchShutdown(signal)| signal.clone());
-                let seat = request.record().leave_seat().filter(|_| started.initial_frames > 0);
-                let steps = initializing::keep_until(steps, started.initial_frames, seat);
-                let events = self.pumped(request, steps, shutdown);
-                if websocket::is_asked(&request.headers) {
-                    let stalled = self.limits.stalled_write;
-                    return Ok(websocket::serve(request, &started.media_type, events, &self.tasks, stalled));
-                }
-                let head = head(request, 200, &started.media_type, Vec::new(), 0);
-                Ok(answer::head_only(head, pump::body(events)))
+                let steps = if self.services.is_one() {
+                    steps.left_stream()
+                } else {
+                    let services = self.services.clone();
+                    services.has_shown(&member, started.revision);
+                    let resumed = resumed_watch::Resumed::new(services, member, asked, &started, steps);
+                    resumed.steps().boxed().right_stream()
+                };
+                Ok(self.watched(request, started, steps))
             }
             Some(watch_response::Step::Refused(answer)) => Ok(self.done(request, answer).await),
             Some(watch_response::Step::Frames(_)) | None => {
@@ -164,21 +170,60 @@ impl Local {
         }
     }
 
-    /// Waits for the control service. One that works for long goes on to give signs of life; one that gives none is not
-    /// waited for.
-    async fn answered<T>(
+    fn watched<S>(&self, request: &Parts, started: WatchStarted, steps: S) -> Response
+    where
+        S: Stream<Item = Result<WatchResponse, tonic::Status>> + Send + Unpin + 'static,
+    {
+        request.record().warn(started.warnings);
+        recorded::annotations(request, started.audit_annotations);
+        let shutdown = request.found().map(|WatchShutdown(signal)| signal.clone());
+        let seat = request.record().leave_seat().filter(|_| started.initial_frames > 0);
+        let steps = initializing::keep_until(steps, started.initial_frames, seat);
+        let events = self.pumped(request, steps, shutdown);
+        if websocket::is_asked(&request.headers) {
+            let stalled = self.limits.stalled_write;
+            return websocket::serve(request, &started.media_type, events, &self.tasks, stalled);
+        }
+        let head = head(request, 200, &started.media_type, Vec::new(), 0);
+        answer::head_only(head, pump::body(events))
+    }
+
+    /// Asks the control service in use, and others when it is lost.
+    async fn answered<T, F, Fut>(
         &self,
         request: &Parts,
+        asked: &Asked,
+        attempt: F,
+    ) -> Result<(Arc<Member>, T), Refused>
+    where
+        F: Fn(Arc<Member>) -> Fut,
+        Fut: Future<Output = Result<T, tonic::Status>>,
+    {
+        let attempt = |member: Arc<Member>| self.unless_silent(Arc::clone(&member), attempt(member));
+        let answered = self.services.call(asked.repeat(), asked.deadline(), attempt).await;
+        answered.map_err(|status| refused(request, &status))
+    }
+
+    /// Waits for a control service. One that works for long goes on to give signs of life; one that gives none is not
+    /// waited for.
+    async fn unless_silent<T>(
+        &self,
+        member: Arc<Member>,
         call: impl Future<Output = Result<T, tonic::Status>>,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, tonic::Status> {
         let (mut call, limit) = (std::pin::pin!(call), self.limits.silence);
+        let silence = || match self.services.is_one() {
+            true => self.freshness.silence(),
+            false => member.silence(),
+        };
         loop {
             match timeout(limit, call.as_mut()).await {
-                Ok(answered) => return answered.map_err(|status| refused(request, &status)),
-                Err(_) if self.freshness.silence().is_some_and(|silence| silence < limit) => {}
+                Ok(answered) => return answered,
+                Err(_) if silence().is_some_and(|silence| silence < limit) => {}
                 Err(_) => {
-                    let why = format!("it has given no sign of life for {limit:?}");
-                    return Err(Box::new(unavailable(request.info().is_read_only(), &why)));
+                    return Err(tonic::Status::unavailable(format!(
+                        "it has given no sign of life for {limit:?}"
+                    )));
                 }
             }
         }
@@ -207,7 +252,7 @@ impl Local {
     {
         let events = self.metrics.watch(request.info());
         let frames = tokio_stream::StreamExt::filter_map(steps, move |step| match step {
-            Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)) }) => {
+            Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)), .. }) => {
                 events.sent(bytes.len());
                 Some(Ok(bytes))
             }
@@ -215,56 +260,6 @@ impl Local {
             Err(status) => Some(Err(status.to_string())),
         });
         pump::start(&self.tasks, frames, shutdown, self.limits.watch_buffer)
-    }
-
-    fn message<T>(&self, request: &Parts, message: T) -> tonic::Request<T> {
-        let mut call = self.transport.request(message);
-        let forwarded = Forwarded {
-            user: request.user(),
-            request: request.info().clone(),
-            audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
-        };
-        forwarded.insert_into(call.metadata_mut());
-        spans::insert_into(call.metadata_mut().as_mut());
-        if let Some(deadline) = request.record().deadline() {
-            let left = deadline.saturating_duration_since(std::time::Instant::now());
-            // At least a moment: zero would be no deadline at all to some peers.
-            call.set_timeout(left.max(Duration::from_millis(1)));
-        }
-        call
-    }
-}
-
-fn client(service: &GrpcService) -> Client {
-    ObjectsClient::new(service.clone())
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
-        .max_encoding_message_size(MAX_MESSAGE_BYTES)
-}
-
-fn call_of(request: &Parts, body: Bytes) -> Call {
-    let info = request.info();
-    let target = Target {
-        group: info.api_group.clone(),
-        version: info.api_version.clone(),
-        resource: info.resource.clone(),
-        subresource: info.subresource.clone(),
-        namespace: info.namespace.clone(),
-        // Not the info's name: a field selector may have put one there, for authorization only.
-        name: info.parts.get(1).cloned().unwrap_or_default(),
-        rest: if info.subresource.is_empty() { String::new() } else { info.rest() },
-    };
-    let plain =
-        matches!(request.method, Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
-    Call {
-        target: Some(target),
-        verb: info.verb.clone(),
-        query: request.query().to_owned(),
-        body,
-        content_type: request.header(CONTENT_TYPE).to_owned(),
-        accept: request.header(ACCEPT).to_owned(),
-        user_agent: request.header(USER_AGENT).to_owned(),
-        audit_level: recorded::level(request).into(),
-        method: if plain { String::new() } else { request.method.as_str().to_owned() },
     }
 }
 

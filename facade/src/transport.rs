@@ -41,6 +41,7 @@ pub struct ControlTransport {
 }
 
 struct Channels {
+    endpoint: Endpoint,
     config: Channel,
     calls: RuntimeChannels,
     streams: RuntimeChannels,
@@ -48,12 +49,21 @@ struct Channels {
 
 impl Channels {
     fn new(connection: &Connection, runtimes: usize) -> Result<Self, ConnectError> {
-        let endpoint = connection.endpoint()?;
-        Ok(Self {
+        Ok(Self::to(connection.endpoint()?, runtimes))
+    }
+
+    fn to(endpoint: Endpoint, runtimes: usize) -> Self {
+        Self {
             config: endpoint.connect_lazy(),
             calls: RuntimeChannels::new(&endpoint, runtimes),
             streams: RuntimeChannels::new(&endpoint, runtimes),
-        })
+            endpoint,
+        }
+    }
+
+    /// The same, not connected yet.
+    fn renewed(&self) -> Self {
+        Self::to(self.endpoint.clone(), self.calls.runtimes.len())
     }
 }
 
@@ -147,6 +157,14 @@ impl ControlTransport {
             current.store(Arc::new(Channels::new(connection, runtimes)?));
         }
         Ok(())
+    }
+
+    /// Calls from now on go over new connections: those that there are may lead nowhere.
+    pub(crate) fn forget_connections(&self) {
+        if let Some(current) = &self.channels {
+            let renewed = current.load().renewed();
+            current.store(Arc::new(renewed));
+        }
     }
 
     /// A request that carries the proof of being made in this process, where it is.

@@ -9,10 +9,12 @@ mod facade {
     mod cut;
     mod fail_static;
     mod local;
+    mod newer;
     mod policy;
     mod proxied;
     pub mod rig;
     mod serving;
+    mod several;
     mod shutdown;
     mod silent;
     mod stalled;

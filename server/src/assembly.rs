@@ -53,11 +53,13 @@ use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::Registry;
 use portico_store::{PostgresStore, SqliteStore, Store};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use tower::Layer;
 
 use crate::chain::Chain;
 use crate::encryption::Encryption;
+use crate::grpc::config::facades::Facades;
 use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
@@ -69,6 +71,9 @@ use token_issuers::TokenIssuers;
 
 /// How long calls may take to end when the control service stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// How long facades that know other control services may take to move to them before this one stops.
+const MOVE_GRACE: Duration = Duration::from_secs(5);
 
 /// The services behind their chain, as a tower service.
 pub type LocalServices = Chain<tonic::service::Routes>;
@@ -84,6 +89,7 @@ pub struct Server {
     identities: TrustedIdentities,
     issuers: Option<TokenIssuers>,
     advertised: controllers::Advertised,
+    facades: Facades,
     tasks: TaskSet,
     /// Ends after everything that writes has ended.
     store_tasks: TaskSet,
@@ -176,10 +182,8 @@ impl Server {
         let advertised =
             controllers::start(&settings, &controlled, reported, &queue_metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);
-        tasks.spawn(
-            "expiry",
-            portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone()),
-        );
+        let expiry = portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone());
+        tasks.spawn("expiry", expiry);
         let (known, ready) = (components.checks_known.clone(), components.ready.clone());
         checks::publish(health, components.board.clone(), known, ready, &tasks);
         Ok(Self {
@@ -192,6 +196,7 @@ impl Server {
             identities,
             issuers,
             advertised,
+            facades: components.facades.clone(),
             tasks,
             store_tasks,
             drain,
@@ -294,6 +299,9 @@ impl Server {
 
     /// Stops taking calls, lets running ones end, and closes the store: what was acknowledged is on disk already.
     pub async fn stop(self) {
+        if timeout(MOVE_GRACE, self.facades.drain()).await.is_err() {
+            tracing::warn!("facades that know other control services have not moved to them");
+        }
         self.drain.signal();
         let late = self.tasks.shutdown(STOP_GRACE).await;
         if !late.is_empty() {

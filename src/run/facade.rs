@@ -1,11 +1,12 @@
 //! The facade's settings, and its start beside a control service or alone.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portico_facade::{
-    AuthenticationSettings, ControlTransport, Facade, FacadeSettings, FailStaticSettings, ProxyingSettings,
-    RunningFacade, ServingCertificate, ZPages,
+    AuthenticationSettings, ControlServices, ControlTransport, Facade, FacadeSettings, FailStaticSettings,
+    ProxyingSettings, RunningFacade, ServingCertificate, ZPages,
 };
 use portico_gostd::os::error_text;
 use portico_kit::tasks::TaskSet;
@@ -37,19 +38,24 @@ pub(super) async fn alone(
     process: &Process,
     tasks: &TaskSet,
 ) -> Result<RunningFacade, Failure> {
-    let file = settings.control.control_kubeconfig.clone().unwrap_or_default();
-    let wrong = |e: &dyn std::fmt::Display| {
-        SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
-    };
-    let connection = Connection::from_kubeconfig(&file, None).map_err(|e| wrong(&e))?;
-    let control = ControlTransport::remote(&connection, process.runtimes.count()).map_err(|e| wrong(&e))?;
+    let connections = connections(&settings.control.control_kubeconfig)?;
+    let wrong = |e: &dyn std::fmt::Display| SettingError::new("--control-kubeconfig", e.to_string());
+    let store_id = connections.iter().find_map(|connection| connection.store_id.clone());
+    let mut transports = Vec::new();
+    for connection in &connections {
+        let transport = ControlTransport::remote(connection, process.runtimes.count());
+        transports.push((connection.server.clone(), transport.map_err(|e| wrong(&e))?));
+    }
+    let control =
+        ControlServices::of(transports, settings.control.control_failover_timeout, store_id.clone());
+    control.start(&process.registry, tasks);
     portico_kit::atomic_file::private_dir(&settings.process.data_dir).map_err(|e| {
         SettingError::new(
             "--data-dir",
             format!("{}: {}", settings.process.data_dir.display(), error_text(&e)),
         )
     })?;
-    portico_facade::keep_client_certificate(&settings.cert_dir(), &connection, &control, tasks)
+    portico_facade::keep_client_certificate(&settings.cert_dir(), &connections, &control, tasks)
         .map_err(|e| wrong(&e))?;
     let certificate = match given(settings) {
         Some(files) => files,
@@ -58,13 +64,37 @@ pub(super) async fn alone(
             .map_err(|e| SettingError::new("--cert-dir", e))?,
     };
     let mut facade = facade_settings(settings, certificate)?;
-    facade.authentication.internal_ca.clone_from(&connection.ca_pem);
+    // Control services of one database share their CA.
+    facade.authentication.internal_ca = connections.iter().find_map(|connection| connection.ca_pem.clone());
     facade.fail_static = Some(FailStaticSettings {
         data_dir: settings.process.data_dir.clone(),
         max_age: settings.control.fail_static_max_age,
-        store_id: connection.store_id.clone(),
+        store_id,
     });
     Ok(Facade::start(facade, lent(process), control)?)
+}
+
+/// All control services that the files name, in their order, each once.
+fn connections(files: &[PathBuf]) -> Result<Vec<Connection>, SettingError> {
+    let wrong = |file: &Path, e: &dyn std::fmt::Display| {
+        SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
+    };
+    let mut connections: Vec<Connection> = Vec::new();
+    for file in files {
+        for connection in Connection::all_from_kubeconfig(file).map_err(|e| wrong(file, &e))? {
+            let others = connections.iter().find_map(|other| other.store_id.as_ref());
+            if let (Some(own), Some(other)) = (&connection.store_id, others)
+                && own != other
+            {
+                let text = format!("store {own}, others of store {other}: all must serve one database");
+                return Err(wrong(file, &text));
+            }
+            if !connections.iter().any(|other| other.server == connection.server) {
+                connections.push(connection);
+            }
+        }
+    }
+    Ok(connections)
 }
 
 /// The CA, PEM, with which clients check the facade of an all-in-one.

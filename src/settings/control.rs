@@ -19,9 +19,13 @@ pub(crate) struct Control {
     /// HOST:PORT under which others reach the control service; goes into its certificate and kubeconfigs.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) control_external_address: Option<String>,
-    /// The kubeconfig with which a facade reaches its control service (facade.kubeconfig of the server).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) control_kubeconfig: Option<PathBuf>,
+    /// The kubeconfigs with which a facade reaches its control services (facade.kubeconfig of each server): the current context
+    /// of each, and other contexts whose clusters name the same store. All must serve one database.
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    pub(crate) control_kubeconfig: Vec<PathBuf>,
+    /// How long a control service may be silent before a facade that knows another one moves to it.
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "500ms")]
+    pub(crate) control_failover_timeout: Duration,
     /// How long a facade serves from its last good state while the control service is away.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "24h")]
     pub(crate) fail_static_max_age: Duration,
@@ -46,8 +50,8 @@ impl Control {
                 format!("{address:?} is not HOST:PORT"),
             ));
         }
-        match (role, &self.control_kubeconfig) {
-            (Role::Facade, None) => Err(SettingError::new(
+        match (role, &self.control_kubeconfig[..]) {
+            (Role::Facade, []) => Err(SettingError::new(
                 "--control-kubeconfig",
                 "a facade needs it: the server writes facade.kubeconfig",
             )),

@@ -27,7 +27,7 @@ impl Settings {
         use Holds::{Certificates, Key, Text};
         let (a, s, p, k) = (&self.authentication, &self.serving, &self.proxying, &self.kubelets);
         let z = &self.authorization;
-        let files: [(&str, &Option<PathBuf>, Holds); 18] = [
+        let files: [(&str, &Option<PathBuf>, Holds); 17] = [
             ("--client-ca-file", &a.client_ca_file, Certificates),
             ("--requestheader-client-ca-file", &a.requestheader_client_ca_file, Certificates),
             ("--token-auth-file", &a.token_auth_file, Text),
@@ -45,8 +45,10 @@ impl Settings {
             ("--kubelet-client-key", &k.kubelet_client_key, Key),
             ("--kubelet-certificate-authority", &k.kubelet_certificate_authority, Certificates),
             ("--egress-selector-config-file", &p.egress_selector_config_file, Text),
-            ("--control-kubeconfig", &self.control.control_kubeconfig, Text),
         ];
+        for path in &self.control.control_kubeconfig {
+            check("--control-kubeconfig", path, Text)?;
+        }
         for (setting, path, holds) in files {
             if let Some(path) = path {
                 check(setting, path, holds)?;

@@ -7,6 +7,7 @@
 mod access_review;
 mod admission;
 pub mod backend;
+mod balanced;
 pub mod binary;
 pub mod clients;
 mod conversion;
@@ -27,6 +28,7 @@ pub mod wait;
 mod wire;
 
 pub use backend::{Backend, Mood, SERVER_NAME, Seen};
+pub use balanced::Balanced;
 pub use binary::{binary, example_backend};
 pub use key_service::KeyServicePlugin;
 pub use kubelet::SpdyKubelet;
@@ -51,6 +53,13 @@ pub fn own_address() -> Option<std::net::IpAddr> {
         skipped("this machine has no address but loopback");
     }
     own
+}
+
+/// Shows what a test has measured, past the capturing of output.
+pub fn measured(what: &str) {
+    use std::io::Write as _;
+    // Not eprintln: that would be captured.
+    std::io::stderr().write_all(format!("MEASURED: {what}\n").as_bytes()).unwrap();
 }
 
 /// Reports that a test checks nothing, or not all, on this machine, past the capturing of output. `PORTICO_STRICT` makes

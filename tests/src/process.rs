@@ -52,6 +52,15 @@ impl Launch {
             .arg(&kubeconfig.to_string_lossy())
     }
 
+    /// A facade of several servers of one database, the first one preferred.
+    pub fn facade_of(servers: &[&Portico]) -> Self {
+        let (first, others) = servers.split_first().expect("there is a server");
+        others.iter().fold(Self::facade(first), |launch, server| {
+            let kubeconfig = server.data().join("facade.kubeconfig");
+            launch.arg("--control-kubeconfig").arg(&kubeconfig.to_string_lossy())
+        })
+    }
+
     /// With this argument, too.
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());

@@ -10,39 +10,46 @@ use portico_proto::client::{Connection, Credentials};
 
 use super::{CertificateError, Files, PERIOD, is_due};
 use crate::control::sign::Purpose;
-use crate::transport::ControlTransport;
+use crate::control_services::ControlServices;
 
 /// Calls from now on with the youngest certificate that there is, renewed in `tasks` for as long as those live. A
-/// connection with a token, or with none, is left as it is.
+/// connection with a token, or with none, is left as it is. Control services of one store trust the same certificates.
 ///
 /// # Errors
 /// [`CertificateError`] when the stored certificate cannot be used to connect.
 pub fn keep_client_certificate(
     dir: &Path,
-    connection: &Connection,
-    control: &ControlTransport,
+    connections: &[Connection],
+    control: &ControlServices,
     tasks: &TaskSet,
 ) -> Result<(), CertificateError> {
-    let Credentials::Certificate { cert_pem, key_pem } = &connection.credentials else { return Ok(()) };
+    let mut given: Option<CertPair> = None;
+    for connection in connections {
+        if let Credentials::Certificate { cert_pem, key_pem } = &connection.credentials {
+            let pair = CertPair::from_pem("--control-kubeconfig", cert_pem, key_pem)?;
+            let is_younger = given.as_ref().is_none_or(|g| pair.info().not_after > g.info().not_after);
+            given = if is_younger { Some(pair) } else { given };
+        }
+    }
+    let Some(given) = given else { return Ok(()) };
     let files = Files::new(dir, "control-client");
-    let given = CertPair::from_pem("--control-kubeconfig", cert_pem, key_pem)?;
     let stored = files.read()?.filter(|(_, pair)| pair.info().not_after > given.info().not_after);
+    let keeper = Keeper { files, connections: connections.to_vec(), control: control.clone() };
     let current = match stored {
         None => given,
         Some((pem, pair)) => {
-            control.reconnect(&with(connection, &pem))?;
+            keeper.use_from_now_on(&pem)?;
             pair
         }
     };
-    let keeper = Keeper { files, connection: connection.clone(), control: control.clone() };
     tasks.spawn_until_cancelled("control-client-certificate", keeper.keep(current));
     Ok(())
 }
 
 struct Keeper {
     files: Files,
-    connection: Connection,
-    control: ControlTransport,
+    connections: Vec<Connection>,
+    control: ControlServices,
 }
 
 impl Keeper {
@@ -62,16 +69,24 @@ impl Keeper {
         // The control service gives it the caller's own name and its own validity, whatever is asked.
         let profile = Profile::client(&current.info().common_name, &[], Duration::from_secs(86_400));
         let (pem, pair) = self.files.sign(&self.control, &profile, Purpose::Client).await?;
-        self.control.reconnect(&with(&self.connection, &pem))?;
+        self.use_from_now_on(&pem)?;
         tracing::info!(
             until = pair.info().not_after_text(),
             "the certificate for the control service is renewed"
         );
         Ok(pair)
     }
+
+    fn use_from_now_on(&self, pem: &PemPair) -> Result<(), CertificateError> {
+        let connections: Vec<_> = self.connections.iter().map(|connection| with(connection, pem)).collect();
+        Ok(self.control.reconnect(&connections)?)
+    }
 }
 
 fn with(connection: &Connection, pem: &PemPair) -> Connection {
+    if !matches!(connection.credentials, Credentials::Certificate { .. }) {
+        return connection.clone();
+    }
     let (cert_pem, key_pem) = (pem.cert_pem.clone().into_bytes(), pem.key_pem.clone().into_bytes());
     Connection { credentials: Credentials::Certificate { cert_pem, key_pem }, ..connection.clone() }
 }

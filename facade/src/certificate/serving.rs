@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::{CertificateError, Files, PERIOD, SELF_MADE_CA, is_due, is_foreign};
 use crate::control::sign::Purpose;
+use crate::control_services::ControlServices;
 use crate::settings::ServingCertificate;
-use crate::transport::ControlTransport;
 
 /// What a self-made certificate is valid for; one that is signed replaces it long before.
 const SELF_MADE_LIFE: Duration = Duration::from_secs(365 * 86_400);
@@ -24,7 +24,7 @@ const FIRST_ANSWER: Duration = Duration::from_secs(2);
 struct Keeper {
     files: Files,
     profile: Profile,
-    control: ControlTransport,
+    control: ControlServices,
 }
 
 /// The certificate, renewed in `tasks` for as long as those live. `names` are what the facade is called besides
@@ -35,7 +35,7 @@ struct Keeper {
 pub async fn signed_certificate(
     dir: &Path,
     names: &[String],
-    control: &ControlTransport,
+    control: &ControlServices,
     tasks: &TaskSet,
 ) -> Result<ServingCertificate, CertificateError> {
     let local =

@@ -9,11 +9,11 @@ use std::time::Duration;
 use portico_machinery::{RequestInfo, UserInfo};
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_client::ObjectsClient;
-use portico_proto::objects::{Call, DoRequest, Target};
+use portico_proto::objects::{Call, DoRequest, DoResponse, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::transport::ControlTransport;
+use crate::control_services::{ControlServices, Member, Repeat};
 pub use access::AccessAsker;
 pub use token::TokenAsker;
 
@@ -24,7 +24,7 @@ const FACADE: &str = "system:portico:facade";
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub struct Asker {
-    transport: ControlTransport,
+    services: ControlServices,
     /// How long a review may take: the caller waits.
     timeout: Duration,
 }
@@ -54,16 +54,18 @@ struct Answer<S> {
 impl Asker {
     /// Asks over this transport; `timeout` is `--control-request-timeout`.
     #[must_use]
-    pub fn new(transport: ControlTransport, timeout: Duration) -> Self {
-        Self { transport, timeout }
+    pub fn new(services: ControlServices, timeout: Duration) -> Self {
+        Self { services, timeout }
     }
 
     /// The review's status; nothing when nobody could be asked.
     async fn review<S: Review>(&self, spec: &S) -> Option<S::Answered> {
-        let mut client = ObjectsClient::new(self.transport.calls.clone());
-        let asked = tokio::time::timeout(self.timeout, client.r#do(self.request(spec)?)).await.ok()?;
+        let call = call::<S>(spec)?;
+        // Reviews change nothing: another control service is asked the same.
+        let asked = self.services.call(Repeat::Always, None, |member| self.asked::<S>(member, call.clone()));
+        let asked = tokio::time::timeout(self.timeout, asked).await.ok()?;
         let asked = asked.inspect_err(|error| tracing::debug!(%error, kind = S::KIND, "no review"));
-        let answer = asked.ok()?.into_inner();
+        let (_, answer) = asked.ok()?;
         if answer.code != 201 {
             tracing::debug!(code = answer.code, kind = S::KIND, "no review");
             return None;
@@ -71,35 +73,37 @@ impl Asker {
         read::<S::Answered>(&answer.body)
     }
 
-    fn request<S: Review>(&self, spec: &S) -> Option<tonic::Request<DoRequest>> {
-        let asked = Asked { api_version: format!("{}/v1", S::GROUP), kind: S::KIND, spec };
-        let target = Target {
-            group: S::GROUP.to_owned(),
-            version: "v1".to_owned(),
-            resource: S::RESOURCE.to_owned(),
-            ..Target::default()
-        };
-        let call = Call {
-            target: Some(target),
-            verb: "create".to_owned(),
-            body: serde_json::to_vec(&asked).ok()?.into(),
-            content_type: JSON.to_owned(),
-            accept: JSON.to_owned(),
-            user_agent: "portico-facade".to_owned(),
-            ..Call::default()
-        };
-        let mut request = self.transport.request(DoRequest { call: Some(call) });
+    async fn asked<S: Review>(&self, member: Arc<Member>, call: Call) -> Result<DoResponse, tonic::Status> {
+        let mut request = member.transport.request(DoRequest { call: Some(call) });
         let user = Arc::new(UserInfo::new(FACADE, [portico_auth::authn::FACADES]));
         let path = format!("/apis/{}/v1/{}", S::GROUP, S::RESOURCE);
-        let forwarded = Forwarded {
-            user,
-            request: RequestInfo::parse("POST", &path, "").ok()?.into(),
-            audit_id: String::new(),
-        };
+        let info =
+            RequestInfo::parse("POST", &path, "").map_err(|e| tonic::Status::internal(e.to_string()))?;
+        let forwarded = Forwarded { user, request: info.into(), audit_id: String::new() };
         forwarded.insert_into(request.metadata_mut());
         request.set_timeout(self.timeout);
-        Some(request)
+        let mut client = ObjectsClient::new(member.transport.calls.clone());
+        Ok(client.r#do(request).await?.into_inner())
     }
+}
+
+fn call<S: Review>(spec: &S) -> Option<Call> {
+    let asked = Asked { api_version: format!("{}/v1", S::GROUP), kind: S::KIND, spec };
+    let target = Target {
+        group: S::GROUP.to_owned(),
+        version: "v1".to_owned(),
+        resource: S::RESOURCE.to_owned(),
+        ..Target::default()
+    };
+    Some(Call {
+        target: Some(target),
+        verb: "create".to_owned(),
+        body: serde_json::to_vec(&asked).ok()?.into(),
+        content_type: JSON.to_owned(),
+        accept: JSON.to_owned(),
+        user_agent: "portico-facade".to_owned(),
+        ..Call::default()
+    })
 }
 
 /// The status of a review, as Go programs write it.

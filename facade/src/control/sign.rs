@@ -1,12 +1,14 @@
 //! Asks the control service to certify a key of ours.
 
+use std::sync::Arc;
+
 use portico_machinery::Status;
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::config::config_client::ConfigClient;
 use portico_proto::config::{CertificateUsage, SignRequest};
 use portico_proto::rpc_status::from_rpc;
 
-use crate::transport::ControlTransport;
+use crate::control_services::{ControlServices, Member, Repeat};
 
 /// What a certificate is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +24,21 @@ pub(crate) enum Purpose {
 /// # Errors
 /// What the control service answers, or that it does not.
 pub(crate) async fn sign(
-    control: &ControlTransport,
+    services: &ControlServices,
     request_pem: &str,
     purpose: Purpose,
 ) -> Result<String, Status> {
-    let mut client = ConfigClient::new(control.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let usage = match purpose {
         Purpose::Serving => CertificateUsage::Serving,
         Purpose::Client => CertificateUsage::Client,
     };
     let message = SignRequest { certificate_signing_request: request_pem.to_owned(), usage: usage.into() };
-    let answer = client.sign(control.request(message)).await.map_err(|e| from_rpc(&e))?;
-    Ok(answer.into_inner().certificate)
+    let asked = services.call(Repeat::Always, None, |member| asked(member, message.clone())).await;
+    asked.map(|(_, certificate)| certificate).map_err(|e| from_rpc(&e))
+}
+
+async fn asked(member: Arc<Member>, message: SignRequest) -> Result<String, tonic::Status> {
+    let client = ConfigClient::new(member.transport.calls.clone());
+    let mut client = client.max_decoding_message_size(MAX_MESSAGE_BYTES);
+    Ok(client.sign(member.transport.request(message)).await?.into_inner().certificate)
 }

@@ -1,6 +1,7 @@
 //! Requests that lead elsewhere (`log`, `exec`, `proxy`, ...): the control service decides and says where to dial, the
 //! proxy dials and streams.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,8 +14,10 @@ use portico_proto::objects::connect_response::Decision;
 use portico_proto::objects::{ConnectRequest, ConnectResponse, DoResponse};
 use portico_proxy::Connecting;
 
-use super::{Local, Refused, call_of, client, recorded};
+use super::asked::{Asked, client};
+use super::{Local, Refused, recorded};
 use crate::body::Body;
+use crate::control_services::Member;
 use crate::request::{RequestView, Response};
 
 /// How long the decision may take; the connection itself has no deadline.
@@ -46,9 +49,13 @@ impl Local {
     }
 
     async fn decided(&self, request: &Parts) -> Result<Decision, Refused> {
-        let mut call = self.message(request, ConnectRequest { call: Some(call_of(request, Bytes::new())) });
-        call.set_timeout(DECISION);
-        let response = self.answered(request, client(&self.transport.calls).connect(call)).await?;
+        let asked = Asked::of(request, Bytes::new());
+        let attempt = |member: Arc<Member>| {
+            let mut message = asked.message(&member, ConnectRequest { call: Some(asked.call.clone()) });
+            message.set_timeout(DECISION);
+            async move { client(&member.transport.calls).connect(message).await }
+        };
+        let (_, response) = self.answered(request, &asked, attempt).await?;
         let nothing = || Box::new(Status::internal("the control service has not said where to connect"));
         let ConnectResponse { decision, audit_annotations } = response.into_inner();
         recorded::annotations(request, audit_annotations);

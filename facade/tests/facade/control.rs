@@ -53,6 +53,12 @@ struct Inner {
     asked: Mutex<Vec<Asked>>,
     documents: Mutex<HashMap<String, Bytes>>,
     revision: Mutex<i64>,
+    /// What it says of itself; nothing as a release that knows no pings.
+    ping: Mutex<Option<pb::PingResponse>>,
+    /// What pings have waited for.
+    waited_for: watch::Sender<i64>,
+    /// After how many parts lists break off.
+    list_breaks_after: Mutex<Option<usize>>,
 }
 
 impl Scripted {
@@ -70,6 +76,9 @@ impl Scripted {
             asked: Mutex::default(),
             documents: Mutex::default(),
             revision: Mutex::new(1),
+            ping: Mutex::default(),
+            waited_for: watch::channel(0).0,
+            list_breaks_after: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -132,6 +141,24 @@ impl Scripted {
         let mut acks = self.inner.acks.subscribe();
         let acks = acks.wait_for(|acks| acks.iter().any(|a| is(&a))).await.unwrap();
         acks.iter().find(is).unwrap().clone()
+    }
+
+    /// Answers pings from now on: it serves this store, and has come so far.
+    pub fn serves(&self, store_id: &str, revision: i64) {
+        let version = pb::Version { store_id: store_id.into(), epoch: "epoch".into(), revision };
+        let answer = pb::PingResponse { version: Some(version), serving: true, ..Default::default() };
+        *self.inner.ping.lock() = Some(answer);
+    }
+
+    /// Resolves when a ping has waited for this revision.
+    pub async fn waited_for(&self, revision: i64) {
+        self.inner.waited_for.subscribe().wait_for(|waited| *waited == revision).await.unwrap();
+    }
+
+    /// Lists show this revision, and break off after so many parts where that is said.
+    pub fn lists_at(&self, revision: i64, breaks_after: Option<usize>) {
+        *self.inner.revision.lock() = revision;
+        *self.inner.list_breaks_after.lock() = breaks_after;
     }
 
     /// Ends all streams and refuses all calls, or is back.
@@ -223,6 +250,16 @@ impl Config for Scripted {
     async fn sign(&self, _: Request<pb::SignRequest>) -> Result<Response<pb::SignResponse>, Status> {
         Err(Status::unimplemented(""))
     }
+
+    async fn ping(&self, request: Request<pb::PingRequest>) -> Result<Response<pb::PingResponse>, Status> {
+        self.here()?;
+        let at_least = request.into_inner().at_least;
+        if at_least > 0 {
+            self.inner.waited_for.send_replace(at_least);
+        }
+        let answer = self.inner.ping.lock().clone();
+        answer.map(Response::new).ok_or_else(|| Status::unimplemented(""))
+    }
 }
 
 /// What a control service says of resources that nobody has scripted.
@@ -252,9 +289,15 @@ impl Objects for Scripted {
         let parts = std::mem::take(&mut *self.inner.parts.lock()).into_iter().enumerate();
         let parts = parts.map(|(at, body)| {
             let media_type = if at == 0 { "application/json".to_owned() } else { String::new() };
-            Ok(ListResponse { code: if at == 0 { 200 } else { 0 }, body, media_type, ..Default::default() })
+            let revision = *self.inner.revision.lock();
+            let code = if at == 0 { 200 } else { 0 };
+            Ok(ListResponse { code, body, media_type, revision, ..Default::default() })
         });
         let mut parts: Vec<_> = parts.collect();
+        if let Some(parts_before) = *self.inner.list_breaks_after.lock() {
+            parts.truncate(parts_before);
+            parts.push(Err(Status::unavailable("the connection broke")));
+        }
         if parts.is_empty() {
             let (body, media_type) = (NOT_FOUND.into(), TEXT.to_owned());
             parts.push(Ok(ListResponse { code: 404, body, media_type, ..Default::default() }));
@@ -268,19 +311,20 @@ impl Objects for Scripted {
         self.goes_on().await;
         if let Some(refused) = self.inner.answers.lock().pop_front() {
             let step = Some(Step::Refused(refused));
-            return Ok(Response::new(Box::pin(stream::iter([Ok(WatchResponse { step })]))));
+            return Ok(Response::new(Box::pin(stream::iter([Ok(WatchResponse { step, revision: 0 })]))));
         }
         let started = portico_proto::objects::WatchStarted {
             media_type: "application/json".into(),
             warnings: vec!["old".into()],
             audit_annotations: HashMap::new(),
             initial_frames: 0,
+            revision: 0,
         };
         let frames = tokio_stream::wrappers::BroadcastStream::new(self.inner.frames.subscribe());
         let frames = frames.filter_map(|bytes| async {
-            bytes.ok().map(|bytes| Ok(WatchResponse { step: Some(Step::Frames(bytes)) }))
+            bytes.ok().map(|bytes| Ok(WatchResponse { step: Some(Step::Frames(bytes)), revision: 0 }))
         });
-        let begin = stream::iter([Ok(WatchResponse { step: Some(Step::Started(started)) })]);
+        let begin = stream::iter([Ok(WatchResponse { step: Some(Step::Started(started)), revision: 0 })]);
         Ok(Response::new(Box::pin(begin.chain(frames))))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Version;
-use portico_facade::{Facade, FacadeSettings, Process, RunningFacade, ServingCertificate};
+use portico_facade::{ControlServices, Facade, FacadeSettings, Process, RunningFacade, ServingCertificate};
 use portico_machinery::GroupVersion;
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::discovery::{Served, Source};
@@ -33,6 +33,17 @@ impl Rig {
 
     /// Waits for the first configuration, unless the control service is away.
     pub async fn with(control: Scripted, set: impl FnOnce(&mut FacadeSettings)) -> Self {
+        let only = control.transport().into();
+        Self::of(control, only, Process::default(), set)
+    }
+
+    /// A facade of these control services.
+    pub fn of(
+        control: Scripted,
+        services: ControlServices,
+        process: Process,
+        set: impl FnOnce(&mut FacadeSettings),
+    ) -> Self {
         let (ca, pair) = issued("localhost");
         let (sender, given) = watch::channel(pair);
         let mut tokens = tempfile::NamedTempFile::new().unwrap();
@@ -41,7 +52,7 @@ impl Rig {
         settings.address = ([127, 0, 0, 1], 0).into();
         settings.authentication.token_auth_file = Some(tokens.path().to_owned());
         set(&mut settings);
-        let facade = Facade::start(settings, Process::default(), control.transport()).unwrap();
+        let facade = Facade::start(settings, process, services).unwrap();
         let client = Client::new(facade.addr(), &ca, Version::HTTP_11);
         Self { facade, control, client, ca, certificate: sender, tokens }
     }

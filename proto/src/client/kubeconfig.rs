@@ -182,20 +182,37 @@ pub(super) fn parse(
     folder: &Path,
     context: Option<&str>,
 ) -> Result<Connection, KubeconfigError> {
-    let file = File::parse(bytes)?;
-    let (context, cluster) = file.context(context)?;
-    let cluster = &cluster.cluster;
-    let named_user = find(&file.users, "user", &context.context.user)?;
-    let mut connection = Connection::new(cluster.server.clone());
-    connection.server_name.clone_from(&cluster.tls_server_name);
-    connection.ca_pem = cluster.ca_pem(folder)?;
-    connection.credentials = credentials(named_user, folder)?;
-    let ours = cluster.extensions.iter().find(|extension| extension.name == "portico");
-    connection.store_id = ours.and_then(|extension| extension.extension.store_id.clone());
-    Ok(connection)
+    File::parse(bytes)?.connection(folder, context)
 }
 
 impl File {
+    /// What one context says.
+    fn connection(&self, folder: &Path, context: Option<&str>) -> Result<Connection, KubeconfigError> {
+        let (context, cluster) = self.context(context)?;
+        let cluster = &cluster.cluster;
+        let named_user = find(&self.users, "user", &context.context.user)?;
+        let mut connection = Connection::new(cluster.server.clone());
+        connection.server_name.clone_from(&cluster.tls_server_name);
+        connection.ca_pem = cluster.ca_pem(folder)?;
+        connection.credentials = credentials(named_user, folder)?;
+        connection.store_id = cluster.store_id().map(ToOwned::to_owned);
+        Ok(connection)
+    }
+
+    /// The current context's, then those of every other context whose cluster names the same store.
+    fn connections(&self, folder: &Path) -> Result<Vec<Connection>, KubeconfigError> {
+        let mut connections = vec![self.connection(folder, None)?];
+        let (_, cluster) = self.context(None)?;
+        let Some(store) = cluster.cluster.store_id() else { return Ok(connections) };
+        for context in self.contexts.iter().filter(|context| context.name != self.current_context) {
+            let (_, cluster) = self.context(Some(&context.name))?;
+            if cluster.cluster.store_id() == Some(store) {
+                connections.push(self.connection(folder, Some(&context.name))?);
+            }
+        }
+        Ok(connections)
+    }
+
     /// Reads the YAML.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(bytes)
@@ -211,6 +228,12 @@ impl File {
 }
 
 impl Cluster {
+    /// The identity of the store behind it, where the file says so.
+    fn store_id(&self) -> Option<&str> {
+        let ours = self.extensions.iter().find(|extension| extension.name == "portico");
+        ours.and_then(|extension| extension.extension.store_id.as_deref())
+    }
+
     /// What it must be trusted by, in PEM.
     pub(super) fn ca_pem(&self, folder: &Path) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let (data, file) = (&self.certificate_authority_data, &self.certificate_authority);
@@ -245,6 +268,16 @@ impl Connection {
     pub fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Self, KubeconfigError> {
         let folder = path.parent().unwrap_or_else(|| Path::new("."));
         parse(&read(path)?, folder, context)
+    }
+
+    /// Reads all servers of one store: the current context's, then those of the other contexts whose clusters name the same
+    /// one (extension `portico`, `store-id`), in the order of the file.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the file, entry or field.
+    pub fn all_from_kubeconfig(path: &Path) -> Result<Vec<Self>, KubeconfigError> {
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        File::parse(&read(path)?)?.connections(folder)
     }
 
     /// As [`Connection::from_kubeconfig`], from bytes; relative paths begin in the working folder.
@@ -284,6 +317,28 @@ users:
         assert_eq!(connection.store_id.as_deref(), Some("abc"));
         let current = Connection::from_kubeconfig_bytes(FILE.as_bytes(), None).unwrap();
         assert_eq!(current.server, "https://127.0.0.1:6443");
+    }
+
+    #[test]
+    fn servers_of_one_store_are_read_together_and_others_are_not() {
+        let named = |context: &str, server: &str, store: &str| {
+            let cluster = format!(
+                "{{name: {context}, cluster: {{server: 'https://{server}', extensions: [{{name: portico, extension: {{store-id: {store}}}}}]}}}}"
+            );
+            (format!("{{name: {context}, context: {{cluster: {context}, user: facade}}}}"), cluster)
+        };
+        let parts = [named("a", "a:1", "s"), named("b", "b:1", "s"), named("c", "c:1", "t")];
+        let list = |of: fn(&(String, String)) -> &str| parts.iter().map(of).collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "current-context: b\ncontexts: [{}]\nclusters: [{}]\nusers: [{{name: facade}}]",
+            list(|part| &part.0),
+            list(|part| &part.1)
+        );
+        let all = File::parse(text.as_bytes()).unwrap().connections(Path::new(".")).unwrap();
+        let servers: Vec<_> = all.iter().map(|connection| connection.server.as_str()).collect();
+        assert_eq!(servers, ["https://b:1", "https://a:1"]);
+        let one = File::parse(FILE.as_bytes()).unwrap().connections(Path::new(".")).unwrap();
+        assert_eq!(one.len(), 1, "its cluster names no store");
     }
 
     #[test]

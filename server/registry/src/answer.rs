@@ -26,6 +26,8 @@ pub struct Watch {
     pub frames: WatchStream,
     /// How many of the first frames show what was there.
     pub initial: usize,
+    /// Where those are through: a watch from this revision on brings what follows them.
+    pub from: i64,
 }
 
 /// The body of an answer. JSON for who wants JSON or YAML, else protobuf; see [`Answer::encoding`].

@@ -110,7 +110,7 @@ impl Objects {
         let initial = watcher.initial.len() + usize::from(watcher.initial_end.is_some());
         let frames =
             Box::pin(stream::unfold(watcher, |mut w| async { w.next().await.map(|frame| (frame, w)) }));
-        Ok(Watch { frames, initial })
+        Ok(Watch { frames, initial, from: start.from })
     }
 
     /// Without a wish of the caller a watch lasts between one and two times the minimum, so that not all end at once.
@@ -342,7 +342,7 @@ fn too_old(error: &WatchError) -> Status {
 
 /// A watch that says one thing and ends.
 fn only(frame: Frame) -> Watch {
-    Watch { frames: Box::pin(stream::iter([Arc::new(frame)])), initial: 0 }
+    Watch { frames: Box::pin(stream::iter([Arc::new(frame)])), initial: 0, from: 0 }
 }
 
 fn error_frame(status: &Status, encoding: Encoding) -> Frame {

@@ -32,7 +32,7 @@ use crate::grpc::admin::AdminService;
 use crate::grpc::admission::AdmissionExplainer;
 use crate::grpc::api_services::ApiServicesService;
 use crate::grpc::catalog::CatalogService;
-use crate::grpc::config::ConfigService;
+use crate::grpc::config::{ConfigService, Pings};
 use crate::grpc::definitions::DefinitionsService;
 use crate::grpc::objects::ObjectsService;
 use crate::grpc::routes::{Explainer, RoutesService};
@@ -78,6 +78,7 @@ impl Services {
             facades: components.facades.clone(),
             authority: Arc::clone(&self.pki.authority),
             tasks: tasks.clone(),
+            pings: Pings::new(Arc::clone(&self.store), components.ready.clone(), tasks.clone()),
         };
         let admin = AdminService {
             metrics: self.process.metrics,

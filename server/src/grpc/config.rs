@@ -3,9 +3,11 @@
 pub(crate) mod board;
 pub(crate) mod facades;
 mod feed;
+mod ping;
 mod sign;
 mod sources;
 
+pub(crate) use ping::Pings;
 pub(crate) use sources::Sources;
 
 use std::pin::Pin;
@@ -34,6 +36,7 @@ pub(crate) struct ConfigService {
     pub(crate) facades: Facades,
     pub(crate) authority: Arc<Authority>,
     pub(crate) tasks: TaskSet,
+    pub(crate) pings: Pings,
 }
 
 #[tonic::async_trait]
@@ -63,5 +66,10 @@ impl Config for ConfigService {
     async fn sign(&self, request: Request<pb::SignRequest>) -> RpcResult<Response<pb::SignResponse>> {
         let facade = caller(&request)?.facade_name().unwrap_or_default().to_owned();
         sign::sign(&self.authority, &facade, &request.into_inner()).map(Response::new)
+    }
+
+    async fn ping(&self, request: Request<pb::PingRequest>) -> RpcResult<Response<pb::PingResponse>> {
+        let answer = self.pings.answer(&self.sources, &self.facades, request.into_inner().at_least);
+        Ok(Response::new(answer.await))
     }
 }

@@ -118,9 +118,10 @@ impl Objects for ObjectsService {
         let steps = match answer {
             Answer { body: Body::Watch(watch), warnings, audit, .. } => {
                 let audit_annotations = audit.into_iter().collect();
-                let initial_frames = watch.initial as u64;
+                let (initial_frames, revision) = (watch.initial as u64, watch.from);
                 running.leave_seat();
-                let started = WatchStarted { media_type, warnings, audit_annotations, initial_frames };
+                let started =
+                    WatchStarted { media_type, warnings, audit_annotations, initial_frames, revision };
                 WatchSteps::frames(step(watch_response::Step::Started(started)), watch, running)
             }
             answer => {
@@ -172,5 +173,5 @@ fn required(call: Option<portico_proto::objects::Call>) -> RpcResult<portico_pro
 }
 
 fn step(step: watch_response::Step) -> WatchResponse {
-    WatchResponse { step: Some(step) }
+    WatchResponse { step: Some(step), revision: 0 }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use portico_kit::lifecycle::Signal;
 use portico_machinery::time::rfc3339;
 use portico_proto::config as pb;
 use portico_proto::convert::Version;
 use portico_routes::{Ack, Evidence, ReachStage, Reached};
+use tokio::sync::watch;
 
 /// Backends that one facade may report on; more of them are not kept.
 const OBSERVATIONS_MAX: usize = 20_000;
@@ -26,6 +28,9 @@ pub(crate) trait Hints: Send + Sync {
 pub(crate) struct Facades {
     connected: Arc<Mutex<State>>,
     hints: Arc<dyn Hints>,
+    draining: Signal,
+    /// How many facades are here that could be elsewhere.
+    movable: watch::Sender<usize>,
 }
 
 #[derive(Default)]
@@ -41,6 +46,8 @@ struct Facade {
     acknowledged: Version,
     refused: Vec<pb::Refusal>,
     observed: HashMap<String, Reached>,
+    build: String,
+    has_others: bool,
 }
 
 /// One facade's place in the list; dropped with its stream.
@@ -51,7 +58,21 @@ pub(crate) struct Subscriber {
 
 impl Facades {
     pub(crate) fn new(hints: Arc<dyn Hints>) -> Self {
-        Self { connected: Arc::default(), hints }
+        let (draining, movable) = (Signal::new("Draining"), watch::channel(0).0);
+        Self { connected: Arc::default(), hints, draining, movable }
+    }
+
+    /// Given when facades are to move to other control services.
+    pub(crate) fn draining(&self) -> &Signal {
+        &self.draining
+    }
+
+    /// Tells facades to move, and waits until all that can have done so.
+    pub(crate) async fn drain(&self) {
+        self.draining.signal();
+        let mut movable = self.movable.subscribe();
+        // The sender is here.
+        let _never_gone = movable.wait_for(|movable| *movable == 0).await;
     }
 
     /// Seats a facade.
@@ -60,8 +81,17 @@ impl Facades {
         let id = state.next;
         state.next += 1;
         let since = rfc3339(Timestamp::now());
-        let (acknowledged, refused, observed) = (Version::default(), Vec::new(), HashMap::new());
-        state.facades.insert(id, Facade { name, address, since, acknowledged, refused, observed });
+        let facade = Facade {
+            name,
+            address,
+            since,
+            acknowledged: Version::default(),
+            refused: Vec::new(),
+            observed: HashMap::new(),
+            build: String::new(),
+            has_others: false,
+        };
+        state.facades.insert(id, facade);
         Subscriber { facades: self.clone(), id }
     }
 
@@ -75,8 +105,20 @@ impl Facades {
             acknowledged: Some(pb::Version::from(&f.acknowledged)),
             behind: (revision - f.acknowledged.revision).max(0),
             refused: f.refused.clone(),
+            build: f.build.clone(),
+            has_others: f.has_others,
         };
         state.facades.values().map(one).collect()
+    }
+}
+
+impl Facade {
+    /// Its name, and that it has chosen: facades that use another control service are not listed here.
+    fn shown(&self) -> String {
+        match self.has_others {
+            true => format!("{} (has chosen this control service of several)", self.name),
+            false => self.name.clone(),
+        }
     }
 }
 
@@ -85,9 +127,18 @@ impl Subscriber {
         self.facades.connected.lock().facades.get_mut(&self.id).map(change)
     }
 
-    /// The facade has said what it is called.
-    pub(crate) fn rename(&self, name: String) {
-        self.with(|f| f.name = name);
+    /// The facade has said who it is.
+    pub(crate) fn introduce(&self, hello: pb::Hello) {
+        let could_move = self.with(|f| {
+            if !hello.name.is_empty() {
+                f.name = hello.name;
+            }
+            f.build = hello.build;
+            std::mem::replace(&mut f.has_others, hello.has_others)
+        });
+        if could_move == Some(false) && hello.has_others {
+            self.facades.movable.send_modify(|movable| *movable += 1);
+        }
     }
 
     /// The facade has a version in force.
@@ -122,6 +173,9 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let gone = self.facades.connected.lock().facades.remove(&self.id);
         if let Some(facade) = gone {
+            if facade.has_others {
+                self.facades.movable.send_modify(|movable| *movable -= 1);
+            }
             self.facades.hints.forget(&facade.name);
         }
     }
@@ -145,17 +199,16 @@ impl Evidence for Facades {
 
     fn acks(&self, name: &str) -> Vec<Ack> {
         let refused = |f: &Facade| f.refused.iter().find(|r| r.key == name).map(|r| r.reason.clone());
-        let ack = |f: &Facade| Ack {
-            facade: f.name.clone(),
-            revision: f.acknowledged.revision,
-            refused: refused(f),
-        };
+        let ack =
+            |f: &Facade| Ack { facade: f.shown(), revision: f.acknowledged.revision, refused: refused(f) };
         self.connected.lock().facades.values().map(ack).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     #[derive(Default)]
@@ -169,6 +222,24 @@ mod tests {
         fn forget(&self, facade: &str) {
             self.0.lock().push(format!("{facade} left"));
         }
+    }
+
+    #[tokio::test]
+    async fn a_drain_waits_for_facades_that_can_be_elsewhere() {
+        let facades = Facades::new(Arc::new(Hinted::default()) as _);
+        let hello =
+            |name: &str, has_others| pb::Hello { name: name.into(), has_others, ..Default::default() };
+        let (stays, moves) = (facades.connect("a".into(), "".into()), facades.connect("b".into(), "".into()));
+        stays.introduce(hello("stays", false));
+        moves.introduce(hello("moves", true));
+        moves.introduce(hello("moves", true));
+        assert!(facades.acks("v1.g").iter().any(|ack| ack.facade.starts_with("moves (has chosen")));
+        let mut drained = std::pin::pin!(facades.drain());
+        assert!(drained.as_mut().now_or_never().is_none());
+        assert!(facades.draining().is_signaled());
+        drop(moves);
+        drained.await;
+        drop(stays);
     }
 
     #[test]

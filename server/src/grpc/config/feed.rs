@@ -56,6 +56,7 @@ impl Feed {
         let mut marks = tokio::time::interval(PROGRESS_PERIOD);
         marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut peace = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
+        let (draining, mut told) = (self.facades.draining().clone(), false);
         loop {
             let update = async {
                 peace.as_mut().await;
@@ -80,6 +81,10 @@ impl Feed {
                     self.send_progress(passed, &mut sent).await
                 }
                 message = inbound.message() => receive(&subscriber, message),
+                () = draining.signaled(), if !told => {
+                    told = true;
+                    self.send(pb::stream_response::Message::Draining(pb::Draining {})).await
+                }
             };
             if step.is_err() {
                 return;
@@ -195,8 +200,7 @@ fn receive(
     match message {
         Ok(Some(pb::StreamRequest { message: Some(message) })) => {
             match message {
-                M::Hello(hello) if !hello.name.is_empty() => subscriber.rename(hello.name),
-                M::Hello(_) => {}
+                M::Hello(hello) => subscriber.introduce(hello),
                 M::Ack(ack) => subscriber.acknowledge(ack),
                 M::Observations(observations) => subscriber.observe(observations),
             }

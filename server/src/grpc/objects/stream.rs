@@ -67,17 +67,19 @@ impl Stream for ListParts {
 pub(crate) struct WatchSteps {
     first: Option<WatchResponse>,
     frames: Option<WatchStream>,
+    /// How many of the next frames show what was there.
+    initial: usize,
     /// Writes are estimated by it while it lasts.
     _running: Running,
 }
 
 impl WatchSteps {
     pub(super) fn frames(first: WatchResponse, watch: Watch, running: Running) -> Self {
-        Self { first: Some(first), frames: Some(watch.frames), _running: running }
+        Self { first: Some(first), frames: Some(watch.frames), initial: watch.initial, _running: running }
     }
 
     pub(super) fn only(first: WatchResponse) -> Self {
-        Self { first: Some(first), frames: None, _running: Running::default() }
+        Self { first: Some(first), frames: None, initial: 0, _running: Running::default() }
     }
 }
 
@@ -91,6 +93,12 @@ impl Stream for WatchSteps {
         }
         let Some(frames) = &mut this.frames else { return Poll::Ready(None) };
         let frame = ready!(frames.poll_next_unpin(cx));
-        Poll::Ready(frame.map(|f| Ok(WatchResponse { step: Some(watch_response::Step::Frames(f.line())) })))
+        Poll::Ready(frame.map(|frame| {
+            let step = Some(watch_response::Step::Frames(frame.line()));
+            // Initial frames come in the order of their keys: nobody could go on behind one of them.
+            let is_initial = this.initial > 0;
+            this.initial = this.initial.saturating_sub(1);
+            Ok(WatchResponse { step, revision: if is_initial { 0 } else { frame.revision } })
+        }))
     }
 }

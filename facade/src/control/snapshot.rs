@@ -1,0 +1,93 @@
+//! A snapshot that is not in force yet: it is not complete, or a control service that was asked before has shown a later state.
+
+use std::collections::HashSet;
+
+use portico_proto::convert::{Entry, Version};
+
+use crate::configuration::Refusal;
+
+/// See the module.
+pub(super) struct Snapshot {
+    /// What it shows.
+    pub(super) version: Version,
+    /// One under each key.
+    pub(super) entries: Vec<Entry>,
+    pub(super) refused: Vec<Refusal>,
+    complete: bool,
+}
+
+impl Snapshot {
+    /// An empty one.
+    pub(super) fn new(version: Version) -> Self {
+        Self { version, entries: Vec::new(), refused: Vec::new(), complete: false }
+    }
+
+    /// A part of it, or a change of it where there is a later version.
+    pub(super) fn add(&mut self, version: Option<Version>, entries: Vec<Entry>, refused: Vec<Refusal>) {
+        if let Some(version) = version {
+            self.version = version;
+            let changed: HashSet<_> = entries.iter().map(|entry| (entry.kind, entry.key.as_str())).collect();
+            self.entries.retain(|entry| !changed.contains(&(entry.kind, entry.key.as_str())));
+        }
+        self.entries.extend(entries.into_iter().filter(|entry| entry.payload.is_some()));
+        self.refused.extend(refused);
+    }
+
+    /// All parts have come.
+    pub(super) fn complete(&mut self) {
+        self.complete = true;
+        self.entries.shrink_to_fit();
+    }
+
+    /// Whether all parts have come.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Whether it shows an older state of the same life of the store.
+    pub(super) fn is_older_than(&self, held: Option<&Version>) -> bool {
+        held.is_some_and(|held| {
+            (&held.store_id, &held.epoch) == (&self.version.store_id, &self.version.epoch)
+                && held.revision > self.version.revision
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_proto::convert::{Payload, PayloadKind};
+
+    use super::*;
+
+    fn version(epoch: &str, revision: i64) -> Version {
+        Version { store_id: "s".to_owned(), epoch: epoch.to_owned(), revision }
+    }
+
+    fn setting(key: &str, text: Option<&str>) -> Entry {
+        let payload = text.map(|text| Payload::Setting(text.into()));
+        Entry { kind: PayloadKind::Setting, key: key.to_owned(), revision: 0, payload }
+    }
+
+    #[test]
+    fn changes_that_come_while_it_waits_are_part_of_it() {
+        let mut snapshot = Snapshot::new(version("1", 7));
+        snapshot.add(
+            None,
+            vec![setting("a", Some("1")), setting("b", Some("1")), setting("c", None)],
+            Vec::new(),
+        );
+        snapshot.add(Some(version("1", 8)), vec![setting("a", Some("2")), setting("b", None)], Vec::new());
+        assert_eq!(snapshot.version.revision, 8);
+        assert_eq!(snapshot.entries, [setting("a", Some("2"))]);
+    }
+
+    #[test]
+    fn it_is_older_until_what_it_shows_has_caught_up() {
+        let held = version("1", 9);
+        let mut snapshot = Snapshot::new(version("1", 7));
+        assert!(snapshot.is_older_than(Some(&held)) && !snapshot.is_older_than(None));
+        snapshot.add(Some(version("1", 9)), Vec::new(), Vec::new());
+        assert!(!snapshot.is_older_than(Some(&held)));
+        assert!(!Snapshot::new(version("2", 1)).is_older_than(Some(&held)), "restored since");
+    }
+}

@@ -1,0 +1,123 @@
+//! Calls that outlive their control service.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use tonic::{Code, Status};
+
+use super::failures::{never_received, was_lost};
+use super::member::Member;
+use super::metrics::Metrics;
+use super::services::ControlServices;
+
+/// How long reads wait for a control service while there is none, unless their own deadline is nearer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long after a failure a call is tried again, unless another control service is in use sooner.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long these pauses become.
+const MAX_PAUSE: Duration = Duration::from_millis(200);
+
+/// When a call is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// Whenever it was not answered: it changes nothing.
+    Always,
+    /// Only when no control service can have received it.
+    IfNeverReceived,
+}
+
+impl ControlServices {
+    /// Calls the control service in use, and another one when that is lost. Gives back the last failure, and who answered.
+    /// `attempt` ends by itself when it has waited for too long; nothing is begun after `deadline`.
+    pub(crate) async fn call<T, F, Fut>(
+        &self,
+        repeat: Repeat,
+        deadline: Option<Instant>,
+        attempt: F,
+    ) -> Result<(Arc<Member>, T), Status>
+    where
+        F: Fn(Arc<Member>) -> Fut,
+        Fut: Future<Output = Result<T, Status>>,
+    {
+        let first = self.current();
+        if self.is_one() {
+            return attempt(Arc::clone(&first)).await.map(|answer| (first, answer));
+        }
+        let (mut member, mut until, mut pause) = (first, None, PAUSE);
+        loop {
+            let failure = match self.attempted(repeat, &member, attempt(Arc::clone(&member))).await {
+                Ok(answer) => return Ok((member, answer)),
+                Err(failure) => failure,
+            };
+            let is_again = match repeat {
+                Repeat::Always => was_lost(&failure),
+                Repeat::IfNeverReceived => never_received(&failure),
+            };
+            let until = *until.get_or_insert_with(|| {
+                let patience = Instant::now() + PATIENCE;
+                deadline.map_or(patience, |deadline| deadline.min(patience))
+            });
+            if !is_again || Instant::now() >= until {
+                return Err(failure);
+            }
+            member.suspect();
+            self.count(Metrics::resent);
+            self.pause(&member, pause, until).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+            member = self.current();
+        }
+    }
+
+    /// One attempt; a read is given up when its control service is.
+    async fn attempted<T>(
+        &self,
+        repeat: Repeat,
+        member: &Member,
+        attempt: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        if repeat == Repeat::IfNeverReceived {
+            return attempt.await;
+        }
+        let read = async {
+            self.catches_up(member).await?;
+            attempt.await
+        };
+        tokio::select! {
+            biased;
+            answer = read => answer,
+            () = self.lost(member) => Err(Status::unavailable("the control service was lost")),
+        }
+    }
+
+    /// Waits a moment, or until another control service is in use.
+    async fn pause(&self, member: &Member, pause: Duration, until: Instant) {
+        let mut in_use = self.subscribe();
+        let moved = in_use.wait_for(|now| now.current() != member.index);
+        // Either will do.
+        let _moved_or_over = timeout_at((Instant::now() + pause).min(until), moved).await;
+    }
+
+    /// Waits until reads of a control service show what was shown before. An error when that cannot be waited for.
+    async fn catches_up(&self, member: &Member) -> Result<(), Status> {
+        let shown = self.shown();
+        if member.reached() >= shown {
+            return Ok(());
+        }
+        let answer = member.ping(shown).await;
+        match answer {
+            Ok(version) => {
+                if let Some(version) = version {
+                    self.is_of_the_store(member, &version);
+                }
+            }
+            // One of an earlier release, which says nothing of this.
+            Err(status) if status.code() == Code::Unimplemented => return Ok(()),
+            Err(status) => return Err(status),
+        }
+        match member.reached() >= self.shown().min(shown) {
+            true => Ok(()),
+            false => Err(Status::unavailable("the control service has not caught up yet")),
+        }
+    }
+}

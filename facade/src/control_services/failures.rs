@@ -1,0 +1,65 @@
+//! What a failed call means for sending it again: whether its control service was lost, and whether that can have received it.
+
+use std::error::Error;
+
+use tonic::{Code, ConnectError, Status, TimeoutExpired};
+
+/// Whether the call was not answered because its control service, or the connection to it, was lost: what changes nothing
+/// may be asked of another one.
+pub(crate) fn was_lost(failure: &Status) -> bool {
+    match failure.code() {
+        Code::Unavailable => true,
+        // What carries a source was made here, by the transport; a deadline is the caller's own.
+        _ if failure.source().is_some() => !any(failure, |cause| cause.is::<TimeoutExpired>()),
+        _ => false,
+    }
+}
+
+/// Whether the call certainly never reached a control service: there was no connection, it had not been given to one, or the
+/// other side has said that it did not look at it.
+pub(crate) fn never_received(failure: &Status) -> bool {
+    any(failure, |cause| {
+        cause.is::<ConnectError>()
+            || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
+            || cause
+                .downcast_ref::<h2::Error>()
+                .is_some_and(|error| error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM))
+    })
+}
+
+/// Whether any cause of a failure is so.
+fn any(failure: &Status, is: impl Fn(&(dyn Error + 'static)) -> bool) -> bool {
+    let mut cause = failure.source();
+    while let Some(error) = cause {
+        if is(error) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made_of(error: impl Error + Send + Sync + 'static) -> Status {
+        Status::from_error(Box::new(error))
+    }
+
+    #[test]
+    fn what_found_no_connection_or_was_refused_unread_was_never_received() {
+        let refused = ConnectError(Box::new(std::io::Error::from(std::io::ErrorKind::ConnectionRefused)));
+        assert!(never_received(&made_of(refused)));
+        let unread = made_of(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+        assert!(!never_received(&unread) && was_lost(&unread));
+        assert!(!never_received(&Status::unavailable("said by the control service")));
+    }
+
+    #[test]
+    fn an_answer_and_a_deadline_are_no_loss() {
+        assert!(!was_lost(&Status::invalid_argument("no")) && !was_lost(&Status::internal("no")));
+        assert!(!was_lost(&made_of(TimeoutExpired(()))));
+        assert!(was_lost(&Status::unavailable("not here")));
+    }
+}

@@ -1,0 +1,73 @@
+//! Which control service is in use, how each one is and how near, moves between them, and what was sent again.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use portico_kit::metrics::Registry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::in_use::InUse;
+use super::member::{Member, State};
+
+type ByServer = [(&'static str, String); 1];
+type ByReason = [(&'static str, &'static str); 1];
+
+/// See the module. Addresses are those that the facade was told at its start.
+pub(crate) struct Metrics {
+    in_use: Family<ByServer, Gauge>,
+    up: Family<ByServer, Gauge>,
+    round_trip: Family<ByServer, Gauge<f64, AtomicU64>>,
+    moves: Family<ByReason, Counter>,
+    resent: Counter,
+    refused: Family<ByServer, Counter>,
+}
+
+impl Metrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        let up = "Whether a control service is to be used: it answers, has passed its checks and is not about to stop";
+        let round_trip = "Seconds to a control service and back, the least of late";
+        let refused = "Times that a control service was not used because it serves another store";
+        Self {
+            in_use: registry
+                .gauge_vec("portico_control_service_in_use", "Whether a control service is in use"),
+            up: registry.gauge_vec("portico_control_service_up", up),
+            round_trip: registry.float_gauge_vec("portico_control_service_round_trip_seconds", round_trip),
+            moves: registry.counter_vec(
+                "portico_control_service_moves_total",
+                "Moves to another control service, by why the one before was left",
+            ),
+            resent: registry.counter(
+                "portico_control_service_resent_calls_total",
+                "Calls that were sent again because a control service did not answer them",
+            ),
+            refused: registry.counter_vec("portico_control_service_refused_total", refused),
+        }
+    }
+
+    /// How everything is now.
+    pub(super) fn show<'m>(&self, members: impl Iterator<Item = &'m Member>, now: &InUse) {
+        for member in members {
+            let label = [("server", member.name.clone())];
+            self.in_use.get_or_create(&label).set((now.current() == member.index).into());
+            self.up.get_or_create(&label).set((now.state(member.index) == State::Serving).into());
+        }
+    }
+
+    pub(super) fn round_trip(&self, member: &Member, took: Duration) {
+        self.round_trip.get_or_create(&[("server", member.name.clone())]).set(took.as_secs_f64());
+    }
+
+    pub(super) fn moved(&self, reason: &'static str) {
+        self.moves.get_or_create(&[("reason", reason)]).inc();
+    }
+
+    pub(super) fn resent(&self) {
+        self.resent.inc();
+    }
+
+    pub(super) fn refused(&self, member: &Member) {
+        self.refused.get_or_create(&[("server", member.name.clone())]).inc();
+    }
+}

@@ -1,0 +1,260 @@
+//! Asks each control service for signs of life, and decides which one is used.
+//!
+//! One that does not serve is left at once for one that does. One that is nearer, or comes first, is returned to when it has
+//! served for a while: what runs elsewhere goes on there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_proto::config::PingResponse;
+use portico_proto::convert::Version;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::Code;
+
+use super::choice::{self, Candidate};
+use super::in_use::InUse;
+use super::member::{Member, State};
+use super::metrics::Metrics;
+use super::services::ControlServices;
+
+/// How many signs of life are asked for within the time that a control service may be silent.
+const PINGS: u32 = 4;
+/// Between two pings, however many calls fail.
+const LEAST_PAUSE: Duration = Duration::from_millis(5);
+/// Who is held up for longer than this cannot tell whether others are.
+const OWN_DELAY: Duration = Duration::from_millis(100);
+/// How long the first choice waits for control services that do not answer.
+const FIRST_CHOICE: Duration = Duration::from_millis(500);
+/// How long one must have served before it is returned to.
+const RETURN_AFTER: Duration = Duration::from_secs(10);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_secs(1);
+
+async fn ping(services: ControlServices, member: Arc<Member>) {
+    let silence = services.silence();
+    loop {
+        let begin = Instant::now();
+        let answer = timeout(silence, member.sign_of_life()).await;
+        let took = begin.elapsed();
+        match answer {
+            Err(_) if took > silence + OWN_DELAY => {}
+            Err(_) => services.set_state(&member, State::Lost),
+            Ok(answer) => {
+                if answer.is_ok() {
+                    services.count(|metrics| metrics.round_trip(&member, member.answered_in(took)));
+                }
+                let state = services.state_by(&member, answer);
+                services.set_state(&member, state);
+            }
+        }
+        sleep(LEAST_PAUSE).await;
+        tokio::select! {
+            () = sleep(silence / PINGS) => {}
+            () = member.suspected() => {}
+        }
+    }
+}
+
+impl ControlServices {
+    /// Watches them in these tasks, and counts what happens.
+    pub fn start(&self, registry: &Registry, tasks: &TaskSet) {
+        if self.is_one() {
+            return;
+        }
+        self.count_in(Metrics::new(registry));
+        for member in self.members() {
+            let pings = ping(self.clone(), Arc::clone(member));
+            tasks.spawn_until_cancelled("control-service-pings", pings);
+        }
+        tasks.spawn_until_cancelled("control-service-choice", choose(self.clone()));
+    }
+
+    /// What the answer to a ping says of a control service.
+    fn state_by(&self, member: &Member, answer: Result<PingResponse, tonic::Status>) -> State {
+        let PingResponse { version, serving, draining, .. } = match answer {
+            Ok(answer) => answer,
+            // One of an earlier release: it answers, and does not say how it is.
+            Err(status) if status.code() == Code::Unimplemented => {
+                member.hear();
+                return State::Serving;
+            }
+            Err(status) if matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied) => {
+                tracing::warn!(server = member.name, %status, "a control service does not know this facade");
+                return State::Foreign;
+            }
+            Err(error) => {
+                tracing::debug!(server = member.name, %error, "a control service is away");
+                return State::Lost;
+            }
+        };
+        let version = version.map(Version::from).unwrap_or_default();
+        match (self.is_of_the_store(member, &version), draining, serving) {
+            (false, ..) => State::Foreign,
+            (true, true, _) => State::Draining,
+            (true, false, true) => State::Serving,
+            (true, false, false) => State::NotReady,
+        }
+    }
+
+    /// A control service is in this state now.
+    pub(crate) fn set_state(&self, member: &Member, state: State) {
+        if !self.change(|now| now.set_state(member.index, state)) {
+            return;
+        }
+        match state {
+            State::Lost => {
+                tracing::warn!(server = member.name, "a control service is lost");
+                // Connections of before may lead nowhere although nobody has closed them.
+                member.transport.forget_connections();
+            }
+            State::Foreign => {
+                tracing::error!(
+                    server = member.name,
+                    "a control service serves another store: it is not used"
+                );
+                self.count(|metrics| metrics.refused(member));
+            }
+            _ => {
+                tracing::info!(server = member.name, state = state.as_str(), "a control service has changed")
+            }
+        }
+    }
+
+    fn candidates(&self, now: &InUse) -> Vec<Candidate> {
+        let of = |(member, state): (&Arc<Member>, &State)| Candidate {
+            state: *state,
+            round_trip: member.round_trip(),
+        };
+        self.members().iter().zip(now.states()).map(of).collect()
+    }
+}
+
+async fn choose(services: ControlServices) {
+    let mut changes = services.subscribe();
+    let mut chooser = Chooser::new(Instant::now());
+    loop {
+        let now = changes.borrow_and_update().clone();
+        let candidates = services.candidates(&now);
+        if let Some((next, reason)) = chooser.decide(Instant::now(), now.current(), &candidates) {
+            let (left, taken) = (&services.members()[now.current()], &services.members()[next]);
+            if left.index != taken.index {
+                let silence = left.silence();
+                tracing::info!(
+                    from = left.name,
+                    to = taken.name,
+                    reason,
+                    ?silence,
+                    "another control service is used"
+                );
+                services.count(|metrics| metrics.moved(reason));
+            }
+            services.change(|now| {
+                now.move_to(next);
+                true
+            });
+        }
+        let members = || services.members().iter().map(|member| &**member);
+        services.count(|metrics: &Metrics| metrics.show(members(), &services.subscribe().borrow()));
+        let next_look = if chooser.chosen { LOOK } else { FIRST_CHOICE / 4 };
+        tokio::select! {
+            // The sender is here.
+            _ = changes.changed() => {}
+            () = sleep(next_look) => {}
+        }
+    }
+}
+
+/// Decides, and remembers since when another one would be better.
+struct Chooser {
+    begin: Instant,
+    chosen: bool,
+    better: Option<(usize, Instant)>,
+}
+
+impl Chooser {
+    fn new(begin: Instant) -> Self {
+        Self { begin, chosen: false, better: None }
+    }
+
+    /// The one to use from now on, and why; nothing while it stays as it is.
+    fn decide(
+        &mut self,
+        now: Instant,
+        current: usize,
+        candidates: &[Candidate],
+    ) -> Option<(usize, &'static str)> {
+        let best = choice::best(candidates)?;
+        if !self.chosen {
+            let all_known = candidates.iter().all(|one| one.state != State::Unknown);
+            if !all_known && now.duration_since(self.begin) < FIRST_CHOICE {
+                return None;
+            }
+            self.chosen = true;
+            return Some((best, "start"));
+        }
+        if choice::is_worse(candidates[current].state, candidates[best].state) {
+            self.better = None;
+            return Some((best, candidates[current].state.as_str()));
+        }
+        if best == current || !choice::is_nearer(candidates, best, current) {
+            self.better = None;
+            return None;
+        }
+        let since = match self.better {
+            Some((index, since)) if index == best => since,
+            _ => self.better.insert((best, now)).1,
+        };
+        if now.duration_since(since) < RETURN_AFTER {
+            return None;
+        }
+        self.better = None;
+        Some((best, "preferred"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(state: State, millis: u64) -> Candidate {
+        Candidate { state, round_trip: Some(Duration::from_millis(millis)) }
+    }
+
+    /// A chooser that has made its first choice.
+    fn chooser(begin: Instant) -> Chooser {
+        Chooser { chosen: true, ..Chooser::new(begin) }
+    }
+
+    #[test]
+    fn the_first_choice_waits_a_moment_for_all() {
+        let begin = Instant::now();
+        let mut chooser = Chooser::new(begin);
+        let known = [one(State::Unknown, 0), one(State::Serving, 1)];
+        assert_eq!(chooser.decide(begin, 0, &known), None);
+        assert_eq!(chooser.decide(begin + FIRST_CHOICE, 0, &known), Some((1, "start")));
+    }
+
+    #[test]
+    fn one_that_does_not_serve_is_left_at_once() {
+        let begin = Instant::now();
+        for state in [State::Lost, State::Draining, State::NotReady, State::Foreign] {
+            let known = [one(state, 0), one(State::Serving, 50)];
+            assert_eq!(chooser(begin).decide(begin, 0, &known), Some((1, state.as_str())));
+        }
+        let nobody = [one(State::Lost, 0), one(State::Lost, 0)];
+        assert_eq!(chooser(begin).decide(begin, 0, &nobody), None);
+    }
+
+    #[test]
+    fn the_preferred_one_is_returned_to_after_it_has_served_for_a_while() {
+        let begin = Instant::now();
+        let mut chooser = chooser(begin);
+        let (up, down) = ([one(State::Serving, 0); 2], [one(State::Lost, 0), one(State::Serving, 0)]);
+        assert_eq!(chooser.decide(begin, 1, &up), None);
+        assert_eq!(chooser.decide(begin + RETURN_AFTER / 2, 1, &down), None);
+        assert_eq!(chooser.decide(begin + RETURN_AFTER, 1, &up), None, "it was away in between");
+        assert_eq!(chooser.decide(begin + RETURN_AFTER * 2, 1, &up), Some((0, "preferred")));
+    }
+}

@@ -1,0 +1,102 @@
+//! What a request asks of a control service, whichever one it is: the call, and in whose name.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::request::Parts;
+use portico_kit::spans;
+use portico_proto::MAX_MESSAGE_BYTES;
+use portico_proto::identity::Forwarded;
+use portico_proto::objects::objects_client::ObjectsClient;
+use portico_proto::objects::{Call, Target};
+
+use super::recorded;
+use crate::control_services::{Member, Repeat};
+use crate::request::RequestView;
+use crate::transport::GrpcService;
+
+/// See the module. It outlives the request: a watch is asked for again.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub(super) call: Call,
+    forwarded: Forwarded,
+    deadline: Option<Instant>,
+}
+
+impl Asked {
+    /// Of a request with this body.
+    pub(super) fn of(request: &Parts, body: Bytes) -> Self {
+        Self {
+            call: call_of(request, body),
+            forwarded: Forwarded {
+                user: request.user(),
+                request: Arc::clone(request.info()),
+                audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
+            },
+            deadline: request.record().deadline(),
+        }
+    }
+
+    /// When it may be sent again.
+    pub(super) fn repeat(&self) -> Repeat {
+        match self.forwarded.request.is_read_only() {
+            true => Repeat::Always,
+            false => Repeat::IfNeverReceived,
+        }
+    }
+
+    /// When the client has lost patience.
+    pub(super) fn deadline(&self) -> Option<tokio::time::Instant> {
+        self.deadline.map(tokio::time::Instant::from_std)
+    }
+
+    /// A message to one control service, in the name of whoever asks.
+    pub(super) fn message<T>(&self, member: &Member, message: T) -> tonic::Request<T> {
+        let mut call = member.transport.request(message);
+        self.forwarded.insert_into(call.metadata_mut());
+        spans::insert_into(call.metadata_mut().as_mut());
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            // At least a moment: zero would be no deadline at all to some peers.
+            call.set_timeout(left.max(Duration::from_millis(1)));
+        }
+        call
+    }
+}
+
+/// Objects at the other end of this.
+pub(super) fn client(service: &GrpcService) -> ObjectsClient<GrpcService> {
+    ObjectsClient::new(service.clone())
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+fn call_of(request: &Parts, body: Bytes) -> Call {
+    let info = request.info();
+    let target = Target {
+        group: info.api_group.clone(),
+        version: info.api_version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        // Not the info's name: a field selector may have put one there, for authorization only.
+        name: info.parts.get(1).cloned().unwrap_or_default(),
+        rest: if info.subresource.is_empty() { String::new() } else { info.rest() },
+    };
+    let plain =
+        matches!(request.method, Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
+    Call {
+        target: Some(target),
+        verb: info.verb.clone(),
+        query: request.query().to_owned(),
+        body,
+        content_type: request.header(CONTENT_TYPE).to_owned(),
+        accept: request.header(ACCEPT).to_owned(),
+        user_agent: request.header(USER_AGENT).to_owned(),
+        audit_level: recorded::level(request).into(),
+        method: if plain { String::new() } else { request.method.as_str().to_owned() },
+    }
+}

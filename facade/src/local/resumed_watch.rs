@@ -1,0 +1,172 @@
+//! A watch that outlives its control service: another one goes on behind the last revision that was sent, and the client does
+//! not notice. One that is in the middle of showing what was there ends: nobody could go on behind a part of that.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::{Stream, stream};
+use portico_proto::objects::watch_response::Step;
+use portico_proto::objects::{Call, WatchRequest, WatchResponse, WatchStarted};
+use tonic::{Status, Streaming};
+
+use super::again::watch_from;
+use super::asked::{Asked, client};
+use crate::control_services::{ControlServices, Member, Repeat, was_lost};
+
+/// The first step and the steps behind it.
+pub(super) type Begun = (Option<Step>, Streaming<WatchResponse>);
+
+/// Asks one control service for a watch.
+pub(super) async fn begin(
+    member: Arc<Member>,
+    request: tonic::Request<WatchRequest>,
+) -> Result<Begun, Status> {
+    let mut steps = client(&member.transport.streams).watch(request).await?.into_inner();
+    Ok((steps.message().await?.and_then(|first| first.step), steps))
+}
+
+/// A watch that has begun.
+pub(super) struct Resumed {
+    pub(super) services: ControlServices,
+    /// Whose steps they are.
+    pub(super) member: Arc<Member>,
+    pub(super) asked: Asked,
+    pub(super) steps: Streaming<WatchResponse>,
+    begin: Instant,
+    place: Place,
+}
+
+/// How far a watch has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nothing was sent: it can be asked for as it was at first.
+    Begin { initial: u64, from: i64 },
+    /// So many frames are missing of those that show what was there, up to this revision.
+    Initial { left: u64, from: i64 },
+    /// Everything up to this revision was sent.
+    At(i64),
+    /// A control service of an earlier release has not said where it is.
+    Unknown,
+}
+
+impl Place {
+    fn of(started: &WatchStarted) -> Self {
+        match (started.initial_frames, started.revision) {
+            (0, revision) if revision > 0 => Self::At(revision),
+            (initial, from) => Self::Begin { initial, from },
+        }
+    }
+
+    /// Behind a frame with this revision.
+    fn after(self, revision: i64) -> Self {
+        match self {
+            Self::Begin { initial: left, from } | Self::Initial { left, from } if left > 1 => {
+                Self::Initial { left: left - 1, from }
+            }
+            Self::Begin { initial: 1, from } | Self::Initial { from, .. } if from > 0 => Self::At(from),
+            _ if revision > 0 => Self::At(revision),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Resumed {
+    /// Of these steps, behind the first.
+    pub(super) fn new(
+        services: ControlServices,
+        member: Arc<Member>,
+        asked: Asked,
+        started: &WatchStarted,
+        steps: Streaming<WatchResponse>,
+    ) -> Self {
+        Self { services, member, asked, steps, begin: Instant::now(), place: Place::of(started) }
+    }
+
+    /// The steps of whoever is asked, until the watch ends.
+    pub(super) fn steps(self) -> impl Stream<Item = Result<WatchResponse, Status>> + Send {
+        stream::unfold(Some(self), |watch| async move {
+            let mut watch = watch?;
+            match watch.next().await? {
+                Ok(step) => Some((Ok(step), Some(watch))),
+                Err(failure) => Some((Err(failure), None)),
+            }
+        })
+    }
+
+    async fn next(&mut self) -> Option<Result<WatchResponse, Status>> {
+        loop {
+            let step = tokio::select! {
+                biased;
+                step = self.steps.message() => step,
+                () = self.services.left(&self.member) => Err(Status::unavailable("its control service is left")),
+            };
+            let failure = match step {
+                Ok(Some(step)) => {
+                    self.place = self.place.after(step.revision);
+                    self.services.has_shown(&self.member, step.revision);
+                    return Some(Ok(step));
+                }
+                // One that stops ends its watches.
+                Ok(None) if !self.services.serves(&self.member) => Status::unavailable("it has stopped"),
+                Ok(None) => return None,
+                Err(failure) if was_lost(&failure) => failure,
+                Err(failure) => return Some(Err(failure)),
+            };
+            tracing::debug!(server = self.member.name, %failure, place = ?self.place, "a watch goes on elsewhere");
+            match self.resume().await {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(failure) => return Some(Err(failure)),
+            }
+        }
+    }
+
+    /// Goes on with the control service in use; false when there is nothing to go on with.
+    async fn resume(&mut self) -> Result<bool, Status> {
+        let query = match self.place {
+            Place::Begin { .. } => Some(self.asked.call.query.clone()),
+            Place::At(revision) => watch_from(&self.asked.call.query, revision, self.begin.elapsed()),
+            Place::Initial { .. } | Place::Unknown => None,
+        };
+        let Some(query) = query else { return Ok(false) };
+        let call = Call { query, ..self.asked.call.clone() };
+        let asked = &self.asked;
+        let again = |member: Arc<Member>| {
+            begin(member.clone(), asked.message(&member, WatchRequest { call: Some(call.clone()) }))
+        };
+        let (member, (first, steps)) = self.services.call(Repeat::Always, None, again).await?;
+        let Some(Step::Started(started)) = first else { return Ok(false) };
+        if matches!(self.place, Place::Begin { .. }) {
+            self.place = Place::of(&started);
+        }
+        (self.member, self.steps) = (member, steps);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(initial_frames: u64, revision: i64) -> WatchStarted {
+        WatchStarted { initial_frames, revision, ..WatchStarted::default() }
+    }
+
+    #[test]
+    fn a_watch_can_go_on_behind_what_was_there_and_behind_each_event() {
+        let place = Place::of(&started(2, 9));
+        assert_eq!(place, Place::Begin { initial: 2, from: 9 });
+        let place = place.after(0);
+        assert_eq!(place, Place::Initial { left: 1, from: 9 }, "in the middle of what was there");
+        let place = place.after(0);
+        assert_eq!((place, place.after(12)), (Place::At(9), Place::At(12)));
+        assert_eq!(Place::of(&started(1, 9)).after(0), Place::At(9));
+        assert_eq!(Place::of(&started(0, 7)), Place::At(7));
+    }
+
+    #[test]
+    fn behind_what_an_earlier_release_says_nobody_can_go_on() {
+        assert_eq!(Place::of(&started(0, 0)).after(0), Place::Unknown);
+        assert_eq!(Place::of(&started(1, 0)).after(0), Place::Unknown);
+    }
+}

@@ -1,0 +1,128 @@
+//! A control service of a newer release: its stream holds messages, kinds of entries and fields that this build does not know.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use futures::future::{BoxFuture, FutureExt};
+use futures::{StreamExt, stream};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use portico_auth::forwarded::LocalTrust;
+use portico_facade::{ControlTransport, Process};
+use portico_proto::config::stream_request::Message as Say;
+use portico_proto::config::{self as pb, stream_response::Message as Said};
+use prost::Message;
+use tokio::sync::watch;
+use tonic::body::Body;
+
+use super::control::{Scripted, version};
+use super::rig::{Rig, check, eventually, served};
+
+/// Field 90, a text: of no message that this build knows.
+const UNKNOWN_FIELD: &[u8] = b"\xd2\x05\x05newer";
+
+/// An encoded message with a field that nobody here knows.
+fn newer(message: &impl Message) -> Vec<u8> {
+    let mut bytes = message.encode_to_vec();
+    bytes.extend_from_slice(UNKNOWN_FIELD);
+    bytes
+}
+
+/// A message as a field of another one.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut field = Vec::new();
+    prost::encoding::encode_key(number.into(), prost::encoding::WireType::LengthDelimited, &mut field);
+    prost::encoding::encode_varint(bytes.len() as u64, &mut field);
+    field.extend_from_slice(bytes);
+    field
+}
+
+/// The stream, message by message: a snapshot in which one entry is of a kind that nobody here knows.
+fn said() -> Vec<Vec<u8>> {
+    let begin = pb::Begin { version: Some(version(5)), ..pb::Begin::default() };
+    let strange = pb::Entry { key: "strange".to_owned(), revision: 5, ..pb::Entry::default() };
+    let known = [served("", "v1"), check("known", true)].map(|entry| newer(&pb::Entry::from(&entry)));
+    let entries: Vec<u8> = known.iter().chain([&newer(&strange)]).flat_map(|entry| field(2, entry)).collect();
+    let end = pb::StreamResponse { message: Some(Said::End(pb::End { version: Some(version(5)) })) };
+    let delta =
+        pb::Entries { version: Some(version(6)), entries: vec![pb::Entry::from(&check("later", true))] };
+    vec![
+        field(1, &newer(&begin)),
+        UNKNOWN_FIELD.to_vec(),
+        field(2, &entries),
+        newer(&end),
+        field(2, &newer(&delta)),
+    ]
+}
+
+fn framed(message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(message.len()).unwrap());
+    frame.extend_from_slice(message);
+    frame.freeze()
+}
+
+/// Answers the stream with bytes, and everything else as one that is away.
+#[derive(Clone)]
+struct Newer {
+    acks: watch::Sender<Vec<pb::Ack>>,
+}
+
+impl tower::Service<Request<Body>> for Newer {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if !request.uri().path().ends_with("Config/Stream") {
+            return async { Ok(tonic::Status::unavailable("away").into_http()) }.boxed();
+        }
+        let frames = said().into_iter().map(|message| Ok::<_, Infallible>(Frame::data(framed(&message))));
+        let heard = hear(request.into_body(), self.acks.clone());
+        let frames = stream::iter(frames).chain(stream::once(heard).filter_map(|()| async { None }));
+        let body = Body::new(StreamBody::new(frames));
+        let answer = Response::builder().header("content-type", "application/grpc").body(body).unwrap();
+        async { Ok(answer) }.boxed()
+    }
+}
+
+/// Notes what the facade acknowledges.
+async fn hear(mut body: Body, acks: watch::Sender<Vec<pb::Ack>>) {
+    let mut read = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        read.extend_from_slice(&frame.into_data().unwrap_or_default());
+        while let Some(length) = read.get(1..5).map(|mut head| head.get_u32() as usize + 5)
+            && read.len() >= length
+        {
+            let message = pb::StreamRequest::decode(&read.split_to(length)[5..]).unwrap();
+            if let Some(Say::Ack(ack)) = message.message {
+                acks.send_modify(|acks| acks.push(ack));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_known_is_kept_apart_and_the_rest_is_in_force() {
+    let newer = Newer { acks: watch::channel(Vec::new()).0 };
+    let mut acks = newer.acks.subscribe();
+    let transport = ControlTransport::local(newer, LocalTrust::issue().0);
+    let rig =
+        Rig::of(Scripted::new(Vec::new()), transport.into(), Process::default(), |_| {}).configured().await;
+    let both = acks.wait_for(|acks| acks.len() == 2).await.unwrap().clone();
+    let refused: Vec<_> = both[0].refused.iter().map(|refusal| refusal.key.as_str()).collect();
+    assert_eq!((refused, both[1].refused.len()), (vec!["strange"], 0));
+    assert_eq!(both[1].version, Some(version(6)));
+    eventually(|| async {
+        let said = rig.client.get("/readyz?verbose").await.text;
+        (said.contains("[+]known ok") && said.contains("[+]later ok")).then_some(())
+    })
+    .await;
+}

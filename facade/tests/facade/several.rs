@@ -1,0 +1,99 @@
+//! A facade that knows several control services: what it asks of which, and what it never does.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use portico_facade::{ControlServices, Process};
+use portico_kit::tasks::TaskSet;
+use portico_proto::objects::DoResponse;
+
+use super::control::Scripted;
+use super::rig::{Rig, eventually, served};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// A facade of two control services, the first of which is in use.
+async fn rig(one: &Scripted, other: &Scripted) -> (Rig, TaskSet) {
+    let (process, tasks) = (Process::default(), TaskSet::new());
+    let named = [("one", one), ("other", other)].map(|(name, it)| (name.to_owned(), it.transport()));
+    let services = ControlServices::of(named.into(), Duration::from_millis(500), None);
+    services.start(&process.registry, &tasks);
+    let rig = Rig::of(one.clone(), services, process, |_| {}).configured().await;
+    said(&rig, "one in use (serving)").await;
+    (rig, tasks)
+}
+
+/// Waits until `/readyz?verbose` says so.
+async fn said(rig: &Rig, words: &str) {
+    eventually(|| async { rig.client.get("/readyz?verbose").await.text.contains(words).then_some(()) }).await;
+}
+
+fn control() -> Scripted {
+    Scripted::new(vec![served("", "v1")])
+}
+
+#[tokio::test]
+async fn a_control_service_of_another_store_is_never_used() {
+    let (one, other) = (control(), control());
+    one.serves("store", 1);
+    other.serves("another", 1);
+    let (rig, _tasks) = rig(&one, &other).await;
+    eventually(|| async {
+        let metrics = rig.client.get("/metrics").await.text;
+        metrics.contains(r#"portico_control_service_refused_total{server="other"} 1"#).then_some(())
+    })
+    .await;
+    one.away(true);
+    assert_eq!(rig.client.get(&format!("{PODS}/a")).await.code, 503);
+    assert!(other.asked().is_empty(), "{:?}", other.asked());
+}
+
+#[tokio::test]
+async fn one_that_is_behind_what_was_shown_is_waited_for() {
+    let (one, other) = (control(), control());
+    one.serves("store", 50);
+    other.serves("store", 10);
+    let (rig, _tasks) = rig(&one, &other).await;
+    one.answer(DoResponse { code: 200, revision: 50, ..DoResponse::default() });
+    let path = format!("{PODS}/a");
+    assert_eq!(rig.client.get(&path).await.code, 200);
+    other.answer(DoResponse { code: 200, revision: 50, ..DoResponse::default() });
+    one.away(true);
+    let catches_up = async {
+        other.waited_for(50).await;
+        assert!(other.asked().is_empty(), "it was asked although it is behind");
+        other.serves("store", 50);
+    };
+    let (answer, ()) = tokio::join!(rig.client.get(&path), catches_up);
+    assert_eq!((answer.code, other.asked().len()), (200, 1), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn control_services_of_an_earlier_release_are_used_without_pings() {
+    let (one, other) = (control(), control());
+    let (rig, _tasks) = rig(&one, &other).await;
+    one.away(true);
+    other.answer(DoResponse { code: 200, ..DoResponse::default() });
+    assert_eq!(rig.client.get(&format!("{PODS}/a")).await.code, 200);
+    said(&rig, "other in use (serving), 1 of 2 serve").await;
+}
+
+#[tokio::test]
+async fn a_list_that_breaks_off_goes_on_elsewhere_where_it_is_the_same() {
+    // Beyond what a facade gathers before it answers.
+    let parts = |last: &str| -> Vec<Bytes> {
+        let large = |byte: u8| Bytes::from(vec![byte; 200_000]);
+        vec![large(b'a'), large(b'b'), last.to_owned().into()]
+    };
+    let (one, other) = (control(), control());
+    one.serves("store", 7);
+    other.serves("store", 7);
+    let (rig, _tasks) = rig(&one, &other).await;
+    one.list_parts(parts("end"));
+    one.lists_at(7, Some(2));
+    let answer = rig.client.get(&format!("{PODS}?limit=9")).await;
+    assert_eq!(answer.code, 200);
+    // Nothing but the same state would do: what is asked again, of whoever is in use, says which.
+    let queries: Vec<_> = one.asked().into_iter().map(|asked| asked.call.query).collect();
+    assert_eq!(queries[..2], ["limit=9", "limit=9&resourceVersion=7&resourceVersionMatch=Exact"]);
+}

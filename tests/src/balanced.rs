@@ -1,0 +1,93 @@
+//! A client of several facades, as a load balancer in front of them lets its clients be: a connection goes to the next one that
+//! is ready and takes it. What was sent once is not sent again.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use portico_kit::lifecycle::Signal;
+use serde_json::Value;
+use tokio::task::yield_now;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::http::{Answer, Broken, Http, collect};
+
+/// How long somebody must be found who takes a connection.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often is asked who is ready.
+const PERIOD: Duration = Duration::from_millis(50);
+
+/// See the module.
+pub struct Balanced {
+    clients: Vec<Http>,
+    ready: Vec<AtomicBool>,
+    next: AtomicUsize,
+}
+
+impl Balanced {
+    /// Over these.
+    pub fn new(clients: Vec<Http>) -> Self {
+        let ready = clients.iter().map(|_| AtomicBool::new(true)).collect();
+        Self { clients, ready, next: AtomicUsize::new(0) }
+    }
+
+    /// Those that it is over.
+    pub fn clients(&self) -> &[Http] {
+        &self.clients
+    }
+
+    /// Whether one of them was ready when it was asked last.
+    pub fn is_ready(&self, index: usize) -> bool {
+        self.ready[index].load(Ordering::Relaxed)
+    }
+
+    /// Asks who is ready, until `stop`.
+    pub async fn ask_who_is_ready(&self, stop: &Signal) {
+        let mut ticks = interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !stop.is_signaled() {
+            ticks.tick().await;
+            for (client, ready) in self.clients.iter().zip(&self.ready) {
+                let request = Request::get("/readyz").body(Full::default()).unwrap();
+                let is_ready = client.fetch(request).await.is_ok_and(|answer| answer.status == 200);
+                ready.store(is_ready, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Sends a request once, over the first connection that stands.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Broken> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % self.clients.len();
+            if !self.is_ready(next) && Instant::now() < deadline {
+                yield_now().await;
+                continue;
+            }
+            match self.clients[next].connect().await {
+                Ok(mut connection) => return connection.send(request).await,
+                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The whole answer to a request without a body.
+    pub async fn get(&self, path: &str) -> Result<Answer, Broken> {
+        self.fetch(Method::GET, path, "").await
+    }
+
+    /// The whole answer to a request with JSON.
+    pub async fn write(&self, method: Method, path: &str, body: &Value) -> Result<Answer, Broken> {
+        self.fetch(method, path, &body.to_string()).await
+    }
+
+    async fn fetch(&self, method: Method, path: &str, body: &str) -> Result<Answer, Broken> {
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes())))?;
+        collect(self.send(request).await?).await
+    }
+}

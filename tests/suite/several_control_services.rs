@@ -1,0 +1,110 @@
+//! A facade that knows two control services of one database: it moves within a second when the one that it uses dies, hangs or
+//! stops, and nobody who reads notices.
+
+use std::time::{Duration, Instant};
+
+use http::Request;
+use http_body_util::Full;
+use portico_kit::lifecycle::Signal;
+use portico_tests::http::Lines;
+use portico_tests::{Launch, Portico, eventually, measured, until};
+use serde_json::json;
+
+use crate::rolling_restarts::{knows_both, servers};
+
+const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
+/// Far beyond what a move takes, for machines that builds keep busy.
+const BOUND: Duration = Duration::from_secs(5);
+
+/// What those who read while something happens have found.
+#[derive(Debug, Default)]
+struct Reads {
+    count: usize,
+    failures: Vec<String>,
+    slowest: Duration,
+}
+
+/// Reads through a facade, one after the other, until told to stop.
+async fn read(facade: &Portico, stop: &Signal) -> Reads {
+    let (admin, mut reads) = (facade.admin(), Reads::default());
+    while !stop.is_signaled() {
+        let begin = Instant::now();
+        let answer = admin.get(&format!("{OBJECTS}?limit=5")).await;
+        reads.count += 1;
+        reads.slowest = reads.slowest.max(begin.elapsed());
+        if answer.status != 200 {
+            reads.failures.push(answer.text());
+        }
+    }
+    reads
+}
+
+/// Which of the servers a facade uses.
+async fn used(facade: &Portico, servers: &[Portico; 2]) -> usize {
+    eventually("one of them is in use", 60, async || {
+        let said = facade.admin().get("/readyz?verbose").await.text();
+        let is_used = |server: &Portico| said.contains(&format!("{} in use (serving)", server.grpc()));
+        servers.iter().position(is_used).ok_or(said)
+    })
+    .await
+}
+
+async fn write(facade: &Portico, name: &str) -> u16 {
+    let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}});
+    facade.admin().post(OBJECTS, &object).await.status.as_u16()
+}
+
+/// Reads and watches while something happens to the first control service, which is in use, until the second one is.
+async fn moves(happens: impl AsyncFn(&mut Portico), what: &str) {
+    let Some(mut servers) = servers(|launch| launch).await else { return };
+    let facade = Launch::facade_of(&[&servers[0], &servers[1]]).start().await;
+    knows_both(&facade).await;
+    assert_eq!(used(&facade, &servers).await, 0, "the first one is preferred");
+    let path = format!("{OBJECTS}?watch=1&resourceVersion=1");
+    let watch = facade.admin().send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
+    let mut events = Lines::new(watch.into_body());
+    assert_eq!(write(&facade, "before").await, 201);
+    let stop = Signal::new("stop");
+    let move_and_stop = async {
+        let begin = Instant::now();
+        happens(&mut servers[0]).await;
+        until("it is written again", 60, async || {
+            let code = write(&facade, &format!("during-{}", begin.elapsed().as_micros())).await;
+            assert!(matches!(code, 201 | 503), "{code}");
+            code == 201
+        })
+        .await;
+        let took = begin.elapsed();
+        assert_eq!(used(&facade, &servers).await, 1);
+        stop.signal();
+        took
+    };
+    let (reads, wrote) = tokio::join!(read(&facade, &stop), move_and_stop);
+    let Reads { count, slowest, .. } = reads;
+    measured(&format!("{what}: {count} reads, the slowest {slowest:?}; written again after {wrote:?}"));
+    assert_eq!(reads.failures, Vec::<String>::new());
+    assert!(reads.slowest < BOUND, "{reads:?}");
+    assert_eq!(write(&facade, "after").await, 201);
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|name| name != "after") {
+        let event = events.next().await.unwrap();
+        seen.push(event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
+    }
+    seen.retain(|name| !name.starts_with("during") && name != "kube-root-ca.crt");
+    assert_eq!(seen, ["before", "after"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_service_that_is_killed_is_replaced_within_a_second() {
+    moves(async |server| server.kill(), "killed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_service_that_hangs_is_replaced_within_a_second() {
+    moves(async |server| server.signal(rustix::process::Signal::STOP), "hangs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_control_service_that_stops_tells_its_facades_to_move_first() {
+    moves(async |server| assert!(server.stop().await.success()), "stops").await;
+}
