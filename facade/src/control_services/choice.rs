@@ -1,13 +1,13 @@
 //! Which control service to use: one that serves, of those the nearest, of those the first.
 //!
-//! Pure. Nearness is measured in powers of two: a millisecond is as good as less, and noise moves nobody.
+//! Pure. Nearness is measured in powers of two, from some milliseconds on: noise moves nobody.
 
 use std::time::Duration;
 
 use super::member::State;
 
-/// Everything that is nearer than this is as near as can be.
-const NEAR: Duration = Duration::from_millis(2);
+/// Everything that is nearer than this is as near as can be: in the same place, however busy it is there.
+const NEAR: Duration = Duration::from_millis(5);
 
 /// What is known of one.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn the_nearest_that_serves_is_used_and_of_equally_near_ones_the_first() {
-        assert_eq!(best(&[serving(40), serving(1), serving(0)]), Some(1));
-        assert_eq!(best(&[serving(33), serving(40)]), Some(0));
+        assert_eq!(best(&[serving(40), serving(4), serving(0)]), Some(1));
+        assert_eq!(best(&[serving(45), serving(75)]), Some(0));
         assert_eq!(best(&[in_state(State::Lost), serving(200)]), Some(1));
         assert_eq!(best(&[in_state(State::NotReady), in_state(State::Draining), serving(200)]), Some(2));
     }
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn noise_makes_nobody_nearer() {
-        let two = [serving(1), serving(0)];
+        let two = [serving(4), serving(0)];
         assert!(is_nearer(&two, 0, 1) && !is_nearer(&two, 1, 0));
-        let two = [serving(9), serving(1)];
+        let two = [serving(11), serving(4)];
         assert!(is_nearer(&two, 1, 0) && !is_nearer(&two, 0, 1));
     }
 }

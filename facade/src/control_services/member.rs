@@ -16,7 +16,7 @@ use crate::transport::ControlTransport;
 const CATCH_UP: Duration = Duration::from_secs(3);
 
 /// Of so many signs of life the quickest tells how near it is: the others waited for something.
-const TRIPS: usize = 16;
+const TRIPS: usize = 64;
 
 /// How a control service is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

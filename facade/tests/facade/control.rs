@@ -155,10 +155,10 @@ impl Scripted {
         self.inner.waited_for.subscribe().wait_for(|waited| *waited == revision).await.unwrap();
     }
 
-    /// Lists show this revision, and break off after so many parts where that is said.
-    pub fn lists_at(&self, revision: i64, breaks_after: Option<usize>) {
+    /// Lists show this revision; the next one breaks off after so many parts.
+    pub fn lists_at(&self, revision: i64, breaks_after: usize) {
         *self.inner.revision.lock() = revision;
-        *self.inner.list_breaks_after.lock() = breaks_after;
+        *self.inner.list_breaks_after.lock() = Some(breaks_after);
     }
 
     /// Ends all streams and refuses all calls, or is back.
@@ -286,7 +286,13 @@ impl Objects for Scripted {
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<Self::ListStream>, Status> {
         self.note(&request, request.get_ref().call.clone())?;
         self.goes_on().await;
-        let parts = std::mem::take(&mut *self.inner.parts.lock()).into_iter().enumerate();
+        let breaks_after = self.inner.list_breaks_after.lock().take();
+        let parts = match breaks_after {
+            // It is whole when it is asked for again.
+            Some(_) => self.inner.parts.lock().clone(),
+            None => std::mem::take(&mut *self.inner.parts.lock()),
+        };
+        let parts = parts.into_iter().enumerate();
         let parts = parts.map(|(at, body)| {
             let media_type = if at == 0 { "application/json".to_owned() } else { String::new() };
             let revision = *self.inner.revision.lock();
@@ -294,7 +300,7 @@ impl Objects for Scripted {
             Ok(ListResponse { code, body, media_type, revision, ..Default::default() })
         });
         let mut parts: Vec<_> = parts.collect();
-        if let Some(parts_before) = *self.inner.list_breaks_after.lock() {
+        if let Some(parts_before) = breaks_after {
             parts.truncate(parts_before);
             parts.push(Err(Status::unavailable("the connection broke")));
         }
