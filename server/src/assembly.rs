@@ -50,8 +50,8 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
 use portico_proto::convert::{Payload, PayloadKind, setting};
-use portico_registry::Registry;
-use portico_store::{PostgresStore, SqliteStore, Store};
+use portico_registry::{EtcdLayout, KindIndexer, Registry};
+use portico_store::{EtcdStore, PostgresStore, SqliteStore, Store};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -108,11 +108,8 @@ impl Server {
         let (store_tasks, tasks) = (TaskSet::new(), TaskSet::new());
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
         let mut table = portico_resources::table_with(&settings.features);
-        let indexer = Arc::new(table.indexer(&kinds));
-        let (store, encryption) = open_store(&settings, indexer, &process, &tasks, &store_tasks).await?;
-        if settings.postgres.is_some() {
-            shared_files::agree(&*store, &settings).await?;
-        }
+        let known = (table.indexer(&kinds), table.etcd_layout(settings.event_ttl)?);
+        let (store, encryption) = open_store(&settings, known, &process, &tasks, &store_tasks).await?;
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let signing = Signing::load(&settings, pki.authority.cert_pem())?;
         let (trust, verifier) = LocalTrust::issue();
@@ -325,23 +322,31 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Opens the store, whose values are encrypted as `--encryption-provider-config` says.
+/// Opens the store, whose values are encrypted as `--encryption-provider-config` says; keys that several control services have in
+/// common are those of the store then.
 async fn open_store(
     settings: &ServerSettings,
-    indexer: Arc<dyn portico_store::Indexer>,
+    (indexer, layout): (KindIndexer, EtcdLayout),
     process: &Process,
     tasks: &TaskSet,
     store_tasks: &TaskSet,
 ) -> Result<(Arc<dyn Store>, Encryption), StartError> {
     let (server_id, metrics) = (hooks::own_identity().id, portico_store::Metrics::new(&process.metrics));
     let encryption = Encryption::start(&settings.encryption, &server_id, &process.metrics, tasks).await?;
-    let (kept, seal) = (settings.store.clone(), encryption.seal());
-    let store: Arc<dyn Store> = match settings.postgres.clone() {
-        Some(postgres) => {
+    let (kept, seal, indexer) = (settings.store.clone(), encryption.seal(), Arc::new(indexer));
+    let store: Arc<dyn Store> = match (settings.postgres.clone(), settings.etcd.clone()) {
+        (Some(postgres), _) => {
             Arc::new(PostgresStore::open(postgres, kept, indexer, seal, metrics, store_tasks).await?)
         }
-        None => Arc::new(SqliteStore::open_sealed(kept, indexer, seal, metrics, store_tasks).await?),
+        (None, Some(etcd)) => {
+            let known = portico_store::Known { indexer, layout: Arc::new(layout), seal };
+            Arc::new(EtcdStore::open(etcd, kept, known, metrics, store_tasks).await?)
+        }
+        (None, None) => Arc::new(SqliteStore::open_sealed(kept, indexer, seal, metrics, store_tasks).await?),
     };
+    if settings.shares_store() {
+        shared_files::agree(&*store, settings).await?;
+    }
     Ok((store, encryption))
 }
 

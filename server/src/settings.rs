@@ -87,8 +87,10 @@ pub struct ServerSettings {
     pub encryption: EncryptionSettings,
     /// The store.
     pub store: portico_store::Settings,
-    /// The PostgreSQL database that it is in; none: a SQLite file.
+    /// The PostgreSQL database that it is in.
     pub postgres: Option<portico_store::PostgresSettings>,
+    /// The etcd that it is in; where there is neither: a SQLite file.
+    pub etcd: Option<portico_store::EtcdSettings>,
     /// The registry.
     pub registry: portico_registry::Settings,
     /// Which admission plugins are on, and what they are configured with.
@@ -105,6 +107,13 @@ pub struct ServerSettings {
     pub max_streams_per_connection: u32,
     /// Boot checks pass on /livez for so long.
     pub livez_grace_period: Duration,
+}
+
+impl ServerSettings {
+    /// Whether several control services may share the store.
+    pub(crate) fn shares_store(&self) -> bool {
+        self.postgres.is_some() || self.etcd.is_some()
+    }
 }
 
 /// A webhook that knows bearer tokens; field names follow the flags.

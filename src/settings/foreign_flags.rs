@@ -47,8 +47,9 @@ const fn switch(name: &'static str, taken: Taken, why: &'static str) -> ForeignF
     ForeignFlag { name, is_switch: true, taken, why }
 }
 
-const NO_ETCD: &str = "there is no etcd: objects are in the database of the data folder (--data-dir)";
-const NO_ETCD_TO_TUNE: &str = "there is no etcd to tune";
+const COUNTED: &str =
+    "sizes and counts are looked at every --compaction-interval, or when they are asked for";
+const ONE_TIMEOUT: &str = "--database-statement-timeout is the time of every request to etcd";
 const LOG_AT_ONCE: &str = "log lines are written at once, to one stream";
 const OFF: Taken = Taken::Only(&["false"]);
 
@@ -70,28 +71,21 @@ pub(crate) const FOREIGN_FLAGS: &[ForeignFlag] = &[
         &["lease"],
         "the server keeps the endpoints of default/kubernetes itself",
     ),
-    refused("etcd-cafile", NO_ETCD),
-    refused("etcd-certfile", NO_ETCD),
-    ignored("etcd-compaction-interval", NO_ETCD_TO_TUNE),
-    ignored("etcd-count-metric-poll-period", NO_ETCD_TO_TUNE),
-    ignored("etcd-db-metric-poll-interval", NO_ETCD_TO_TUNE),
-    ignored("etcd-healthcheck-timeout", NO_ETCD_TO_TUNE),
-    refused("etcd-keyfile", NO_ETCD),
-    refused("etcd-prefix", NO_ETCD),
-    ignored("etcd-readycheck-timeout", NO_ETCD_TO_TUNE),
-    refused("etcd-servers", NO_ETCD),
-    refused("etcd-servers-overrides", NO_ETCD),
+    ignored("etcd-count-metric-poll-period", COUNTED),
+    ignored("etcd-db-metric-poll-interval", COUNTED),
+    ignored("etcd-healthcheck-timeout", ONE_TIMEOUT),
+    ignored("etcd-readycheck-timeout", ONE_TIMEOUT),
+    refused("etcd-servers-overrides", "all resources are in one store (--etcd-servers)"),
     only("kubernetes-service-node-port", &["0"], "the Service default/kubernetes has no node port"),
-    ignored("lease-reuse-duration-seconds", NO_ETCD_TO_TUNE),
     ignored("log-flush-frequency", LOG_AT_ONCE),
     ignored("log-json-info-buffer-size", LOG_AT_ONCE),
     switch("log-json-split-stream", OFF, LOG_AT_ONCE),
     ignored("log-text-info-buffer-size", LOG_AT_ONCE),
     switch("log-text-split-stream", OFF, LOG_AT_ONCE),
     switch("permit-address-sharing", Taken::Any, "SO_REUSEADDR is always set"),
-    only("storage-backend", &["etcd3"], NO_ETCD),
+    only("storage-backend", &["etcd3"], "--etcd-servers and --database-url choose the store"),
     ignored("storage-initialization-timeout", "storage is ready, or its failure ends the start"),
-    ignored("storage-media-type", "objects are stored as JSON, whatever clients speak"),
+    ignored("storage-media-type", "etcd holds what kube-apiserver stores by default, other stores hold JSON"),
     refused("vmodule", "--v takes levels for modules, as in portico_store=debug"),
     switch("watch-cache", Taken::Only(&["true"]), "every resource that is read is cached"),
     ignored("watch-cache-sizes", "the history of watches is bounded in bytes for all resources together"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use portico_server::PostgresSettings;
+use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::values::duration;
 use super::{SettingError, files};
@@ -27,7 +27,7 @@ pub(crate) struct StoreSettings {
     pub(crate) compaction_interval: Duration,
     /// Keep everything in this PostgreSQL database, which several control services may share, instead of a file in the data
     /// folder: `postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE`.
-    #[arg(long, value_name = "URL", value_parser = postgres)]
+    #[arg(long, value_name = "URL", value_parser = postgres, conflicts_with = "etcd_servers")]
     pub(crate) database_url: Option<PostgresSettings>,
     /// The password for --database-url, from a file; read at the start.
     #[arg(long, value_name = "FILE", requires = "database_url")]
@@ -38,15 +38,37 @@ pub(crate) struct StoreSettings {
     /// Between here and PostgreSQL a pooler hands connections on after each transaction (PgBouncer in transaction mode).
     #[arg(long)]
     pub(crate) database_transaction_pooler: bool,
-    /// How long PostgreSQL is waited for at the start.
+    /// How long PostgreSQL or etcd is waited for at the start.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) database_connect_timeout: Duration,
-    /// How long PostgreSQL may take for one statement before the connection is given up.
+    /// How long PostgreSQL may take for one statement, and etcd for one request, before it is given up.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
     pub(crate) database_statement_timeout: Duration,
     /// How often PostgreSQL is asked for writes of others, besides being told of them.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "100ms")]
     pub(crate) database_poll_interval: Duration,
+    /// Keep everything in this etcd, 3.5.13 or newer, as kube-apiserver does, which may be another server of it: URLs of its
+    /// members.
+    #[arg(long, value_name = "URL,...", value_delimiter = ',')]
+    pub(crate) etcd_servers: Vec<String>,
+    /// What all keys in etcd begin with.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
+    pub(crate) etcd_prefix: String,
+    /// CAs of etcd's certificates, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) etcd_cafile: Option<PathBuf>,
+    /// The certificate that etcd is shown, PEM.
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    pub(crate) etcd_certfile: Option<PathBuf>,
+    /// Its key, PEM.
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub(crate) etcd_keyfile: Option<PathBuf>,
+    /// How often etcd's history is compacted, in turns with all servers of it; 0 = by others.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    pub(crate) etcd_compaction_interval: Duration,
+    /// For how long a lease of etcd is given to further events.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) lease_reuse_duration_seconds: u64,
     /// How large the database file may grow, in bytes; 0 = as the disk allows.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) database_max_bytes: u64,
@@ -76,6 +98,35 @@ fn postgres(url: &str) -> Result<PostgresSettings, String> {
 }
 
 impl StoreSettings {
+    /// Whether several control services may share the store.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.database_url.is_some() || !self.etcd_servers.is_empty()
+    }
+
+    /// The etcd, if there is to be one.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn etcd(&self) -> Result<Option<EtcdSettings>, SettingError> {
+        if self.etcd_servers.is_empty() {
+            return Ok(None);
+        }
+        let read = |setting, path: &Option<PathBuf>| match path {
+            Some(path) => files::read(setting, path).map(Some),
+            None => Ok(None),
+        };
+        let mut settings = EtcdSettings::new(self.etcd_servers.clone());
+        settings.prefix.clone_from(&self.etcd_prefix);
+        settings.ca = read("--etcd-cafile", &self.etcd_cafile)?;
+        let certificate = read("--etcd-certfile", &self.etcd_certfile)?;
+        settings.identity = certificate.zip(read("--etcd-keyfile", &self.etcd_keyfile)?);
+        settings.connect_timeout = self.database_connect_timeout;
+        settings.request_timeout = self.database_statement_timeout;
+        settings.compaction_interval = self.etcd_compaction_interval;
+        settings.lease_reuse = Duration::from_secs(self.lease_reuse_duration_seconds);
+        Ok(Some(settings))
+    }
+
     /// The PostgreSQL database, if there is to be one.
     ///
     /// # Errors

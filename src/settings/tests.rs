@@ -145,7 +145,7 @@ fn every_flag_of_kube_apiserver_is_taken_or_has_a_reason() {
 fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
     let (_, settings) = settings(&[
         "--watch-cache",
-        "--etcd-compaction-interval=5m",
+        "--etcd-healthcheck-timeout=5s",
         "--watch-cache-sizes",
         "pods#100",
         "server",
@@ -153,11 +153,11 @@ fn flags_without_meaning_are_ignored_or_refused_with_a_reason() {
     ])
     .unwrap();
     let ignored: Vec<_> = settings.ignored.iter().map(|flag| flag.name).collect();
-    assert_eq!(ignored, ["etcd-compaction-interval", "watch-cache-sizes"]);
+    assert_eq!(ignored, ["etcd-healthcheck-timeout", "watch-cache-sizes"]);
     for (arguments, reason) in [
         (
-            ["--etcd-servers=http://a:2379"],
-            "--etcd-servers: \"http://a:2379\" cannot be given here: there is no etcd",
+            ["--etcd-servers-overrides=/events#http://a:2379"],
+            "--etcd-servers-overrides: \"/events#http://a:2379\" cannot be given here: all resources are in one store",
         ),
         (["--watch-cache=false"], "--watch-cache: \"false\" cannot be given here: every resource"),
         (

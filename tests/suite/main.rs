@@ -25,6 +25,8 @@ mod durability;
 mod emulated_versions;
 mod encryption;
 mod endpoints;
+mod etcd;
+mod etcd_of_kube_apiserver;
 mod finished_jobs;
 mod http_api;
 mod image_policy;

@@ -24,6 +24,7 @@ pub mod delete;
 mod delete_collection;
 mod delete_unreadable;
 pub mod encoding;
+mod etcd_layout;
 mod expiry;
 pub mod failure;
 mod follow;
@@ -83,6 +84,7 @@ pub use custom::{
     Finding, FindingKind, MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
     Standing, Subresources, Version, Webhook,
 };
+pub use etcd_layout::EtcdLayout;
 pub use follow::{Change, ChangeStream, Followed, FollowedTogether};
 pub use frame::{EventType, Frame};
 pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard};

@@ -10,6 +10,7 @@ use portico_kinds::Kinds;
 use crate::action::Action;
 use crate::builtin::{KindIndexer, ResourceIndex, StrategyTable};
 use crate::connection::Connection;
+use crate::etcd_layout::EtcdLayout;
 use crate::handlers::{Handler, HandlerTable};
 use crate::hooks::{HookTable, TransactionHooks, WriteGuard};
 use crate::off_fields::OffField;
@@ -163,6 +164,17 @@ impl ResourceTable {
     #[must_use]
     pub fn indexer(&self, kinds: &Kinds) -> KindIndexer {
         KindIndexer::new(kinds, &self.strategies)
+    }
+
+    /// How a store in etcd keeps objects, where events are kept for so long.
+    ///
+    /// # Errors
+    /// [`portico_kinds::LoadError`] when the embedded data do not fit together.
+    pub fn etcd_layout(
+        &self,
+        event_ttl: std::time::Duration,
+    ) -> Result<EtcdLayout, portico_kinds::LoadError> {
+        EtcdLayout::new(&self.strategies, event_ttl)
     }
 
     /// The built-in kinds as they are served, each with its row.

@@ -92,7 +92,7 @@ pub(super) fn start(
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut kept = vec![authentication(settings, reported.signing)?.object(), token_tracking::object(today)];
-    let shares = settings.postgres.is_some();
+    let shares = settings.shares_store();
     let masters = shares.then(|| MasterLeases::new(registry.store(), reported.advertised.subscribe()));
     if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
         let reached = match &masters {

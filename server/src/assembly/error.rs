@@ -51,6 +51,9 @@ pub enum StartError {
     /// The PostgreSQL database cannot be opened.
     #[error("the store does not open: {0}")]
     Postgres(#[from] portico_store::PostgresError),
+    /// The store in etcd cannot be opened.
+    #[error("the store does not open: {0}")]
+    Etcd(#[from] portico_store::EtcdError),
     /// Keys that are shared through the store cannot be read or written there.
     #[error("the shared files of {name}: {reason}")]
     SharedFiles {

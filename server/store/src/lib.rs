@@ -1,6 +1,6 @@
 //! Revisions and watch: the committed log, group commit, the cache of the current state, broadcast, compaction.
 //!
-//! The only crate that knows SQL. It must not know kinds, served versions, HTTP or gRPC: an object is a [`Key`] and
+//! The only crate that knows SQL, and etcd. It must not know kinds, served versions, HTTP or gRPC: an object is a [`Key`] and
 //! canonical bytes, and what is read out of the bytes comes from the [`Indexer`] that the registry hands in.
 //!
 //! The way of a write: [`Store::commit`] puts [`Txn`]s into the writer's bounded queue; the writer takes what is
@@ -12,6 +12,7 @@ mod codec;
 mod decode;
 mod ending;
 mod error;
+mod etcd;
 mod event;
 mod exact;
 mod group;
@@ -36,6 +37,7 @@ mod unix_time;
 mod unreadable;
 
 pub use error::StoreError;
+pub use etcd::{EtcdError, EtcdSettings, EtcdStore, Known, Layout};
 pub use event::{Event, EventType};
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
 pub use key::{Key, Resource};

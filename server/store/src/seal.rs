@@ -85,25 +85,45 @@ impl Seal {
 
     /// The value for the database; none when it is stored as it is.
     pub(crate) fn seal(&self, key: &Key, json: &[u8]) -> Result<Option<Vec<u8>>, SealError> {
+        self.seal_at(key.resource(), key.to_string().as_bytes(), json)
+    }
+
+    /// The same of bytes that stand at this place: moved elsewhere they do not open.
+    pub(crate) fn seal_at(
+        &self,
+        resource: &Resource,
+        place: &[u8],
+        plain: &[u8],
+    ) -> Result<Option<Vec<u8>>, SealError> {
         let rules = self.rules.load();
-        let Some(providers) = rules.find(key.resource()) else { return Ok(None) };
+        let Some(providers) = rules.find(resource) else { return Ok(None) };
         let started = Instant::now();
         let Some(provider) = providers.first() else { return Ok(None) };
-        let sealed = provider.seal(json, key.to_string().as_bytes());
+        let sealed = provider.seal(plain, place);
         let failed = sealed.as_ref().err();
-        self.count(key.resource(), "to_storage", provider.prefix(), started, failed);
+        self.count(resource, "to_storage", provider.prefix(), started, failed);
         sealed
     }
 
     /// The JSON of a stored value.
     pub(crate) async fn open<'a>(&self, key: &Key, stored: Stored<'a>) -> Result<Opened<'a>, SealError> {
-        let providers = self.rules.load().find(key.resource()).cloned();
+        self.open_at(key.resource(), key.to_string().as_bytes(), stored).await
+    }
+
+    /// What was sealed at this place.
+    pub(crate) async fn open_at<'a>(
+        &self,
+        resource: &Resource,
+        place: &[u8],
+        stored: Stored<'a>,
+    ) -> Result<Opened<'a>, SealError> {
+        let providers = self.rules.load().find(resource).cloned();
         match (providers, stored) {
             (None, Stored::Plain(json)) => Ok(Opened { json: json.into(), stale: false }),
             (None, Stored::Sealed(_)) => {
                 Err(SealError::refused("identity transformer tried to read encrypted data"))
             }
-            (Some(providers), stored) => self.open_by(&providers, key, stored).await,
+            (Some(providers), stored) => self.open_by(&providers, resource, place, stored).await,
         }
     }
 
@@ -111,14 +131,15 @@ impl Seal {
     async fn open_by<'a>(
         &self,
         providers: &Providers,
-        key: &Key,
+        resource: &Resource,
+        place: &[u8],
         stored: Stored<'a>,
     ) -> Result<Opened<'a>, SealError> {
-        let (started, aad) = (Instant::now(), key.to_string());
+        let started = Instant::now();
         let mut errors = Vec::new();
         for (index, provider) in providers.iter().enumerate() {
-            let Some(opened) = provider.open(stored, aad.as_bytes()).await else { continue };
-            self.count(key.resource(), "from_storage", provider.prefix(), started, opened.as_ref().err());
+            let Some(opened) = provider.open(stored, place).await else { continue };
+            self.count(resource, "from_storage", provider.prefix(), started, opened.as_ref().err());
             match opened {
                 Ok(opened) => return Ok(Opened { stale: opened.stale || index > 0, ..opened }),
                 Err(error) => errors.push(error),
@@ -126,7 +147,7 @@ impl Seal {
         }
         Err(SealError::all(errors).unwrap_or_else(|| {
             let error = SealError::refused("no matching prefix found");
-            self.count(key.resource(), "from_storage", "unknown", started, Some(&error));
+            self.count(resource, "from_storage", "unknown", started, Some(&error));
             error
         }))
     }

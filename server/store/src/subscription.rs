@@ -35,8 +35,10 @@ const MAX_HISTORY_BYTES: usize = 1 << 20;
 pub struct Subscription {
     id: u64,
     selection: Selection,
-    /// The last revision delivered, or the start: events up to here are skipped.
+    /// The last revision delivered, or the start.
     last: i64,
+    /// What `last` was before the batch at hand, whose events up to here are skipped: several of them may have one revision.
+    seen: i64,
     /// History in `(.0, .1]` is still to be read from SQL, before `recent` is handed out.
     unread: Option<(i64, i64)>,
     history: Arc<dyn History>,
@@ -64,6 +66,7 @@ impl Subscription {
             id,
             selection,
             last: from,
+            seen: from,
             unread: (from < floor).then_some((from, floor)),
             history,
             recent,
@@ -146,8 +149,11 @@ impl Subscription {
 
     fn take_pending(&mut self) -> Option<Arc<Event>> {
         while let Some(batch) = self.pending.front() {
+            if self.offset == 0 {
+                self.seen = self.last;
+            }
             for event in &batch[self.offset..] {
-                let is_next = event.revision() > self.last && self.selection.takes(event);
+                let is_next = event.revision() > self.seen && self.selection.takes(event);
                 if is_next && event.unreadable.is_some() {
                     self.unreadable.clone_from(&event.unreadable);
                     return None;

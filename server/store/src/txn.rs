@@ -7,8 +7,9 @@ use crate::record::{Record, Value};
 
 /// Operations that happen all or not at all. Validated in order: a later operation sees what an earlier one did.
 ///
-/// Every writing operation gets a revision of its own; those of one Txn follow one another without a stranger's between
-/// them. Caches and subscriptions get a Txn whole.
+/// Every writing operation gets a revision of its own, and those of one Txn follow one another without a stranger's between
+/// them; in etcd all of them get one, and what several of them do to one object shows as the last alone. Caches and
+/// subscriptions get a Txn whole.
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
     /// At most [`Txn::MAX_OPERATIONS`].
@@ -61,6 +62,11 @@ pub(crate) struct Prepared {
 impl Txn {
     /// How many operations one Txn may have.
     pub const MAX_OPERATIONS: usize = 1_000;
+    /// How many operations a Txn may have that puts together what several callers write: every store takes so many (etcd, with
+    /// its defaults, 128), ...
+    pub const SHARED_OPERATIONS: usize = 120;
+    /// ... and so many bytes (etcd 1.5 MiB).
+    pub const SHARED_BYTES: usize = 1 << 20;
     /// How many bytes of JSON one value may have.
     pub const MAX_VALUE_BYTES: usize = 3 << 20;
 

@@ -11,7 +11,7 @@ use crate::event::Event;
 /// Reads past events: the part of a store that subscriptions need.
 pub(crate) trait History: Send + Sync {
     /// The first events that the selection takes with a revision in `(after, until]`: at most `limit`, whose values take at most
-    /// `max_bytes`, but at least one. May wait while as many others read as are allowed to.
+    /// `max_bytes`, but at least one; those of one revision all or none. May wait while as many others read as are allowed to.
     fn events(
         &self,
         selection: Selection,

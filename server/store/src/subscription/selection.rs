@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::key::Resource;
 use crate::scope::{ResourceFilter, Scope};
 
-/// Events that became visible together, in revision order.
+/// Events that became visible together, in revision order: all of each of its revisions.
 pub(crate) type Batch = Arc<[Arc<Event>]>;
 
 /// Which events a subscription is about.

@@ -17,9 +17,51 @@ pub trait Backend: Send + Sync {
     /// Opens the database, or opens it again.
     fn open_with<'a>(&'a self, tune: &'a (dyn Fn(&mut Settings) + Sync)) -> BoxFuture<'a, Arc<dyn Store>>;
 
+    /// How many writes a new database has behind it.
+    fn written_before(&self) -> i64 {
+        0
+    }
+
+    /// Whether watchers are told what was stored before a deletion, and not what the deletion says.
+    fn tells_of_deletions_what_was_stored(&self) -> bool {
+        false
+    }
+
     /// With the defaults.
     fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
         self.open_with(&|_| ())
+    }
+}
+
+tokio::task_local! {
+    /// How many writes a new database of the running test has behind it.
+    pub static WRITTEN_BEFORE: i64;
+}
+
+/// The revision that a database without any writes behind it would have here.
+fn counted(revision: i64) -> i64 {
+    revision - WRITTEN_BEFORE.try_with(|before| *before).unwrap_or(0)
+}
+
+/// The revision that such a one would call so.
+pub fn rev(counted: i64) -> i64 {
+    counted + WRITTEN_BEFORE.try_with(|before| *before).unwrap_or(0)
+}
+
+/// Reads `spec.nodeName`, too.
+pub struct WithNodeName;
+
+impl Indexer for WithNodeName {
+    fn index(
+        &self,
+        resource: &portico_machinery::GroupResource,
+        json: &[u8],
+    ) -> Result<portico_store::Indexed, portico_store::IndexError> {
+        let mut indexed = MetadataIndexer.index(resource, json)?;
+        let object: serde_json::Value = serde_json::from_slice(json).unwrap();
+        let node = object["spec"]["nodeName"].as_str();
+        indexed.fields = node.map(|node| ("spec.nodeName".into(), node.into())).into_iter().collect();
+        Ok(indexed)
     }
 }
 
@@ -96,7 +138,8 @@ pub fn text(record: &Record) -> String {
 
 /// `path@revision=text` of each.
 pub fn lines<'a>(records: impl IntoIterator<Item = &'a Arc<Record>>) -> Vec<String> {
-    let line = |record: &Arc<Record>| format!("{}@{}={}", record.key.path(), record.revision, text(record));
+    let line =
+        |record: &Arc<Record>| format!("{}@{}={}", record.key.path(), counted(record.revision), text(record));
     records.into_iter().map(line).collect()
 }
 
@@ -129,7 +172,7 @@ pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Even
 /// `Type path@revision` of each.
 pub fn reported(events: &[Arc<Event>]) -> Vec<String> {
     let line = |event: &Arc<Event>| {
-        format!("{:?} {}@{}", event.event_type, event.record.key.path(), event.revision())
+        format!("{:?} {}@{}", event.event_type, event.record.key.path(), counted(event.revision()))
     };
     events.iter().map(line).collect()
 }

@@ -7,6 +7,8 @@ mod damaged_keys;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
+mod etcd;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod full_disk;
@@ -47,10 +49,17 @@ mod watches;
 
 /// Makes a test of each behaviour for each implementation.
 macro_rules! suite {
-    ($($module:ident :: $behaviour:ident),* $(,)?) => {
+    (of all: $($module:ident :: $behaviour:ident),* $(,)?) => {
         suite!(in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
         suite!(in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
         suite!(behind_a_pooler: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
+        suite!(in_etcd: crate::etcd::Etcd::new(), $($module::$behaviour),*);
+    };
+    // Of those that give every operation a revision of its own.
+    (of databases: $($module:ident :: $behaviour:ident),* $(,)?) => {
+        suite!(ordered_in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
+        suite!(ordered_in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
+        suite!(ordered_behind_a_pooler: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
     };
     ($place:ident: $backend:expr, $($module:ident :: $behaviour:ident),*) => {
         #[cfg(test)]
@@ -59,7 +68,9 @@ macro_rules! suite {
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $behaviour() {
                     if let Some(backend) = $backend {
-                        crate::$module::$behaviour(&backend).await;
+                        let before = crate::harness::Backend::written_before(&backend);
+                        let test = crate::$module::$behaviour(&backend);
+                        crate::harness::WRITTEN_BEFORE.scope(before, test).await;
                     }
                 }
             )*
@@ -68,12 +79,17 @@ macro_rules! suite {
 }
 
 suite! {
+    of databases:
     transactions::revisions_strictly_increase_and_a_txns_follow_one_another,
+    transactions::a_txn_sees_its_own_earlier_operations,
+    transactions::what_is_too_large_is_refused,
+}
+
+suite! {
+    of all:
     transactions::expectations_are_checked,
     transactions::a_refused_txn_writes_nothing_and_fails_alone,
-    transactions::a_txn_sees_its_own_earlier_operations,
     transactions::of_many_concurrent_updates_of_one_revision_one_wins,
-    transactions::what_is_too_large_is_refused,
     transactions::a_committed_write_is_visible_at_once,
     transactions::any_text_is_a_name_and_an_owner,
     transactions::everything_is_there_after_reopening,

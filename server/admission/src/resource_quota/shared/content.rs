@@ -15,10 +15,8 @@ use portico_registry::stored;
 
 /// How many writes one transaction has at most.
 const MAX_WRITES: usize = 64;
-/// How many operations they have together: half of what the store takes.
-const MAX_OPERATIONS: usize = Txn::MAX_OPERATIONS / 2;
-/// How many bytes of objects they have together before the next transaction takes further ones.
-const MAX_BYTES: usize = 4 << 20;
+/// How many operations they have together before the next transaction takes further ones: there is room for their quotas.
+const MAX_OPERATIONS: usize = Txn::SHARED_OPERATIONS * 3 / 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
@@ -95,7 +93,9 @@ impl Content {
 
     pub(super) fn is_full(&self, write: &Counting<'_>) -> bool {
         let operations = self.operations.len() + write.operations.len() + write.checks.len();
-        self.writes >= MAX_WRITES || operations > MAX_OPERATIONS || self.bytes + write.bytes() > MAX_BYTES
+        self.writes >= MAX_WRITES
+            || operations > MAX_OPERATIONS
+            || self.bytes + write.bytes() > Txn::SHARED_BYTES
     }
 
     /// Whether just these are the quotas that this closed transaction has begun with.
@@ -120,7 +120,7 @@ impl Content {
         let changed = |(quota, amounts): &(&Counted, &Amounts)| quota.is_changed || !amounts.is_empty();
         let quotas = self.quotas.iter().zip(&amounts).filter(changed).count();
         let operations = self.operations.len() + write.operations.len() + write.checks.len() + quotas;
-        if self.writes > 0 && operations > Txn::MAX_OPERATIONS {
+        if self.writes > 0 && operations > Txn::SHARED_OPERATIONS {
             return Ok(Taken::TooMany);
         }
         let concerned = self.quotas.iter_mut().zip(amounts).filter(|(_, amounts)| !amounts.is_empty());

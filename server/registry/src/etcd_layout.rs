@@ -1,0 +1,196 @@
+//! Where kube-apiserver keeps objects in etcd, and in which bytes: built-in kinds as protobuf in their storage version, definitions
+//! and APIServices as JSON, custom resources as the JSON that they are.
+
+mod definitions;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use portico_kinds::{Kinds, LoadError};
+use portico_machinery::protobuf::{PREFIX, open};
+use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object};
+use portico_schema::Format;
+use portico_store::{Layout, Resource};
+
+use crate::builtin::{ResourceIndex, StrategyTable};
+use crate::served::ServedResource;
+use crate::strategy::Moment;
+
+/// Paths that are not the name of the resource (upstream's `SpecialDefaultResourcePrefixes`, and the two servers whose resources
+/// stand below their group).
+const PATHS: [(&str, &str, &str); 7] = [
+    ("", "replicationcontrollers", "controllers"),
+    ("", "endpoints", "services/endpoints"),
+    ("", "nodes", "minions"),
+    ("", "services", "services/specs"),
+    ("networking.k8s.io", "ingresses", "ingress"),
+    (DEFINITIONS.0, DEFINITIONS.1, "apiextensions.k8s.io/customresourcedefinitions"),
+    (API_SERVICES.0, API_SERVICES.1, "apiregistration.k8s.io/apiservices"),
+];
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+const API_SERVICES: (&str, &str) = ("apiregistration.k8s.io", "apiservices");
+
+/// See the module.
+pub struct EtcdLayout {
+    kinds: ResourceIndex,
+    builtin: HashMap<GroupResource, Builtin>,
+    /// The resources of built-in kinds by their paths.
+    by_path: HashMap<String, Resource>,
+    event_ttl: Duration,
+}
+
+/// A built-in resource.
+struct Builtin {
+    path: String,
+    /// The kind in its storage version.
+    kind: GroupVersionKind,
+    /// Whether its objects expire.
+    expires: bool,
+}
+
+impl EtcdLayout {
+    /// Of all built-in kinds, served or not; events are kept for so long.
+    pub(crate) fn new(strategies: &StrategyTable, event_ttl: Duration) -> Result<Self, LoadError> {
+        let all = Kinds::all()?;
+        let kinds = ResourceIndex::new(&all, strategies);
+        let stored = all.stored().filter(|info| info.stored);
+        let builtin: HashMap<_, _> = stored
+            .map(|info| {
+                let storage = info.storage.clone();
+                let builtin =
+                    Builtin { path: builtin_path(&storage), kind: info.gvk.clone(), expires: info.expires };
+                (storage, builtin)
+            })
+            .collect();
+        let by_path =
+            builtin.iter().map(|(storage, builtin)| (builtin.path.clone(), Resource::from(storage.clone())));
+        Ok(Self { by_path: by_path.collect(), kinds, builtin, event_ttl })
+    }
+
+    /// A kind as it is decoded: in whatever version it is stored.
+    fn decoded_as(&self, kind: &GroupVersionKind) -> Result<&ServedResource, String> {
+        let served = self.kinds.by_kind(kind).map(|served| &**served);
+        served.ok_or_else(|| format!("no kind {:?} is known in version {}", kind.kind, kind.group_version()))
+    }
+
+    /// An object of a built-in kind, in its storage version.
+    fn builtin(&self, expected: &GroupVersionKind, stored: &[u8]) -> Result<Object, String> {
+        let (format, api_version, name) = match stored.starts_with(&PREFIX) {
+            true => {
+                let envelope = open(stored).map_err(|error| error.to_string())?;
+                (Format::Protobuf, envelope.api_version.into_owned(), envelope.kind.into_owned())
+            }
+            false => {
+                let object = Object::from_json(stored).map_err(|error| error.to_string())?;
+                let (api_version, name) = (object.api_version().to_owned(), object.kind().to_owned());
+                if let Some(body) = definitions::from_v1beta1(object) {
+                    return self.decoded((expected, expected), &body.to_json(), Format::Json);
+                }
+                (Format::Json, api_version, name)
+            }
+        };
+        let version: GroupVersion =
+            api_version.parse().map_err(|_| format!("no version is called {api_version:?}"))?;
+        let found = version.kind(&name);
+        let object = self.decoded((&found, expected), stored, format)?;
+        match object.kind() == expected.kind {
+            true => Ok(object),
+            false => Err(format!("it is of kind {:?}", object.kind())),
+        }
+    }
+
+    /// An object that is found in one version and expected in the storage version, with the defaults that upstream sets whenever it
+    /// decodes one.
+    fn decoded(
+        &self,
+        (found, expected): (&GroupVersionKind, &GroupVersionKind),
+        body: &[u8],
+        format: Format,
+    ) -> Result<Object, String> {
+        let kind = self.decoded_as(found)?;
+        let decoded = kind.info.schema.decode(body, format, found).map_err(|error| error.to_string())?;
+        let mut object = decoded.object;
+        kind.complete(&mut object, Moment { now: Timestamp::now() });
+        kind.strategies.main.canonicalize(&mut object);
+        self.decoded_as(expected)?.info.schema.normalise(&mut object);
+        Ok(object)
+    }
+}
+
+fn builtin_path(storage: &GroupResource) -> String {
+    let special =
+        PATHS.iter().find(|(group, resource, _)| (storage.group == *group) && storage.resource == *resource);
+    special.map_or_else(|| storage.resource.clone(), |(.., path)| (*path).to_owned())
+}
+
+fn is(resource: &GroupResource, (group, name): (&str, &str)) -> bool {
+    resource.group == group && resource.resource == name
+}
+
+impl Layout for EtcdLayout {
+    fn path(&self, resource: &GroupResource) -> String {
+        match self.builtin.get(resource) {
+            Some(builtin) => builtin.path.clone(),
+            None => format!("{}/{}", resource.group, resource.resource),
+        }
+    }
+
+    fn locate<'p>(&self, path: &'p str) -> Option<(Resource, &'p str)> {
+        let (first, rest) = path.split_once('/')?;
+        if let Some(resource) = self.by_path.get(first) {
+            return Some((resource.clone(), rest));
+        }
+        let (second, rest) = rest.split_once('/')?;
+        if let Some(resource) = self.by_path.get(&path[..first.len() + 1 + second.len()]) {
+            return Some((resource.clone(), rest));
+        }
+        // The group of a definition has a dot, no folder of kube-apiserver has one.
+        first.contains('.').then(|| (Resource::new(first, second), rest))
+    }
+
+    fn to_stored(&self, resource: &GroupResource, json: &[u8]) -> Result<Vec<u8>, String> {
+        let Some(builtin) = self.builtin.get(resource) else { return Ok(line(json.to_vec())) };
+        let object = || Object::from_json(json).map_err(|error| error.to_string());
+        if is(resource, DEFINITIONS) {
+            return Ok(line(definitions::to_v1beta1(object()?).to_json()));
+        }
+        if is(resource, API_SERVICES) {
+            return Ok(line(json.to_vec()));
+        }
+        Ok(self.decoded_as(&builtin.kind)?.info.schema.to_sealed_protobuf(&object()?))
+    }
+
+    fn to_json(&self, resource: &GroupResource, stored: &[u8]) -> Result<Vec<u8>, String> {
+        let Some(builtin) = self.builtin.get(resource) else {
+            return without_revision(stored.trim_ascii_end());
+        };
+        let mut object = self.builtin(&builtin.kind, stored)?;
+        object.remove(&["metadata", "resourceVersion"]);
+        Ok(object.to_json())
+    }
+
+    fn time_to_live(&self, resource: &GroupResource) -> Option<Duration> {
+        let expires = self.builtin.get(resource).is_some_and(|builtin| builtin.expires);
+        (expires && !self.event_ttl.is_zero()).then_some(self.event_ttl)
+    }
+}
+
+/// As upstream's encoder ends it.
+fn line(mut json: Vec<u8>) -> Vec<u8> {
+    json.push(b'\n');
+    json
+}
+
+/// The JSON of a custom resource, as it is: nobody stores a revision in it but by hand.
+fn without_revision(json: &[u8]) -> Result<Vec<u8>, String> {
+    if memchr::memmem::find(json, b"\"resourceVersion\"").is_none() {
+        return Ok(json.to_vec());
+    }
+    let mut object = Object::from_json(json).map_err(|error| error.to_string())?;
+    object.remove(&["metadata", "resourceVersion"]);
+    Ok(object.to_json())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Definitions as kube-apiserver stores them: in `v1beta1`, which is served no more, and where what all versions say alike stands
+//! once (`apiextensions/v1/conversion.go`).
+
+use portico_machinery::Object;
+use serde_json::{Map, Value, json};
+
+const V1: &str = "apiextensions.k8s.io/v1";
+const V1BETA1: &str = "apiextensions.k8s.io/v1beta1";
+/// What may stand once: its name in a version, and its name outside.
+const HOISTED: [(&str, &str); 4] = [
+    ("subresources", "subresources"),
+    ("schema", "validation"),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+];
+
+type Fields = Map<String, Value>;
+
+/// A definition of `v1` as it is stored.
+pub(super) fn to_v1beta1(mut object: Object) -> Object {
+    object.set(&["apiVersion"], V1BETA1);
+    let Some(Value::Object(spec)) = object.map_mut().get_mut("spec") else { return object };
+    spec.entry("preserveUnknownFields").or_insert(Value::Bool(false));
+    if let Some(Value::Object(conversion)) = spec.get_mut("conversion") {
+        let webhook = conversion.remove("webhook");
+        for (inside, outside) in [
+            ("clientConfig", "webhookClientConfig"),
+            ("conversionReviewVersions", "conversionReviewVersions"),
+        ] {
+            let value = webhook.as_ref().and_then(|webhook| webhook.get(inside));
+            conversion.extend(value.map(|value| (outside.to_owned(), value.clone())));
+        }
+    }
+    let Some(Value::Array(mut versions)) = spec.remove("versions") else { return object };
+    for columns in versions.iter_mut().filter_map(|version| version.get_mut("additionalPrinterColumns")) {
+        rename(columns, "jsonPath", "JSONPath");
+    }
+    for (inside, outside) in HOISTED {
+        let first = versions.first().and_then(|version| version.get(inside)).cloned();
+        if versions.iter().all(|version| version.get(inside) == first.as_ref()) {
+            spec.extend(first.map(|value| (outside.to_owned(), value)));
+            each(&mut versions, |version| drop(version.remove(inside)));
+        }
+    }
+    if let Some(name) = versions.first().and_then(|version| version.get("name")).cloned() {
+        spec.insert("version".to_owned(), name);
+    }
+    spec.insert("versions".to_owned(), Value::Array(versions));
+    object
+}
+
+/// A stored definition in `v1`; nothing for what is no definition of `v1beta1`.
+pub(super) fn from_v1beta1(mut object: Object) -> Option<Object> {
+    if object.api_version() != V1BETA1 || object.kind() != "CustomResourceDefinition" {
+        return None;
+    }
+    object.set(&["apiVersion"], V1);
+    let Some(Value::Object(spec)) = object.map_mut().get_mut("spec") else { return Some(object) };
+    // The default of that version, which `v1` does not have.
+    spec.entry("preserveUnknownFields").or_insert(Value::Bool(true));
+    if let Some(Value::Object(conversion)) = spec.get_mut("conversion") {
+        let mut webhook = Fields::new();
+        for (outside, inside) in [
+            ("webhookClientConfig", "clientConfig"),
+            ("conversionReviewVersions", "conversionReviewVersions"),
+        ] {
+            webhook.extend(conversion.remove(outside).map(|value| (inside.to_owned(), value)));
+        }
+        if !webhook.is_empty() {
+            conversion.insert("webhook".to_owned(), Value::Object(webhook));
+        }
+    }
+    let version = spec.remove("version");
+    let mut versions = match spec.remove("versions") {
+        Some(Value::Array(versions)) if !versions.is_empty() => versions,
+        _ => {
+            version.map(|name| json!({ "name": name, "served": true, "storage": true })).into_iter().collect()
+        }
+    };
+    for (inside, outside) in HOISTED {
+        let Some(value) = spec.remove(outside) else { continue };
+        each(&mut versions, |version| drop(version.insert(inside.to_owned(), value.clone())));
+    }
+    for columns in versions.iter_mut().filter_map(|version| version.get_mut("additionalPrinterColumns")) {
+        rename(columns, "JSONPath", "jsonPath");
+    }
+    spec.insert("versions".to_owned(), Value::Array(versions));
+    Some(object)
+}
+
+fn each(versions: &mut [Value], change: impl FnMut(&mut Fields)) {
+    versions.iter_mut().filter_map(Value::as_object_mut).for_each(change);
+}
+
+fn rename(columns: &mut Value, from: &str, to: &str) {
+    for column in columns.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        let Some(value) = column.remove(from) else { continue };
+        column.insert(to.to_owned(), value);
+    }
+}

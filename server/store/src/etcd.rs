@@ -1,0 +1,347 @@
+//! The store in etcd, as kube-apiserver keeps it: its keys, its bytes, its revisions. Servers of both kinds may share one.
+//!
+//! Joins the parts: `open` who the store is, `follow` the one watch that feeds cache and subscriptions, `write` the transactions
+//! (`plan` what each of them asks for), `latest` how far etcd is, `read`, `history` and `find` what readers ask for, `owners` who is
+//! named by owner references, `compaction` the history's end, `leases` of what expires; `keys` and `values` are the layout, which
+//! the registry knows ([`Layout`]); `client` and `wire` speak etcd's protocol.
+
+mod client;
+mod compaction;
+mod events;
+mod failure;
+mod find;
+mod follow;
+mod history;
+mod keys;
+mod latest;
+mod layout;
+mod leases;
+mod open;
+mod owners;
+mod pages;
+mod plan;
+mod read;
+mod settings;
+mod values;
+mod wire;
+mod write;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use portico_kit::tasks::TaskSet;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+pub use self::layout::Layout;
+pub use self::open::EtcdError;
+pub use self::settings::EtcdSettings;
+
+use self::client::Client;
+use self::compaction::{Compactor, Marks};
+use self::follow::{Follower, Progress};
+use self::keys::Keys;
+use self::latest::Latest;
+use self::leases::Leases;
+use self::open::Meta;
+use self::owners::Owners;
+use self::read::Reader;
+use self::values::Values;
+use self::write::Writer;
+use crate::cache::Cache;
+use crate::ending::Ending;
+use crate::error::StoreError;
+use crate::hub::Hub;
+use crate::index::Indexer;
+use crate::key::{Key, Resource};
+use crate::metrics::Metrics;
+use crate::publish::{HistoryBytes, Publisher};
+use crate::record::Record;
+use crate::scope::{ResourceFilter, Scope};
+use crate::seal::Seal;
+use crate::settings::Settings;
+use crate::snapshot::Snapshot;
+use crate::store::{Identity, ListAt, Page, SealedOtherwise, Store};
+use crate::submit::{CommitRequest, Submitter};
+use crate::subscription::selection::Selection;
+use crate::subscription::{Subscription, WatchError};
+use crate::txn::{Committed, Txn, TxnError};
+use crate::unreadable::Condition;
+
+/// What is known of objects besides what is stored.
+pub struct Known {
+    /// What is read out of them.
+    pub indexer: Arc<dyn Indexer>,
+    /// Where they stand, and in which bytes.
+    pub layout: Arc<dyn Layout>,
+    /// How they are encrypted.
+    pub seal: Arc<Seal>,
+}
+
+/// A [`Store`] in etcd.
+pub struct EtcdStore {
+    identity: Identity,
+    reader: Arc<Reader>,
+    submitter: Submitter<CommitRequest>,
+    compactor: Arc<Compactor>,
+    closing: CancellationToken,
+    closed: CancellationToken,
+}
+
+impl EtcdStore {
+    /// Opens the store under a prefix of etcd, and starts what writes, follows and compacts in `tasks`. Of `settings` what concerns
+    /// files, and the age and size of history, has no meaning here.
+    ///
+    /// When `tasks` is cancelled the store finishes what is queued and closes.
+    ///
+    /// # Errors
+    /// [`EtcdError`].
+    pub async fn open(
+        etcd: EtcdSettings,
+        settings: Settings,
+        known: Known,
+        metrics: Metrics,
+        tasks: &TaskSet,
+    ) -> Result<Self, EtcdError> {
+        let refused = |failure: failure::Failure| EtcdError::Unreachable {
+            place: etcd.place(),
+            reason: failure.logged(),
+        };
+        let client = Client::new(&etcd).map_err(refused)?;
+        let (meta, compacted) = open::open(&client, &etcd).await?;
+        let hub = Arc::new(Hub::new(meta.revision, compacted, &settings, metrics.subscriptions.clone()));
+        let (wanted, wants) = watch::channel(0);
+        let mark = open::mark_key(&etcd.root());
+        let (latest, asking) = Latest::new(client.clone(), mark, hub.clone(), wanted, etcd.request_timeout);
+        let reader = Arc::new(Reader {
+            client,
+            keys: Keys::new(etcd.root(), known.layout.clone()),
+            values: Values { layout: known.layout, indexer: known.indexer, seal: known.seal },
+            cache: Arc::new(Cache::default()),
+            hub,
+            metrics,
+            latest,
+            owners: Arc::new(Owners::default()),
+            root: etcd.root(),
+            resumes: Semaphore::new((settings.read_connections as usize).max(1)),
+        });
+        reader.cache.applied_up_to(meta.revision);
+        let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
+        let group_operations = settings.group_operations.max(1);
+        let compactor = Arc::new(Compactor {
+            reader: reader.clone(),
+            interval: etcd.compaction_interval,
+            marks: Marks::new(settings.marks_kept),
+            mark_interval: settings.compaction_interval,
+        });
+        let store = Self {
+            identity: meta.identity.clone(),
+            reader: reader.clone(),
+            // Values are encrypted as they stand in etcd, by whoever writes them.
+            submitter: Submitter { requests, seal: Seal::none(), group_operations },
+            compactor,
+            closing: tasks.token().child_token(),
+            closed: CancellationToken::new(),
+        };
+        let writer = Writer {
+            reader,
+            leases: Leases::new(&etcd),
+            under_way: Semaphore::new(group_operations),
+            within: etcd.request_timeout,
+        };
+        let written = store.start_writer(writer, queue, tasks);
+        store.start_follower(&meta, wants, written, tasks);
+        tasks.spawn("store-compaction", store.compactor.clone().run(store.closing.clone()));
+        let closing = store.closing.clone();
+        tasks.spawn("store-latest", async move {
+            closing.run_until_cancelled(asking).await;
+        });
+        Ok(store)
+    }
+
+    /// Starts what writes; what is cancelled when that has ended.
+    fn start_writer(
+        &self,
+        writer: Writer,
+        queue: mpsc::Receiver<CommitRequest>,
+        tasks: &TaskSet,
+    ) -> CancellationToken {
+        let written = CancellationToken::new();
+        let (closing, ended) = (self.closing.clone(), written.clone().drop_guard());
+        tasks.spawn("store-writer", async move {
+            Arc::new(writer).run(queue, closing).await;
+            drop(ended);
+        });
+        written
+    }
+
+    /// Starts what follows etcd until everything is written.
+    fn start_follower(
+        &self,
+        meta: &Meta,
+        wanted: watch::Receiver<i64>,
+        written: CancellationToken,
+        tasks: &TaskSet,
+    ) {
+        let reader = self.reader.clone();
+        let publisher = Publisher {
+            cache: reader.cache.clone(),
+            hub: reader.hub.clone(),
+            history: Arc::new(HistoryBytes::default()),
+            metrics: reader.metrics.clone(),
+        };
+        let (identity, cluster_id) = (self.identity.clone(), meta.cluster_id);
+        let progress = Progress::at(meta.revision);
+        let follower =
+            Follower { reader, publisher, identity, cluster_id, wanted, progress, closing: written };
+        let ending =
+            Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
+        tasks.spawn("store-follower", async move {
+            if let Err(error) = follower.run().await {
+                ending.tasks.fail("store-follower", &error.to_string());
+            }
+            drop(ending);
+        });
+    }
+
+    fn subscribe(&self, selection: Selection, from: i64) -> Result<Subscription, WatchError> {
+        Subscription::start(&self.reader.hub, selection, from, self.reader.clone())
+    }
+}
+
+impl Store for EtcdStore {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
+        Box::pin(self.submitter.write(txns, &*self.reader))
+    }
+
+    fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
+        Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
+    }
+
+    fn current(&self, _: &Resource) -> Option<Snapshot> {
+        None
+    }
+
+    fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+        let current = self.revision();
+        self.reader.cache.slot(resource).snapshot(current)
+    }
+
+    fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(self.reader.list_at(query))
+    }
+
+    fn get_at<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
+        Box::pin(self.reader.get_at(key, revision))
+    }
+
+    fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {
+        self.subscribe(Selection::Scope(scope), from)
+    }
+
+    fn follow(&self, filter: ResourceFilter, from: i64) -> Result<Subscription, WatchError> {
+        self.subscribe(Selection::Filter(filter), from)
+    }
+
+    fn revision(&self) -> i64 {
+        self.reader.hub.revision()
+    }
+
+    fn revisions(&self) -> watch::Receiver<i64> {
+        self.reader.hub.revisions()
+    }
+
+    fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(self.reader.latest.revision())
+    }
+
+    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut revisions = self.revisions();
+        let closed = self.closed.clone();
+        Box::pin(async move {
+            let reached =
+                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
+            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
+        })
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        let revision = self.compactor.marks.revision_at(time);
+        Box::pin(std::future::ready(Ok(revision)))
+    }
+
+    fn compacted(&self) -> i64 {
+        self.reader.hub.compacted()
+    }
+
+    fn compact(&self, revision: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(self.compactor.compact(revision))
+    }
+
+    fn dependents<'a>(&'a self, owner_uid: &'a str) -> BoxFuture<'a, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.dependents(owner_uid))
+    }
+
+    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.reader.owners())
+    }
+
+    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.deleting())
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.counts())
+    }
+
+    fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.average_sizes())
+    }
+
+    fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
+        Box::pin(self.reader.resources_in(namespace))
+    }
+
+    fn sealed_resources(&self) -> Vec<Resource> {
+        self.reader.sealed_resources()
+    }
+
+    fn is_sealed_otherwise<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.reader.is_sealed_otherwise(key, revision))
+    }
+
+    fn sealed_otherwise<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
+        Box::pin(self.reader.sealed_otherwise(resource))
+    }
+
+    fn condition(&self) -> Condition {
+        Condition { unreadable: self.reader.cache.unreadable(), ..Condition::default() }
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.closing.cancel();
+        Box::pin(self.closed.cancelled())
+    }
+}
+
+impl Drop for EtcdStore {
+    /// A store that nobody holds any more closes; its tasks end by themselves.
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
+}

@@ -1,0 +1,168 @@
+//! Forgets history, in turns with every kube-apiserver of the same etcd: a key that all of them know says whose turn it was
+//! (upstream's `compact.go`), so that one of them compacts in each interval, up to where etcd stood one interval before.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use super::read::Reader;
+use super::wire::{
+    Compare, CompareResult, CompareTarget, Compared, PutRequest, RangeRequest, Request, RequestOp, Response,
+    TxnRequest,
+};
+use crate::error::StoreError;
+use crate::unix_time::{self, before};
+
+/// The key, which stands beside every prefix.
+const TURN: &[u8] = b"compact_rev_key";
+/// How many marks are kept at most.
+const MARKS: usize = 4_096;
+
+/// Whose turn it is.
+struct Turn {
+    /// The version of the key, by which this process has seen it last.
+    version: i64,
+    /// Where etcd stood then.
+    revision: i64,
+}
+
+/// Decides what to forget.
+pub(super) struct Compactor {
+    pub(super) reader: Arc<Reader>,
+    /// Zero: others do it.
+    pub(super) interval: Duration,
+    pub(super) marks: Marks,
+    pub(super) mark_interval: Duration,
+}
+
+/// Where the revision stood when.
+pub(super) struct Marks {
+    marks: Mutex<VecDeque<(i64, i64)>>,
+    kept: Duration,
+}
+
+impl Marks {
+    pub(super) fn new(kept: Duration) -> Self {
+        Self { marks: Mutex::default(), kept }
+    }
+
+    fn put(&self, now: i64, revision: i64) {
+        let mut marks = self.marks.lock();
+        marks.push_back((now, revision));
+        let oldest = before(now, self.kept);
+        while marks.len() > MARKS || marks.get(1).is_some_and(|(at, _)| *at <= oldest) {
+            marks.pop_front();
+        }
+    }
+
+    /// The newest that is at least as old as this time; 0 where none is known.
+    pub(super) fn revision_at(&self, time: i64) -> i64 {
+        let marks = self.marks.lock();
+        let found = marks.iter().rev().find(|(at, _)| *at <= time);
+        found.map_or(0, |(_, revision)| *revision)
+    }
+}
+
+impl Compactor {
+    pub(super) async fn run(self: Arc<Self>, closing: CancellationToken) {
+        let work = async { tokio::join!(self.take_turns(), self.look()) };
+        closing.run_until_cancelled(work).await;
+    }
+
+    /// Notes where the revision stands, how far others have compacted, and how large etcd's database is.
+    async fn look(&self) {
+        let mut ticks = interval_at(Instant::now() + self.mark_interval, self.mark_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.marks.put(unix_time::now(), self.reader.hub.revision());
+            let looked = async {
+                self.reader.note_compacted().await?;
+                self.reader.metrics.file_bytes.set(self.reader.client.status().await?.db_size);
+                Ok::<_, Failure>(())
+            };
+            if let Err(failure) = looked.await {
+                tracing::debug!(error = failure.logged(), "the state of etcd is not known now");
+            }
+        }
+    }
+
+    async fn take_turns(&self) {
+        if self.interval.is_zero() {
+            return;
+        }
+        let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut turn = Turn { version: 0, revision: 0 };
+        loop {
+            ticks.tick().await;
+            if let Err(failure) = self.take_turn(&mut turn).await {
+                tracing::warn!(error = failure.logged(), "history could not be compacted; tried again later");
+            }
+        }
+    }
+
+    async fn take_turn(&self, turn: &mut Turn) -> Result<(), Failure> {
+        let up_to = turn.revision;
+        if self.is_mine(turn).await? && up_to > 0 {
+            match self.reader.client.compact(up_to).await {
+                // Somebody has gone further.
+                Err(failure) if failure.is_compacted() => {}
+                compacted => compacted?,
+            }
+            tracing::info!(revision = up_to, "etcd's history is compacted");
+        }
+        self.reader.note_compacted().await.map(drop)
+    }
+
+    /// Whether nobody else has had a turn since this process looked last; looks.
+    async fn is_mine(&self, turn: &mut Turn) -> Result<bool, Failure> {
+        let compare = Compare {
+            result: CompareResult::Equal.into(),
+            target: CompareTarget::Version.into(),
+            key: TURN.to_vec(),
+            compared: Some(Compared::Version(turn.version)),
+        };
+        let value = turn.revision.to_string().into_bytes();
+        let put = PutRequest { key: TURN.to_vec(), value, lease: 0 };
+        let get = RangeRequest { key: TURN.to_vec(), ..RangeRequest::default() };
+        let answer = self
+            .reader
+            .client
+            .txn(TxnRequest {
+                compare: vec![compare],
+                success: vec![RequestOp { request: Some(Request::Put(put)) }],
+                failure: vec![RequestOp { request: Some(Request::Range(get)) }],
+            })
+            .await?;
+        turn.revision = answer.header.unwrap_or_default().revision;
+        if answer.succeeded {
+            turn.version += 1;
+            return Ok(true);
+        }
+        let found = answer.responses.into_iter().find_map(|op| match op.response {
+            Some(Response::Range(found)) => found.kvs.into_iter().next(),
+            _ => None,
+        });
+        turn.version = found.map_or(0, |found| found.version);
+        Ok(false)
+    }
+
+    /// Forgets everything before a revision.
+    pub(super) async fn compact(&self, until: i64) -> Result<i64, StoreError> {
+        let hub = &self.reader.hub;
+        let until = until.min(hub.revision());
+        if until > hub.compacted() {
+            match self.reader.client.compact(until).await {
+                Err(failure) if failure.is_compacted() => {}
+                compacted => compacted.map_err(Failure::of_read)?,
+            }
+        }
+        self.reader.note_compacted().await.map_err(Failure::of_read)
+    }
+}

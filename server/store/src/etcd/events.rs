@@ -1,0 +1,60 @@
+//! Changes as etcd reports them, read as events.
+
+use std::sync::Arc;
+
+use super::failure::Failure;
+use super::read::Reader;
+use super::wire::{KeyValue, WatchEvent, WatchEventType};
+use crate::event::{Event, EventType};
+use crate::index::{Indexer, MetadataIndexer};
+use crate::key::Key;
+use crate::record::{Record, Value};
+
+/// The event, which may be of what cannot be read; none for keys that are no objects'.
+pub(super) async fn read(reader: &Reader, found: &WatchEvent) -> Result<Option<Event>, Failure> {
+    let Some(kv) = &found.kv else { return Ok(None) };
+    let Some(key) = reader.keys.parse(&kv.key) else { return Ok(None) };
+    let previous = match &found.prev_kv {
+        Some(previous) => Some(state_before(reader, &key, previous).await?),
+        None => None,
+    };
+    let is_deleted = found.event_type == i32::from(WatchEventType::Delete);
+    let (record, unreadable) = match is_deleted {
+        true => (last_state(&key, kv.mod_revision, previous.as_deref()), None),
+        false => match reader.values.decode(key, kv).await? {
+            Ok(record) => (record, None),
+            Err(object) => ((*object.record).clone(), Some(Arc::new(object))),
+        },
+    };
+    let event_type = EventType::of(is_deleted, previous.is_some());
+    Ok(Some(Event { event_type, record: Arc::new(record), previous, unreadable }))
+}
+
+/// From memory where it is there.
+async fn state_before(reader: &Reader, key: &Key, kv: &KeyValue) -> Result<Arc<Record>, Failure> {
+    match reader.cache.get(key).filter(|record| record.revision == kv.mod_revision) {
+        Some(record) => Ok(record),
+        None => {
+            let decoded = reader.values.decode(key.clone(), kv).await?;
+            Ok(decoded.map_or_else(|object| object.record, Arc::new))
+        }
+    }
+}
+
+/// What is told of an object that is gone: its last state, or, where that is not known, its name.
+fn last_state(key: &Key, revision: i64, previous: Option<&Record>) -> Record {
+    let known = previous.map(|previous| &previous.value).filter(|value| !value.is_unreadable());
+    let value = known.cloned().unwrap_or_else(|| name_alone(key));
+    Record { key: key.clone(), revision, value }
+}
+
+fn name_alone(key: &Key) -> Value {
+    let mut metadata = serde_json::json!({ "name": key.name() });
+    if !key.namespace().is_empty() {
+        metadata["namespace"] = key.namespace().into();
+    }
+    let json = serde_json::json!({ "metadata": metadata }).to_string();
+    // Metadata of a name always reads.
+    let indexed = MetadataIndexer.index(key.resource(), json.as_bytes()).unwrap_or_default();
+    Value::new(json.into_bytes(), indexed)
+}

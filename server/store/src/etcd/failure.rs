@@ -1,0 +1,177 @@
+//! What an error of etcd is to whoever asked: a sentence of ours, by its code and its words.
+
+use tonic::{Code, Status};
+
+use crate::error::StoreError;
+use crate::key::Key;
+use crate::txn::TxnError;
+
+/// What this process holds is not what etcd does: it must end, and start again from there.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Fatal {
+    #[error("etcd holds another store than before")]
+    Replaced,
+    #[error("the store was restored: a new epoch has begun")]
+    NewEpoch,
+    #[error("etcd has lost writes that were shown: a new epoch begins")]
+    Lost,
+    #[error("what others have written was compacted before it was read here")]
+    Behind,
+}
+
+/// Why a step was not done.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// etcd said so, or the connection to it was lost.
+    Etcd(Box<Status>),
+    /// It did not answer in time.
+    Late,
+    /// It cannot be reached now: it was not asked.
+    Away,
+    /// It could not be asked.
+    Unsent(String),
+    /// It can never be asked with these settings.
+    Settings(String),
+    /// What a value is sealed with is not known now, and may be later.
+    Sealed {
+        key: Key,
+        reason: String,
+    },
+    Fatal(Fatal),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        Self::Etcd(Box::new(status))
+    }
+}
+
+impl Failure {
+    /// For messages.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Etcd(status) => reason(status),
+            Self::Late => "it did not answer in time".to_owned(),
+            Self::Away | Self::Unsent(_) => "it cannot be reached".to_owned(),
+            Self::Sealed { reason, .. } | Self::Settings(reason) => reason.clone(),
+            Self::Fatal(fatal) => fatal.to_string(),
+        }
+    }
+
+    /// What the log says.
+    pub(super) fn logged(&self) -> String {
+        match self {
+            Self::Etcd(status) => {
+                let said = causes(status)
+                    .last()
+                    .map_or_else(|| status.message().to_owned(), |cause| cause.to_string());
+                format!("{}: {said}", reason(status))
+            }
+            Self::Unsent(error) => format!("{}: {error}", self.reason()),
+            other => other.reason(),
+        }
+    }
+
+    /// What it is to whoever reads.
+    pub(super) fn of_read(self) -> StoreError {
+        match self {
+            Self::Sealed { key, reason } => StoreError::Sealed { key, reason },
+            Self::Fatal(_) => StoreError::Closed,
+            failure => {
+                tracing::error!(error = failure.logged(), "etcd could not be read");
+                StoreError::Unavailable(failure.reason())
+            }
+        }
+    }
+
+    /// What it is to whoever has asked for a write.
+    pub(super) fn of_write(&self) -> TxnError {
+        let reason = self.reason();
+        let status = match self {
+            Self::Etcd(status) => status,
+            Self::Sealed { .. } => return TxnError::Sealed(reason),
+            Self::Late => return TxnError::Unknown(reason),
+            _ => return TxnError::Unavailable(reason),
+        };
+        match status.code() {
+            Code::ResourceExhausted if lacks_space(status) => TxnError::Full(reason),
+            Code::InvalidArgument | Code::OutOfRange => TxnError::TooLarge(reason),
+            Code::ResourceExhausted
+            | Code::PermissionDenied
+            | Code::Unauthenticated
+            | Code::FailedPrecondition
+            | Code::Unimplemented => TxnError::Unavailable(reason),
+            // Refused before it was proposed, or never sent.
+            Code::Unavailable if says(status, "no leader") || is_unconnected(status) => {
+                TxnError::Unavailable(reason)
+            }
+            _ => TxnError::Unknown(reason),
+        }
+    }
+
+    /// Whether what was asked for is older than what is kept.
+    pub(super) fn is_compacted(&self) -> bool {
+        matches!(self, Self::Etcd(status) if says(status, "required revision has been compacted"))
+    }
+
+    /// Whether an answer was larger than this process takes.
+    pub(super) fn is_too_long(&self) -> bool {
+        matches!(self, Self::Etcd(status) if says(status, "message length too large"))
+    }
+
+    /// Whether another try cannot do better.
+    pub(super) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Etcd(status) => {
+                matches!(status.code(), Code::PermissionDenied | Code::Unauthenticated | Code::Unimplemented)
+            }
+            Self::Settings(_) | Self::Fatal(_) => true,
+            _ => false,
+        }
+    }
+}
+
+fn says(status: &Status, words: &str) -> bool {
+    status.message().contains(words)
+}
+
+fn lacks_space(status: &Status) -> bool {
+    says(status, "space exceeded")
+}
+
+/// What is behind it, the deepest last.
+fn causes(status: &Status) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(status), |cause| cause.source())
+}
+
+/// Whether there was no connection to send on.
+fn is_unconnected(status: &Status) -> bool {
+    let refused = |cause: &(dyn std::error::Error + 'static)| {
+        let error = cause.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    };
+    says(status, "connect error") || causes(status).any(refused)
+}
+
+/// A sentence.
+fn reason(status: &Status) -> String {
+    let message = status.message().trim_start_matches("etcdserver: ");
+    match status.code() {
+        Code::ResourceExhausted if lacks_space(status) => "etcd has no space left (alarm NOSPACE)".to_owned(),
+        Code::InvalidArgument if says(status, "too many operations") => {
+            "more operations than etcd takes at once (its --max-txn-ops)".to_owned()
+        }
+        Code::InvalidArgument if says(status, "too large") => {
+            "more bytes than etcd takes at once (its --max-request-bytes)".to_owned()
+        }
+        Code::PermissionDenied | Code::Unauthenticated => {
+            format!("it does not let this process in: {message}")
+        }
+        Code::Unavailable if says(status, "no leader") => "it has no leader".to_owned(),
+        Code::Unavailable if is_unconnected(status) => "it cannot be reached".to_owned(),
+        Code::Unavailable | Code::Cancelled => "the connection to it is lost".to_owned(),
+        Code::Unknown if causes(status).next().is_some() => "the connection to it is lost".to_owned(),
+        Code::Unknown if says(status, "timed out") => "it did not answer in time".to_owned(),
+        _ => format!("it refused the request: {message}"),
+    }
+}

@@ -1,0 +1,209 @@
+//! Takes up everything that is written, by whomever, this process included: one watch of all objects, in the order of etcd's
+//! revisions, feeds the cache, the owners and the subscriptions.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::{Duration, MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::client::WatchStream;
+use super::events;
+use super::failure::{Failure, Fatal};
+use super::open::{self, RETRY};
+use super::read::Reader;
+use super::wire::{RangeRequest, WatchEvent, WatchResponse};
+use crate::publish::Publisher;
+use crate::store::Identity;
+use crate::subscription::selection::Batch;
+
+/// How often it is asked how far everything has been sent, while somebody waits for that.
+const PROGRESS: Duration = Duration::from_millis(20);
+
+/// The last change that was shown: whether it is still there tells whether etcd has lost it.
+struct Tail {
+    place: Vec<u8>,
+    revision: i64,
+    is_deleted: bool,
+}
+
+/// The one task that follows etcd.
+pub(super) struct Follower {
+    pub(super) reader: Arc<Reader>,
+    pub(super) publisher: Publisher,
+    pub(super) identity: Identity,
+    pub(super) cluster_id: u64,
+    /// How far somebody waits for this to come.
+    pub(super) wanted: watch::Receiver<i64>,
+    pub(super) progress: Progress,
+    /// Whoever writes has ended.
+    pub(super) closing: CancellationToken,
+}
+
+/// How far it has come.
+pub(super) struct Progress {
+    /// Everything up to here is shown.
+    revision: i64,
+    tail: Option<Tail>,
+    /// Parts of a response whose rest has not come.
+    parts: Vec<WatchEvent>,
+}
+
+impl Progress {
+    pub(super) fn at(revision: i64) -> Self {
+        Self { revision, tail: None, parts: Vec::new() }
+    }
+}
+
+impl Follower {
+    /// Follows until the store closes, over lost connections.
+    pub(super) async fn run(mut self) -> Result<(), Fatal> {
+        let closing = self.closing.clone();
+        let served = closing.run_until_cancelled(self.serve()).await.unwrap_or(Ok(()));
+        if served.is_err() {
+            // What is shown here is not what there is.
+            self.publisher.hub.close();
+        }
+        if matches!(served, Err(Fatal::Lost)) {
+            let begun = open::begin_epoch(&self.reader.client, &self.reader.root, self.identity.epoch).await;
+            if let Err(failure) = begun {
+                tracing::error!(error = failure.logged(), "the new epoch is not noted");
+            }
+        }
+        served
+    }
+
+    async fn serve(&mut self) -> Result<(), Fatal> {
+        loop {
+            let failure = match self.follow().await {
+                Ok(never) => match never {},
+                Err(Failure::Fatal(fatal)) => return Err(fatal),
+                Err(failure) => failure,
+            };
+            // What cannot be opened now stops this alone: etcd answers.
+            self.reader.client.set_reached(matches!(failure, Failure::Sealed { .. }));
+            tracing::warn!(error = failure.logged(), "etcd is waited for");
+            sleep(RETRY).await;
+        }
+    }
+
+    /// Follows until the connection is lost.
+    async fn follow(&mut self) -> Result<std::convert::Infallible, Failure> {
+        self.check().await?;
+        let (all, from) = (self.reader.keys.all(), self.progress.revision + 1);
+        self.progress.parts.clear();
+        let mut stream = self.reader.client.watch(all, from).await?;
+        self.reader.client.set_reached(true);
+        let mut ticks = interval(PROGRESS);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let wanted = *self.wanted.borrow_and_update();
+            let is_waited_for = wanted > self.progress.revision;
+            tokio::select! {
+                response = stream.next() => self.take(response?).await?,
+                changed = self.wanted.changed() => match changed {
+                    Ok(()) => self.ask(&stream),
+                    // Nobody is left to wait.
+                    Err(_) => return Err(Failure::Away),
+                },
+                _ = ticks.tick(), if is_waited_for => self.ask(&stream),
+            }
+        }
+    }
+
+    fn ask(&self, stream: &WatchStream) {
+        if *self.wanted.borrow() > self.progress.revision {
+            stream.request_progress();
+        }
+    }
+
+    /// Whether etcd still holds what was shown.
+    async fn check(&self) -> Result<(), Failure> {
+        let lost = |fatal| Err(Failure::Fatal(fatal));
+        let Some(meta) = open::meta(&self.reader.client, &self.reader.root).await? else {
+            return lost(Fatal::Replaced);
+        };
+        match &meta.identity {
+            found if found.store_id != self.identity.store_id => return lost(Fatal::Replaced),
+            found if found.epoch != self.identity.epoch => return lost(Fatal::NewEpoch),
+            _ if meta.cluster_id != self.cluster_id => return lost(Fatal::Lost),
+            _ if meta.revision < self.progress.revision => return lost(Fatal::Lost),
+            _ => {}
+        }
+        match &self.progress.tail {
+            Some(tail) => self.check_tail(tail).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn check_tail(&self, tail: &Tail) -> Result<(), Failure> {
+        let request =
+            RangeRequest { key: tail.place.clone(), revision: tail.revision, ..RangeRequest::default() };
+        let found = match self.reader.client.probe(request).await {
+            Ok(found) => found.kvs.first().map(|found| found.mod_revision),
+            // Once that is no history any more, nobody knows.
+            Err(failure) if failure.is_compacted() => return Ok(()),
+            Err(failure) => return Err(failure),
+        };
+        let expected = (!tail.is_deleted).then_some(tail.revision);
+        if found == expected { Ok(()) } else { Err(Failure::Fatal(Fatal::Lost)) }
+    }
+
+    async fn take(&mut self, mut response: WatchResponse) -> Result<(), Failure> {
+        if response.canceled {
+            let is_compacted = response.compact_revision > 0;
+            let ended = tonic::Status::unavailable(response.cancel_reason);
+            return Err(if is_compacted { Failure::Fatal(Fatal::Behind) } else { ended.into() });
+        }
+        self.progress.parts.append(&mut response.events);
+        if response.fragment {
+            return Ok(());
+        }
+        let found = std::mem::take(&mut self.progress.parts);
+        match found.last().and_then(|last| last.kv.as_ref()).map(|kv| kv.mod_revision) {
+            Some(revision) => self.show(found, revision).await,
+            None if response.created => Ok(()),
+            // Everything up to here has been sent.
+            None => {
+                let revision = response.header.unwrap_or_default().revision;
+                if revision > self.progress.revision {
+                    self.progress.revision = revision;
+                    self.publisher.advance(revision);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Shows what was written up to a revision.
+    async fn show(&mut self, found: Vec<WatchEvent>, revision: i64) -> Result<(), Failure> {
+        let mut events = Vec::with_capacity(found.len());
+        for found in found {
+            let (Some(kv), event_type) = (&found.kv, found.event_type) else { continue };
+            let tail = Tail {
+                place: kv.key.clone(),
+                revision: kv.mod_revision,
+                is_deleted: event_type == i32::from(super::wire::WatchEventType::Delete),
+            };
+            let Some(event) = events::read(&self.reader, &found).await? else { continue };
+            if let Some(object) = &event.unreadable {
+                tracing::error!(
+                    object = %object.key(), revision = object.revision(), reason = object.reason(),
+                    "what another process has written cannot be read here: it is left out of lists"
+                );
+            }
+            events.push(Arc::new(event));
+            self.progress.tail = Some(tail);
+        }
+        self.progress.revision = revision;
+        if events.is_empty() {
+            self.publisher.advance(revision);
+            return Ok(());
+        }
+        self.reader.owners.apply(&events);
+        let events: Batch = events.into();
+        self.publisher.show(&events, revision);
+        self.publisher.dispatch(&events, revision);
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Reads past events for watches that resume: bounded parts, of which only few are read at a time.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use super::events;
+use super::failure::Failure;
+use super::keys::KeyRange;
+use super::read::Reader;
+use super::wire::WatchEvent;
+use crate::error::StoreError;
+use crate::event::Event;
+use crate::subscription::history::{History, HistoryPage};
+use crate::subscription::selection::Selection;
+
+/// A part of the past that is being read.
+struct Part<'a> {
+    selection: &'a Selection,
+    until: i64,
+    limit: usize,
+    max_bytes: usize,
+    events: Vec<Arc<Event>>,
+    bytes: usize,
+    more: bool,
+}
+
+impl Reader {
+    async fn past(&self, mut part: Part<'_>, after: i64) -> Result<HistoryPage, Failure> {
+        let mut watch = self.client.watch(self.watched(part.selection), after + 1).await?;
+        let mut parts: Vec<WatchEvent> = Vec::new();
+        loop {
+            let mut response = self.client.in_time(watch.next()).await?;
+            if response.canceled {
+                // The caller looks how far that has come.
+                self.hub.set_compacted(response.compact_revision);
+                let reason = if response.compact_revision > 0 {
+                    "compacted".to_owned()
+                } else {
+                    response.cancel_reason
+                };
+                return Err(tonic::Status::unavailable(reason).into());
+            }
+            parts.append(&mut response.events);
+            if !response.fragment {
+                let is_report = parts.is_empty() && !response.created;
+                let reached = response.header.unwrap_or_default().revision;
+                let is_whole = self.take(&mut part, std::mem::take(&mut parts)).await?;
+                if is_whole || is_report && reached >= part.until {
+                    return Ok(HistoryPage { events: part.events, more: part.more });
+                }
+            }
+            watch.request_progress();
+        }
+    }
+
+    /// Takes events into a part; whether that is whole. Its last revision is taken whole.
+    async fn take(&self, part: &mut Part<'_>, found: Vec<WatchEvent>) -> Result<bool, Failure> {
+        for found in found {
+            let revision = found.kv.as_ref().map_or(0, |kv| kv.mod_revision);
+            if revision > part.until {
+                return Ok(true);
+            }
+            let is_full = part.events.len() >= part.limit || part.bytes >= part.max_bytes;
+            let last = part.events.last().map(|event| event.revision());
+            if is_full && last.is_some_and(|last| last < revision) {
+                part.more = true;
+                return Ok(true);
+            }
+            let Some(event) = events::read(self, &found).await? else { continue };
+            if !part.selection.takes(&event) {
+                continue;
+            }
+            part.bytes += event.record.value.stored_bytes();
+            part.bytes += event.previous.as_ref().map_or(0, |previous| previous.value.stored_bytes());
+            part.events.push(Arc::new(event));
+        }
+        Ok(false)
+    }
+
+    fn watched(&self, selection: &Selection) -> KeyRange {
+        match selection {
+            Selection::Scope(scope) => self.keys.range(&scope.resource, scope.namespace.as_deref(), None),
+            Selection::Filter(_) => self.keys.all(),
+        }
+    }
+}
+
+impl History for Reader {
+    fn events(
+        &self,
+        selection: Selection,
+        after: i64,
+        until: i64,
+        limit: usize,
+        max_bytes: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
+        Box::pin(async move {
+            // At most so many at a time: their callers wait here.
+            let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;
+            let (events, bytes, more) = (Vec::new(), 0, false);
+            let part = Part { selection: &selection, until, limit, max_bytes, events, bytes, more };
+            self.past(part, after).await.map_err(Failure::of_read)
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Who a store in etcd is: a record of ours beside kube-apiserver's keys, tied to the cluster that it stands in.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep_until};
+
+use super::client::Client;
+use super::failure::Failure;
+use super::settings::EtcdSettings;
+use super::wire::{
+    Compare, CompareResult, CompareTarget, Compared, KeyValue, PutRequest, RangeRequest, Request, RequestOp,
+    TxnRequest,
+};
+use crate::store::Identity;
+
+/// How long after a failed try to reach etcd the next one comes.
+pub(super) const RETRY: Duration = Duration::from_millis(250);
+/// What keys of ours begin with that are no objects'.
+const OWN: &str = "/portico.dev/store";
+/// The oldest releases of each line whose answers about the progress of watches can be relied on (upstream's
+/// `feature_support_checker`).
+const KNOWN: [(u32, u32, u32); 2] = [(3, 4, 31), (3, 5, 13)];
+
+/// Why a store in etcd could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum EtcdError {
+    /// It cannot be reached, or lets nobody in.
+    #[error("{place}: {reason}")]
+    Unreachable {
+        /// Its members.
+        place: String,
+        /// What was wrong.
+        reason: String,
+    },
+    /// Its watches cannot be relied on.
+    #[error("{place} has version {found}: 3.5.13 or a newer one is needed")]
+    TooOld {
+        /// Its members.
+        place: String,
+        /// Its version.
+        found: String,
+    },
+}
+
+/// The record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mark {
+    store_id: String,
+    epoch: i64,
+    /// In which cluster this epoch began.
+    cluster_id: String,
+}
+
+/// What was found when a store was opened, or looked at again.
+#[derive(Clone, Debug)]
+pub(super) struct Meta {
+    pub(super) identity: Identity,
+    pub(super) cluster_id: u64,
+    /// The newest revision of all keys, of whomever they are.
+    pub(super) revision: i64,
+    /// Of the record.
+    mark_revision: i64,
+}
+
+/// Where the record of the store under a prefix stands.
+pub(super) fn mark_key(root: &str) -> Vec<u8> {
+    format!("{OWN}{root}identity").into_bytes()
+}
+
+/// Opens a store, waiting for an etcd that is not there yet; the oldest revision that is kept.
+pub(super) async fn open(client: &Client, settings: &EtcdSettings) -> Result<(Meta, i64), EtcdError> {
+    let until = Instant::now() + settings.connect_timeout;
+    let place = settings.place();
+    loop {
+        let failure = match open_now(client, settings).await {
+            Ok(opened) => break Ok(opened),
+            Err(OpenFailure::TooOld(found)) => break Err(EtcdError::TooOld { place, found }),
+            Err(OpenFailure::Failed(failure)) => failure,
+        };
+        if failure.is_lasting() || Instant::now() + RETRY >= until {
+            break Err(EtcdError::Unreachable { place, reason: failure.logged() });
+        }
+        tracing::info!(error = failure.logged(), "etcd is waited for");
+        sleep_until(Instant::now() + RETRY).await;
+    }
+}
+
+enum OpenFailure {
+    TooOld(String),
+    Failed(Failure),
+}
+
+impl From<Failure> for OpenFailure {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+async fn open_now(client: &Client, settings: &EtcdSettings) -> Result<(Meta, i64), OpenFailure> {
+    let version = client.status().await?.version;
+    if is_too_old(&version) {
+        return Err(OpenFailure::TooOld(version));
+    }
+    let root = settings.root();
+    loop {
+        let found = read(client, &root).await?;
+        let (before, next) = match found {
+            (Some((meta, mark)), cluster_id) if mark.cluster_id == shown(cluster_id) => {
+                return Ok((meta, compacted(client, &root).await?));
+            }
+            // What was stored elsewhere goes on here: whoever holds a revision of it begins anew.
+            (Some((meta, mark)), cluster_id) => {
+                let epoch = mark.epoch + 1;
+                (meta.mark_revision, Mark { epoch, cluster_id: shown(cluster_id), ..mark })
+            }
+            (None, cluster_id) => {
+                let store_id = uuid::Uuid::new_v4().to_string();
+                (0, Mark { store_id, epoch: 1, cluster_id: shown(cluster_id) })
+            }
+        };
+        // Of several that do this at once one does.
+        replace(client, &root, before, &next).await?;
+    }
+}
+
+fn shown(cluster_id: u64) -> String {
+    format!("{cluster_id:x}")
+}
+
+fn is_too_old(version: &str) -> bool {
+    let mut parts = version.split(['.', '-']).map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) = (parts.next(), parts.next(), parts.next())
+    else {
+        // What does not say is asked no further.
+        return false;
+    };
+    match KNOWN.iter().find(|known| (known.0, known.1) == (major, minor)) {
+        Some(known) => patch < known.2,
+        None => (major, minor) < (KNOWN[0].0, KNOWN[0].1),
+    }
+}
+
+/// The store as it is now; none where the record is not there.
+async fn read(client: &Client, root: &str) -> Result<(Option<(Meta, Mark)>, u64), Failure> {
+    let answer = client.probe(RangeRequest { key: mark_key(root), ..RangeRequest::default() }).await?;
+    let header = answer.header.unwrap_or_default();
+    let Some(found) = answer.kvs.first() else { return Ok((None, header.cluster_id)) };
+    let mark = parse(found)?;
+    let meta = Meta {
+        identity: Identity { store_id: mark.store_id.clone(), epoch: mark.epoch },
+        cluster_id: header.cluster_id,
+        revision: header.revision,
+        mark_revision: found.mod_revision,
+    };
+    Ok((Some((meta, mark)), header.cluster_id))
+}
+
+fn parse(found: &KeyValue) -> Result<Mark, Failure> {
+    serde_json::from_slice(&found.value).map_err(|error| {
+        let key = String::from_utf8_lossy(&found.key).into_owned();
+        Failure::Settings(format!("{key} cannot be read: {}", portico_gostd::json::error_text(&error)))
+    })
+}
+
+/// The store as it is now, for one who knows that it is there.
+pub(super) async fn meta(client: &Client, root: &str) -> Result<Option<Meta>, Failure> {
+    Ok(read(client, root).await?.0.map(|(meta, _)| meta))
+}
+
+/// Makes what etcd has the beginning of a new epoch, unless somebody else has done so.
+pub(super) async fn begin_epoch(client: &Client, root: &str, epoch: i64) -> Result<(), Failure> {
+    match read(client, root).await? {
+        (Some((meta, mark)), cluster_id) if mark.epoch == epoch => {
+            let next = Mark { epoch: epoch + 1, cluster_id: shown(cluster_id), ..mark };
+            replace(client, root, meta.mark_revision, &next).await
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn replace(client: &Client, root: &str, before: i64, mark: &Mark) -> Result<(), Failure> {
+    let key = mark_key(root);
+    let value = serde_json::to_vec(mark).map_err(|error| Failure::Settings(error.to_string()))?;
+    let compare = Compare {
+        result: CompareResult::Equal.into(),
+        target: CompareTarget::Mod.into(),
+        key: key.clone(),
+        compared: Some(Compared::ModRevision(before)),
+    };
+    let put = RequestOp { request: Some(Request::Put(PutRequest { key, value, lease: 0 })) };
+    let request = TxnRequest { compare: vec![compare], success: vec![put], failure: Vec::new() };
+    client.txn_anyway(request).await.map(drop)
+}
+
+/// The oldest revision that can be read; 0 where nothing was compacted.
+pub(super) async fn compacted(client: &Client, root: &str) -> Result<i64, Failure> {
+    let key = mark_key(root);
+    let end = [&*key, b"\0"].concat();
+    let mut watch = client.watch((key, end), 1).await?;
+    loop {
+        let response = client.in_time(watch.next()).await?;
+        match response {
+            response if response.canceled => return Ok(response.compact_revision),
+            response if response.created => watch.request_progress(),
+            _ => return Ok(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_whose_watches_report_wrong_progress_are_refused() {
+        for old in ["3.4.23", "3.4.30", "3.5.12", "3.3.99", "2.9.9"] {
+            assert!(is_too_old(old), "{old}");
+        }
+        for good in ["3.4.31", "3.5.13", "3.6.0", "3.6.8", "3.7.0-rc.0", "4.0.0", "unknown"] {
+            assert!(!is_too_old(good), "{good}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Reads the current state of resources, and what they were at an exact revision.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::client::Client;
+use super::failure::Failure;
+use super::keys::Keys;
+use super::latest::Latest;
+use super::open;
+use super::owners::Owners;
+use super::pages::Pages;
+use super::values::Values;
+use super::wire::RangeRequest;
+use crate::cache::{Cache, Slot};
+use crate::error::StoreError;
+use crate::hub::Hub;
+use crate::key::Key;
+use crate::metrics::Metrics;
+use crate::record::Record;
+use crate::snapshot::Snapshot;
+use crate::store::{ListAt, Page};
+use crate::submit::Load;
+use crate::unreadable::Unreadable;
+
+/// How often a resource is read whose history is compacted meanwhile.
+const LOADS: usize = 5;
+
+/// What reading needs.
+pub(super) struct Reader {
+    pub(super) client: Client,
+    pub(super) keys: Keys,
+    pub(super) values: Values,
+    pub(super) cache: Arc<Cache>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) metrics: Metrics,
+    pub(super) latest: Latest,
+    pub(super) owners: Arc<Owners>,
+    pub(super) root: String,
+    /// How many watches read the past at a time.
+    pub(super) resumes: Semaphore,
+}
+
+impl Reader {
+    /// The current state of a resource: all that was acknowledged, by whomever, before this is called.
+    pub(super) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
+        self.latest.reach().await?;
+        self.ensure_loaded(slot).await?;
+        slot.snapshot(self.hub.revision()).ok_or(StoreError::Closed)
+    }
+
+    /// What a failed read is to its caller: where it was too old, how old it may be.
+    pub(super) async fn failed(&self, failure: Failure) -> StoreError {
+        if !failure.is_compacted() {
+            return failure.of_read();
+        }
+        match self.note_compacted().await {
+            Ok(oldest) => StoreError::Compacted { oldest },
+            Err(failure) => failure.of_read(),
+        }
+    }
+
+    /// Takes up how far etcd is compacted.
+    pub(super) async fn note_compacted(&self) -> Result<i64, Failure> {
+        let compacted = open::compacted(&self.client, &self.root).await?;
+        self.hub.set_compacted(compacted);
+        self.metrics.compacted.set(compacted);
+        Ok(compacted)
+    }
+
+    /// The answer to an exact read: from memory when nothing has changed since, else from etcd.
+    pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
+        self.hub.check(query.revision)?;
+        let slot = self.cache.slot(&query.scope.resource);
+        let snapshot = slot.snapshot(self.hub.revision());
+        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
+            return Ok(Page::of(&snapshot, &query));
+        }
+        match self.list_from_etcd(&query).await {
+            Ok(page) => Ok(page),
+            Err(failure) => Err(self.failed(failure).await),
+        }
+    }
+
+    async fn list_from_etcd(&self, query: &ListAt) -> Result<Page, Failure> {
+        let namespace = query.scope.namespace.as_deref();
+        let range = self.keys.range(&query.scope.resource, namespace, query.after.as_deref());
+        let mut page = Page::default();
+        if range.0 >= range.1 {
+            return Ok(page);
+        }
+        let mut pages = Pages::new(&self.client, range, query.revision);
+        loop {
+            // What cannot be read takes no place in the page.
+            let wanted = query.limit.map(|limit| limit - page.records.len());
+            if wanted == Some(0) {
+                break;
+            }
+            let Some(found) = pages.next(wanted).await? else { break };
+            for found in &found {
+                let Some(key) = self.keys.parse(&found.key) else { continue };
+                match self.values.decode(key, found).await? {
+                    Ok(record) => page.records.push(Arc::new(record)),
+                    Err(object) => page.unreadable.push(object),
+                }
+            }
+        }
+        page.remaining = u64::try_from(pages.remaining).unwrap_or(0);
+        Ok(page)
+    }
+
+    pub(super) async fn get_at(&self, key: &Key, revision: i64) -> Result<Option<Arc<Record>>, StoreError> {
+        self.hub.check(revision)?;
+        let place = self.keys.of(key).into_bytes();
+        let request = RangeRequest { key: place, revision, ..RangeRequest::default() };
+        let found = match self.client.range(request).await {
+            Ok(answer) => answer.kvs.into_iter().next(),
+            Err(failure) => return Err(self.failed(failure).await),
+        };
+        let Some(found) = found else { return Ok(None) };
+        let record = self.values.decode(key.clone(), &found).await.map_err(Failure::of_read)?;
+        Ok(Some(Arc::new(record.map_err(|object| StoreError::corrupt(&object))?)))
+    }
+
+    /// The state of a resource at a revision, in key order.
+    async fn state(
+        &self,
+        slot: &Slot,
+        revision: i64,
+    ) -> Result<(Vec<Arc<Record>>, Vec<Unreadable>), Failure> {
+        let range = self.keys.range(&slot.resource, None, None);
+        let mut pages = Pages::new(&self.client, range, revision);
+        let (mut records, mut unreadable) = (Vec::new(), Vec::new());
+        while let Some(found) = pages.next(None).await? {
+            for found in &found {
+                let Some(key) = self.keys.parse(&found.key) else { continue };
+                match self.values.decode(key, found).await? {
+                    Ok(record) => records.push(Arc::new(record)),
+                    Err(object) => {
+                        tracing::error!(
+                            object = %object.key(), revision = object.revision(), reason = object.reason(),
+                            "a stored object cannot be read: it is left out of lists"
+                        );
+                        unreadable.push(object);
+                    }
+                }
+            }
+        }
+        Ok((records, unreadable))
+    }
+}
+
+impl Load for Reader {
+    fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
+        if slot.is_loaded() {
+            return Ok(());
+        }
+        let _one_loads = slot.loading.lock().await;
+        let mut last = Ok(());
+        for _ in 0..LOADS {
+            if slot.is_loaded() {
+                return Ok(());
+            }
+            let loading = self.cache.begin_load(slot);
+            match self.state(slot, loading.revision).await {
+                Ok((records, unreadable)) => {
+                    if !unreadable.is_empty() {
+                        self.metrics.unreadable(&slot.resource, unreadable.len());
+                    }
+                    self.cache.end_load(&loading, &records, unreadable);
+                    return Ok(());
+                }
+                // It is read anew as of a newer revision.
+                Err(failure) if failure.is_compacted() => last = Err(self.failed(failure).await),
+                Err(failure) => return Err(failure.of_read()),
+            }
+        }
+        last
+    }
+}

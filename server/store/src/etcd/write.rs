@@ -1,0 +1,204 @@
+//! Writes: each Txn is one transaction of etcd, and many are under way at a time, so that etcd makes them durable together.
+//! Those of one request that touch the same object follow one another.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use super::leases::Leases;
+use super::open::RETRY;
+use super::plan::{Outcome, Plan};
+use super::read::Reader;
+use super::wire::{KeyValue, RangeRequest};
+use crate::key::Key;
+use crate::submit::{CommitRequest, Results};
+use crate::txn::{Committed, Expect, Prepared, Txn, TxnError};
+
+/// How many requests are served at a time.
+const REQUESTS: usize = 256;
+
+/// What writing needs.
+pub(super) struct Writer {
+    pub(super) reader: Arc<Reader>,
+    pub(super) leases: Leases,
+    /// How many transactions are under way at most.
+    pub(super) under_way: Semaphore,
+    /// How long a write may take to be shown here.
+    pub(super) within: Duration,
+}
+
+impl Writer {
+    /// Serves requests until the store closes, then those that are queued.
+    pub(super) async fn run(
+        self: Arc<Self>,
+        mut requests: mpsc::Receiver<CommitRequest>,
+        closing: CancellationToken,
+    ) {
+        let mut served = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = closing.cancelled(), if !requests.is_closed() => requests.close(),
+                Some(ended) = served.join_next(), if !served.is_empty() => whole(ended),
+                request = requests.recv(), if served.len() < REQUESTS => match request {
+                    Some(request) => drop(served.spawn(self.clone().serve(request))),
+                    None => break,
+                },
+            }
+            let waiting = i64::try_from(requests.len()).unwrap_or(i64::MAX);
+            self.reader.metrics.queue_depth.set(waiting);
+        }
+        while let Some(ended) = served.join_next().await {
+            whole(ended);
+        }
+    }
+
+    async fn serve(self: Arc<Self>, request: CommitRequest) {
+        let mut results: Results = Vec::with_capacity(request.txns.len());
+        let mut txns = request.txns.into_iter().peekable();
+        while txns.peek().is_some() {
+            let (mut touched, mut wave) = (HashSet::new(), Vec::new());
+            while let Some(Prepared { txn, .. }) = txns.next_if(|next| is_apart(&next.txn, &touched)) {
+                touched.extend(txn.operations.iter().map(|operation| operation.key.clone()));
+                wave.push(self.commit(txn));
+            }
+            results.extend(futures::future::join_all(wave).await);
+        }
+        let refused = results.iter().filter(|result| result.is_err()).count();
+        self.reader.metrics.refused.inc_by(refused as u64);
+        // A caller that has gone away does not take its write back.
+        let _gone = request.reply.send(results);
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Committed, TxnError> {
+        let _permit = self.under_way.acquire().await.map_err(|_| TxnError::Closed)?;
+        let (reader, started) = (&self.reader, Instant::now());
+        let plan = Plan::new(txn, &reader.keys)?;
+        let shown = reader.hub.revision();
+        if plan.is_empty() {
+            return Ok(Committed { revision: shown, records: Vec::new() });
+        }
+        for (key, only_deletes) in plan.objects() {
+            let is_unreadable = reader.cache.get(key).is_some_and(|record| record.value.is_unreadable());
+            if is_unreadable && !only_deletes {
+                return Err(TxnError::Unreadable { key: key.clone() });
+            }
+        }
+        let stored = self.stored(&plan).await?;
+        let witness = plan.witness(&stored);
+        let outcome = match reader.client.txn(plan.request(stored)).await {
+            Ok(answer) => plan.outcome(answer, shown)?,
+            Err(failure) => {
+                reader.metrics.failures.inc();
+                tracing::error!(error = failure.logged(), "etcd did not say that it has written");
+                let error = failure.of_write();
+                match self.settle(witness, &error, shown).await {
+                    Some(revision) => Outcome::Done(plan.done_at(revision)),
+                    None => return Err(error),
+                }
+            }
+        };
+        match outcome {
+            Outcome::Done(committed) => {
+                self.shown(committed.revision).await?;
+                reader.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+                Ok(committed)
+            }
+            Outcome::Refused { key, expect, current } => Err(self.refusal(key, expect, current).await),
+        }
+    }
+
+    /// Looks whether a Txn was done whose answer was lost, or says that there is no space: the first that finds none is written all
+    /// the same. At which revision; nothing when it was not, or may still be.
+    async fn settle(&self, witness: Option<(Vec<u8>, Vec<u8>)>, error: &TxnError, shown: i64) -> Option<i64> {
+        if !matches!(error, TxnError::Unknown(_) | TxnError::Full(_)) {
+            return None;
+        }
+        let (key, value) = witness?;
+        let looked = async {
+            loop {
+                let request = RangeRequest { key: key.clone(), ..RangeRequest::default() };
+                match self.reader.client.range(request).await {
+                    Ok(answer) => break answer.kvs.into_iter().next(),
+                    Err(_) => sleep(RETRY).await,
+                }
+            }
+        };
+        let found = timeout(self.within, looked).await.ok()??;
+        (found.value == value && found.mod_revision > shown).then_some(found.mod_revision)
+    }
+
+    async fn stored(&self, plan: &Plan) -> Result<Vec<(Vec<u8>, i64)>, TxnError> {
+        let values = &self.reader.values;
+        let mut stored = Vec::new();
+        for (key, place, value) in plan.puts() {
+            let lease = match values.layout.time_to_live(key.resource()) {
+                Some(time) => self.leases.lease(&self.reader.client, time).await.map_err(not_written)?,
+                None => 0,
+            };
+            stored.push((values.encode(key, place, value)?, lease));
+        }
+        Ok(stored)
+    }
+
+    /// Waits until a write is shown, as everything before it is.
+    async fn shown(&self, revision: i64) -> Result<(), TxnError> {
+        let mut shown = self.reader.hub.revisions();
+        match timeout(self.within, shown.wait_for(|shown| *shown >= revision)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err(TxnError::Unknown("the store has closed".to_owned())),
+            Err(_) => Err(TxnError::Unknown("it is written, and was not shown here in time".to_owned())),
+        }
+    }
+
+    async fn refusal(&self, key: Key, expect: Expect, current: Option<KeyValue>) -> TxnError {
+        let Some(current) = current else { return TxnError::NotFound { key } };
+        // Whoever is told of it reads it next.
+        if let Err(error) = self.shown_or_error(current.mod_revision).await {
+            return error;
+        }
+        let current = match self.reader.values.decode(key.clone(), &current).await {
+            Ok(Ok(current)) => Arc::new(current),
+            Ok(Err(_)) => return TxnError::Unreadable { key },
+            Err(failure) => return failure.of_write(),
+        };
+        match expect {
+            Expect::Absent => TxnError::Exists { key, current },
+            _ => TxnError::Conflict { key, current },
+        }
+    }
+
+    async fn shown_or_error(&self, revision: i64) -> Result<(), TxnError> {
+        let late =
+            |_| TxnError::Unavailable("what others have written was not shown here in time".to_owned());
+        self.shown(revision).await.map_err(late)
+    }
+}
+
+/// What a failure before the write is.
+fn not_written(failure: Failure) -> TxnError {
+    match failure.of_write() {
+        TxnError::Unknown(reason) => TxnError::Unavailable(reason),
+        error => error,
+    }
+}
+
+/// Whether a Txn touches none of these objects.
+fn is_apart(txn: &Txn, touched: &HashSet<Key>) -> bool {
+    touched.is_empty() || !txn.operations.iter().any(|operation| touched.contains(&operation.key))
+}
+
+/// A request that panicked ends the writer, too.
+fn whole(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        std::panic::resume_unwind(error.into_panic());
+    }
+}

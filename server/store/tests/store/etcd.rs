@@ -1,0 +1,315 @@
+//! etcd under test: a server for each test.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::GroupResource;
+use portico_store::{
+    Change, EtcdError, EtcdSettings, EtcdStore, Expect, Known, Layout, Metrics, Operation, Resource, Scope,
+    Seal, Settings, Store, StoreError, Txn, TxnError, Value,
+};
+use portico_tests::EtcdServer;
+
+use crate::harness::*;
+
+/// A server whose data nobody needs after the test.
+pub struct Etcd {
+    pub server: EtcdServer,
+    /// Of this process only: how long it is waited for.
+    within: Duration,
+}
+
+impl Etcd {
+    /// A new server; nothing where etcd is not installed.
+    pub fn new() -> Option<Self> {
+        let server = EtcdServer::start_with(&["--unsafe-no-fsync", "--max-request-bytes=8000000"])?;
+        Some(Self { server, within: Duration::from_secs(10) })
+    }
+
+    pub async fn try_open(&self, tune: &(dyn Fn(&mut Settings) + Sync)) -> Result<Process, EtcdError> {
+        let mut settings = Settings::new("");
+        tune(&mut settings);
+        let mut etcd = EtcdSettings::new(vec![self.server.url()]);
+        etcd.connect_timeout = self.within;
+        etcd.request_timeout = self.within;
+        let known =
+            Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal: Seal::none() };
+        let (metrics, tasks) = (Metrics::new(&Registry::new()), TaskSet::new());
+        let store = EtcdStore::open(etcd, settings, known, metrics, &tasks).await?;
+        Ok(Process { store: Arc::new(store), tasks })
+    }
+
+    /// Opens it as one of several processes would.
+    pub async fn process(&self) -> Process {
+        self.try_open(&|_| ()).await.unwrap()
+    }
+}
+
+/// One of those who write to it.
+pub struct Process {
+    pub store: Arc<dyn Store>,
+    pub tasks: TaskSet,
+}
+
+impl Backend for Etcd {
+    fn open_with<'a>(&'a self, tune: &'a (dyn Fn(&mut Settings) + Sync)) -> BoxFuture<'a, Arc<dyn Store>> {
+        Box::pin(async { self.try_open(tune).await.unwrap().store })
+    }
+
+    /// The record of who the store is.
+    fn written_before(&self) -> i64 {
+        1
+    }
+
+    fn tells_of_deletions_what_was_stored(&self) -> bool {
+        true
+    }
+}
+
+/// JSON as it is; resources by their group and name.
+struct AsTheyAre;
+
+impl Layout for AsTheyAre {
+    fn path(&self, resource: &GroupResource) -> String {
+        match &*resource.group {
+            "" => resource.resource.clone(),
+            group => format!("{group}/{}", resource.resource),
+        }
+    }
+
+    fn locate<'p>(&self, path: &'p str) -> Option<(Resource, &'p str)> {
+        let (first, rest) = path.split_once('/')?;
+        if !first.contains('.') {
+            return Some((Resource::new("", first), rest));
+        }
+        let (second, rest) = rest.split_once('/')?;
+        Some((Resource::new(first, second), rest))
+    }
+
+    fn to_stored(&self, _: &GroupResource, json: &[u8]) -> Result<Vec<u8>, String> {
+        Ok(json.to_vec())
+    }
+
+    fn to_json(&self, _: &GroupResource, stored: &[u8]) -> Result<Vec<u8>, String> {
+        Ok(stored.to_vec())
+    }
+
+    fn time_to_live(&self, resource: &GroupResource) -> Option<Duration> {
+        (resource.resource == "events").then_some(Duration::from_secs(1))
+    }
+}
+
+fn operation(path: &str, expect: Expect, text: &str) -> Operation {
+    Operation { key: key(path), expect, change: Change::Put(value(&key(path), text)) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_txn_writes_has_one_revision_and_is_seen_whole() {
+    let Some(etcd) = Etcd::new() else { return };
+    // What the ring does not hold is read from etcd.
+    for ring_events in [16_384, 1] {
+        let store = etcd.open_with(&|settings| settings.ring_events = ring_events).await;
+        let from = store.revision();
+        let operations = ["a/1", "a/2", "b/1"].map(|path| operation(path, Expect::Any, "x")).to_vec();
+        let committed = commit(&*store, Txn { operations }).await.unwrap();
+        let revisions = committed.records.iter().flatten().map(|record| record.revision);
+        assert_eq!(revisions.collect::<Vec<_>>(), [committed.revision; 3]);
+        let later = put(&*store, &key("a/1"), "y").await;
+        let mut watch = store.watch(Scope::all(&config_maps()), from).unwrap();
+        let events = take(&mut watch, 4).await;
+        let seen: Vec<_> = events.iter().map(|event| (event.record.key.path(), event.revision())).collect();
+        let written = committed.revision;
+        assert_eq!(seen, [("a/1", written), ("a/2", written), ("b/1", written), ("a/1", later)]);
+        assert!(watch.try_next().is_none());
+        store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_txn_does_to_one_object_shows_as_the_last_of_it() {
+    let Some(etcd) = Etcd::new() else { return };
+    let store = etcd.open().await;
+    let (a, from) = (key("a/1"), store.revision());
+    let operations = vec![
+        operation("a/1", Expect::Absent, "1"),
+        Operation { key: a.clone(), expect: Expect::Exists, change: Change::Delete(value(&a, "2")) },
+        Operation { key: a.clone(), expect: Expect::Absent, change: Change::Check },
+        operation("a/1", Expect::Absent, "3"),
+        operation("a/1", Expect::Exists, "4"),
+    ];
+    commit(&*store, Txn { operations }).await.unwrap();
+    let mut watch = store.watch(Scope::all(&config_maps()), from).unwrap();
+    let events = take(&mut watch, 1).await;
+    assert_eq!(text(&events[0].record), "4");
+    let contradiction = vec![operation("a/2", Expect::Absent, "1"), operation("a/2", Expect::Absent, "2")];
+    let refused = commit(&*store, Txn { operations: contradiction }).await;
+    assert!(matches!(refused, Err(TxnError::Exists { .. })));
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_etcd_does_not_take_at_once_is_refused_with_its_setting() {
+    let Some(server) = EtcdServer::start() else { return };
+    let etcd = Etcd { server, within: Duration::from_secs(10) };
+    let store = etcd.open().await;
+    let many = |count: usize| Txn {
+        operations: (0..count).map(|n| operation(&format!("a/{n}"), Expect::Absent, "x")).collect(),
+    };
+    commit(&*store, many(Txn::SHARED_OPERATIONS)).await.unwrap();
+    let refused = commit(&*store, many(129)).await.unwrap_err();
+    assert!(matches!(&refused, TxnError::TooLarge(why) if why.contains("--max-txn-ops")), "{refused}");
+    let large = value(&key("b/1"), &"x".repeat(1_000_000));
+    let refused = commit(&*store, Txn::create(key("b/1"), large)).await.unwrap_err();
+    assert!(matches!(&refused, TxnError::TooLarge(why) if why.contains("--max-request-bytes")), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_on_one_etcd_see_each_others_writes_at_once() {
+    let Some(etcd) = Etcd::new() else { return };
+    let (one, other) = (etcd.process().await.store, etcd.process().await.store);
+    assert_eq!(one.identity(), other.identity());
+    let mut watch = other.watch(Scope::all(&config_maps()), other.revision()).unwrap();
+    let mut written = Vec::new();
+    for round in 0..50 {
+        let (writer, reader) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        let revision = put(&**writer, &key(&format!("a/{}", round % 3)), &round.to_string()).await;
+        let snapshot = reader.snapshot(&config_maps()).await.unwrap();
+        assert!(snapshot.revision() >= revision);
+        assert_eq!(text(snapshot.get_path(&format!("a/{}", round % 3)).unwrap()), round.to_string());
+        written.push(revision);
+    }
+    let seen: Vec<_> = take(&mut watch, 50).await.iter().map(|event| event.revision()).collect();
+    assert_eq!(seen, written);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
+    let Some(mut etcd) = Etcd::new() else { return };
+    etcd.within = Duration::from_secs(2);
+    let store = etcd.open().await;
+    let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
+    put(&*store, &key("a/1"), "kept").await;
+    etcd.server.kill();
+    let lost = commit(&*store, Txn::create(key("a/2"), value(&key("a/2"), "x"))).await;
+    assert!(matches!(lost, Err(TxnError::Unavailable(_) | TxnError::Unknown(_))), "{lost:?}");
+    assert!(matches!(store.snapshot(&config_maps()).await, Err(StoreError::Unavailable(_))));
+    assert_eq!(lines(store.cached(&config_maps()).unwrap().iter()).len(), 1);
+    etcd.server.start_again();
+    let again = async {
+        loop {
+            let key = key("a/3");
+            match commit(&*store, Txn::one(key.clone(), Expect::Any, Change::Put(value(&key, "y")))).await {
+                Ok(committed) => break committed.revision,
+                Err(TxnError::Unavailable(_) | TxnError::Unknown(_)) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let again = tokio::time::timeout(Duration::from_secs(60), again).await.unwrap();
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(text(snapshot.get_path("a/1").unwrap()), "kept");
+    let events = take(&mut watch, 2).await;
+    assert_eq!(events[0].record.key.path(), "a/1");
+    let last = if events[1].revision() == again { again } else { take(&mut watch, 1).await[0].revision() };
+    assert!(last <= again);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_has_lost_writes_begins_a_new_epoch() {
+    let Some(etcd) = Etcd::new() else { return };
+    let process = etcd.process().await;
+    put(&*process.store, &key("a/1"), "kept").await;
+    etcd.server.kill();
+    etcd.server.keep("before");
+    etcd.server.start_again();
+    let mut shown = process.store.watch(Scope::all(&config_maps()), process.store.revision()).unwrap();
+    let other = etcd.process().await.store;
+    put(&*other, &key("a/2"), "lost").await;
+    take(&mut shown, 1).await;
+    other.close().await;
+    etcd.server.kill();
+    etcd.server.bring_back("before");
+    etcd.server.start_again();
+    let failed = tokio::time::timeout(Duration::from_secs(60), process.tasks.failed()).await.unwrap();
+    assert!(failed.to_string().contains("new epoch"), "{failed}");
+    process.store.close().await;
+    let again = etcd.process().await.store;
+    assert_eq!((again.identity().epoch, &again.identity().store_id), (2, &process.store.identity().store_id));
+    assert_eq!(again.snapshot(&config_maps()).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_expire_go_by_themselves_and_are_seen_to_go() {
+    let Some(etcd) = Etcd::new() else { return };
+    let store = etcd.open().await;
+    let events = Resource::new("", "events");
+    let mut watch = store.watch(Scope::all(&events), store.revision()).unwrap();
+    let event = portico_store::Key::new(&events, "a", "e");
+    put(&*store, &event, "x").await;
+    put(&*store, &key("a/1"), "stays").await;
+    let seen = take(&mut watch, 2).await;
+    assert_eq!(seen[1].event_type, portico_store::EventType::Deleted);
+    assert_eq!(text(&seen[1].record), "x");
+    assert!(store.snapshot(&events).await.unwrap().is_empty());
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
+    let Some(etcd) = Etcd::new() else { return };
+    let store = etcd.open().await;
+    put(&*store, &key("a/1"), "1").await;
+    store.snapshot(&config_maps()).await.unwrap();
+    let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
+    // "/registry/configmaps/a/1", and what is no JSON.
+    let broken = r#"{"key":"L3JlZ2lzdHJ5L2NvbmZpZ21hcHMvYS8x","value":"bm8="}"#;
+    etcd.server.post("kv/put", broken).unwrap();
+    let gone = take(&mut watch, 1).await;
+    assert_eq!(
+        (gone[0].event_type, text(&gone[0].record)),
+        (portico_store::EventType::Deleted, "1".to_owned())
+    );
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert!(snapshot.is_empty() && snapshot.unreadable("a/1").is_some());
+    assert_eq!(store.condition().unreadable.len(), 1);
+    let a = key("a/1");
+    let put = Txn::one(a.clone(), Expect::Exists, Change::Put(value(&a, "2")));
+    assert!(matches!(commit(&*store, put).await, Err(TxnError::Unreadable { .. })));
+    delete(&*store, &a).await;
+    assert!(store.condition().unreadable.is_empty());
+    commit(&*store, Txn::create(a.clone(), value(&a, "3"))).await.unwrap();
+    // Keys that are no objects of the API, and other prefixes, are nobody's business here.
+    etcd.server.post("kv/put", r#"{"key":"L290aGVyL2E=","value":"bm8="}"#).unwrap();
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_is_full_says_so_and_takes_deletions() {
+    let Some(server) = EtcdServer::start_with(&["--unsafe-no-fsync", "--quota-backend-bytes=2000000"]) else {
+        return;
+    };
+    let etcd = Etcd { server, within: Duration::from_secs(10) };
+    let store = etcd.open().await;
+    let large = |n: usize| {
+        let key = key(&format!("a/{n}"));
+        let value: Value = value(&key, &"x".repeat(50_000));
+        Txn::create(key, value)
+    };
+    let mut n = 0;
+    let full = loop {
+        n += 1;
+        match commit(&*store, large(n)).await {
+            Ok(_) if n < 100 => {}
+            answer => break answer,
+        }
+    };
+    assert!(matches!(&full, Err(TxnError::Full(_))), "{full:?}");
+    // The one that finds no space is written, and acknowledged, all the same.
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), n - 1);
+    delete(&*store, &key("a/1")).await;
+}

@@ -1,0 +1,168 @@
+//! etcd where its program is installed: a server in a temporary folder, on addresses of its own.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::skipped;
+
+/// Names the program where it is not in PATH.
+const PROGRAM: &str = "ETCD";
+/// The oldest release that a store takes.
+const NEEDED: (u32, u32, u32) = (3, 5, 13);
+/// How long a server may take to become ready: far beyond what it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server with a folder of its own.
+pub struct EtcdServer {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    flags: Vec<String>,
+    over_tls: bool,
+    client: u16,
+    peer: u16,
+    running: Mutex<Option<Child>>,
+}
+
+impl EtcdServer {
+    /// Starts a server. Nothing where etcd is not installed, or too old, which is reported.
+    pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with further flags.
+    pub fn start_with(flags: &[&str]) -> Option<Self> {
+        Self::start_as(flags, false)
+    }
+
+    /// One that speaks TLS with those alone who show a certificate of this CA.
+    pub fn start_over_tls(ca: &str, cert: &str, key: &str) -> Option<Self> {
+        let flags = ["--client-cert-auth", "--trusted-ca-file", ca, "--cert-file", cert, "--key-file", key];
+        Self::start_as(&flags, true)
+    }
+
+    fn start_as(flags: &[&str], over_tls: bool) -> Option<Self> {
+        let program = program()?;
+        let folder = tempfile::Builder::new().prefix("portico-etcd-").tempdir().unwrap();
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let (client, peer) = (free_port(), free_port());
+        let running = Mutex::default();
+        let server = Self { program, folder, flags, over_tls, client, peer, running };
+        server.start_again();
+        Some(server)
+    }
+
+    /// Starts it on the data that it had.
+    pub fn start_again(&self) {
+        let (client, peer) = (self.url(), format!("http://127.0.0.1:{}", self.peer));
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "SIGKILL"]).arg(&self.program);
+        command.arg("--data-dir").arg(self.folder.path().join("data"));
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &format!("default={peer}"), "--log-level", "error"]);
+        let log = std::fs::File::options().create(true).append(true).open(self.log()).unwrap();
+        command.args(&self.flags).stdout(Stdio::null()).stderr(log);
+        *self.running.lock() = Some(command.spawn().unwrap());
+        let deadline = Instant::now() + PATIENCE;
+        while !self.is_ready() {
+            let log = || std::fs::read_to_string(self.log()).unwrap_or_default();
+            assert!(Instant::now() < deadline, "etcd does not become ready: {}", log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    fn is_ready(&self) -> bool {
+        match self.over_tls {
+            // Whoever shows no certificate is told nothing.
+            true => std::net::TcpStream::connect(("127.0.0.1", self.client)).is_ok(),
+            false => self.post("kv/range", r#"{"key":"AA=="}"#).is_some(),
+        }
+    }
+
+    /// Asks its HTTP gateway; the answer's body, if it is one of success.
+    pub fn post(&self, path: &str, body: &str) -> Option<String> {
+        use std::io::{Read as _, Write as _};
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.client)).ok()?;
+        let length = body.len();
+        let head = format!("POST /v3/{path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).ok()?;
+        stream.write_all(body.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        head.split(' ').nth(1).filter(|code| *code == "200").map(|_| body.to_owned())
+    }
+
+    /// Ends it as a loss of power would.
+    pub fn kill(&self) {
+        let Some(mut running) = self.running.lock().take() else { return };
+        kill_process(Pid::from_child(&running), Signal::KILL).unwrap();
+        running.wait().unwrap();
+    }
+
+    /// Keeps a copy of what it holds, while it does not run.
+    pub fn keep(&self, name: &str) {
+        copy(&self.folder.path().join("data"), &self.folder.path().join(name));
+    }
+
+    /// Puts a copy in place of what it holds, while it does not run.
+    pub fn bring_back(&self, name: &str) {
+        let data = self.folder.path().join("data");
+        std::fs::remove_dir_all(&data).unwrap();
+        copy(&self.folder.path().join(name), &data);
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("{}://127.0.0.1:{}", if self.over_tls { "https" } else { "http" }, self.client)
+    }
+}
+
+impl Drop for EtcdServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+    assert!(done.success());
+}
+
+/// The program, if it is new enough.
+fn program() -> Option<PathBuf> {
+    let found = std::env::var_os(PROGRAM).map(PathBuf::from).or_else(in_path);
+    let Some(program) = found else {
+        skipped("etcd is not installed");
+        return None;
+    };
+    let said = Command::new(&program).arg("--version").output().unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let version = said.lines().find_map(|line| line.strip_prefix("etcd Version: ")).unwrap_or_default();
+    let mut parts = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut part = || parts.next().unwrap_or(0);
+    if (part(), part(), part()) < NEEDED {
+        skipped(&format!("etcd {version} is too old; the variable {PROGRAM} may name a newer one"));
+        return None;
+    }
+    Some(program)
+}
+
+fn in_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|program| program.is_file())
+}
+
+/// One that nobody listens on now: etcd has to be told.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,257 @@
+//! A control service that keeps everything in etcd, alone and beside others, as users of HTTP meet it.
+
+use http::Request;
+use http_body_util::Full;
+use portico_tests::http::{Http, Lines};
+use portico_tests::{EtcdServer, Launch, Portico, until};
+use serde_json::{Value, json};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn on(etcd: &EtcdServer) -> Launch {
+    Launch::new().arg("--etcd-servers").arg(&etcd.url())
+}
+
+fn config_map(name: &str, text: &str) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"text": text}})
+}
+
+fn version(object: &Value) -> i64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
+async fn watch(client: &Http, query: &str) -> Lines {
+    let path = format!("{CONFIG_MAPS}?watch=1&{query}");
+    let answer = client.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    Lines::new(answer.into_body())
+}
+
+/// Waits until an object of this name comes.
+async fn wait_for(events: &mut Lines, name: &str) {
+    while events.next().await.unwrap()["object"]["metadata"]["name"] != name {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_is_there_after_a_restart_and_in_its_place() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let mut portico = on(&etcd).start().await;
+    let created = portico.admin().post(CONFIG_MAPS, &config_map("a", "1")).await;
+    assert_eq!(created.status.as_u16(), 201, "{}", created.text());
+    let (first, second) =
+        (created.json(), portico.admin().post(CONFIG_MAPS, &config_map("b", "1")).await.json());
+    portico.stop().await;
+    portico.restart().await;
+    let admin = portico.admin();
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/a")).await.json(), first);
+    // A watch resumes from before the restart.
+    let mut events = watch(&admin, &format!("resourceVersion={}", version(&first))).await;
+    let event = events.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]), (&json!("ADDED"), &second));
+    // "/registry/configmaps/default/a", in the protobuf of kube-apiserver.
+    let stored = etcd.post("kv/range", r#"{"key":"L3JlZ2lzdHJ5L2NvbmZpZ21hcHMvZGVmYXVsdC9h"}"#).unwrap();
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    let kv = &stored["kvs"][0];
+    assert_eq!(kv["mod_revision"], first["metadata"]["resourceVersion"]);
+    assert!(kv["value"].as_str().unwrap().starts_with("azhzAAoPCgJ2MRIJQ29uZmlnTWFw"), "{kv}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn control_services_on_one_etcd_are_one_api() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let (first, second) = tokio::join!(on(&etcd).start(), on(&etcd).start());
+    let [one, other] = [first.admin(), second.admin()];
+    let mut events = watch(&other, "labelSelector=shared").await;
+    let mut object = config_map("a", "0");
+    object["metadata"]["labels"] = json!({"shared": ""});
+    let mut current = one.post(CONFIG_MAPS, &object).await.json();
+    for round in 1..20 {
+        let (writer, reader) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        let stale = current.clone();
+        current["data"]["text"] = json!(round.to_string());
+        let answer = writer.put(&format!("{CONFIG_MAPS}/a"), &current).await;
+        assert_eq!(answer.status.as_u16(), 200, "{}", answer.text());
+        current = answer.json();
+        assert_eq!(reader.get(&format!("{CONFIG_MAPS}/a")).await.json(), current);
+        assert_eq!(reader.put(&format!("{CONFIG_MAPS}/a"), &stale).await.status.as_u16(), 409);
+    }
+    for round in 0..20 {
+        assert_eq!(events.next().await.unwrap()["object"]["data"]["text"], round.to_string());
+    }
+    // Addresses and ports are nobody else's, whoever gives them.
+    let service = |n: usize| {
+        json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("s-{n}")},
+            "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+    };
+    let clients = [&one, &other];
+    let serve =
+        async |n: usize| clients[n % 2].post("/api/v1/namespaces/default/services", &service(n)).await.json();
+    let services = futures::future::join_all((0..20).map(serve)).await;
+    let distinct = |pointer: &str| {
+        let mut values: Vec<String> =
+            services.iter().map(|service| service.pointer(pointer).unwrap().to_string()).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    assert_eq!((distinct("/spec/clusterIP"), distinct("/spec/ports/0/nodePort")), (20, 20));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn custom_resources_are_found_again_with_their_definition() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let mut portico = on(&etcd).start().await;
+    let admin = portico.admin();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}}}});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                "additionalPrinterColumns": [{"name": "A", "type": "integer", "jsonPath": ".spec.a"}]}]}});
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(admin.post(path, &definition).await.status.as_u16(), 201);
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let thing =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": 1}});
+    until("the definition is served", 60, async || admin.post(things, &thing).await.status.as_u16() == 201)
+        .await;
+    let [stored, defined] = [format!("{things}/t"), format!("{path}/things.example.com")];
+    let (before, definition) = (admin.get(&stored).await.json(), admin.get(&defined).await.json());
+    portico.stop().await;
+    portico.restart().await;
+    let admin = portico.admin();
+    until("it is served again", 60, async || admin.get(&stored).await.status.as_u16() == 200).await;
+    assert_eq!(admin.get(&stored).await.json(), before);
+    assert_eq!(admin.get(&defined).await.json(), definition);
+    assert_eq!(admin.delete(&defined).await.status.as_u16(), 200);
+    until("it is gone with its objects", 60, async || admin.get(&defined).await.status.as_u16() == 404).await;
+    // "/registry/example.com/"
+    let left = etcd.post(
+        "kv/range",
+        r#"{"key":"L3JlZ2lzdHJ5L2V4YW1wbGUuY29tLw==","range_end":"L3JlZ2lzdHJ5L2V4YW1wbGUuY29tMA=="}"#,
+    );
+    assert!(!left.unwrap().contains("kvs"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let portico = on(&etcd).arg("--database-statement-timeout").arg("3s").start().await;
+    let admin = portico.admin();
+    let created = admin.post(CONFIG_MAPS, &config_map("before", "1")).await.json();
+    let mut events = watch(&admin, &format!("resourceVersion={}", version(&created))).await;
+    etcd.kill();
+    until("it is noticed", 60, async || {
+        let refused = admin.post(CONFIG_MAPS, &config_map("during", "1")).await;
+        let is_refused = refused.status.as_u16() == 503;
+        assert!(!is_refused || refused.headers.contains_key("retry-after"));
+        is_refused
+    })
+    .await;
+    assert_eq!(admin.get(CONFIG_MAPS).await.status.as_u16(), 503);
+    // What may be stale is read from memory.
+    let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
+    assert_eq!(list.status.as_u16(), 200, "{}", list.text());
+    etcd.start_again();
+    until("it is written again", 60, async || {
+        admin.post(CONFIG_MAPS, &config_map("after", "1")).await.status.as_u16() == 201
+    })
+    .await;
+    assert_eq!(admin.get(&format!("{CONFIG_MAPS}/before")).await.json(), created);
+    wait_for(&mut events, "after").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_write_survives_the_loss_of_power_of_etcd() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let portico = on(&etcd).start().await;
+    let admin = portico.admin();
+    let writer = async |writer: usize| {
+        let mut acknowledged = Vec::new();
+        for n in 0..40 {
+            let name = format!("w-{writer}-{n}");
+            let answer = admin.post(CONFIG_MAPS, &config_map(&name, "1")).await;
+            if answer.status.as_u16() == 201 {
+                acknowledged.push((name, version(&answer.json())));
+            }
+        }
+        acknowledged
+    };
+    let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
+    let power = async {
+        for _ in 0..3 {
+            until("something is written", 60, async || {
+                admin.post(CONFIG_MAPS, &generated).await.status.as_u16() == 201
+            })
+            .await;
+            etcd.kill();
+            etcd.start_again();
+        }
+    };
+    let (written, ()) = tokio::join!(futures::future::join_all((0..8).map(writer)), power);
+    until("it is read again", 60, async || admin.get(CONFIG_MAPS).await.status.as_u16() == 200).await;
+    let there = admin.get(CONFIG_MAPS).await.json();
+    let items = there["items"].as_array().unwrap();
+    for (name, revision) in written.into_iter().flatten() {
+        let found = items.iter().find(|item| item["metadata"]["name"] == name.as_str());
+        assert_eq!(found.map(version), Some(revision), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quotas_are_exact_while_many_write() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let portico = on(&etcd).start().await;
+    let admin = portico.admin();
+    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"},
+        "spec": {"hard": {"count/configmaps": "200"}}});
+    admin.post("/api/v1/namespaces/default/resourcequotas", &quota).await;
+    until("the quota is counted", 60, async || {
+        let quota = admin.get("/api/v1/namespaces/default/resourcequotas/q").await.json();
+        quota["status"]["hard"]["count/configmaps"] == "200"
+    })
+    .await;
+    let already = admin.get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
+    let create = async |n: usize| {
+        let answer = admin.post(CONFIG_MAPS, &config_map(&format!("c-{n}"), "")).await;
+        answer.status.as_u16()
+    };
+    let answers = futures::future::join_all((0..300).map(create)).await;
+    let created = answers.iter().filter(|code| **code == 201).count();
+    assert_eq!(created, 200 - already, "{answers:?}");
+    assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_cannot_be_used_is_said_at_the_start() {
+    let launch =
+        Launch::new().args(&["--etcd-servers", "http://127.0.0.1:1", "--database-connect-timeout", "1s"]);
+    let (code, _, text) = launch.run().await;
+    assert!(code != Some(0) && text.contains("etcd at http://127.0.0.1:1: it cannot be reached: "), "{text}");
+    let both = Launch::new().args(&["--etcd-servers", "http://a:1", "--database-url", "postgres://u@h/d"]);
+    let (code, _, text) = both.run().await;
+    assert!(code == Some(2) && text.contains("cannot be used with"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_is_spoken_to_over_tls_with_a_certificate() {
+    let authority = portico_tests::pki::Authority::new("etcd-ca");
+    let (server, client) = (authority.server(&["localhost", "127.0.0.1"]), authority.client("portico", &[]));
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let [ca, cert, key] = [file("ca", &authority.pem), file("crt", &server.cert), file("key", &server.key)];
+    let Some(etcd) = EtcdServer::start_over_tls(&ca, &cert, &key) else { return };
+    let [cert, key] = [file("client.crt", &client.cert), file("client.key", &client.key)];
+    let launch = on(&etcd).args(&["--etcd-cafile", &ca, "--etcd-certfile", &cert, "--etcd-keyfile", &key]);
+    let portico: Portico = launch.start().await;
+    let created = portico.admin().post(CONFIG_MAPS, &config_map("a", "1")).await;
+    assert_eq!(created.status.as_u16(), 201, "{}", created.text());
+    // Without a certificate it lets nobody in.
+    let (code, _, text) =
+        on(&etcd).args(&["--etcd-cafile", &ca, "--database-connect-timeout", "1s"]).run().await;
+    assert!(code != Some(0) && text.contains("etcd at https://"), "{text}");
+}

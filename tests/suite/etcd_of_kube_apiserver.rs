@@ -1,0 +1,238 @@
+//! The data of a real kube-apiserver: served as it serves them, written as it writes them, while both are there and when the other
+//! one is gone.
+
+use std::collections::BTreeMap;
+
+use http::{Method, Request};
+use http_body_util::Full;
+use portico_tests::http::{Http, Lines};
+use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, until};
+use serde_json::{Value, json};
+
+/// An object of every kind that can be written, but for those below.
+const SAMPLES: &str = include_str!("../go/samples.yaml");
+/// Of both servers.
+const RANGE: &str = "--service-cluster-ip-range=10.0.0.0/24";
+
+/// The collections of all resources that can be listed, by version and kind: where objects in `default` are written.
+async fn collections(kube: &Http) -> BTreeMap<(String, String), (String, String)> {
+    let mut versions = vec!["/api/v1".to_owned()];
+    let groups = kube.get("/apis").await.json();
+    for group in groups["groups"].as_array().unwrap() {
+        let all = group["versions"].as_array().unwrap().iter();
+        versions.extend(all.map(|version| format!("/apis/{}", version["groupVersion"].as_str().unwrap())));
+    }
+    let mut found = BTreeMap::new();
+    for base in versions {
+        let listed = kube.get(&base).await.json();
+        let version = listed["groupVersion"].as_str().unwrap_or_default().to_owned();
+        for resource in listed["resources"].as_array().into_iter().flatten() {
+            let name = resource["name"].as_str().unwrap();
+            let can_be = |verb: &str| resource["verbs"].as_array().unwrap().contains(&json!(verb));
+            if name.contains('/') || !can_be("list") {
+                continue;
+            }
+            let written = match resource["namespaced"].as_bool().unwrap() {
+                true => format!("{base}/namespaces/default/{name}"),
+                false => format!("{base}/{name}"),
+            };
+            let kind = resource["kind"].as_str().unwrap().to_owned();
+            found.insert((version.clone(), kind), (format!("{base}/{name}"), written));
+        }
+    }
+    found
+}
+
+/// Writes every sample and one object of each kind that is not built in.
+async fn write_all(
+    server: &Http,
+    collections: &BTreeMap<(String, String), (String, String)>,
+    who: &str,
+) -> usize {
+    let said = |sample: &str, field: &str| {
+        let (_, rest) = sample.split_once(&format!("{field}: ")).unwrap();
+        rest.split(',').next().unwrap().to_owned()
+    };
+    let mut written = 0;
+    let samples = SAMPLES.split("---\n").map(str::trim).filter(|sample| !sample.is_empty());
+    for sample in samples {
+        let kind = (said(sample, "apiVersion"), said(sample, "kind"));
+        let Some((_, path)) = collections.get(&kind) else { continue };
+        let answer = server.request(Method::POST, path, "application/yaml", sample).await;
+        assert_eq!(answer.status.as_u16(), 201, "{who}: {sample}: {}", answer.text());
+        written += 1;
+    }
+    let service = json!({"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": {"name": format!("v1.{who}.example.org")},
+        "spec": {"group": format!("{who}.example.org"), "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 1,
+            "insecureSkipTLSVerify": true, "service": {"namespace": "default", "name": "nothing"}}});
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": who, "labels": {"a": "b"}}, "spec": {"n": 1}});
+    let definition = definition(&format!("{who}s"));
+    for (path, object) in [
+        ("/apis/apiregistration.k8s.io/v1/apiservices", service),
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition),
+        ("/apis/example.com/v1/namespaces/default/things", thing),
+    ] {
+        let answer = server.post(path, &object).await;
+        assert_eq!(answer.status.as_u16(), 201, "{who}: {}", answer.text());
+        written += 1;
+    }
+    written
+}
+
+/// One with all that is stored otherwise than it is served.
+fn definition(plural: &str) -> Value {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "a": {"type": "string", "default": "x"}, "n": {"type": "integer"}}}}});
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
+            "selectableFields": [{"jsonPath": ".spec.a"}], "additionalPrinterColumns": [{"name": name, "type": "string", "jsonPath": ".spec.a"}]})
+    };
+    let group = if plural == "things" { "example.com" } else { "example.net" };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced",
+            "names": {"plural": plural, "kind": if plural == "things" { "Thing" } else { plural }},
+            "versions": [version("v1", true), version("v2", false)]}})
+}
+
+/// All objects that a server shows, by collection and name.
+async fn everything(
+    server: &Http,
+    collections: &BTreeMap<(String, String), (String, String)>,
+) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    for (collection, _) in collections.values() {
+        let answer = server.get(collection).await;
+        assert_eq!(answer.status.as_u16(), 200, "{collection}: {}", answer.text());
+        for item in answer.json()["items"].as_array().unwrap() {
+            let name = |field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
+            found.insert(format!("{collection} {}/{}", name("namespace"), name("name")), item.clone());
+        }
+    }
+    found
+}
+
+/// Waits until both servers show the same: what they keep by themselves may change meanwhile.
+async fn show_the_same(
+    kube: &Http,
+    portico: &Http,
+    collections: &BTreeMap<(String, String), (String, String)>,
+) -> usize {
+    let mut last = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..20 {
+        last = (everything(kube, collections).await, everything(portico, collections).await);
+        if last.0 == last.1 {
+            return last.0.len();
+        }
+    }
+    let (kube, portico) = last;
+    let names: std::collections::BTreeSet<&String> = kube.keys().chain(portico.keys()).collect();
+    let shown = |object: Option<&Value>| object.map_or("nothing".to_owned(), ToString::to_string);
+    let differences: Vec<String> = names
+        .into_iter()
+        .filter(|name| kube.get(*name) != portico.get(*name))
+        .map(|name| {
+            format!(
+                "{name}\n  kube-apiserver: {}\n  Portico: {}",
+                shown(kube.get(name)),
+                shown(portico.get(name))
+            )
+        })
+        .collect();
+    panic!("{} objects differ:\n{}", differences.len(), differences.join("\n"));
+}
+
+async fn watch(server: &Http, revision: &str) -> Lines {
+    let path = format!("/api/v1/namespaces/default/configmaps?watch=1&resourceVersion={revision}");
+    let answer = server.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
+    Lines::new(answer.into_body())
+}
+
+/// Each writes what the other one reads at once, and both watches tell the same.
+async fn write_in_turns(kube: &Http, portico: &Http) {
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let listed = kube.get(maps).await.json();
+    let revision = listed["metadata"]["resourceVersion"].as_str().unwrap();
+    let (mut of_kube, mut of_portico) = (watch(kube, revision).await, watch(portico, revision).await);
+    for round in 0..10 {
+        let (one, other) = if round % 2 == 0 { (kube, portico) } else { (portico, kube) };
+        let path = format!("{maps}/turn-{round}");
+        let made =
+            json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": format!("turn-{round}")}});
+        let mut object = one.post(maps, &made).await.json();
+        assert_eq!(other.get(&path).await.json(), object);
+        object["data"] = json!({"round": round.to_string()});
+        let changed = other.put(&path, &object).await;
+        assert_eq!(changed.status.as_u16(), 200, "{}", changed.text());
+        // What was read before the change is refused by the other one, too.
+        assert_eq!(one.put(&path, &object).await.status.as_u16(), 409);
+        assert_eq!(one.get(&path).await.json(), changed.json());
+        assert_eq!(one.delete(&path).await.status.as_u16(), 200);
+        assert_eq!(other.get(&path).await.status.as_u16(), 404);
+    }
+    for _ in 0..30 {
+        assert_eq!(of_kube.next().await.unwrap(), of_portico.next().await.unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
+        "resources": [{"resources": ["secrets"], "providers": [
+            {"aescbc": {"keys": [{"name": "k", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}},
+            {"identity": {}}]}]});
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), configuration.to_string()).unwrap();
+    let encryption = format!("--encryption-provider-config={}", file.path().display());
+    let Some(server) = KubeApiserver::start(&etcd, &[&encryption]).await else { return };
+    let kube = server.admin();
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(kube.post(crds, &definition("things")).await.status.as_u16(), 201);
+    until("the definition is served", 60, async || {
+        kube.get("/apis/example.com/v1/things").await.status.as_u16() == 200
+    })
+    .await;
+    // Pods need one, which controllers make elsewhere.
+    let account = json!({"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default"}});
+    kube.post("/api/v1/namespaces/default/serviceaccounts", &account).await;
+    let all = collections(&kube).await;
+    let written = write_all(&kube, &all, "kube").await;
+    let launch = Launch::new().args(&["--etcd-servers", &etcd.url(), RANGE, &encryption]);
+    let mut beside: Portico = launch.start().await;
+    let portico = beside.admin();
+    until("the definition is served here", 60, async || {
+        portico.get("/apis/example.com/v1/things").await.status.as_u16() == 200
+    })
+    .await;
+    assert!(show_the_same(&kube, &portico, &all).await > written);
+    write_in_turns(&kube, &portico).await;
+    write_all(&portico, &all, "portico").await;
+    // What Portico has written the real one reads, changes and deletes.
+    let count = show_the_same(&kube, &portico, &all).await;
+    for path in [
+        "/apis/example.com/v1/namespaces/default/things/portico",
+        "/apis/example.com/v2/namespaces/default/things/portico",
+    ] {
+        assert_eq!(kube.merge(path, &json!({"spec": {"a": path}})).await.status.as_u16(), 200);
+        assert_eq!(portico.get(path).await.json(), kube.get(path).await.json());
+    }
+    let before = everything(&portico, &all).await;
+    assert_eq!(before.len(), count);
+    beside.stop().await;
+    // Started anew, it has nothing in memory.
+    drop(server);
+    let again = KubeApiserver::start(&etcd, &[&encryption]).await.unwrap();
+    let kube = again.admin();
+    until("the definition is served again", 60, async || {
+        kube.get("/apis/example.com/v1/things").await.status.as_u16() == 200
+    })
+    .await;
+    let after = everything(&kube, &all).await;
+    // What servers keep of themselves changes with them.
+    let of_itself = |name: &str| ["leases ", "apiservices ", "events "].iter().any(|own| name.contains(own));
+    for (name, object) in before.iter().filter(|(name, _)| !of_itself(name)) {
+        assert_eq!(after.get(name), Some(object), "{name}");
+    }
+    let answer = kube.delete("/api/v1/namespaces/default/secrets").await;
+    assert_eq!(answer.status.as_u16(), 200, "{}", answer.text());
+}
