@@ -42,7 +42,7 @@ fn text(
     if let Some(grpc) = grpc {
         line("gRPC", &format_args!("{grpc} (TLS, reflection)"));
         line("CA", &format_args!("{certs}/internal-ca.crt"));
-        line("database", &format_args!("{data}/portico.db"));
+        line("database", &settings.store.place().unwrap_or_else(|| format!("{data}/portico.db")));
     }
     line("kubeconfig", &kubeconfig.display());
     if grpc.is_some() {

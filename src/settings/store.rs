@@ -103,6 +103,13 @@ impl StoreSettings {
         self.database_url.is_some() || !self.etcd_servers.is_empty()
     }
 
+    /// What the store is in, unless it is a file.
+    pub(crate) fn place(&self) -> Option<String> {
+        let etcd =
+            (!self.etcd_servers.is_empty()).then(|| format!("etcd at {}", self.etcd_servers.join(", ")));
+        etcd.or_else(|| self.database_url.as_ref().map(|_| "PostgreSQL (--database-url)".to_owned()))
+    }
+
     /// The etcd, if there is to be one.
     ///
     /// # Errors

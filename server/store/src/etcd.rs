@@ -126,6 +126,7 @@ impl EtcdStore {
             resumes: Semaphore::new((settings.read_connections as usize).max(1)),
         });
         reader.cache.applied_up_to(meta.revision);
+        reader.note_resources().await.map_err(refused)?;
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
         let group_operations = settings.group_operations.max(1);
         let compactor = Arc::new(Compactor {

@@ -26,6 +26,9 @@ use super::wire::{
 const MAX_MESSAGE: usize = 512 << 20;
 /// How often a connection is looked after, and how long it has to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// How much of one answer, and of all, may be under way.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
 /// How many requests of one watch wait to be sent.
 const WATCH_REQUESTS: usize = 4;
 
@@ -190,6 +193,8 @@ fn endpoint(url: &str, settings: &EtcdSettings) -> Result<Endpoint, String> {
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .tcp_nodelay(true);
     if !with_scheme.starts_with("https://") {
         return Ok(endpoint);

@@ -30,6 +30,15 @@ pub(super) async fn read(reader: &Reader, found: &WatchEvent) -> Result<Option<E
     Ok(Some(Event { event_type, record: Arc::new(record), previous, unreadable }))
 }
 
+/// Takes the events of whole revisions out of what has come: of the last one more follows where `is_fragment`.
+pub(super) fn whole(parts: &mut Vec<WatchEvent>, is_fragment: bool) -> Vec<WatchEvent> {
+    let last = parts.last().map_or(0, WatchEvent::revision);
+    match is_fragment {
+        true => parts.drain(..parts.partition_point(|event| event.revision() < last)).collect(),
+        false => std::mem::take(parts),
+    }
+}
+
 /// From memory where it is there.
 async fn state_before(reader: &Reader, key: &Key, kv: &KeyValue) -> Result<Arc<Record>, Failure> {
     match reader.cache.get(key).filter(|record| record.revision == kv.mod_revision) {
@@ -57,4 +66,23 @@ fn name_alone(key: &Key) -> Value {
     // Metadata of a name always reads.
     let indexed = MetadataIndexer.index(key.resource(), json.as_bytes()).unwrap_or_default();
     Value::new(json.into_bytes(), indexed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_response_in_parts_whole_revisions_are_taken() {
+        let event = |mod_revision| WatchEvent {
+            kv: Some(KeyValue { mod_revision, ..KeyValue::default() }),
+            ..WatchEvent::default()
+        };
+        let revisions = |events: &[WatchEvent]| events.iter().map(WatchEvent::revision).collect::<Vec<_>>();
+        let mut parts = [5, 6, 7, 7].map(event).to_vec();
+        assert_eq!(revisions(&whole(&mut parts, true)), [5, 6]);
+        parts.extend([7, 8].map(event));
+        assert_eq!(revisions(&whole(&mut parts, false)), [7, 7, 7, 8]);
+        assert!(parts.is_empty() && whole(&mut parts, true).is_empty());
+    }
 }

@@ -54,9 +54,7 @@ impl Reader {
 
     pub(super) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
         self.latest.reach().await?;
-        for resource in self.resources().await.map_err(Failure::of_read)? {
-            self.cache.slot(&resource);
-        }
+        self.note_resources().await.map_err(Failure::of_read)?;
         let (mut keys, unread) = self.cache.deleting(self.hub.revision());
         for slot in unread {
             let range = self.keys.range(&slot.resource, None, None);
@@ -73,6 +71,12 @@ impl Reader {
         }
         keys.sort();
         Ok(keys)
+    }
+
+    /// Sees to it that the cache knows of every resource that has objects.
+    pub(super) async fn note_resources(&self) -> Result<(), Failure> {
+        self.resources().await?.iter().for_each(|resource| drop(self.cache.slot(resource)));
+        Ok(())
     }
 
     /// The resources that have objects, each found by one look at its first key, sorted.

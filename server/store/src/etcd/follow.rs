@@ -155,14 +155,12 @@ impl Follower {
             let ended = tonic::Status::unavailable(response.cancel_reason);
             return Err(if is_compacted { Failure::Fatal(Fatal::Behind) } else { ended.into() });
         }
+        let is_alone = self.progress.parts.is_empty() && response.events.is_empty();
         self.progress.parts.append(&mut response.events);
-        if response.fragment {
-            return Ok(());
-        }
-        let found = std::mem::take(&mut self.progress.parts);
-        match found.last().and_then(|last| last.kv.as_ref()).map(|kv| kv.mod_revision) {
+        let found = events::whole(&mut self.progress.parts, response.fragment);
+        match found.last().map(WatchEvent::revision) {
             Some(revision) => self.show(found, revision).await,
-            None if response.created => Ok(()),
+            None if response.created || !is_alone => Ok(()),
             // Everything up to here has been sent.
             None => {
                 let revision = response.header.unwrap_or_default().revision;

@@ -41,14 +41,12 @@ impl Reader {
                 };
                 return Err(tonic::Status::unavailable(reason).into());
             }
+            let is_report = parts.is_empty() && response.events.is_empty() && !response.created;
+            let reached = response.header.unwrap_or_default().revision;
             parts.append(&mut response.events);
-            if !response.fragment {
-                let is_report = parts.is_empty() && !response.created;
-                let reached = response.header.unwrap_or_default().revision;
-                let is_whole = self.take(&mut part, std::mem::take(&mut parts)).await?;
-                if is_whole || is_report && reached >= part.until {
-                    return Ok(HistoryPage { events: part.events, more: part.more });
-                }
+            let found = events::whole(&mut parts, response.fragment);
+            if self.take(&mut part, found).await? || is_report && reached >= part.until {
+                return Ok(HistoryPage { events: part.events, more: part.more });
             }
             watch.request_progress();
         }
@@ -57,7 +55,7 @@ impl Reader {
     /// Takes events into a part; whether that is whole. Its last revision is taken whole.
     async fn take(&self, part: &mut Part<'_>, found: Vec<WatchEvent>) -> Result<bool, Failure> {
         for found in found {
-            let revision = found.kv.as_ref().map_or(0, |kv| kv.mod_revision);
+            let revision = found.revision();
             if revision > part.until {
                 return Ok(true);
             }

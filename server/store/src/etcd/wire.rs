@@ -248,6 +248,13 @@ pub(super) struct WatchEvent {
     pub(super) prev_kv: Option<KeyValue>,
 }
 
+impl WatchEvent {
+    /// Of the change.
+    pub(super) fn revision(&self) -> i64 {
+        self.kv.as_ref().map_or(0, |kv| kv.mod_revision)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct LeaseGrantRequest {
     #[prost(int64, tag = "1")]
