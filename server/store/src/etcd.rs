@@ -1,6 +1,7 @@
 //! The store in etcd, as kube-apiserver keeps it: its keys, its bytes, its revisions. Servers of both kinds may share one.
 //!
-//! Joins the parts: `open` who the store is, `follow` the one watch that feeds cache and subscriptions, `write` the transactions
+//! Joins the parts: `open` who the store is, `follow` the one watch that feeds cache and subscriptions, `heal` what could not be
+//! opened before, `write` the transactions
 //! (`plan` what each of them asks for), `latest` how far etcd is, `read`, `history` and `find` what readers ask for, `owners` who is
 //! named by owner references, `compaction` the history's end, `leases` of what expires; `keys` and `values` are the layout, which
 //! the registry knows ([`Layout`]); `client` and `wire` speak etcd's protocol.
@@ -11,6 +12,7 @@ mod events;
 mod failure;
 mod find;
 mod follow;
+mod heal;
 mod history;
 mod keys;
 mod latest;

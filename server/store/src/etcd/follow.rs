@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use tokio::time::{Duration, MissedTickBehavior, interval, sleep};
+use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::client::WatchStream;
@@ -94,6 +94,9 @@ impl Follower {
         self.progress.parts.clear();
         let mut stream = self.reader.client.watch(all, from).await?;
         self.reader.client.set_reached(true);
+        let mut rules = self.reader.values.seal.replaced();
+        // Keys may have come while nothing was followed.
+        let mut heals_at = self.heal().await?;
         let mut ticks = interval(PROGRESS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -107,6 +110,10 @@ impl Follower {
                     Err(_) => return Err(Failure::Away),
                 },
                 _ = ticks.tick(), if is_waited_for => self.ask(&stream),
+                Ok(()) = rules.changed() => heals_at = self.heal().await?,
+                () = sleep_until(heals_at.unwrap_or_else(Instant::now)), if heals_at.is_some() => {
+                    heals_at = self.heal().await?;
+                }
             }
         }
     }

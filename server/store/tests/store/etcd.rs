@@ -9,11 +9,12 @@ use portico_kit::tasks::TaskSet;
 use portico_machinery::GroupResource;
 use portico_store::{
     Change, EtcdError, EtcdSettings, EtcdStore, Expect, Known, Layout, Metrics, Operation, Resource, Scope,
-    Seal, Settings, Store, StoreError, Txn, TxnError, Value,
+    Seal, Settings, Store, StoreError, Txn, TxnError, Value, WatchError,
 };
 use portico_tests::EtcdServer;
 
 use crate::harness::*;
+use crate::unopened::{rules, seal};
 
 /// A server whose data nobody needs after the test.
 pub struct Etcd {
@@ -30,13 +31,20 @@ impl Etcd {
     }
 
     pub async fn try_open(&self, tune: &(dyn Fn(&mut Settings) + Sync)) -> Result<Process, EtcdError> {
+        self.try_open_sealing(Seal::none(), tune).await
+    }
+
+    async fn try_open_sealing(
+        &self,
+        seal: Arc<Seal>,
+        tune: &(dyn Fn(&mut Settings) + Sync),
+    ) -> Result<Process, EtcdError> {
         let mut settings = Settings::new("");
         tune(&mut settings);
         let mut etcd = EtcdSettings::new(vec![self.server.url()]);
         etcd.connect_timeout = self.within;
         etcd.request_timeout = self.within;
-        let known =
-            Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal: Seal::none() };
+        let known = Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal };
         let (metrics, tasks) = (Metrics::new(&Registry::new()), TaskSet::new());
         let store = EtcdStore::open(etcd, settings, known, metrics, &tasks).await?;
         Ok(Process { store: Arc::new(store), tasks })
@@ -269,11 +277,8 @@ async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
     // "/registry/configmaps/a/1", and what is no JSON.
     let broken = r#"{"key":"L3JlZ2lzdHJ5L2NvbmZpZ21hcHMvYS8x","value":"bm8="}"#;
     etcd.server.post("kv/put", broken).unwrap();
-    let gone = take(&mut watch, 1).await;
-    assert_eq!(
-        (gone[0].event_type, text(&gone[0].record)),
-        (portico_store::EventType::Deleted, "1".to_owned())
-    );
+    let ended = watch.next().await;
+    assert!(matches!(ended, Err(WatchError::Store(StoreError::Corrupt { .. }))), "{ended:?}");
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     assert!(snapshot.is_empty() && snapshot.unreadable("a/1").is_some());
     assert_eq!(store.condition().unreadable.len(), 1);
@@ -312,4 +317,28 @@ async fn an_etcd_that_is_full_says_so_and_takes_deletions() {
     // The one that finds no space is written, and acknowledged, all the same.
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), n - 1);
     delete(&*store, &key("a/1")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_have_sealed_comes_back_with_its_key() {
+    let Some(etcd) = Etcd::new() else { return };
+    let own = seal(&["b"]);
+    let behind = etcd.try_open_sealing(own.clone(), &|_| ()).await.unwrap();
+    let ahead = etcd.try_open_sealing(seal(&["a", "b"]), &|_| ()).await.unwrap();
+    let store = &*behind.store;
+    put(store, &key("x/rest"), "0").await;
+    put(&*ahead.store, &key("x/new"), "1").await;
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(snapshot.iter().map(|record| record.key.path()).collect::<Vec<_>>(), ["x/rest"]);
+    assert!(snapshot.unreadable("x/new").unwrap().is_sealed());
+    let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
+    own.replace(rules(&["b", "a"]));
+    let ended = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.unwrap();
+    assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 2);
+    assert!(store.condition().unreadable.is_empty());
+    // What the first key has not sealed is to be written anew.
+    let stale = store.sealed_otherwise(&config_maps()).await.unwrap();
+    assert_eq!((stale.objects, stale.stale.len(), stale.unreadable), (2, 1, 0));
+    assert_eq!(store.sealed_resources(), [config_maps()]);
 }

@@ -12,7 +12,7 @@ use portico_store::{
 use crate::harness::*;
 use crate::postgres::Postgres;
 
-fn rules(names: &[&str]) -> SealRules {
+pub fn rules(names: &[&str]) -> SealRules {
     let provider = |name: &&str| {
         let key = CipherKey::aes_gcm(&[name.as_bytes()[0]; 32]).unwrap();
         Arc::new(Provider::Keys(CipherKind::AesGcm, vec![((*name).to_owned(), key)]))
@@ -23,7 +23,7 @@ fn rules(names: &[&str]) -> SealRules {
     rules
 }
 
-fn seal(names: &[&str]) -> Arc<Seal> {
+pub fn seal(names: &[&str]) -> Arc<Seal> {
     Seal::new(rules(names), SealMetrics::new(&Registry::new(), "server"))
 }
 
