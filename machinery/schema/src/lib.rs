@@ -20,6 +20,7 @@ pub mod model;
 mod normalise;
 mod protobuf;
 mod schema;
+mod stored_definition;
 pub mod structural;
 mod typed;
 mod validate;
@@ -30,6 +31,7 @@ pub use equality::same_content;
 pub use merge::PatchError;
 pub use model::{Field, FieldType, Type, TypeId, TypeSet};
 pub use schema::Schema;
+pub use stored_definition::{definition_from_v1beta1, definition_to_v1beta1};
 pub use structural::Structural;
 pub use typed::Typed;
 

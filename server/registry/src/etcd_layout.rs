@@ -1,8 +1,6 @@
 //! Where kube-apiserver keeps objects in etcd, and in which bytes: built-in kinds as protobuf in their storage version, definitions
 //! and APIServices as JSON, custom resources as the JSON that they are.
 
-mod definitions;
-
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use jiff::Timestamp;
 use portico_kinds::{Kinds, LoadError};
 use portico_machinery::protobuf::{PREFIX, open};
 use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object};
-use portico_schema::Format;
+use portico_schema::{Format, definition_from_v1beta1, definition_to_v1beta1};
 use portico_store::{Layout, Resource};
 
 use crate::builtin::{ResourceIndex, StrategyTable};
@@ -84,7 +82,7 @@ impl EtcdLayout {
             false => {
                 let object = Object::from_json(stored).map_err(|error| error.to_string())?;
                 let (api_version, name) = (object.api_version().to_owned(), object.kind().to_owned());
-                if let Some(body) = definitions::from_v1beta1(object) {
+                if let Some(body) = definition_from_v1beta1(object) {
                     return self.decoded((expected, expected), &body.to_json(), Format::Json);
                 }
                 (Format::Json, api_version, name)
@@ -153,7 +151,7 @@ impl Layout for EtcdLayout {
         let Some(builtin) = self.builtin.get(resource) else { return Ok(line(json.to_vec())) };
         let object = || Object::from_json(json).map_err(|error| error.to_string());
         if is(resource, DEFINITIONS) {
-            return Ok(line(definitions::to_v1beta1(object()?).to_json()));
+            return Ok(line(definition_to_v1beta1(object()?).to_json()));
         }
         if is(resource, API_SERVICES) {
             return Ok(line(json.to_vec()));

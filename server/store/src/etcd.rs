@@ -172,7 +172,7 @@ impl EtcdStore {
         let written = CancellationToken::new();
         let (closing, ended) = (self.closing.clone(), written.clone().drop_guard());
         tasks.spawn("store-writer", async move {
-            Arc::new(writer).run(queue, closing).await;
+            writer.run(queue, closing).await;
             drop(ended);
         });
         written

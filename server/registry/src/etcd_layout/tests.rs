@@ -83,7 +83,7 @@ fn definitions_are_stored_in_v1beta1_and_come_back() {
         "spec": {"group": "b.c", "conversion": {"strategy": "Webhook", "webhook": webhook},
             "versions": [version("v1", true), second]}});
     let object = |value: &Value| Object::from_json(value.to_string().as_bytes()).unwrap();
-    let stored: Value = serde_json::from_slice(&definitions::to_v1beta1(object(&v1)).to_json()).unwrap();
+    let stored: Value = serde_json::from_slice(&definition_to_v1beta1(object(&v1)).to_json()).unwrap();
     let expected = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1", "metadata": {"name": "a"},
         "spec": {"group": "b.c", "version": "v1", "preserveUnknownFields": false,
             "validation": {"openAPIV3Schema": {"type": "object"}}, "subresources": {"status": {}},
@@ -92,14 +92,14 @@ fn definitions_are_stored_in_v1beta1_and_come_back() {
                 "additionalPrinterColumns": [{"name": "A", "type": "string", "JSONPath": ".spec.a"}]}]}});
     assert_eq!(stored, expected);
     let mut back: Value =
-        serde_json::from_slice(&definitions::from_v1beta1(object(&stored)).unwrap().to_json()).unwrap();
+        serde_json::from_slice(&definition_from_v1beta1(object(&stored)).unwrap().to_json()).unwrap();
     assert_eq!(back["spec"].as_object_mut().unwrap().remove("preserveUnknownFields"), Some(json!(false)));
     assert_eq!(back, v1);
     // As it was before there were several versions.
     let old = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1",
         "spec": {"version": "v1", "validation": {}}});
     let old: Value =
-        serde_json::from_slice(&definitions::from_v1beta1(object(&old)).unwrap().to_json()).unwrap();
+        serde_json::from_slice(&definition_from_v1beta1(object(&old)).unwrap().to_json()).unwrap();
     let only = json!([{"name": "v1", "served": true, "storage": true, "schema": {}}]);
     assert_eq!((&old["spec"]["versions"], &old["spec"]["preserveUnknownFields"]), (&only, &json!(true)));
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::failure::Failure;
 use super::read::Reader;
 use super::wire::{KeyValue, WatchEvent, WatchEventType};
@@ -58,14 +60,24 @@ fn last_state(key: &Key, revision: i64, previous: Option<&Record>) -> Record {
 }
 
 fn name_alone(key: &Key) -> Value {
-    let mut metadata = serde_json::json!({ "name": key.name() });
-    if !key.namespace().is_empty() {
-        metadata["namespace"] = key.namespace().into();
-    }
-    let json = serde_json::json!({ "metadata": metadata }).to_string();
-    // Metadata of a name always reads.
-    let indexed = MetadataIndexer.index(key.resource(), json.as_bytes()).unwrap_or_default();
-    Value::new(json.into_bytes(), indexed)
+    let metadata = Metadata { name: key.name(), namespace: key.namespace() };
+    // Text always has a form in JSON, and metadata of a name always reads.
+    let json = serde_json::to_vec(&Named { metadata }).unwrap_or_default();
+    let indexed = MetadataIndexer.index(key.resource(), &json).unwrap_or_default();
+    Value::new(json, indexed)
+}
+
+/// An object of which nothing but its name is known.
+#[derive(Serialize)]
+struct Named<'a> {
+    metadata: Metadata<'a>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -35,31 +36,25 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Serves requests until the store closes, then those that are queued.
-    pub(super) async fn run(
-        self: Arc<Self>,
-        mut requests: mpsc::Receiver<CommitRequest>,
-        closing: CancellationToken,
-    ) {
-        let mut served = JoinSet::new();
+    pub(super) async fn run(&self, mut requests: mpsc::Receiver<CommitRequest>, closing: CancellationToken) {
+        let mut served = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
                 () = closing.cancelled(), if !requests.is_closed() => requests.close(),
-                Some(ended) = served.join_next(), if !served.is_empty() => whole(ended),
+                Some(()) = served.next(), if !served.is_empty() => {}
                 request = requests.recv(), if served.len() < REQUESTS => match request {
-                    Some(request) => drop(served.spawn(self.clone().serve(request))),
+                    Some(request) => served.push(self.serve(request)),
                     None => break,
                 },
             }
             let waiting = i64::try_from(requests.len()).unwrap_or(i64::MAX);
             self.reader.metrics.queue_depth.set(waiting);
         }
-        while let Some(ended) = served.join_next().await {
-            whole(ended);
-        }
+        while served.next().await.is_some() {}
     }
 
-    async fn serve(self: Arc<Self>, request: CommitRequest) {
+    async fn serve(&self, request: CommitRequest) {
         let mut results: Results = Vec::with_capacity(request.txns.len());
         let mut txns = request.txns.into_iter().peekable();
         while txns.peek().is_some() {
@@ -192,13 +187,4 @@ fn not_written(failure: Failure) -> TxnError {
 /// Whether a Txn touches none of these objects.
 fn is_apart(txn: &Txn, touched: &HashSet<Key>) -> bool {
     touched.is_empty() || !txn.operations.iter().any(|operation| touched.contains(&operation.key))
-}
-
-/// A request that panicked ends the writer, too.
-fn whole(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        std::panic::resume_unwind(error.into_panic());
-    }
 }

@@ -17,7 +17,8 @@ const HOISTED: [(&str, &str); 4] = [
 type Fields = Map<String, Value>;
 
 /// A definition of `v1` as it is stored.
-pub(super) fn to_v1beta1(mut object: Object) -> Object {
+#[must_use]
+pub fn definition_to_v1beta1(mut object: Object) -> Object {
     object.set(&["apiVersion"], V1BETA1);
     let Some(Value::Object(spec)) = object.map_mut().get_mut("spec") else { return object };
     spec.entry("preserveUnknownFields").or_insert(Value::Bool(false));
@@ -50,7 +51,8 @@ pub(super) fn to_v1beta1(mut object: Object) -> Object {
 }
 
 /// A stored definition in `v1`; nothing for what is no definition of `v1beta1`.
-pub(super) fn from_v1beta1(mut object: Object) -> Option<Object> {
+#[must_use]
+pub fn definition_from_v1beta1(mut object: Object) -> Option<Object> {
     if object.api_version() != V1BETA1 || object.kind() != "CustomResourceDefinition" {
         return None;
     }
