@@ -211,15 +211,15 @@ async fn quotas_are_exact_while_many_write() {
         quota["status"]["hard"]["count/configmaps"] == "200"
     })
     .await;
-    let already = admin.get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
     let create = async |n: usize| {
         let answer = admin.post(CONFIG_MAPS, &config_map(&format!("c-{n}"), "")).await;
         answer.status.as_u16()
     };
     let answers = futures::future::join_all((0..300).map(create)).await;
-    let created = answers.iter().filter(|code| **code == 201).count();
-    assert_eq!(created, 200 - already, "{answers:?}");
     assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
+    // A controller may have made one, too.
+    let there = admin.get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
+    assert_eq!(there, 200, "{answers:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
