@@ -19,7 +19,7 @@ pub fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Stat
         TxnError::Unreadable { .. } => unreadable::of_txn(&error, resource, name),
         TxnError::TooLarge(text) => Status::failure(Reason::RequestEntityTooLarge, text),
         TxnError::Full(_) | TxnError::Unknown(_) | TxnError::Sealed(_) => Status::internal(error),
-        TxnError::Unavailable(_) | TxnError::Closed => {
+        TxnError::Unavailable(_) | TxnError::ReadOnly(_) | TxnError::Closed => {
             Status::unavailable(error.to_string()).with_retry_after(1)
         }
     })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cache::Cache;
 use crate::event::{Event, EventType};
 use crate::key::Key;
+use crate::read_only;
 use crate::record::{Record, Value};
 use crate::txn::{Change, Committed, Expect, Operation, Prepared, TxnError};
 
@@ -20,6 +21,8 @@ pub(crate) struct Group<'a> {
     pub(crate) sealed: Vec<Option<Arc<[u8]>>>,
     /// Every key that was looked at: its state before the group and after it.
     pub(crate) touched: HashMap<Key, Touched>,
+    /// The record that stops writes, where it is there.
+    stopped: Option<Arc<Record>>,
 }
 
 /// A key in a group; the two states are the same one when it was not written.
@@ -39,13 +42,17 @@ struct Staged {
 impl<'a> Group<'a> {
     /// A group that starts after `revision`. The cache holds the resources of all keys.
     pub(crate) fn new(cache: &'a Cache, revision: i64) -> Self {
-        Self { cache, revision, events: Vec::new(), sealed: Vec::new(), touched: HashMap::new() }
+        let stopped = cache.get(read_only::key());
+        Self { cache, revision, events: Vec::new(), sealed: Vec::new(), touched: HashMap::new(), stopped }
     }
 
     /// Accepts a Txn whole, or refuses it whole.
     pub(crate) fn check(&mut self, prepared: Prepared) -> Result<Committed, TxnError> {
         let mut staged = Staged::default();
         let Prepared { txn, sealed } = prepared;
+        if let Some(stopped) = self.stopped.as_ref().filter(|_| read_only::stops(&txn)) {
+            return Err(TxnError::ReadOnly(read_only::reason_of(stopped)));
+        }
         let mut sealed = sealed.into_iter();
         let mut records = Vec::with_capacity(txn.operations.len());
         for Operation { key, expect, change } in txn.operations {
@@ -84,6 +91,9 @@ impl<'a> Group<'a> {
         self.events.extend(staged.events);
         self.sealed.extend(staged.sealed);
         for (key, after) in staged.states {
+            if read_only::is_switch(&key) {
+                self.stopped.clone_from(&after);
+            }
             if let Some(touched) = self.touched.get_mut(&key) {
                 touched.after = after;
             }

@@ -9,19 +9,25 @@
 
 mod cache;
 mod codec;
+mod copy;
 mod decode;
 mod ending;
+mod epoch;
 mod error;
 mod etcd;
 mod event;
 mod exact;
 mod group;
 mod hub;
+mod identity;
 mod index;
 mod key;
 mod metrics;
+mod new_file;
+mod owners;
 mod postgres;
 mod publish;
+mod read_only;
 mod record;
 mod scope;
 mod seal;
@@ -30,19 +36,29 @@ mod signature;
 mod snapshot;
 mod sqlite;
 mod store;
+mod store_switch;
 mod submit;
 mod subscription;
 mod txn;
 mod unix_time;
 mod unreadable;
 
+pub use copy::{
+    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, FormatError, Header,
+    Migrated, Migration, MigrationStep, RestoredFrom, StoredState, WriteSwitch, back_up,
+    check as check_backup, migrate, restore_from,
+};
 pub use error::StoreError;
 pub use etcd::{EtcdError, EtcdSettings, EtcdStore, Known, Layout};
 pub use event::{Event, EventType};
+pub use identity::Identity;
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
 pub use key::{Key, Resource};
 pub use metrics::Metrics;
-pub use postgres::{InvalidUrl, PostgresError, PostgresSettings, PostgresStore};
+pub use postgres::{
+    InvalidUrl, PostgresError, PostgresSettings, PostgresSource, PostgresStore, PostgresSwitch,
+    PostgresTarget,
+};
 pub use record::{Record, Value};
 pub use scope::{Only, ResourceFilter, Scope};
 pub use seal::{
@@ -54,9 +70,10 @@ pub use signature::Signature;
 pub use snapshot::Snapshot;
 pub use sqlite::{
     BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, Finding, OpenError, Restored,
-    SqliteStore, backup, restore,
+    SqliteSource, SqliteStore, SqliteTarget, backup, restore,
 };
-pub use store::{Identity, ListAt, Page, SealedOtherwise, Store};
+pub use store::{ListAt, Page, SealedOtherwise, Store};
+pub use store_switch::StoreSwitch;
 pub use subscription::{Subscription, WatchError};
 pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
 pub use unreadable::{Condition, Unreadable};

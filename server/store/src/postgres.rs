@@ -14,6 +14,7 @@ mod find;
 mod follow;
 mod heal;
 mod history;
+mod import;
 mod latest;
 mod open;
 mod outage;
@@ -22,6 +23,8 @@ mod read;
 mod row;
 mod session;
 mod settings;
+mod source;
+mod switch;
 mod wake;
 mod writer;
 
@@ -32,8 +35,11 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::import::PostgresTarget;
 pub use self::open::PostgresError;
 pub use self::settings::{InvalidUrl, PostgresSettings};
+pub use self::source::PostgresSource;
+pub use self::switch::PostgresSwitch;
 
 use self::commit::Statement;
 use self::compaction::{Compactor, Unswept};
@@ -42,9 +48,11 @@ use self::pool::Connections;
 use self::read::Reader;
 use self::writer::Writer;
 use crate::cache::Cache;
+use crate::copy::CopySource;
 use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
+use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::metrics::Metrics;
@@ -54,7 +62,7 @@ use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{Identity, ListAt, Page, SealedOtherwise, Store};
+use crate::store::{ListAt, Page, SealedOtherwise, Store};
 use crate::submit::{CommitRequest, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
@@ -304,6 +312,11 @@ impl Store for PostgresStore {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
         Box::pin(self.reader.sealed_otherwise(resource))
+    }
+
+    fn copy_source(&self) -> Arc<dyn CopySource> {
+        let (pool, seal) = (self.reader.pool.clone(), self.reader.seal.clone());
+        Arc::new(PostgresSource::of_store(pool, self.compactor.postgres.clone(), seal))
     }
 
     fn condition(&self) -> Condition {

@@ -12,6 +12,7 @@ mod failure;
 mod files;
 mod find;
 mod history;
+mod import;
 mod lock;
 mod maintenance;
 mod mark;
@@ -21,10 +22,12 @@ mod persist;
 mod read;
 mod row;
 mod sealing;
+mod source;
 mod space;
 mod statement;
 mod writer;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -35,16 +38,20 @@ use tokio_util::sync::CancellationToken;
 pub use self::backup::{BackedUp, BackupError, Restored, backup, restore};
 pub use self::doctor::{Doctor, Examination, Finding};
 pub use self::epoch::DEFAULT_REVISION_BUMP;
+pub use self::import::SqliteTarget;
 pub use self::open_error::OpenError;
+pub use self::source::SqliteSource;
 
 use self::compaction::Compactor;
 use self::open::Opened;
 use self::read::Reader;
 use self::space::Space;
 use self::writer::{Request, Writer};
+use crate::copy::CopySource;
 use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
+use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::metrics::Metrics;
@@ -54,7 +61,7 @@ use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{Identity, ListAt, Page, SealedOtherwise, Store};
+use crate::store::{ListAt, Page, SealedOtherwise, Store};
 use crate::submit::{Load, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
@@ -68,6 +75,7 @@ pub struct SqliteStore {
     submitter: Submitter<Request>,
     compactor: Arc<Compactor>,
     space: Arc<Space>,
+    path: PathBuf,
     unreadable_resources: Vec<String>,
     closing: CancellationToken,
     closed: CancellationToken,
@@ -162,6 +170,7 @@ impl SqliteStore {
             submitter: Submitter { requests, seal, group_operations: settings.group_operations.max(1) },
             compactor,
             space,
+            path: settings.path,
             unreadable_resources,
             closing,
             closed: CancellationToken::new(),
@@ -317,6 +326,11 @@ impl Store for SqliteStore {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
         Box::pin(self.reader.sealed_otherwise(resource))
+    }
+
+    fn copy_source(&self) -> Arc<dyn CopySource> {
+        let (pool, seal) = (self.reader.pool.clone(), self.reader.seal.clone());
+        Arc::new(SqliteSource::of_store(pool, seal, self.path.clone()))
     }
 
     fn condition(&self) -> Condition {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
+use crate::copy::CopySource;
 use crate::error::StoreError;
+pub use crate::identity::Identity;
 use crate::key::{Key, Resource};
 use crate::record::Record;
 use crate::scope::{ResourceFilter, Scope};
@@ -13,15 +15,6 @@ use crate::snapshot::Snapshot;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
 use crate::unreadable::{Condition, Unreadable};
-
-/// Who this store is. Versions of what is derived from it are {store_id, epoch, revision}.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// A uuid, made with the database; never changes.
-    pub store_id: String,
-    /// Starts at 1; changes when the database is restored from a copy.
-    pub epoch: i64,
-}
 
 /// An exact read.
 #[derive(Clone, Debug)]
@@ -221,6 +214,9 @@ pub trait Store: Send + Sync + 'static {
         &'a self,
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>>;
+
+    /// What is stored, as it stands in the database, for copies.
+    fn copy_source(&self) -> Arc<dyn CopySource>;
 
     /// What is wrong with the store while it serves.
     fn condition(&self) -> Condition;

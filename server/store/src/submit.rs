@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::cache::{Cache, Slot};
 use crate::error::StoreError;
+use crate::read_only;
 use crate::seal::Seal;
 use crate::txn::{Change, Committed, Operation, Prepared, Txn, TxnError};
 
@@ -124,8 +125,10 @@ async fn admit(txn: &Txn, load: &impl Load) -> Result<(), TxnError> {
     if let Some(text) = load.unacceptable(txn) {
         return Err(TxnError::TooLarge(text));
     }
-    for operation in &txn.operations {
-        let slot = load.cache().slot(operation.key.resource());
+    // Whether writes are stopped is looked at with each group.
+    let resources = txn.operations.iter().map(|operation| operation.key.resource());
+    for resource in resources.chain([read_only::resource()]) {
+        let slot = load.cache().slot(resource);
         load.ensure_loaded(&slot).await.map_err(|error| match error {
             StoreError::Closed => TxnError::Closed,
             StoreError::Unavailable(reason) => TxnError::Unavailable(reason),

@@ -107,7 +107,7 @@ impl Committed {
     }
 }
 
-/// Why a Txn wrote nothing. Other Txns of the same call or group are not concerned, but by the last four.
+/// Why a Txn wrote nothing. Other Txns of the same call or group are not concerned, but by the last five.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum TxnError {
     /// [`Expect::Revision`] named another revision than `current`'s.
@@ -144,6 +144,9 @@ pub enum TxnError {
     /// A value beyond [`Txn::MAX_VALUE_BYTES`], or too many operations.
     #[error("the request is too large: {0}")]
     TooLarge(String),
+    /// Writes are stopped, for this reason. Nothing was written.
+    #[error("the store is read-only: {0}")]
+    ReadOnly(String),
     /// The disk, or the database's size limit, is full. Nothing was written; a later write may succeed.
     #[error("the database or its disk is full: {0}")]
     Full(String),

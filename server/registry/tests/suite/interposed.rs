@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Committed, Condition, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope,
+    Committed, Condition, CopySource, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope,
     SealedOtherwise, Snapshot, Store, StoreError, Subscription, Txn, TxnError, WatchError,
 };
 use tokio::sync::watch;
@@ -156,6 +156,10 @@ impl Store for Interposed {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
         self.store.sealed_otherwise(resource)
+    }
+
+    fn copy_source(&self) -> Arc<dyn CopySource> {
+        self.store.copy_source()
     }
 
     fn condition(&self) -> Condition {

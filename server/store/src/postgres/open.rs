@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep_until};
 use super::failure::{self, reason};
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
+use crate::identity::Identity;
 use crate::key::Resource;
-use crate::store::Identity;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum. One that programs of the release
 /// before cannot work with has a description that begins with [`INCOMPATIBLE`]; every other one only adds.
@@ -135,24 +135,32 @@ async fn open_now(settings: &PostgresSettings) -> Result<Opened, PostgresError> 
     let place = settings.place();
     let unreachable = |error| PostgresError::Unreachable { place: place.clone(), error };
     let mut writer = session::connect(settings, Purpose::Write).await.map_err(unreachable)?;
-    let steps = in_time(settings.patience(), run(&mut writer, BEGIN));
-    steps.await.map_err(unreachable)?;
-    if in_time(settings.patience(), is_standby(&mut writer)).await.map_err(unreachable)? {
-        return Err(PostgresError::Standby { place });
-    }
-    if !is_current(&mut writer, settings, &place).await? {
-        in_time(settings.patience(), run(&mut writer, settings.end())).await.map_err(unreachable)?;
-        migrate(&mut writer, &place).await?;
-        in_time(settings.patience(), run(&mut writer, BEGIN)).await.map_err(unreachable)?;
-    }
+    prepare(&mut writer, settings).await?;
     let looked = in_time(settings.patience(), look(writer, settings));
     looked.await.map_err(unreachable)
+}
+
+/// Brings a database to the schema of this program, where it is not there yet. Refuses a standby.
+pub(super) async fn prepare(
+    connection: &mut PgConnection,
+    settings: &PostgresSettings,
+) -> Result<(), PostgresError> {
+    let place = settings.place();
+    let unreachable = |error| PostgresError::Unreachable { place: place.clone(), error };
+    in_time(settings.patience(), run(connection, BEGIN)).await.map_err(unreachable)?;
+    if in_time(settings.patience(), is_standby(connection)).await.map_err(unreachable)? {
+        return Err(PostgresError::Standby { place });
+    }
+    let is_current = is_current(connection, settings, &place).await?;
+    in_time(settings.patience(), run(connection, settings.end())).await.map_err(unreachable)?;
+    if is_current { Ok(()) } else { migrate(connection, &place).await }
 }
 
 /// What is in a database that has its tables.
 async fn look(mut writer: PgConnection, settings: &PostgresSettings) -> Result<Opened, sqlx::Error> {
     const TAIL: &str =
         "SELECT revision, commit_id FROM log WHERE revision <= $1 ORDER BY revision DESC LIMIT 1";
+    run(&mut writer, BEGIN).await?;
     let meta = begin(&mut writer, settings).await?;
     let resources = resources(&mut writer).await?;
     let tail = sqlx::query_as(TAIL).bind(meta.revision).fetch_optional(&mut writer).await?;
@@ -177,7 +185,7 @@ async fn has_function(connection: &mut PgConnection, name: &str) -> Result<bool,
 
 /// Whether a database has the schema of this program, or that of the next one, if it only has more in it: control services are
 /// upgraded one after the other. Refuses any other that this program does not know.
-async fn is_current(
+pub(super) async fn is_current(
     writer: &mut PgConnection,
     settings: &PostgresSettings,
     place: &str,
@@ -265,7 +273,7 @@ fn meta_of(row: &PgRow) -> Result<Meta, sqlx::Error> {
 }
 
 /// All resources that have a row, each found by one look into the index.
-async fn resources(writer: &mut PgConnection) -> Result<Vec<Resource>, sqlx::Error> {
+pub(super) async fn resources(writer: &mut PgConnection) -> Result<Vec<Resource>, sqlx::Error> {
     const SELECT: &str = "WITH RECURSIVE found AS ((SELECT resource FROM log ORDER BY resource LIMIT 1) UNION ALL \
         SELECT (SELECT l.resource FROM log l WHERE l.resource > f.resource ORDER BY l.resource LIMIT 1) \
         FROM found f WHERE f.resource IS NOT NULL) SELECT resource FROM found WHERE resource IS NOT NULL";

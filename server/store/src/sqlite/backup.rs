@@ -13,6 +13,7 @@ use super::mark::{Found, Mark, beside};
 use super::open;
 use super::open_error::OpenError;
 use super::{epoch, files, lock};
+use crate::new_file::rename_new;
 use portico_gostd::os::error_text;
 
 /// What was copied.
@@ -175,7 +176,7 @@ fn of_found(found: &Found) -> (i64, i64) {
 }
 
 /// What a database says of itself, as far as it can be read.
-async fn known(database: &Path) -> Option<Found> {
+pub(super) async fn known(database: &Path) -> Option<Found> {
     let mut connection = connect(database, true).await.ok()?;
     let found = store_in(&mut connection, database).await.ok();
     // It was only read.
@@ -268,7 +269,11 @@ fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
 /// Puts a new database in the place of one, which is kept if there is anything in it. `epoch` is that of one that can be read:
 /// its name passes to the new one in one step, so that a whole database is there at any moment, and a restore that was cut off
 /// can be repeated, in place, too.
-async fn exchange(new: &Path, database: &Path, epoch: Option<i64>) -> Result<Option<PathBuf>, BackupError> {
+pub(super) async fn exchange(
+    new: &Path,
+    database: &Path,
+    epoch: Option<i64>,
+) -> Result<Option<PathBuf>, BackupError> {
     let kept = match epoch {
         Some(epoch) => {
             fold(database).await?;
@@ -356,7 +361,7 @@ fn set_aside(database: &Path) -> Result<Option<PathBuf>, BackupError> {
 }
 
 /// Lets root's copy belong to whom the database belongs in whose place it comes.
-fn own(new: &Path, database: &Path) -> Result<(), BackupError> {
+pub(super) fn own(new: &Path, database: &Path) -> Result<(), BackupError> {
     let given = File::open(new).and_then(|file| files::give(&file, database));
     given.map_err(|error| BackupError::File { path: new.to_owned(), error })
 }
@@ -380,19 +385,6 @@ fn publish_new(partial: &Path, target: &Path) -> Result<u64, BackupError> {
     Ok(bytes)
 }
 
-/// Renames without replacing: somebody else may have made the file meanwhile.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::hard_link(from, to) {
-        Ok(()) => fs::remove_file(from),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // Not every file system has second names.
-        Err(_) => {
-            use rustix::fs::{CWD, RenameFlags, renameat_with};
-            renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from)
-        }
-    }
-}
-
 fn synced_bytes(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     file.sync_all()?;
@@ -404,7 +396,7 @@ fn sync_folder(path: &Path) -> Result<(), BackupError> {
     synced.map_err(|error| BackupError::File { path: path.to_owned(), error })
 }
 
-fn remove(path: &Path) -> Result<(), BackupError> {
+pub(super) fn remove(path: &Path) -> Result<(), BackupError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(BackupError::File { path: path.to_owned(), error })
@@ -414,7 +406,7 @@ fn remove(path: &Path) -> Result<(), BackupError> {
 }
 
 /// Removes a copy that did not become one, and SQLite's journal of it. Of what failed only the first error counts.
-fn remove_copy(path: &Path) {
+pub(super) fn remove_copy(path: &Path) {
     for file in [path.to_owned(), beside(path, "-journal")] {
         if let Err(error) = remove(&file) {
             tracing::warn!(%error, "a partial copy stays");

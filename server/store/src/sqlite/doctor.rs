@@ -19,10 +19,10 @@ use super::open;
 use super::open_error::OpenError;
 use super::{epoch, files, lock, row};
 use crate::decode::{DecodeError, Decoder};
+use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::record::Record;
 use crate::seal::Seal;
-use crate::store::Identity;
 use crate::unreadable::Unreadable;
 
 /// Examines one database.

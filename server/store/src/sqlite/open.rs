@@ -15,9 +15,9 @@ use super::open_error::OpenError;
 use super::read::CURRENT;
 use super::{failure, row, space};
 use crate::cache::Cache;
+use crate::identity::Identity;
 use crate::key::Resource;
 use crate::settings::Settings;
-use crate::store::Identity;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
 const MIGRATIONS: [(i64, &str, &str); 1] =

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod backups;
 #[cfg(test)]
+mod copies;
+#[cfg(test)]
 mod damaged_keys;
 #[cfg(test)]
 mod doctor;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
-    CipherKey, CipherKind, Doctor, ListAt, MetadataIndexer, Metrics, Provider, Scope, Seal, SealMetrics,
-    SealRules, Settings, SqliteStore, Store, Txn, backup,
+    Backup, BackupFile, CipherKey, CipherKind, CopyError, Doctor, ListAt, MetadataIndexer, Metrics, Provider,
+    Scope, Seal, SealMetrics, SealRules, Settings, SqliteSource, SqliteStore, SqliteTarget, Store, Txn,
+    back_up, backup, restore_from,
 };
 
 use crate::harness::*;
@@ -187,4 +188,38 @@ async fn what_is_being_deleted_is_found_though_it_is_sealed() {
     store.close().await;
     let store = open(&backend, seal(&[keys("a")])).await;
     assert_eq!(store.deleting().await.unwrap(), [key("x/2")]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs_no_key() {
+    let (backend, key) = (Sqlite::new(), key("a/1"));
+    let store = open(&backend, seal(&[keys("a")])).await;
+    commit(&store, Txn::create(key.clone(), owned(&key, SECRET, &["uid-owner"]))).await.unwrap();
+    let (revision, store_id) = (store.revision(), store.identity().store_id.clone());
+    let file = backend.path().with_file_name("backup");
+    let backup = Backup { file: &file, revision: Some(revision), now: 1, portico: "test" };
+    let without_key = SqliteSource::open(&backend.path(), Seal::none()).await.unwrap();
+    back_up(&without_key, &backup).await.unwrap();
+    let states = BackupFile::open(&file).unwrap().next_states().unwrap().unwrap();
+    assert_eq!(states.len(), 1);
+    assert!(!states[0].value.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()));
+    assert_eq!(states[0].owners.as_deref(), Some(&["uid-owner".to_owned()][..]));
+
+    let there = Sqlite::new();
+    let target = SqliteTarget::open(&there.path(), &store_id, false).await.unwrap();
+    restore_from(&file, Box::new(target), 1).await.unwrap();
+    assert_eq!(files_with(there.path().parent().unwrap(), SECRET), Vec::<String>::new());
+    let restored = open(&there, seal(&[keys("a")])).await;
+    assert_eq!(restored.dependents("uid-owner").await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(text(restored.snapshot(key.resource()).await.unwrap().get(&key).unwrap()), SECRET);
+
+    // Whom a state named that is not the current one any more stands in its value alone.
+    std::fs::remove_file(&file).unwrap();
+    commit(&store, Txn::update(key.clone(), revision, value(&key, SECRET))).await.unwrap();
+    let unknown = back_up(&without_key, &backup).await;
+    assert!(matches!(&unknown, Err(CopyError::Owners(found)) if *found == key), "{unknown:?}");
+    let with_key = SqliteSource::open(&backend.path(), seal(&[keys("a")])).await.unwrap();
+    back_up(&with_key, &backup).await.unwrap();
+    let again = BackupFile::open(&file).unwrap().next_states().unwrap().unwrap();
+    assert_eq!(again, states);
 }

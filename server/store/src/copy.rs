@@ -1,0 +1,24 @@
+//! Copies of a store that every engine can read and write: portable backups, and the way from one database to another.
+//!
+//! A [`CopySource`] shows what is stored as it stands there, sealed values sealed; a [`CopyTarget`] takes it. Both are met by
+//! each engine, and a source by a running control service, too. Knows no SQL.
+
+mod backup;
+mod block;
+mod engine;
+mod error;
+mod file;
+mod migrate;
+mod partial;
+mod restore;
+mod state;
+
+pub use backup::{Backup, BackupDone, back_up};
+pub use block::FormatError;
+pub use engine::{Changes, CopySource, CopyTarget, Extent, WriteSwitch};
+pub(crate) use engine::{PAGE_STATES, page_of, part_of};
+pub use error::CopyError;
+pub use file::{BackupFile, Header, check};
+pub use migrate::{Migrated, Migration, MigrationStep, migrate};
+pub use restore::{RestoredFrom, restore_from};
+pub use state::StoredState;

@@ -1,0 +1,259 @@
+//! The frame of a portable backup: a line that says what it is, then blocks, each with a checksum over itself and all before it.
+//!
+//! `PORTICO-BACKUP 1\n`, then per block: kind (1 byte), length unpacked (4, big-endian), length packed (4), the packed bytes
+//! (raw deflate), SHA-256 (32) of the checksum before, kind, lengths and packed bytes. The first "checksum before" is that of the
+//! line. So a block that is changed, left out, doubled or moved is noticed where it is.
+
+use std::io::{self, Read, Write};
+
+use aws_lc_rs::digest::{Context, SHA256};
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use portico_gostd::os::error_text;
+
+/// What every backup begins with; a version and a line end follow.
+const NAME: &[u8] = b"PORTICO-BACKUP ";
+/// The version of the format that is written here.
+pub(crate) const VERSION: u32 = 1;
+/// Digits of a version at most.
+const VERSION_DIGITS: usize = 6;
+/// What a SQLite file begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// Bytes of a block at most, packed or not: a page and one large object behind it, with room for what seals it.
+const MAX_BLOCK: usize = 16 << 20;
+const HEAD: usize = 9;
+const SUM: usize = 32;
+
+/// Why a file is no backup that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// It is something else.
+    #[error("it is not a backup of Portico")]
+    Foreign,
+    /// It is a SQLite file.
+    #[error("it is a SQLite file, not a portable backup")]
+    Sqlite,
+    /// It was written by a newer Portico.
+    #[error("it has format version {found}, this portico knows {VERSION}: use a newer portico")]
+    TooNew {
+        /// Its version.
+        found: u32,
+    },
+    /// It ends too early.
+    #[error("it is cut off at byte {at}: {after}")]
+    Cut {
+        /// Where it ends.
+        at: u64,
+        /// What was read before.
+        after: String,
+    },
+    /// Something in it is not as it was written.
+    #[error("it is damaged between bytes {from} and {to}: {reason}; {after}")]
+    Damaged {
+        /// Where the block begins.
+        from: u64,
+        /// As far as it was read.
+        to: u64,
+        /// What is wrong.
+        reason: String,
+        /// What was read before.
+        after: String,
+    },
+    /// It cannot be read.
+    #[error("{}", error_text(.0))]
+    Io(#[from] io::Error),
+}
+
+/// What is in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Header,
+    States,
+    End,
+}
+
+impl Kind {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Header => b'H',
+            Self::States => b'S',
+            Self::End => b'E',
+        }
+    }
+
+    fn of(byte: u8) -> Option<Self> {
+        [Self::Header, Self::States, Self::End].into_iter().find(|kind| kind.byte() == byte)
+    }
+}
+
+/// A checksum of everything up to a place.
+pub(crate) type Sum = [u8; SUM];
+
+fn sum(parts: &[&[u8]]) -> Sum {
+    let mut context = Context::new(&SHA256);
+    parts.iter().for_each(|part| context.update(part));
+    let mut sum = [0; SUM];
+    sum.copy_from_slice(context.finish().as_ref());
+    sum
+}
+
+fn line() -> Vec<u8> {
+    [NAME, VERSION.to_string().as_bytes(), b"\n"].concat()
+}
+
+/// Writes blocks.
+pub(crate) struct BlockWriter<W> {
+    out: W,
+    before: Sum,
+}
+
+impl<W: Write> BlockWriter<W> {
+    /// A new backup.
+    pub(crate) fn begin(mut out: W) -> io::Result<Self> {
+        let line = line();
+        out.write_all(&line)?;
+        Ok(Self { out, before: sum(&[&line]) })
+    }
+
+    /// Goes on behind what was written up to this checksum.
+    pub(crate) fn resume(out: W, before: Sum) -> Self {
+        Self { out, before }
+    }
+
+    pub(crate) fn write(&mut self, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+        let too_large = || io::Error::other("a block is too large");
+        let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(bytes)?;
+        let packed = packed.finish()?;
+        if bytes.len().max(packed.len()) > MAX_BLOCK {
+            return Err(too_large());
+        }
+        let length = |length: usize| u32::try_from(length).map(u32::to_be_bytes).map_err(|_| too_large());
+        let head = [&[kind.byte()][..], &length(bytes.len())?, &length(packed.len())?].concat();
+        self.before = sum(&[&self.before, &head, &packed]);
+        self.out.write_all(&head)?;
+        self.out.write_all(&packed)?;
+        self.out.write_all(&self.before)
+    }
+
+    pub(crate) fn into_inner(self) -> W {
+        self.out
+    }
+}
+
+/// Reads blocks.
+pub(crate) struct BlockReader<R> {
+    input: R,
+    before: Sum,
+    /// Bytes up to the end of the last whole block.
+    whole: u64,
+    /// Bytes that were read.
+    at: u64,
+    /// What was read last, for people.
+    pub(crate) after: String,
+}
+
+impl<R: Read> BlockReader<R> {
+    /// Of a backup; refuses what is none.
+    pub(crate) fn begin(input: R) -> Result<Self, FormatError> {
+        let mut reader =
+            Self { input, before: [0; SUM], whole: 0, at: 0, after: "it holds nothing yet".to_owned() };
+        let mut read = Vec::new();
+        while read.last() != Some(&b'\n') && read.len() < NAME.len() + VERSION_DIGITS + 1 {
+            let mut byte = [0];
+            if reader.input.read(&mut byte)? == 0 {
+                break;
+            }
+            read.push(byte[0]);
+        }
+        let found = version(&read)?;
+        if found != VERSION {
+            return Err(FormatError::TooNew { found });
+        }
+        (reader.before, reader.at, reader.whole) = (sum(&[&read]), read.len() as u64, read.len() as u64);
+        Ok(reader)
+    }
+
+    /// The next block; an end where another one should be is an error.
+    pub(crate) fn next(&mut self) -> Result<(Kind, Vec<u8>), FormatError> {
+        let head: [u8; HEAD] = self.read_array()?;
+        let Some(kind) = Kind::of(head[0]) else {
+            return Err(self.damaged("there is no such kind of block"));
+        };
+        let length = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (bytes, packed) = (length(1) as usize, length(5) as usize);
+        if bytes.max(packed) > MAX_BLOCK {
+            return Err(self.damaged("no block is that long"));
+        }
+        let mut content = vec![0; packed];
+        self.read(&mut content)?;
+        let found: Sum = self.read_array()?;
+        let expected = sum(&[&self.before, &head, &content]);
+        if found != expected {
+            return Err(self.damaged("its checksum is another one"));
+        }
+        let mut unpacked = Vec::with_capacity(bytes);
+        let unpacking = DeflateDecoder::new(&content[..]).take(bytes as u64 + 1).read_to_end(&mut unpacked);
+        if unpacking.is_err() || unpacked.len() != bytes {
+            return Err(self.damaged("it cannot be unpacked"));
+        }
+        self.before = expected;
+        self.whole = self.at;
+        Ok((kind, unpacked))
+    }
+
+    /// Nothing may follow.
+    pub(crate) fn end(&mut self) -> Result<(), FormatError> {
+        match self.input.read(&mut [0])? {
+            0 => Ok(()),
+            _ => Err(self.damaged("something follows behind its end")),
+        }
+    }
+
+    /// Up to where it is whole, and the checksum there.
+    pub(crate) fn whole(&self) -> (u64, Sum) {
+        (self.whole, self.before)
+    }
+
+    pub(crate) fn damaged(&self, reason: &str) -> FormatError {
+        let (from, to) = (self.whole, self.at);
+        FormatError::Damaged { from, to, reason: reason.to_owned(), after: self.after.clone() }
+    }
+
+    fn read_array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+        let mut bytes = [0; N];
+        self.read(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), FormatError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.input.read(&mut bytes[done..]) {
+                Ok(0) => return Err(FormatError::Cut { at: self.at, after: self.after.clone() }),
+                Ok(read) => (done, self.at) = (done + read, self.at + read as u64),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(FormatError::Io(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The version in the first line.
+fn version(line: &[u8]) -> Result<u32, FormatError> {
+    if !line.is_empty() && (line.starts_with(SQLITE) || SQLITE.starts_with(line)) {
+        return Err(FormatError::Sqlite);
+    }
+    let Some(rest) = line.strip_prefix(NAME) else { return Err(FormatError::Foreign) };
+    let Some(digits) = rest.strip_suffix(b"\n") else {
+        let after = "its first line is not whole".to_owned();
+        return Err(FormatError::Cut { at: line.len() as u64, after });
+    };
+    let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    // No version is written in another way than this.
+    number
+        .filter(|number: &u32| *number > 0 && number.to_string().as_bytes() == digits)
+        .ok_or(FormatError::Foreign)
+}

@@ -1,0 +1,97 @@
+//! What an engine shows and takes: the two ends of every copy, and the switch that stops writes between them.
+
+use futures::future::BoxFuture;
+
+use super::error::CopyError;
+use super::state::StoredState;
+use crate::identity::Identity;
+use crate::key::Key;
+
+/// Bytes of values after which a page of states ends; it has one state at least.
+pub(crate) const PAGE_BYTES: i64 = 1 << 20;
+/// States of a page at most.
+pub(crate) const PAGE_STATES: usize = 1_000;
+
+/// How many states of these sizes make a page.
+pub(crate) fn page_of(sizes: &[i64]) -> i64 {
+    let mut bytes = 0;
+    let fits = sizes.iter().take_while(|size| {
+        bytes += **size;
+        bytes <= PAGE_BYTES
+    });
+    i64::try_from(fits.count().max(1)).unwrap_or(i64::MAX)
+}
+
+/// Up to which revision a page of the log goes, by the revisions and sizes of its next rows ([`PAGE_STATES`] at most); with all
+/// there are it goes up to the current one.
+pub(crate) fn part_of(rows: &[(i64, i64)], current: i64) -> i64 {
+    let sizes: Vec<i64> = rows.iter().map(|(_, size)| *size).collect();
+    let part = usize::try_from(page_of(&sizes)).unwrap_or(usize::MAX);
+    let is_all = part >= rows.len() && rows.len() < PAGE_STATES;
+    let last = rows.get(part.saturating_sub(1)).filter(|_| !is_all);
+    last.map_or(current, |(revision, _)| *revision)
+}
+
+/// Who a store is and how far its log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Who it is.
+    pub identity: Identity,
+    /// The current revision.
+    pub revision: i64,
+    /// The oldest revision that can be read exactly.
+    pub oldest: i64,
+}
+
+/// A part of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// In revision order, tombstones among them.
+    pub states: Vec<StoredState>,
+    /// Everything up to this revision has been shown now.
+    pub until: i64,
+    /// How far the log went when it was read.
+    pub revision: i64,
+}
+
+/// Where a copy comes from. Each call is an answer for itself: whoever is cut off asks again.
+pub trait CopySource: Send + Sync {
+    /// Who it is and how far its log goes, asked now.
+    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>>;
+
+    /// The next states of exactly a revision, behind a key, in key order; none: there are no more. [`StoredState::owners`] is
+    /// missing where a value is sealed, was superseded since, and cannot be opened here.
+    fn states<'a>(
+        &'a self,
+        revision: i64,
+        after: Option<&'a Key>,
+    ) -> BoxFuture<'a, Result<Vec<StoredState>, CopyError>>;
+
+    /// What was written after a revision. [`StoredState::owners`] is missing as in [`CopySource::states`].
+    fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>>;
+
+    /// Where the revision stood at a time in Unix seconds; 0 when nothing is known that far back.
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>>;
+}
+
+/// Stops and resumes the writes of a store, of all processes that write to it.
+pub trait WriteSwitch: Send + Sync {
+    /// Refuses writes for this reason from the answered revision on (nothing with a higher one is acknowledged), or, without a
+    /// reason, takes them again. What is so already stays so.
+    fn set_read_only<'a>(&'a self, reason: Option<&'a str>) -> BoxFuture<'a, Result<i64, CopyError>>;
+}
+
+/// Where a copy goes. Nothing of it is there before [`CopyTarget::finish`]; dropped without it, nothing is left.
+pub trait CopyTarget: Send {
+    /// What is there and would be replaced; none when there is no object in it. The revision is the highest that is known.
+    fn replaces(&self) -> Option<&Extent>;
+
+    /// Takes states of objects of which it has none yet.
+    fn add(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>>;
+
+    /// Takes states that follow those that it has, in revision order; the owners of a state count once it is an object's last one.
+    fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>>;
+
+    /// Makes what was added, and nothing else, the store. Answers where what was there before is kept, if it is.
+    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Option<String>, CopyError>>;
+}

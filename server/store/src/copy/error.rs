@@ -1,0 +1,108 @@
+//! Why a copy was not made, or not taken.
+
+use std::io;
+use std::path::PathBuf;
+
+use portico_gostd::os::error_text;
+
+use super::block::FormatError;
+use crate::key::Key;
+
+/// Why a copy was not made, or not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// A database, or whoever answers for it, failed.
+    #[error("{place}: {reason}")]
+    Store {
+        /// Where it is.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The revision is older than what is kept.
+    #[error(
+        "revision {revision} is not kept any more: the oldest is {oldest} (--history-retention of the control service)"
+    )]
+    Compacted {
+        /// What was asked for.
+        revision: i64,
+        /// The oldest that can be read.
+        oldest: i64,
+    },
+    /// The revision has not been written yet.
+    #[error("revision {revision} has not been written yet: the current is {current}")]
+    Future {
+        /// What was asked for.
+        revision: i64,
+        /// The current one.
+        current: i64,
+    },
+    /// The revision at a time is not known.
+    #[error("it is not known where the revision stood at that time: the oldest that can be read is {oldest}")]
+    UnknownTime {
+        /// The oldest revision that can be read.
+        oldest: i64,
+    },
+    /// Whom an object names as owners cannot be read.
+    #[error(
+        "{0} is sealed and was written anew meanwhile: give --encryption-provider-config, or take the current revision"
+    )]
+    Owners(Key),
+    /// Something stored has no place in a copy.
+    #[error("{0}: `portico doctor` says more")]
+    Unreadable(String),
+    /// It began to be served while it was read.
+    #[error("{0} began to be served meanwhile: the same command goes on")]
+    Served(String),
+    /// The place of a copy is not empty.
+    #[error("{place} holds store {store_id}, revision {revision}: --force replaces it")]
+    NotEmpty {
+        /// Where it is.
+        place: String,
+        /// Who is there.
+        store_id: String,
+        /// Its revision.
+        revision: i64,
+    },
+    /// The place of a copy is in use.
+    #[error("{place} is in use: {by}. Stop all control services that have it first")]
+    InUse {
+        /// Where it is.
+        place: String,
+        /// By whom.
+        by: String,
+    },
+    /// The answer to the last step is lost.
+    #[error("{place}: {reason}; whether the copy is there is not known: look before anything else is done")]
+    InDoubt {
+        /// Where it would be.
+        place: String,
+        /// Why.
+        reason: String,
+    },
+    /// Revisions come to an end.
+    #[error("no revisions are left for a new epoch")]
+    Exhausted,
+    /// The file exists.
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    /// Somebody else is making the same file.
+    #[error("{} is being written by another process", .0.display())]
+    Busy(PathBuf),
+    /// The backup cannot be read.
+    #[error("{}: {error}", path.display())]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: FormatError,
+    },
+    /// A file cannot be made, moved, written or read.
+    #[error("{}: {}", path.display(), error_text(error))]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,167 @@
+//! A backup comes back as it was written, or it is refused: whatever is cut off, changed, left out or added.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::key::Resource;
+
+fn header() -> Header {
+    Header { store_id: "s".to_owned(), epoch: 3, revision: i64::MAX, created_at: 7, portico: "0".to_owned() }
+}
+
+fn written(pages: &[Vec<StoredState>]) -> Vec<u8> {
+    let mut writer = BackupWriter::begin(Vec::new(), &header()).unwrap();
+    pages.iter().for_each(|page| writer.add(page.clone()).unwrap());
+    writer.end().unwrap().0
+}
+
+/// All states, and how it ends.
+fn read(bytes: &[u8]) -> (Vec<StoredState>, Result<(), FormatError>) {
+    let mut states = Vec::new();
+    let mut backup = match BackupFile::read(bytes) {
+        Ok(backup) => backup,
+        Err(error) => return (states, Err(error)),
+    };
+    assert_eq!(backup.header(), &header());
+    loop {
+        match backup.next_states() {
+            Ok(Some(page)) => states.extend(page),
+            Ok(None) => return (states, Ok(())),
+            Err(error) => return (states, Err(error)),
+        }
+    }
+}
+
+fn state(name: &str, revision: i64) -> StoredState {
+    StoredState {
+        key: Key::new(&Resource::new("apps", "deployments"), "a", name),
+        revision,
+        uid: format!("uid of {name}"),
+        previous: revision - 1,
+        deleted: false,
+        value: [b"\x01", name.as_bytes()].concat(),
+        owners: Some(vec!["o".to_owned()]),
+    }
+}
+
+fn small() -> (Vec<StoredState>, Vec<u8>) {
+    let pages = [vec![state("a", 1), state("b", 2)], vec![state("c", 9)]];
+    (pages.concat(), written(&pages))
+}
+
+prop_compose! {
+    fn any_state()(
+        resource in "[a-c]{0,2}", namespace in "[^/]{0,3}", name in "[^/]{1,6}",
+        revision in 1..i64::MAX, uid in ".{0,4}", value in prop::collection::vec(any::<u8>(), 1..40),
+        owners in prop::collection::vec(".{0,4}", 0..3), age in 0..i64::MAX,
+    ) -> StoredState {
+        let key = Key::new(&Resource::new("", resource), &namespace, &name);
+        let previous = age % revision;
+        StoredState { key, revision, uid, previous, deleted: false, value, owners: Some(owners) }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_comes_back(mut states in prop::collection::vec(any_state(), 0..60), page in 1..9_usize) {
+        states.sort_by(|a, b| a.key.cmp(&b.key));
+        states.dedup_by(|a, b| a.key == b.key);
+        let pages: Vec<_> = states.chunks(page).map(<[_]>::to_vec).collect();
+        let (found, ended) = read(&written(&pages));
+        prop_assert!(ended.is_ok(), "{ended:?}");
+        prop_assert_eq!(found, states);
+    }
+
+    #[test]
+    fn foreign_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), begins in any::<bool>()) {
+        let bytes = if begins { [b"PORTICO-BACKUP 1\n", &*bytes].concat() } else { bytes };
+        let (states, ended) = read(&bytes);
+        prop_assert!(states.is_empty() && ended.is_err());
+    }
+
+    #[test]
+    fn a_file_that_was_mixed_up_is_refused(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..30_usize), 1..4),
+    ) {
+        let (states, whole) = small();
+        let mut bytes = whole.clone();
+        for (from, to, length) in edits {
+            let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
+            let part: Vec<u8> = bytes[from..].iter().take(length).copied().collect();
+            bytes.splice(to..(to + length / 2).min(bytes.len()), part);
+        }
+        let (found, ended) = read_leniently(&bytes);
+        prop_assert!(states.starts_with(&found), "what is shown is what was written");
+        prop_assert_eq!(ended.is_ok(), bytes == whole);
+    }
+}
+
+/// As [`read`], of what may have another header.
+fn read_leniently(bytes: &[u8]) -> (Vec<StoredState>, Result<(), FormatError>) {
+    match BackupFile::read(bytes) {
+        Ok(_) => read(bytes),
+        Err(error) => (Vec::new(), Err(error)),
+    }
+}
+
+#[test]
+fn every_cut_is_noticed_and_shows_nothing_that_was_not_written() {
+    let (states, whole) = small();
+    for length in 0..whole.len() {
+        let (found, ended) = read(&whole[..length]);
+        assert!(states.starts_with(&found), "{length}");
+        let error = ended.unwrap_err();
+        // What is cut off in its first words could be anything.
+        let is_named = matches!(error, FormatError::Cut { .. } | FormatError::Foreign);
+        assert!(is_named, "{length}: {error}");
+    }
+    assert!(
+        matches!(read(&whole[..whole.len() - 1]).1, Err(FormatError::Cut { at, .. }) if at == whole.len() as u64 - 1)
+    );
+}
+
+#[test]
+fn every_changed_bit_is_noticed() {
+    let (states, whole) = small();
+    for at in 0..whole.len() {
+        for bit in 0..8 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            let (found, ended) = read(&bytes);
+            assert!(ended.is_err() && states.starts_with(&found), "byte {at}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn what_is_added_left_out_doubled_or_in_another_order_is_noticed() {
+    let (_, whole) = small();
+    assert!(read(&[&*whole, b"x"].concat()).1.unwrap_err().to_string().contains("something follows"));
+    let turned = written(&[vec![state("b", 2)], vec![state("a", 1)]]);
+    assert!(
+        read(&turned).1.unwrap_err().to_string().contains("deployments.apps/a/a is not where it belongs")
+    );
+    let twice = written(&[vec![state("a", 2), state("a", 3)]]);
+    assert!(read(&twice).1.unwrap_err().to_string().contains("not where it belongs"));
+    let tombstone = StoredState { deleted: true, ..state("a", 2) };
+    assert!(
+        read(&written(&[vec![tombstone]])).1.unwrap_err().to_string().contains("is no state of revision")
+    );
+}
+
+#[test]
+fn what_is_none_is_named() {
+    for (bytes, said) in [
+        (&b""[..], "it is not a backup of Portico"),
+        (b"-- PostgreSQL database dump", "it is not a backup of Portico"),
+        (b"SQLite format 3\0 and so on", "it is a SQLite file, not a portable backup"),
+        (b"PORTICO-BACKUP 2\n", "it has format version 2, this portico knows 1: use a newer portico"),
+        (b"PORTICO-BACKUP 01\n", "it is not a backup of Portico"),
+        (b"PORTICO-BACKUP 1\n", "it is cut off at byte 17: it holds nothing yet"),
+    ] {
+        assert_eq!(read(bytes).1.unwrap_err().to_string(), said);
+    }
+    // A length that nobody has memory for is not believed.
+    let huge = [b"PORTICO-BACKUP 1\nS", &[0xff; 8][..], &[0; 64]].concat();
+    assert!(read(&huge).1.unwrap_err().to_string().contains("no block is that long"));
+}

@@ -1,0 +1,175 @@
+//! Moves a store from one database to another while it is served: a state, then what is written meanwhile, then, with writes
+//! stopped, the rest.
+//!
+//! The new database is the same store: its id, its epoch, its revisions. See docs/adr/0030.
+
+use std::time::{Duration, Instant};
+
+use super::backup::readable;
+use super::engine::{CopySource, CopyTarget, Extent, WriteSwitch};
+use super::error::CopyError;
+use super::state::StoredState;
+use crate::key::Key;
+use crate::read_only;
+
+/// How many revisions may be missing when writes are stopped.
+const CLOSE: i64 = 500;
+/// How often it is tried to come so near while others write.
+const ROUNDS: u32 = 1_000;
+
+/// What is moved.
+pub struct Migration<'a> {
+    /// From where.
+    pub source: &'a dyn CopySource,
+    /// What stops its writes.
+    pub switch: &'a dyn WriteSwitch,
+    /// What those are told whose writes are refused.
+    pub reason: &'a str,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MigrationStep {
+    /// The state of a revision is copied.
+    Copied {
+        /// Objects so far.
+        objects: u64,
+        /// Bytes of values so far.
+        bytes: u64,
+    },
+    /// Changes are taken up.
+    Followed {
+        /// Changes so far.
+        changes: u64,
+        /// How many revisions are missing.
+        behind: i64,
+    },
+    /// Writes are stopped.
+    Stopped {
+        /// The last revision.
+        revision: i64,
+    },
+}
+
+/// What was moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// Who it is, and how far its log goes, in the new database.
+    pub extent: Extent,
+    /// How many objects were copied.
+    pub objects: u64,
+    /// How many changes were taken up.
+    pub changes: u64,
+    /// From when writes were refused until the new database was whole.
+    pub stopped: Duration,
+    /// Where what was in the new database before is kept, if it is.
+    pub kept: Option<String>,
+}
+
+/// Moves a store. Each step is told.
+///
+/// # Errors
+/// [`CopyError`]; then the place is as it was, and the source takes writes as before, if it can be reached.
+pub async fn migrate(
+    migration: &Migration<'_>,
+    mut target: Box<dyn CopyTarget>,
+    step: &mut (dyn FnMut(MigrationStep) + Send),
+) -> Result<Migrated, CopyError> {
+    let begun = migration.source.extent().await?;
+    let at = readable(&begun, begun.revision)?;
+    let objects = copy(migration.source, target.as_mut(), at, step).await?;
+    let mut following = Following { source: migration.source, at, changes: 0 };
+    for _ in 0..ROUNDS {
+        let behind = following.part(target.as_mut()).await?;
+        step(MigrationStep::Followed { changes: following.changes, behind });
+        if behind <= CLOSE {
+            break;
+        }
+    }
+    let stopped = Instant::now();
+    match finish(migration, following, target, at, step).await {
+        Ok((extent, changes, kept)) => {
+            Ok(Migrated { extent, objects, changes, stopped: stopped.elapsed(), kept })
+        }
+        // The new database may be whole: then nothing may be written to the old one any more.
+        Err(error @ CopyError::InDoubt { .. }) => Err(error),
+        Err(error) => {
+            if let Err(stays) = migration.switch.set_read_only(None).await {
+                tracing::error!(%stays, "the source stays read-only");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Stops writes, takes up the rest, and makes the new database whole.
+async fn finish(
+    migration: &Migration<'_>,
+    mut following: Following<'_>,
+    mut target: Box<dyn CopyTarget>,
+    at: i64,
+    step: &mut (dyn FnMut(MigrationStep) + Send),
+) -> Result<(Extent, u64, Option<String>), CopyError> {
+    let last = migration.switch.set_read_only(Some(migration.reason)).await?;
+    step(MigrationStep::Stopped { revision: last });
+    while following.at < last {
+        following.part(target.as_mut()).await?;
+    }
+    let now = migration.source.extent().await?;
+    if following.at != now.revision {
+        let reason = format!("it was written to while writes were stopped, up to revision {}", now.revision);
+        return Err(CopyError::Store { place: "the source".to_owned(), reason });
+    }
+    // What was before the copy is not there.
+    let extent = Extent { identity: now.identity, revision: now.revision, oldest: at };
+    let kept = target.finish(extent.clone()).await?;
+    Ok((extent, following.changes, kept))
+}
+
+/// Copies the state of a revision; how many objects it has.
+async fn copy(
+    source: &dyn CopySource,
+    target: &mut dyn CopyTarget,
+    revision: i64,
+    step: &mut (dyn FnMut(MigrationStep) + Send),
+) -> Result<u64, CopyError> {
+    let (mut objects, mut bytes, mut after) = (0, 0, None::<Key>);
+    loop {
+        let states = source.states(revision, after.as_ref()).await?;
+        let Some(last) = states.last() else { return Ok(objects) };
+        after = Some(last.key.clone());
+        let states = without_switch(states);
+        objects += states.len() as u64;
+        bytes += states.iter().map(|state| state.value.len() as u64).sum::<u64>();
+        target.add(states).await?;
+        step(MigrationStep::Copied { objects, bytes });
+    }
+}
+
+/// Takes up what is written.
+struct Following<'a> {
+    source: &'a dyn CopySource,
+    /// Everything up to here is taken up.
+    at: i64,
+    changes: u64,
+}
+
+impl Following<'_> {
+    /// The next part; how many revisions are missing then.
+    async fn part(&mut self, target: &mut dyn CopyTarget) -> Result<i64, CopyError> {
+        let part = self.source.changes(self.at).await?;
+        let states = without_switch(part.states);
+        self.changes += states.len() as u64;
+        if !states.is_empty() {
+            target.follow(states).await?;
+        }
+        self.at = part.until;
+        Ok(part.revision - part.until)
+    }
+}
+
+/// The new database takes writes.
+fn without_switch(mut states: Vec<StoredState>) -> Vec<StoredState> {
+    states.retain(|state| !read_only::is_switch(&state.key));
+    states
+}

@@ -1,0 +1,114 @@
+//! The file of a backup that is being made: one writer at a time, gone on with where it was cut off.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, BufWriter, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::block::Sum;
+use super::error::CopyError;
+use super::file::{BackupFile, BackupWriter, Header};
+use crate::key::Key;
+use crate::new_file::{rename_new, sync_folder_of};
+
+/// A backup that is not whole yet: `FILE.partial`.
+pub(crate) struct Partial {
+    file: File,
+    path: PathBuf,
+    target: PathBuf,
+}
+
+/// What was found of an earlier try.
+pub(crate) struct Found {
+    pub(crate) header: Header,
+    pub(crate) last: Option<Key>,
+    pub(crate) states: u64,
+    whole: (u64, Sum),
+}
+
+impl Partial {
+    /// Opens it for this process alone, making it if it is missing.
+    pub(crate) fn open(target: &Path) -> Result<Self, CopyError> {
+        let mut name = target.as_os_str().to_owned();
+        name.push(".partial");
+        let path = PathBuf::from(name);
+        let failed = |error| CopyError::File { path: path.clone(), error };
+        if target.exists() {
+            return Err(CopyError::Exists(target.to_owned()));
+        }
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(CopyError::Busy(path)),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        // Whoever had it may have given it its name.
+        if target.exists() {
+            return Err(CopyError::Exists(target.to_owned()));
+        }
+        Ok(Self { file, path, target: target.to_owned() })
+    }
+
+    /// What an earlier try has left that can be gone on with; none when it left nothing, or nothing that can be read.
+    pub(crate) fn found(&mut self) -> Result<Option<Found>, CopyError> {
+        if self.file.metadata().map_err(|error| self.failed(error))?.len() == 0 {
+            return Ok(None);
+        }
+        self.file.seek(SeekFrom::Start(0)).map_err(|error| self.failed(error))?;
+        let Ok(mut backup) = BackupFile::read(BufReader::new(&self.file)) else { return Ok(None) };
+        let mut found =
+            Found { header: backup.header().clone(), last: None, states: 0, whole: backup.whole() };
+        while let Ok(Some(_)) = backup.next_states() {
+            found.last = backup.last().cloned();
+            (found.states, found.whole) = (backup.states(), backup.whole());
+        }
+        Ok(Some(found))
+    }
+
+    /// A writer that goes on behind what was found.
+    pub(crate) fn resume(&mut self, found: &Found) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
+        let (length, sum) = found.whole;
+        let cut = self.file.set_len(length).and_then(|()| (&self.file).seek(SeekFrom::Start(length)));
+        cut.map_err(|error| self.failed(error))?;
+        Ok(BackupWriter::resume(BufWriter::new(&self.file), sum, found.states))
+    }
+
+    /// A writer that begins.
+    pub(crate) fn begin(&mut self, header: &Header) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
+        let cut = self.file.set_len(0).and_then(|()| (&self.file).seek(SeekFrom::Start(0)));
+        let begun = cut.and_then(|_| BackupWriter::begin(BufWriter::new(&self.file), header));
+        begun.map_err(|error| self.failed(error))
+    }
+
+    /// Gives it its name, durably; its size.
+    pub(crate) fn publish(self) -> Result<u64, CopyError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => CopyError::Exists(self.target.clone()),
+            _ => CopyError::File { path: self.target.clone(), error },
+        };
+        self.file.sync_all().map_err(|error| self.failed(error))?;
+        let bytes = self.file.metadata().map_err(|error| self.failed(error))?.len();
+        rename_new(&self.path, &self.target).map_err(failed)?;
+        sync_folder_of(&self.target).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it: nothing of use is in it.
+    pub(crate) fn remove(self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            let error = portico_gostd::os::error_text(&error);
+            tracing::warn!(path = %self.path.display(), error, "a partial backup stays");
+        }
+    }
+
+    pub(crate) fn failed(&self, error: io::Error) -> CopyError {
+        CopyError::File { path: self.path.clone(), error }
+    }
+}

@@ -1,0 +1,24 @@
+//! Files that appear whole, under a name that no file has.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// Renames without replacing: somebody else may have made the file meanwhile.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // Not every file system has second names.
+        Err(_) => {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from)
+        }
+    }
+}
+
+/// Makes a name in a folder durable.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,202 @@
+//! Takes a copy into a PostgreSQL database, in one transaction: until that is committed what was there is there.
+
+use std::collections::HashMap;
+
+use futures::future::BoxFuture;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{PgConnection, Row};
+
+use super::open;
+use super::pool;
+use super::settings::PostgresSettings;
+use super::writer::random_id;
+use super::{failure, row};
+use crate::copy::{CopyError, CopyTarget, Extent, StoredState};
+use crate::identity::Identity;
+
+/// What sessions of copies are called; those of control services are called `portico`.
+const APPLICATION: &str = "portico-copy";
+
+/// See the module.
+pub struct PostgresTarget {
+    settings: PostgresSettings,
+    connection: PgConnection,
+    there: Option<Extent>,
+    /// By which a commit is recognized whose answer is lost.
+    commit_id: i64,
+}
+
+/// The columns of keys.
+#[derive(Default)]
+struct Keys([Vec<String>; 3]);
+
+impl Keys {
+    fn push(&mut self, state: &StoredState) {
+        let (namespace, name) = row::columns(state.key.path());
+        self.0[0].push(state.key.resource().to_string());
+        self.0[1].push(namespace.into_owned());
+        self.0[2].push(name.into_owned());
+    }
+}
+
+impl PostgresTarget {
+    /// Of a database that no control service has open. Unless `force`, one with objects in it is refused. Its tables are made if they
+    /// are missing.
+    ///
+    /// # Errors
+    /// [`CopyError`].
+    pub async fn open(settings: PostgresSettings, force: bool) -> Result<Self, CopyError> {
+        let place = settings.place();
+        let failed = |error: sqlx::Error| {
+            tracing::debug!(error = failure::logged(&error), "the copy cannot be taken");
+            CopyError::Store { place: place.clone(), reason: failure::reason(&error) }
+        };
+        let mut connection = connect(&settings).await.map_err(failed)?;
+        let prepared = open::prepare(&mut connection, &settings).await;
+        prepared.map_err(|error| CopyError::Store { place: place.clone(), reason: error.to_string() })?;
+        let users = in_use(&mut connection).await.map_err(failed)?;
+        if users > 0 {
+            return Err(CopyError::InUse { place, by: format!("{users} connections of control services") });
+        }
+        let there = lock(&mut connection).await.map_err(failed)?;
+        if let Some(Extent { identity, revision, .. }) = there.as_ref().filter(|_| !force) {
+            let store_id = identity.store_id.clone();
+            return Err(CopyError::NotEmpty { place, store_id, revision: *revision });
+        }
+        pool::run(&mut connection, "TRUNCATE meta, log, owner, mark, swept").await.map_err(failed)?;
+        Ok(Self { settings, connection, there, commit_id: random_id() })
+    }
+
+    fn failed(&self, error: &sqlx::Error) -> CopyError {
+        tracing::debug!(error = failure::logged(error), "the copy could not be written");
+        CopyError::Store { place: self.settings.place(), reason: failure::reason(error) }
+    }
+
+    async fn write(&mut self, states: Vec<StoredState>, replace: bool) -> Result<(), sqlx::Error> {
+        const OWNERS: &str = "INSERT INTO owner (owner_uid, resource, namespace, name) \
+            SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING";
+        const GONE: &str = "DELETE FROM owner o USING unnest($1::text[], $2::text[], $3::text[]) \
+            AS k(resource, namespace, name) \
+            WHERE o.resource = k.resource AND o.namespace = k.namespace AND o.name = k.name";
+        self.insert(&states).await?;
+        // Of several states of an object the last one counts.
+        let last: HashMap<_, _> = states.iter().map(|state| (&state.key, state)).collect();
+        if replace {
+            let mut gone = Keys::default();
+            last.values().for_each(|state| gone.push(state));
+            let [resources, namespaces, names] = gone.0;
+            let delete = sqlx::query(GONE).bind(resources).bind(namespaces).bind(names);
+            delete.execute(&mut self.connection).await?;
+        }
+        let (mut uids, mut keys) = (Vec::new(), Keys::default());
+        for state in last.into_values() {
+            for owner in state.owners.iter().flatten() {
+                uids.push(row::to_column(owner).into_owned());
+                keys.push(state);
+            }
+        }
+        let [resources, namespaces, names] = keys.0;
+        let insert = sqlx::query(OWNERS).bind(uids).bind(resources).bind(namespaces).bind(names);
+        insert.execute(&mut self.connection).await.map(drop)
+    }
+
+    async fn insert(&mut self, states: &[StoredState]) -> Result<(), sqlx::Error> {
+        const LOG: &str = "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value, commit_id) \
+            SELECT *, $9::bigint FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], \
+            $7::boolean[], $8::bytea[])";
+        let mut keys = Keys::default();
+        states.iter().for_each(|state| keys.push(state));
+        let [resources, namespaces, names] = keys.0;
+        let column = |of: fn(&StoredState) -> i64| states.iter().map(of).collect::<Vec<_>>();
+        let uids: Vec<_> = states.iter().map(|state| row::to_column(&state.uid).into_owned()).collect();
+        let deleted: Vec<_> = states.iter().map(|state| state.deleted).collect();
+        let values: Vec<&[u8]> = states.iter().map(|state| &*state.value).collect();
+        let insert = sqlx::query(LOG).bind(resources).bind(namespaces).bind(names);
+        let insert = insert.bind(column(|state| state.revision)).bind(uids);
+        let insert = insert.bind(column(|state| state.previous)).bind(deleted).bind(values);
+        insert.bind(self.commit_id).execute(&mut self.connection).await.map(drop)
+    }
+
+    async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Option<String>, CopyError> {
+        let done = self.commit(&becomes).await;
+        let Err(error) = done else {
+            open::close(self.connection).await;
+            return Ok(None);
+        };
+        if failure::is_in_doubt(&error) && self.is_there().await? {
+            return Ok(None);
+        }
+        Err(self.failed(&error))
+    }
+
+    async fn commit(&mut self, becomes: &Extent) -> Result<(), sqlx::Error> {
+        const META: &str = "INSERT INTO meta (id, store_id, epoch, revision, compacted, commit_id) \
+            VALUES (1, $1, $2, $3, $4, $5)";
+        const SWEPT: &str = "INSERT INTO swept (id, revision) VALUES (1, $1)";
+        let Identity { store_id, epoch } = &becomes.identity;
+        let meta = sqlx::query(META).bind(store_id).bind(epoch).bind(becomes.revision).bind(becomes.oldest);
+        meta.bind(self.commit_id).execute(&mut self.connection).await?;
+        sqlx::query(SWEPT).bind(becomes.oldest).execute(&mut self.connection).await?;
+        pool::run(&mut self.connection, self.settings.commit()).await
+    }
+
+    /// Whether the transaction was committed though its answer is lost.
+    async fn is_there(&self) -> Result<bool, CopyError> {
+        let found = async {
+            let mut connection = connect(&self.settings).await?;
+            let meta = open::meta(&mut connection).await?;
+            Ok(meta.mark == self.commit_id)
+        };
+        match found.await {
+            Ok(is_there) => Ok(is_there),
+            Err(sqlx::Error::RowNotFound) => Ok(false),
+            Err(error) => {
+                let (place, reason) = (self.settings.place(), failure::reason(&error));
+                Err(CopyError::InDoubt { place, reason })
+            }
+        }
+    }
+}
+
+async fn connect(settings: &PostgresSettings) -> Result<PgConnection, sqlx::Error> {
+    let options: PgConnectOptions = settings.options().application_name(APPLICATION);
+    open::connect(&options, settings.connect_timeout).await
+}
+
+/// How many connections of control services there are, as far as this user is told.
+async fn in_use(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
+    const SELECT: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+        AND application_name = 'portico' AND pid <> pg_backend_pid()";
+    sqlx::query_scalar(SELECT).persistent(false).fetch_one(connection).await
+}
+
+/// Begins the transaction, which nobody else reads or writes beside; what is there.
+async fn lock(connection: &mut PgConnection) -> Result<Option<Extent>, sqlx::Error> {
+    const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = 0; \
+        SET LOCAL idle_in_transaction_session_timeout = 0; \
+        LOCK TABLE meta, log, owner, mark, swept IN ACCESS EXCLUSIVE MODE";
+    const META: &str = "SELECT store_id, epoch, revision, compacted FROM meta \
+        WHERE EXISTS (SELECT 1 FROM log) AND id = 1";
+    pool::run(connection, BEGIN).await?;
+    let Some(row) = sqlx::query(META).fetch_optional(connection).await? else { return Ok(None) };
+    let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
+    Ok(Some(Extent { identity, revision: row.try_get(2)?, oldest: row.try_get(3)? }))
+}
+
+impl CopyTarget for PostgresTarget {
+    fn replaces(&self) -> Option<&Extent> {
+        self.there.as_ref()
+    }
+
+    fn add(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(async { self.write(states, false).await.map_err(|error| self.failed(&error)) })
+    }
+
+    fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(async { self.write(states, true).await.map_err(|error| self.failed(&error)) })
+    }
+
+    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Option<String>, CopyError>> {
+        Box::pin(self.end(becomes))
+    }
+}

@@ -1,0 +1,222 @@
+//! What is stored in a PostgreSQL database, as it stands there, for copies: whether control services have it open or not.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use sqlx::postgres::{PgPool, PgRow};
+use sqlx::{PgConnection, Row};
+
+use super::open::{self, Meta};
+use super::pool::{self, Writing};
+use super::settings::PostgresSettings;
+use super::{failure, row};
+use crate::copy::{Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of, part_of};
+use crate::key::Key;
+use crate::owners::{Owners, of_value};
+use crate::seal::Seal;
+
+/// See the module.
+pub struct PostgresSource {
+    pool: PgPool,
+    settings: PostgresSettings,
+    seal: Arc<Seal>,
+}
+
+/// All that is read in one transaction is of one moment.
+const ONE_MOMENT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// The states of a resource (`$1`) at a revision (`$2`) behind a key (`$3`, `$4`), in key order.
+macro_rules! states {
+    () => {
+        "(SELECT DISTINCT ON (namespace, name) namespace, name, revision, deleted FROM log \
+         WHERE resource = $1 AND revision <= $2 AND (namespace, name) > ($3, $4) \
+         ORDER BY namespace, name, revision DESC) k JOIN log l ON l.revision = k.revision \
+         WHERE NOT k.deleted ORDER BY k.namespace, k.name LIMIT $5"
+    };
+}
+
+/// A row of a page: whether its state is the current one of its object comes last.
+macro_rules! columns {
+    () => {
+        "l.resource, l.namespace, l.name, l.revision, l.uid, l.previous, l.deleted, l.value, NOT EXISTS (SELECT 1 FROM log n \
+         WHERE n.resource = l.resource AND n.namespace = l.namespace AND n.name = l.name AND n.revision > l.revision)"
+    };
+}
+
+impl PostgresSource {
+    /// Of a database. What is sealed stays so; with what opens it, whom superseded states name as owners is known, too.
+    ///
+    /// # Errors
+    /// [`CopyError`].
+    pub async fn open(settings: PostgresSettings, seal: Arc<Seal>) -> Result<Self, CopyError> {
+        let place = settings.place();
+        let store = |reason: String| CopyError::Store { place: place.clone(), reason };
+        let connected = open::connect(&settings.options(), settings.connect_timeout).await;
+        let mut connection = connected.map_err(|error| store(failure::reason(&error)))?;
+        let found = async {
+            pool::run(&mut connection, pool::BEGIN).await.map_err(|error| store(failure::reason(&error)))?;
+            open::is_current(&mut connection, &place).await.map_err(|error| store(error.to_string()))
+        };
+        let found = found.await;
+        open::close(connection).await;
+        if !found? {
+            return Err(store("it holds no store".to_owned()));
+        }
+        Ok(Self { pool: pool::connections(&settings, 1), settings, seal })
+    }
+
+    /// Of the store that this process serves.
+    pub(super) fn of_store(pool: PgPool, settings: PostgresSettings, seal: Arc<Seal>) -> Self {
+        Self { pool, settings, seal }
+    }
+
+    fn failed(&self, error: &sqlx::Error) -> CopyError {
+        tracing::debug!(error = failure::logged(error), "the database could not be read");
+        CopyError::Store { place: self.settings.place(), reason: failure::reason(error) }
+    }
+
+    /// A transaction that reads, and who the store is as it shows it.
+    async fn begin(&self) -> Result<(Writing, Extent), CopyError> {
+        let begun = async {
+            let mut reading = Writing::begin(&self.pool, &self.settings).await?;
+            pool::run(reading.connection(), ONE_MOMENT).await?;
+            let meta = open::meta(reading.connection()).await?;
+            Ok((reading, meta))
+        };
+        let (reading, meta) = begun.await.map_err(|error: sqlx::Error| self.failed(&error))?;
+        let Meta { identity, revision, compacted, .. } = meta;
+        Ok((reading, Extent { identity, revision, oldest: compacted }))
+    }
+
+    async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
+        const SIZES: &str = concat!("SELECT octet_length(l.value)::bigint FROM ", states!());
+        const SELECT: &str = concat!("SELECT ", columns!(), " FROM ", states!());
+        let failed = |error| self.failed(&error);
+        let (mut reading, extent) = self.begin().await?;
+        if revision < extent.oldest {
+            return Err(CopyError::Compacted { revision, oldest: extent.oldest });
+        }
+        let mut resources = open::resources(reading.connection()).await.map_err(failed)?;
+        resources.sort();
+        for resource in resources {
+            let (namespace, name) = match after {
+                Some(after) if *after.resource() > resource => continue,
+                Some(after) if *after.resource() == resource => row::columns(after.path()),
+                _ => Default::default(),
+            };
+            let sizes = sqlx::query_scalar(SIZES).bind(resource.to_string()).bind(revision);
+            let sizes = sizes.bind(&*namespace).bind(&*name).bind(PAGE_STATES as i64);
+            let sizes: Vec<i64> = sizes.fetch_all(reading.connection()).await.map_err(failed)?;
+            if sizes.is_empty() {
+                continue;
+            }
+            let select = sqlx::query(SELECT).bind(resource.to_string()).bind(revision);
+            let select = select.bind(&*namespace).bind(&*name).bind(page_of(&sizes));
+            let rows = select.fetch_all(reading.connection()).await.map_err(failed)?;
+            return self.with_owners(reading.connection(), &rows).await;
+        }
+        Ok(Vec::new())
+    }
+
+    async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
+        const SIZES: &str = "SELECT revision, octet_length(value)::bigint FROM log WHERE revision > $1 ORDER BY revision LIMIT $2";
+        const SELECT: &str = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM log l WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision"
+        );
+        let failed = |error| self.failed(&error);
+        let (mut reading, extent) = self.begin().await?;
+        if after < extent.oldest {
+            return Err(CopyError::Compacted { revision: after, oldest: extent.oldest });
+        }
+        let sizes = sqlx::query_as(SIZES).bind(after).bind(PAGE_STATES as i64);
+        let sizes: Vec<(i64, i64)> = sizes.fetch_all(reading.connection()).await.map_err(failed)?;
+        let until = part_of(&sizes, extent.revision);
+        let select = sqlx::query(SELECT).bind(after).bind(until);
+        let rows = select.fetch_all(reading.connection()).await.map_err(failed)?;
+        let states = self.with_owners(reading.connection(), &rows).await?;
+        Ok(Changes { states, until, revision: extent.revision })
+    }
+
+    /// States from the columns of `columns!`, with their owners.
+    async fn with_owners(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[PgRow],
+    ) -> Result<Vec<StoredState>, CopyError> {
+        const SELECT: &str = "SELECT o.resource, o.namespace, o.name, o.owner_uid FROM owner o \
+            JOIN unnest($1::text[], $2::text[], $3::text[]) AS k(resource, namespace, name) \
+            ON o.resource = k.resource AND o.namespace = k.namespace AND o.name = k.name";
+        let failed = |error| self.failed(&error);
+        let mut states = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (state, is_current) = state(row).map_err(failed)?;
+            let owners = of_value(&self.seal, &state, is_current).await;
+            states.push((state, owners));
+        }
+        let asked = states.iter().filter(|(_, owners)| matches!(owners, Owners::Indexed));
+        let mut columns: [Vec<String>; 3] = Default::default();
+        for (state, _) in asked {
+            let (namespace, name) = row::columns(state.key.path());
+            columns[0].push(state.key.resource().to_string());
+            columns[1].push(namespace.into_owned());
+            columns[2].push(name.into_owned());
+        }
+        let mut indexed = Vec::new();
+        if !columns[0].is_empty() {
+            let [resources, namespaces, names] = columns;
+            let select = sqlx::query(SELECT).bind(resources).bind(namespaces).bind(names);
+            for row in &select.fetch_all(connection).await.map_err(failed)? {
+                let resource = row::resource(row.try_get(0).map_err(failed)?);
+                let owner: &str = row.try_get(3).map_err(failed)?;
+                indexed.push((
+                    row::key(&resource, row, 1).map_err(failed)?,
+                    row::from_column(owner).into_owned(),
+                ));
+            }
+        }
+        Ok(crate::owners::join(states, &indexed))
+    }
+}
+
+/// A state without its owners, and whether it is the current one.
+fn state(row: &PgRow) -> Result<(StoredState, bool), sqlx::Error> {
+    let resource = row::resource(row.try_get(0)?);
+    let uid: &str = row.try_get(4)?;
+    let state = StoredState {
+        key: row::key(&resource, row, 1)?,
+        revision: row.try_get(3)?,
+        uid: row::from_column(uid).into_owned(),
+        previous: row.try_get(5)?,
+        deleted: row.try_get(6)?,
+        value: row.try_get(7)?,
+        owners: None,
+    };
+    Ok((state, row.try_get(8)?))
+}
+
+impl CopySource for PostgresSource {
+    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
+        Box::pin(async { Ok(self.begin().await?.1) })
+    }
+
+    fn states<'a>(
+        &'a self,
+        revision: i64,
+        after: Option<&'a Key>,
+    ) -> BoxFuture<'a, Result<Vec<StoredState>, CopyError>> {
+        Box::pin(self.read_states(revision, after))
+    }
+
+    fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
+        Box::pin(self.read_changes(after))
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
+        Box::pin(async move {
+            let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= $1");
+            select.bind(time).fetch_one(&self.pool).await.map_err(|error| self.failed(&error))
+        })
+    }
+}

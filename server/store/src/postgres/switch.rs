@@ -1,0 +1,61 @@
+//! Stops and resumes the writes of all control services of a database, by a row in the log that each of them meets.
+
+use futures::future::BoxFuture;
+use sqlx::PgConnection;
+
+use super::open;
+use super::pool;
+use super::settings::PostgresSettings;
+use super::writer::random_id;
+use super::{failure, row};
+use crate::codec;
+use crate::copy::{CopyError, WriteSwitch};
+use crate::read_only;
+
+/// See the module.
+pub struct PostgresSwitch(pub PostgresSettings);
+
+impl PostgresSwitch {
+    async fn set(&self, reason: Option<&str>) -> Result<i64, CopyError> {
+        let failed = |error: sqlx::Error| {
+            tracing::debug!(error = failure::logged(&error), "writes could not be stopped");
+            CopyError::Store { place: self.0.place(), reason: failure::reason(&error) }
+        };
+        let connected = open::connect(&self.0.options(), self.0.connect_timeout).await;
+        let mut connection = connected.map_err(failed)?;
+        let set = self.write(&mut connection, reason).await;
+        open::close(connection).await;
+        set.map_err(failed)
+    }
+
+    async fn write(&self, connection: &mut PgConnection, reason: Option<&str>) -> Result<i64, sqlx::Error> {
+        const CURRENT: &str = "SELECT revision, deleted FROM log WHERE resource = $1 AND namespace = '' AND name = $2 \
+            ORDER BY revision DESC LIMIT 1";
+        const LOG: &str = "INSERT INTO log (revision, resource, namespace, name, uid, previous, deleted, commit_id, value) \
+            VALUES ($1, $2, '', $3, '', $4, $5, $6, $7)";
+        const MOVE: &str = "UPDATE meta SET revision = $1, commit_id = $2 WHERE id = 1";
+        // The row that orders all writers: who has it has the next revision.
+        let meta = open::lock_meta(connection, self.0.statement_timeout).await?;
+        let (resource, name) = (read_only::resource().to_string(), row::to_column(read_only::key().name()));
+        let current = sqlx::query_as(CURRENT).bind(&resource).bind(&*name);
+        let current: Option<(i64, bool)> = current.fetch_optional(&mut *connection).await?;
+        let stopped = current.filter(|(_, deleted)| !deleted).map(|(revision, _)| revision);
+        if stopped.is_some() == reason.is_some() {
+            pool::run(connection, self.0.end()).await?;
+            return Ok(stopped.unwrap_or(meta.revision));
+        }
+        let (revision, commit_id) = (meta.revision + 1, random_id());
+        let value = codec::encode(&read_only::json_of(reason.unwrap_or_default()));
+        let log = sqlx::query(LOG).bind(revision).bind(&resource).bind(&*name).bind(stopped.unwrap_or(0));
+        log.bind(reason.is_none()).bind(commit_id).bind(value).execute(&mut *connection).await?;
+        sqlx::query(MOVE).bind(revision).bind(commit_id).execute(&mut *connection).await?;
+        pool::run(connection, self.0.commit()).await?;
+        Ok(revision)
+    }
+}
+
+impl WriteSwitch for PostgresSwitch {
+    fn set_read_only<'a>(&'a self, reason: Option<&'a str>) -> BoxFuture<'a, Result<i64, CopyError>> {
+        Box::pin(self.set(reason))
+    }
+}

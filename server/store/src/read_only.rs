@@ -1,0 +1,51 @@
+//! A store whose writes are stopped.
+//!
+//! A record in the log says so, so that every process that writes meets it in the one order of all writes: what has a lower
+//! revision was acknowledged, nothing with a higher one is. It stays over restarts, and no copy takes it along.
+
+use std::sync::LazyLock;
+
+use serde_json::json;
+
+use crate::key::{Key, Resource};
+use crate::record::Record;
+use crate::txn::{Change, Txn};
+
+static KEY: LazyLock<Key> =
+    LazyLock::new(|| Key::new(&Resource::new("portico.dev", "readonlystores"), "", "store"));
+
+/// The key of the record.
+pub(crate) fn key() -> &'static Key {
+    &KEY
+}
+
+/// The resource of the record, which nobody is served.
+pub(crate) fn resource() -> &'static Resource {
+    KEY.resource()
+}
+
+/// Whether it is the key of the record.
+pub(crate) fn is_switch(key: &Key) -> bool {
+    key == &*KEY
+}
+
+/// Whether a stopped store refuses this: it writes something, and not the record alone.
+pub(crate) fn stops(txn: &Txn) -> bool {
+    txn.operations
+        .iter()
+        .any(|operation| !matches!(operation.change, Change::Check) && !is_switch(&operation.key))
+}
+
+/// The JSON of the record.
+pub(crate) fn json_of(reason: &str) -> Vec<u8> {
+    let metadata = json!({"name": KEY.name()});
+    let record = json!({"kind": "ReadOnlyStore", "apiVersion": "portico.dev/v1", "metadata": metadata, "reason": reason});
+    record.to_string().into_bytes()
+}
+
+/// Why writes are stopped.
+pub(crate) fn reason_of(record: &Record) -> String {
+    let json: Option<serde_json::Value> = serde_json::from_slice(record.value.json()).ok();
+    let reason = json.as_ref().and_then(|json| json["reason"].as_str());
+    reason.unwrap_or("for a reason that cannot be read").to_owned()
+}

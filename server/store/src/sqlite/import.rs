@@ -1,0 +1,236 @@
+//! Takes a copy into a SQLite file: into a new file beside the database, which takes its place in the end.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use futures::future::BoxFuture;
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
+
+use super::backup::{exchange, known, own, remove, remove_copy};
+use super::lock::{self, FileLock};
+use super::mark::{Mark, beside};
+use super::open_error::OpenError;
+use super::statement::Batch;
+use super::{failure, files, open, persist};
+use crate::copy::{CopyError, CopyTarget, Extent, StoredState};
+use crate::identity::Identity;
+use crate::key::{Resource, split_path};
+
+/// See the module.
+pub struct SqliteTarget {
+    database: PathBuf,
+    new: PathBuf,
+    connection: Option<SqliteConnection>,
+    resources: HashMap<Resource, i64>,
+    /// What is there, by the database or its mark.
+    there: Option<Extent>,
+    /// The epoch of the database that is there, if it can be read.
+    epoch: Option<i64>,
+    /// Held until the end.
+    _lock: FileLock,
+}
+
+impl SqliteTarget {
+    /// Of a database file, which nobody serves and which may be missing. Unless `force`, one with objects in it is replaced only if it
+    /// is the same store; it is kept beside the new one.
+    ///
+    /// # Errors
+    /// [`CopyError`].
+    pub async fn open(database: &Path, store_id: &str, force: bool) -> Result<Self, CopyError> {
+        let absolute = std::path::absolute(database);
+        let path = absolute.map_err(|error| CopyError::File { path: database.to_owned(), error })?;
+        let path = files::resolve(&path);
+        let lock = lock::acquire(&path).map_err(|error| unopened(&path, error))?;
+        let mark = Mark::read(&path).map_err(|error| unopened(&path, error))?;
+        let found = known(&path).await;
+        let empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0) && mark.is_none();
+        if found.is_none() && !empty && !force {
+            let reason =
+                "it is there and cannot be read: --force replaces it, and keeps it beside".to_owned();
+            return Err(CopyError::Store { place: path.display().to_string(), reason });
+        }
+        let of_mark = mark.map(|mark| (mark.store_id, mark.epoch, mark.revision));
+        let of_found = found.as_ref().map(|found| (found.store_id.clone(), found.epoch, found.revision));
+        let there =
+            [of_mark, of_found].into_iter().flatten().reduce(|a, b| (b.0, a.1.max(b.1), a.2.max(b.2)));
+        let there = there.map(|(store_id, epoch, revision)| Extent {
+            identity: Identity { store_id, epoch },
+            revision,
+            oldest: 0,
+        });
+        if let Some(there) = there.as_ref().filter(|there| !force && there.identity.store_id != store_id) {
+            let (store_id, revision) = (there.identity.store_id.clone(), there.revision);
+            return Err(CopyError::NotEmpty { place: path.display().to_string(), store_id, revision });
+        }
+        let new = beside(&path, ".restoring");
+        let mut target = Self {
+            database: path,
+            new,
+            connection: None,
+            resources: HashMap::new(),
+            there,
+            epoch: found.map(|found| found.epoch),
+            _lock: lock,
+        };
+        target.begin().await?;
+        Ok(target)
+    }
+
+    /// Makes the new file. It is of no use before it is whole, so nothing of it is made durable before.
+    async fn begin(&mut self) -> Result<(), CopyError> {
+        for file in [self.new.clone(), beside(&self.new, "-journal")] {
+            remove(&file).map_err(|error| self.store(error.to_string()))?;
+        }
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.new);
+        made.map_err(|error| CopyError::File { path: self.new.clone(), error })?;
+        let connected = open::file_options(&self.new).connect().await;
+        let mut connection = connected.map_err(|error| self.failed(&error))?;
+        let pragmas =
+            "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;";
+        sqlx::raw_sql(pragmas).execute(&mut connection).await.map_err(|error| self.failed(&error))?;
+        let migrated = open::migrate(&mut connection, &self.new).await;
+        self.connection = Some(connection);
+        migrated.map_err(|error| self.store(error.to_string()))
+    }
+
+    fn store(&self, reason: String) -> CopyError {
+        CopyError::Store { place: self.database.display().to_string(), reason }
+    }
+
+    fn failed(&self, error: &sqlx::Error) -> CopyError {
+        tracing::debug!(error = failure::logged(error), "the copy could not be written");
+        CopyError::Store { place: self.new.display().to_string(), reason: failure::reason(error).to_owned() }
+    }
+
+    async fn run(&mut self, batch: Batch) -> Result<(), CopyError> {
+        let Some(connection) = &mut self.connection else {
+            return Err(self.store("it is closed".to_owned()));
+        };
+        let done = batch.fetch(connection).await.map(drop);
+        if done.is_err() {
+            persist::rollback(connection).await;
+        }
+        done.map_err(|error| self.failed(&error))
+    }
+
+    async fn write(&mut self, states: Vec<StoredState>, replace: bool) -> Result<(), CopyError> {
+        let batch = self.batch(&states, replace).map_err(|error| self.failed(&error))?;
+        self.run(batch).await
+    }
+
+    fn batch(&mut self, states: &[StoredState], replace: bool) -> Result<Batch, sqlx::Error> {
+        let mut batch = Batch::default();
+        batch.statement("BEGIN IMMEDIATE");
+        for state in states {
+            let (resource, next) = (state.key.resource(), self.resources.len() as i64 + 1);
+            if !self.resources.contains_key(resource) {
+                self.resources.insert(resource.clone(), next);
+                batch.statement("INSERT INTO resource (id, api_group, resource) VALUES (?, ?, ?)");
+                batch.bind(next)?;
+                batch.bind(resource.group.clone())?;
+                batch.bind(resource.resource.clone())?;
+            }
+        }
+        let ids = &self.resources;
+        let bind_key = |batch: &mut Batch, state: &StoredState| {
+            let (namespace, name) = split_path(state.key.path());
+            batch.bind(ids.get(state.key.resource()).copied())?;
+            batch.bind(namespace.to_owned())?;
+            batch.bind(name.to_owned())
+        };
+        let head =
+            "INSERT INTO log (resource, namespace, name, revision, uid, previous, deleted, value) VALUES ";
+        batch.rows(head, "(?,?,?,?,?,?,?,?)", "", states, |batch, state| {
+            bind_key(batch, state)?;
+            batch.bind(state.revision)?;
+            batch.bind(state.uid.clone())?;
+            batch.bind(state.previous)?;
+            batch.bind(i64::from(state.deleted))?;
+            batch.bind(state.value.clone())
+        })?;
+        // Of several states of an object the last one counts.
+        let last: HashMap<_, _> = states.iter().map(|state| (&state.key, state)).collect();
+        if replace {
+            let gone: Vec<&StoredState> = last.values().copied().collect();
+            let head = "DELETE FROM owner WHERE (resource, namespace, name) IN (VALUES ";
+            batch.rows(head, "(?,?,?)", ")", &gone, |batch, state| bind_key(batch, state))?;
+        }
+        let owners: Vec<(&StoredState, String)> = last
+            .into_values()
+            .flat_map(|state| state.owners.iter().flatten().map(move |owner| (state, owner.clone())))
+            .collect();
+        let head = "INSERT OR IGNORE INTO owner (resource, namespace, name, owner_uid) VALUES ";
+        batch.rows(head, "(?,?,?,?)", "", &owners, |batch, (state, owner)| {
+            bind_key(batch, state)?;
+            batch.bind(owner.clone())
+        })?;
+        batch.statement("COMMIT");
+        Ok(batch)
+    }
+
+    async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Option<String>, CopyError> {
+        let Extent { identity, revision, oldest } = becomes;
+        let insert = || -> Result<Batch, sqlx::Error> {
+            let mut batch = Batch::default();
+            batch.statement(
+                "INSERT INTO meta (id, store_id, epoch, revision, compacted) VALUES (1, ?, ?, ?, ?)",
+            );
+            batch.bind(identity.store_id.clone())?;
+            batch.bind(identity.epoch)?;
+            batch.bind(revision)?;
+            batch.bind(oldest)?;
+            Ok(batch)
+        };
+        let batch = insert().map_err(|error| self.failed(&error))?;
+        self.run(batch).await?;
+        if let Some(connection) = self.connection.take() {
+            connection.close().await.map_err(|error| self.failed(&error))?;
+        }
+        own(&self.new, &self.database).map_err(|error| self.store(error.to_string()))?;
+        // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
+        let mark = Mark { store_id: identity.store_id, epoch: identity.epoch, revision, open: false };
+        mark.write(&self.database).map_err(|error| self.store(error.to_string()))?;
+        let kept = exchange(&self.new, &self.database, self.epoch).await;
+        let kept = kept.map_err(|error| self.store(error.to_string()))?;
+        Ok(kept.map(|path| path.display().to_string()))
+    }
+}
+
+/// Why a database is not replaced.
+fn unopened(path: &Path, error: OpenError) -> CopyError {
+    let place = path.display().to_string();
+    match error {
+        OpenError::InUse { pid, .. } => CopyError::InUse { place, by: format!("process {pid} has it") },
+        OpenError::File { path, error } => CopyError::File { path, error },
+        error => CopyError::Store { place, reason: error.to_string() },
+    }
+}
+
+impl Drop for SqliteTarget {
+    /// What did not become the database goes.
+    fn drop(&mut self) {
+        if self.new.exists() {
+            remove_copy(&self.new);
+        }
+    }
+}
+
+impl CopyTarget for SqliteTarget {
+    fn replaces(&self) -> Option<&Extent> {
+        self.there.as_ref()
+    }
+
+    fn add(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(self.write(states, false))
+    }
+
+    fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(self.write(states, true))
+    }
+
+    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Option<String>, CopyError>> {
+        Box::pin(self.end(becomes))
+    }
+}

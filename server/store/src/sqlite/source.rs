@@ -1,0 +1,305 @@
+//! What is stored in a SQLite file, as it stands there, for copies: of a store that this process serves, or of a file that
+//! another one serves, or nobody.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use sqlx::sqlite::{SqlitePool, SqlitePoolOptions, SqliteRow};
+use sqlx::{Row, Sqlite, Transaction};
+
+use super::mark::beside;
+use super::open_error::OpenError;
+use super::{failure, files, open, row};
+use crate::copy::{Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of, part_of};
+use crate::identity::Identity;
+use crate::key::{Key, Resource, split_path};
+use crate::owners::{Owners, of_value};
+use crate::seal::Seal;
+
+/// See the module.
+pub struct SqliteSource {
+    pool: SqlitePool,
+    seal: Arc<Seal>,
+    path: PathBuf,
+    /// It is read as a file that nothing changes, which a server that starts does.
+    at_rest: bool,
+}
+
+/// The states of a resource (`?1`) at a revision (`?2`) behind a key (`?3`, `?4`), so many (`?5`), in key order; those that were
+/// superseded since among them.
+const STATES: &str = "SELECT namespace, name, max(revision) AS revision, deleted FROM log \
+    WHERE resource = ?1 AND revision <= ?2 AND (namespace, name) > (?3, ?4) \
+    GROUP BY namespace, name HAVING deleted = 0 ORDER BY namespace, name LIMIT ?5";
+
+/// A row of a page: whether its state is the current one of its object comes last.
+const COLUMNS: &str = "l.namespace, l.name, l.revision, l.uid, l.previous, l.deleted, l.value, NOT EXISTS (SELECT 1 FROM log n \
+    WHERE n.resource = l.resource AND n.namespace = l.namespace AND n.name = l.name AND n.revision > l.revision)";
+
+impl SqliteSource {
+    /// Of a file, served or not. What is sealed stays so; with what opens it, whom superseded states name as owners is known, too.
+    ///
+    /// # Errors
+    /// [`CopyError`].
+    pub async fn open(database: &Path, seal: Arc<Seal>) -> Result<Self, CopyError> {
+        let path = std::path::absolute(database)
+            .map_err(|error| CopyError::File { path: database.to_owned(), error })?;
+        let path = files::resolve(&path);
+        if !path.exists() {
+            let reason = "there is no database".to_owned();
+            return Err(CopyError::Store { place: path.display().to_string(), reason });
+        }
+        let at_rest = !beside(&path, "-wal").exists();
+        let pool = SqlitePoolOptions::new().max_connections(1).min_connections(0);
+        let source =
+            Self { pool: pool.connect_lazy_with(open::onlooker_options(&path)), seal, path, at_rest };
+        source.check_schema().await?;
+        Ok(source)
+    }
+
+    /// Of the store that this process serves.
+    pub(super) fn of_store(pool: SqlitePool, seal: Arc<Seal>, path: PathBuf) -> Self {
+        Self { pool, seal, path, at_rest: false }
+    }
+
+    async fn check_schema(&self) -> Result<(), CopyError> {
+        let mut connection = self.pool.acquire().await.map_err(|error| self.failed(&error))?;
+        let store = |reason: String| CopyError::Store { place: self.place(), reason };
+        match open::found(&mut connection, &self.path).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(store("it holds no store".to_owned())),
+            Err(error @ OpenError::TooNew { .. }) => Err(store(error.to_string())),
+            Err(OpenError::Database { error, .. }) => Err(self.failed(&error)),
+            Err(error) => Err(store(error.to_string())),
+        }
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn failed(&self, error: &sqlx::Error) -> CopyError {
+        tracing::debug!(error = failure::logged(error), "the database could not be read");
+        CopyError::Store { place: self.place(), reason: failure::reason(error).to_owned() }
+    }
+
+    /// A transaction that reads, and who the store is as it shows it.
+    async fn begin(&self) -> Result<(Transaction<'static, Sqlite>, Extent), CopyError> {
+        const META: &str = "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1";
+        let failed = |error| self.failed(&error);
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        let row = sqlx::query(META).fetch_one(&mut *transaction).await.map_err(failed)?;
+        let extent = || -> Result<Extent, sqlx::Error> {
+            let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
+            Ok(Extent { identity, revision: row.try_get(2)?, oldest: row.try_get(3)? })
+        };
+        let extent = extent().map_err(failed)?;
+        Ok((transaction, extent))
+    }
+
+    /// Ends a read: what was read while a server started may be anything.
+    fn whole<T>(&self, read: T) -> Result<T, CopyError> {
+        match self.at_rest && beside(&self.path, "-wal").exists() {
+            true => Err(CopyError::Served(self.place())),
+            false => Ok(read),
+        }
+    }
+
+    async fn read_extent(&self) -> Result<Extent, CopyError> {
+        let (_, extent) = self.begin().await?;
+        self.whole(extent)
+    }
+
+    async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
+        let (mut transaction, extent) = self.begin().await?;
+        if revision < extent.oldest {
+            return Err(CopyError::Compacted { revision, oldest: extent.oldest });
+        }
+        let resources = self.resources(&mut transaction).await?;
+        let mut states = Vec::new();
+        for (resource, id) in resources {
+            let behind = match after {
+                Some(after) if *after.resource() > resource => continue,
+                Some(after) if *after.resource() == resource => split_path(after.path()),
+                _ => ("", ""),
+            };
+            states = self.page(&mut transaction, &resource, id, revision, behind).await?;
+            if !states.is_empty() {
+                break;
+            }
+        }
+        drop(transaction);
+        self.whole(states)
+    }
+
+    /// All resources, in their order.
+    async fn resources(
+        &self,
+        transaction: &mut Transaction<'static, Sqlite>,
+    ) -> Result<Vec<(Resource, i64)>, CopyError> {
+        let select = sqlx::query("SELECT id, api_group, resource FROM resource");
+        let rows = select.fetch_all(&mut **transaction).await.map_err(|error| self.failed(&error))?;
+        let mut resources = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id = row.try_get(0).map_err(|error| self.failed(&error))?;
+            let resource = row::resource(&row, 1).map_err(|error| self.failed(&error))?;
+            let unreadable = |shown: Resource| {
+                CopyError::Unreadable(format!("{}: the name of {shown} cannot be read", self.place()))
+            };
+            resources.push((resource.map_err(unreadable)?, id));
+        }
+        resources.sort();
+        Ok(resources)
+    }
+
+    /// The next states of one resource: as many as make a page.
+    async fn page(
+        &self,
+        transaction: &mut Transaction<'static, Sqlite>,
+        resource: &Resource,
+        id: i64,
+        revision: i64,
+        behind: (&str, &str),
+    ) -> Result<Vec<StoredState>, CopyError> {
+        let failed = |error| self.failed(&error);
+        let sizes = format!(
+            "SELECT length(l.value) FROM ({STATES}) k CROSS JOIN log l ON l.revision = k.revision \
+             ORDER BY k.namespace, k.name"
+        );
+        let sizes = sqlx::query_scalar(sqlx::AssertSqlSafe(sizes)).bind(id).bind(revision);
+        let sizes = sizes.bind(behind.0).bind(behind.1).bind(PAGE_STATES as i64);
+        let sizes: Vec<i64> = sizes.fetch_all(&mut **transaction).await.map_err(failed)?;
+        let select = format!(
+            "SELECT {COLUMNS} FROM ({STATES}) k CROSS JOIN log l ON l.revision = k.revision \
+             ORDER BY k.namespace, k.name"
+        );
+        let select = sqlx::query(sqlx::AssertSqlSafe(select)).bind(id).bind(revision);
+        let select = select.bind(behind.0).bind(behind.1).bind(page_of(&sizes));
+        let rows = select.fetch_all(&mut **transaction).await.map_err(failed)?;
+        let mut states = Vec::with_capacity(rows.len());
+        for row in &rows {
+            states.push(self.state(resource, row, 0).await?);
+        }
+        self.owners(transaction, states).await
+    }
+
+    async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
+        const SIZES: &str =
+            "SELECT revision, length(value) FROM log WHERE revision > ? ORDER BY revision LIMIT ?";
+        let failed = |error| self.failed(&error);
+        let (mut transaction, extent) = self.begin().await?;
+        if after < extent.oldest {
+            return Err(CopyError::Compacted { revision: after, oldest: extent.oldest });
+        }
+        let sizes = sqlx::query_as(SIZES).bind(after).bind(PAGE_STATES as i64);
+        let sizes: Vec<(i64, i64)> = sizes.fetch_all(&mut *transaction).await.map_err(failed)?;
+        let until = part_of(&sizes, extent.revision);
+        let select = format!(
+            "SELECT {COLUMNS}, r.api_group, r.resource FROM log l LEFT JOIN resource r ON r.id = l.resource \
+             WHERE l.revision > ? AND l.revision <= ? ORDER BY l.revision"
+        );
+        let select = sqlx::query(sqlx::AssertSqlSafe(select)).bind(after).bind(until);
+        let rows = select.fetch_all(&mut *transaction).await.map_err(failed)?;
+        let mut states = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let resource = row::resource(row, 8).map_err(failed)?;
+            let unreadable = |shown| {
+                CopyError::Unreadable(format!("{}: the name of {shown} cannot be read", self.place()))
+            };
+            states.push(self.state(&resource.map_err(unreadable)?, row, 0).await?);
+        }
+        let states = self.owners(&mut transaction, states).await?;
+        drop(transaction);
+        self.whole(Changes { states, until, revision: extent.revision })
+    }
+
+    /// A state from the columns of [`COLUMNS`], and what is known of its owners.
+    async fn state(
+        &self,
+        resource: &Resource,
+        row: &SqliteRow,
+        at: usize,
+    ) -> Result<(StoredState, Owners), CopyError> {
+        let failed = |error| self.failed(&error);
+        let key = match row::key(resource, row, at).map_err(failed)? {
+            Ok(key) => key,
+            Err(damaged) => {
+                return Err(CopyError::Unreadable(format!("{}: {}", damaged.shown, damaged.reason())));
+            }
+        };
+        let uid = row::text(row, at + 3).map_err(failed)?.shown().into_owned();
+        let read = || -> Result<StoredState, sqlx::Error> {
+            Ok(StoredState {
+                revision: row.try_get(at + 2)?,
+                uid,
+                previous: row.try_get(at + 4)?,
+                deleted: row.try_get::<i64, _>(at + 5)? != 0,
+                value: row.try_get(at + 6)?,
+                owners: None,
+                key,
+            })
+        };
+        let state = read().map_err(failed)?;
+        let is_current: bool = row.try_get(at + 7).map_err(failed)?;
+        let owners = of_value(&self.seal, &state, is_current).await;
+        Ok((state, owners))
+    }
+
+    /// Gives states their owners: what stands in the index of the current ones that cannot be read here.
+    async fn owners(
+        &self,
+        transaction: &mut Transaction<'static, Sqlite>,
+        states: Vec<(StoredState, Owners)>,
+    ) -> Result<Vec<StoredState>, CopyError> {
+        const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name, o.owner_uid FROM owner o \
+            JOIN resource r ON r.id = o.resource WHERE (r.resource, o.namespace, o.name) IN \
+            (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))";
+        let failed = |error| self.failed(&error);
+        let asked: Vec<_> = states
+            .iter()
+            .filter(|(_, owners)| matches!(owners, Owners::Indexed))
+            .map(|(state, _)| {
+                let (namespace, name) = split_path(state.key.path());
+                [&*state.key.resource().resource, namespace, name]
+            })
+            .collect();
+        let mut indexed = Vec::new();
+        if !asked.is_empty() {
+            let asked = serde_json::json!(asked).to_string();
+            let rows = sqlx::query(SELECT).bind(asked).fetch_all(&mut **transaction).await.map_err(failed)?;
+            for row in &rows {
+                let text = |at| row.try_get::<String, _>(at).map_err(failed);
+                let resource = Resource::new(text(0)?, text(1)?);
+                let key = Key::new(&resource, text(2)?.trim_end_matches('/'), &text(3)?);
+                indexed.push((key, text(4)?));
+            }
+        }
+        Ok(crate::owners::join(states, &indexed))
+    }
+}
+
+impl CopySource for SqliteSource {
+    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
+        Box::pin(self.read_extent())
+    }
+
+    fn states<'a>(
+        &'a self,
+        revision: i64,
+        after: Option<&'a Key>,
+    ) -> BoxFuture<'a, Result<Vec<StoredState>, CopyError>> {
+        Box::pin(self.read_states(revision, after))
+    }
+
+    fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
+        Box::pin(self.read_changes(after))
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
+        Box::pin(async move {
+            let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ?");
+            let found = select.bind(time).fetch_one(&self.pool).await.map_err(|error| self.failed(&error))?;
+            self.whole(found)
+        })
+    }
+}

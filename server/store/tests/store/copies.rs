@@ -1,0 +1,491 @@
+//! Portable backups, and moves from one database to another, between all engines, while others write.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portico_store::{
+    Backup, BackupDone, Changes, CopyError, CopySource, CopyTarget, Expect, Extent, Key, Migration,
+    OpenError, PostgresSource, PostgresSwitch, PostgresTarget, Resource, Scope, Seal, SqliteSource,
+    SqliteTarget, Store, StoreSwitch, StoredState, Txn, TxnError, WatchError, WriteSwitch, back_up,
+    check_backup, migrate, restore_from,
+};
+
+use crate::harness::*;
+use crate::postgres::Postgres;
+
+/// Callers that write at the same time.
+const CALLERS: usize = 6;
+const BUMP: i64 = 1_000;
+
+/// A place of a store, of any engine.
+enum Place {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl Place {
+    fn all() -> Vec<Self> {
+        let postgres = Postgres::direct().map(Self::Postgres);
+        [Some(Self::Sqlite(Sqlite::new())), postgres].into_iter().flatten().collect()
+    }
+
+    async fn open(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.open().await,
+            Self::Postgres(postgres) => postgres.open().await,
+        }
+    }
+
+    /// As another process reads it, without any key.
+    async fn source(&self) -> Arc<dyn CopySource> {
+        match self {
+            Self::Sqlite(sqlite) => Arc::new(SqliteSource::open(&sqlite.path(), Seal::none()).await.unwrap()),
+            Self::Postgres(postgres) => {
+                Arc::new(PostgresSource::open(postgres.settings(), Seal::none()).await.unwrap())
+            }
+        }
+    }
+
+    async fn target(&self, store_id: &str, force: bool) -> Result<Box<dyn CopyTarget>, CopyError> {
+        Ok(match self {
+            Self::Sqlite(sqlite) => Box::new(SqliteTarget::open(&sqlite.path(), store_id, force).await?),
+            Self::Postgres(postgres) => Box::new(PostgresTarget::open(postgres.settings(), force).await?),
+        })
+    }
+}
+
+fn things() -> Resource {
+    Resource::new("example.com", "things")
+}
+
+/// Objects of two resources, odd names, owners, changes and deletions.
+async fn fill(store: &dyn Store) {
+    for n in 0..40 {
+        let key = key(&format!("a/{n}"));
+        put(store, &key, "0").await;
+        if n % 3 == 0 {
+            put(store, &key, "1").await;
+        }
+        if n % 5 == 0 {
+            delete(store, &key).await;
+        }
+    }
+    let odd = Key::new(&things(), "", "a\0b\u{1}'ä");
+    let put = portico_store::Change::Put(owned(&odd, "odd", &["uid-1", "uid-1", "u\\u0000x"]));
+    commit(store, Txn::one(odd, Expect::Absent, put)).await.unwrap();
+}
+
+/// Everything that is there: objects with their revisions, and whom they name.
+async fn all_of(store: &dyn Store) -> Vec<String> {
+    let mut all = Vec::new();
+    for resource in [config_maps(), things()] {
+        all.extend(lines(store.snapshot(&resource).await.unwrap().iter()));
+    }
+    for owner in ["uid-1", "u\0x"] {
+        let named = store.dependents(owner).await.unwrap();
+        all.extend(named.iter().map(|key| format!("{owner:?} owns {key}")));
+    }
+    all
+}
+
+fn file_in(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("backup")
+}
+
+fn backup_of(file: &Path) -> Backup<'_> {
+    Backup { file, revision: None, now: 1, portico: "test" }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_restores_into_every_engine_as_a_new_epoch() {
+    for from in Place::all() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), from.open().await);
+        fill(&*store).await;
+        let (file, expected) = (file_in(&folder), all_of(&*store).await);
+        let done = back_up(&*from.source().await, &backup_of(&file)).await.unwrap();
+        assert_eq!(done.header.revision, store.revision());
+        assert_eq!(check_backup(&file).unwrap(), (done.header.clone(), done.objects));
+        assert!(expected.iter().any(|line| line.contains(" owns ")));
+        for to in Place::all() {
+            let target = to.target(&done.header.store_id, false).await.unwrap();
+            let restored = restore_from(&file, target, BUMP).await.unwrap();
+            assert_eq!(restored.becomes.identity.epoch, 2);
+            assert_eq!(restored.becomes.revision, done.header.revision + BUMP);
+            let there = to.open().await;
+            assert_eq!(there.identity(), &restored.becomes.identity);
+            assert_eq!(all_of(&*there).await, expected);
+            let old = there.watch(Scope::all(&config_maps()), done.header.revision);
+            assert!(matches!(old, Err(WatchError::Compacted { .. })));
+            // It takes writes, and forgets what they supersede.
+            let written = put(&*there, &key("a/1"), "later").await;
+            assert!(written > restored.becomes.revision);
+            there.compact(written).await.unwrap();
+            there.close().await;
+        }
+    }
+}
+
+/// Writes from many callers until it is told to stop or writes are refused; what each revision wrote, as far as it was acknowledged.
+async fn storm(stores: &[Arc<dyn Store>], stop: &AtomicBool) -> BTreeMap<i64, (String, String)> {
+    let caller = async |caller: usize| {
+        let (store, mut acknowledged) = (&*stores[caller % stores.len()], Vec::new());
+        for n in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let (key, text) = (key(&format!("w/{caller}-{}", n % 7)), n.to_string());
+            let change = portico_store::Change::Put(value(&key, &text));
+            match commit(store, Txn::one(key.clone(), Expect::Any, change)).await {
+                Ok(committed) => acknowledged.push((committed.revision, (key.path().to_owned(), text))),
+                Err(TxnError::ReadOnly(_)) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        acknowledged
+    };
+    futures::future::join_all((0..CALLERS).map(caller)).await.into_iter().flatten().collect()
+}
+
+/// The objects of a storm at a revision.
+fn expected(acknowledged: &BTreeMap<i64, (String, String)>, until: i64) -> Vec<String> {
+    let mut objects = BTreeMap::new();
+    for (revision, (path, text)) in acknowledged.range(..=until) {
+        objects.insert(path.clone(), format!("{path}@{revision}={text}"));
+    }
+    objects.into_values().collect()
+}
+
+async fn of_storm(store: &dyn Store) -> Vec<String> {
+    let all = lines(store.snapshot(&config_maps()).await.unwrap().iter());
+    all.into_iter().filter(|line| line.starts_with("w/")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_taken_during_writes_is_the_state_of_one_revision() {
+    for from in Place::all() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), from.open().await);
+        let (source, stop) = (Paged::slow(from.source().await), AtomicBool::new(false));
+        let backups = async {
+            let mut made = Vec::new();
+            for n in 0..3 {
+                store.wait_for(store.revision() + 40).await.unwrap();
+                let file = folder.path().join(n.to_string());
+                made.push((back_up(&source, &backup_of(&file)).await.unwrap(), file));
+            }
+            stop.store(true, Ordering::Relaxed);
+            made
+        };
+        let stores = [store.clone()];
+        let (acknowledged, made) = tokio::join!(storm(&stores, &stop), backups);
+        for (done, file) in made {
+            let to = Sqlite::new();
+            let target = SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
+            restore_from(&file, Box::new(target), BUMP).await.unwrap();
+            let restored = of_storm(&*to.open().await).await;
+            assert_eq!(restored, expected(&acknowledged, done.header.revision));
+            assert!(done.header.revision < store.revision());
+        }
+    }
+}
+
+/// Shows few states at a time, and fails where it is told to.
+struct Paged {
+    source: Arc<dyn CopySource>,
+    pages: AtomicUsize,
+}
+
+impl Paged {
+    fn slow(source: Arc<dyn CopySource>) -> Self {
+        Self { source, pages: AtomicUsize::new(usize::MAX) }
+    }
+
+    fn failing_after(source: Arc<dyn CopySource>, pages: usize) -> Self {
+        Self { source, pages: AtomicUsize::new(pages) }
+    }
+
+    async fn next(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
+        if self.pages.fetch_sub(1, Ordering::Relaxed) == 0 {
+            return Err(CopyError::Store { place: "test".to_owned(), reason: "cut off".to_owned() });
+        }
+        let mut states = self.source.states(revision, after).await?;
+        states.truncate(5);
+        Ok(states)
+    }
+}
+
+impl CopySource for Paged {
+    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
+        self.source.extent()
+    }
+
+    fn states<'a>(
+        &'a self,
+        revision: i64,
+        after: Option<&'a Key>,
+    ) -> BoxFuture<'a, Result<Vec<StoredState>, CopyError>> {
+        Box::pin(self.next(revision, after))
+    }
+
+    fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
+        self.source.changes(after)
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
+        self.source.revision_at(time)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
+    for from in Place::all() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), from.open().await);
+        fill(&*store).await;
+        let (file, whole) = (file_in(&folder), folder.path().join("whole"));
+        let source = from.source().await;
+        back_up(&Paged::slow(source.clone()), &backup_of(&whole)).await.unwrap();
+        back_up(&Paged::failing_after(source.clone(), 3), &backup_of(&file)).await.unwrap_err();
+        assert!(!file.exists());
+        // Half a block more, as a crash leaves it.
+        let partial = folder.path().join("backup.partial");
+        let mut bytes = std::fs::read(&partial).unwrap();
+        bytes.extend_from_slice(b"S\0\0\0");
+        std::fs::write(&partial, bytes).unwrap();
+        for n in 0..10 {
+            put(&*store, &key(&format!("a/{n}")), "changed meanwhile").await;
+        }
+        let done: BackupDone = back_up(&Paged::slow(source.clone()), &backup_of(&file)).await.unwrap();
+        assert_eq!((done.resumed, done.began_anew), (15, None));
+        assert_eq!(std::fs::read(&file).unwrap(), std::fs::read(&whole).unwrap());
+        assert!(!partial.exists());
+        assert!(matches!(back_up(&*source, &backup_of(&file)).await, Err(CopyError::Exists(_))));
+
+        // What is not kept any more is begun anew, and said.
+        std::fs::remove_file(&file).unwrap();
+        back_up(&Paged::failing_after(source.clone(), 3), &backup_of(&file)).await.unwrap_err();
+        let revision = put(&*store, &key("a/1"), "last").await;
+        store.compact(revision).await.unwrap();
+        let done = back_up(&*source, &backup_of(&file)).await.unwrap();
+        assert_eq!((done.resumed, done.header.revision), (0, revision));
+        assert!(done.began_anew.unwrap().contains("is not kept any more"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_past_revision_is_backed_up_exactly_while_it_is_kept() {
+    for from in Place::all() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), from.open().await);
+        fill(&*store).await;
+        let (revision, then) = (store.revision(), all_of(&*store).await);
+        for n in 0..40 {
+            put(&*store, &key(&format!("a/{n}")), "later").await;
+        }
+        let (file, source) = (file_in(&folder), from.source().await);
+        let at = |revision| Backup { revision: Some(revision), ..backup_of(&file) };
+        let future = back_up(&*source, &at(store.revision() + 1)).await;
+        assert!(matches!(future, Err(CopyError::Future { .. })));
+        let done = back_up(&*source, &at(revision)).await.unwrap();
+        let to = Sqlite::new();
+        let target = SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
+        restore_from(&file, Box::new(target), BUMP).await.unwrap();
+        assert_eq!(all_of(&*to.open().await).await, then);
+        std::fs::remove_file(&file).unwrap();
+        store.compact(revision + 1).await.unwrap();
+        let gone = back_up(&*source, &at(revision)).await;
+        assert!(
+            matches!(gone, Err(CopyError::Compacted { oldest, .. }) if oldest == revision + 1),
+            "{gone:?}"
+        );
+        assert!(!folder.path().join("backup.partial").exists());
+    }
+}
+
+/// Moves a store while callers write through some processes of it; checks that the new one goes on where those ended.
+async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dyn WriteSwitch, to: &Place) {
+    fill(&*stores[0]).await;
+    let (source, stop) = (Paged::slow(from.source().await), AtomicBool::new(false));
+    let identity = stores[0].identity().clone();
+    let mut watched = stores[0].watch(Scope::all(&config_maps()), stores[0].revision()).unwrap();
+    let moving = async {
+        stores[0].wait_for(stores[0].revision() + 20).await.unwrap();
+        let target = to.target(&identity.store_id, false).await.unwrap();
+        let migration = Migration { source: &source, switch, reason: "it was moved" };
+        migrate(&migration, target, &mut |_| ()).await.unwrap()
+    };
+    let (acknowledged, moved) = tokio::join!(storm(stores, &stop), moving);
+    writeln!(std::io::stdout(), "writes were refused for {:?}, {} changes", moved.stopped, moved.changes)
+        .unwrap();
+    assert!(moved.stopped < Duration::from_secs(1), "{:?}", moved.stopped);
+    assert!(moved.changes > 0);
+    let there = to.open().await;
+    assert_eq!((there.identity(), there.revision()), (&identity, moved.extent.revision));
+    assert_eq!(of_storm(&*there).await, expected(&acknowledged, i64::MAX));
+    assert_eq!(all_of(&*there).await, all_of(&*stores[0]).await);
+    // A watcher goes on at the new one from where it stood: half of what was written it has seen at the old one.
+    let seen = take(&mut watched, acknowledged.len() / 2).await;
+    let last = seen.last().unwrap().revision();
+    // What was written before the copy was made is no history there.
+    let from = last.max(there.compacted());
+    let rest = acknowledged.range(from + 1..).count();
+    let mut goes_on = there.watch(Scope::all(&config_maps()), from).unwrap();
+    let seen_there = take(&mut goes_on, rest).await;
+    let revisions: Vec<i64> = seen_there.iter().map(|event| event.revision()).collect();
+    assert_eq!(revisions, acknowledged.range(from + 1..).map(|(revision, _)| *revision).collect::<Vec<_>>());
+    // The old one stays as it is, over a restart, too; the new one takes writes.
+    let refused = commit(&*stores[0], Txn::create(key("a/new"), value(&key("a/new"), "1"))).await;
+    assert!(matches!(refused, Err(TxnError::ReadOnly(reason)) if reason == "it was moved"));
+    assert!(put(&*there, &key("a/new"), "1").await > moved.extent.revision);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_is_moved_to_every_engine_while_it_is_written_to() {
+    for at in 0..Place::all().len() {
+        for to in Place::all() {
+            let from = Place::all().swap_remove(at);
+            let stores = [from.open().await];
+            let switch = StoreSwitch(stores[0].clone());
+            move_during_writes(&from, &stores, &switch, &to).await;
+            stores[0].close().await;
+            let again = from.open().await;
+            let refused = commit(&*again, Txn::create(key("a/new"), value(&key("a/new"), "1"))).await;
+            assert!(matches!(refused, Err(TxnError::ReadOnly(_))));
+            StoreSwitch(again.clone()).set_read_only(None).await.unwrap();
+            put(&*again, &key("a/new"), "1").await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_of_all_control_services_of_a_database_are_stopped() {
+    let Some(postgres) = Postgres::direct() else { return };
+    let stores = [postgres.open().await, postgres.open().await, postgres.open().await];
+    let switch = PostgresSwitch(postgres.settings());
+    let from = Place::Postgres(postgres);
+    move_during_writes(&from, &stores, &switch, &Place::Sqlite(Sqlite::new())).await;
+    let stopped = switch.set_read_only(Some("again")).await.unwrap();
+    assert_eq!(switch.set_read_only(Some("again")).await.unwrap(), stopped, "it is so already");
+    assert!(switch.set_read_only(None).await.unwrap() > stopped);
+    for (n, store) in stores.iter().enumerate() {
+        put(&**store, &key(&format!("a/after-{n}")), "1").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_fails_leaves_both_as_they_were() {
+    for to in Place::all() {
+        let from = Sqlite::new();
+        let store = from.open().await;
+        fill(&*store).await;
+        let source = Paged::failing_after(store.copy_source(), 4);
+        let switch = StoreSwitch(store.clone());
+        let migration = Migration { source: &source, switch: &switch, reason: "moved" };
+        let target = to.target(&store.identity().store_id, false).await.unwrap();
+        migrate(&migration, target, &mut |_| ()).await.unwrap_err();
+        put(&*store, &key("a/after"), "1").await;
+        let there = to.open().await;
+        assert_ne!(there.identity(), store.identity());
+        assert_eq!(there.counts().await.unwrap(), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_there_is_replaced_only_when_that_is_wanted() {
+    let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
+    let store = from.open().await;
+    fill(&*store).await;
+    let file = file_in(&folder);
+    back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
+    let (store_id, expected) = (store.identity().store_id.clone(), all_of(&*store).await);
+    for to in Place::all() {
+        let there = to.open().await;
+        put(&*there, &key("other/1"), "1").await;
+        let in_use = to.target(&store_id, true).await.err().unwrap();
+        assert!(matches!(in_use, CopyError::InUse { .. }), "{in_use}");
+        let (other, before) = (there.identity().clone(), all_of(&*there).await);
+        there.close().await;
+        drop(there);
+        let refused = loop {
+            // Connections end a moment after their store.
+            match to.target(&store_id, false).await.err().unwrap() {
+                CopyError::InUse { .. } => tokio::task::yield_now().await,
+                refused => break refused,
+            }
+        };
+        assert!(
+            matches!(&refused, CopyError::NotEmpty { store_id, .. } if *store_id == other.store_id),
+            "{refused}"
+        );
+        // Cut off in the middle, everything is as it was.
+        let mut begun = to.target(&store_id, true).await.unwrap();
+        begun.add(store.copy_source().states(store.revision(), None).await.unwrap()).await.unwrap();
+        drop(begun);
+        let there = to.open().await;
+        assert_eq!((there.identity(), all_of(&*there).await), (&other, before));
+        there.close().await;
+        drop(there);
+        let target = loop {
+            match to.target(&store_id, true).await {
+                Err(CopyError::InUse { .. }) => tokio::task::yield_now().await,
+                target => break target.unwrap(),
+            }
+        };
+        let restored = restore_from(&file, target, BUMP).await.unwrap();
+        let there = to.open().await;
+        assert_eq!((there.identity(), all_of(&*there).await), (&restored.becomes.identity, expected.clone()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_backup_replaces_nothing() {
+    let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
+    let store = from.open().await;
+    fill(&*store).await;
+    let file = file_in(&folder);
+    let done = back_up(&Paged::slow(store.copy_source()), &backup_of(&file)).await.unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    for to in Place::all() {
+        for at in [whole.len() / 2, whole.len() - 1] {
+            std::fs::write(&file, &whole[..at]).unwrap();
+            let target = to.target(&done.header.store_id, false).await.unwrap();
+            let error = restore_from(&file, target, BUMP).await.unwrap_err().to_string();
+            assert!(error.contains(&format!("it is cut off at byte {at}")), "{error}");
+            assert!(error.contains("whole up to "), "{error}");
+        }
+        let there = to.open().await;
+        assert_eq!(there.counts().await.unwrap(), []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_was_moved_away_is_taken_back_as_a_new_epoch() {
+    let from = Sqlite::new();
+    let store = from.open().await;
+    put(&*store, &key("a/1"), "1").await;
+    StoreSwitch(store.clone()).set_read_only(Some("moved")).await.unwrap();
+    store.close().await;
+    drop(store);
+    let restored = portico_store::restore(&from.path(), &from.path(), BUMP).await.unwrap();
+    assert_eq!(restored.epoch, 2);
+    put(&*from.open().await, &key("a/2"), "1").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_begins_to_be_served_while_it_is_read_is_read_again() {
+    let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
+    let store = from.open().await;
+    fill(&*store).await;
+    store.close().await;
+    drop(store);
+    let at_rest = SqliteSource::open(&from.path(), Seal::none()).await.unwrap();
+    let store = from.open().await;
+    let (file, refused) = (file_in(&folder), at_rest.extent().await);
+    assert!(matches!(refused, Err(CopyError::Served(_))), "{refused:?}");
+    let served = SqliteSource::open(&from.path(), Seal::none()).await.unwrap();
+    let done = back_up(&served, &backup_of(&file)).await.unwrap();
+    assert_eq!(done.header.revision, store.revision());
+    assert!(matches!(from.try_open(&|_| ()).await, Err(OpenError::InUse { .. })));
+}
