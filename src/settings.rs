@@ -68,8 +68,8 @@ const ENV_PREFIX: &str = "PORTICO_";
     propagate_version = true,
     args_conflicts_with_subcommands = false,
     after_help = "portico crds --help says what its client can do with CustomResourceDefinitions, portico secrets --help with what is \
-                  encrypted at rest; portico backup, restore and \
-                  doctor look after a data folder (--help after each)."
+                  encrypted at rest; portico backup, restore, \
+                  migrate and doctor look after what is stored (--help after each)."
 )]
 struct Cli {
     #[command(subcommand)]

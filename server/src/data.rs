@@ -1,5 +1,7 @@
 //! A data folder without a server: backups, restores, and looking after its database.
 
+mod copies;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +14,14 @@ pub use portico_store::{
     restore,
 };
 use portico_store::{Doctor, Seal};
+
+pub use self::copies::{OwnedStore, database_in, now, opener, time_text, unix_seconds};
+pub use portico_store::{
+    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, FormatError, Header,
+    Identity, Key, Migrated, Migration, MigrationStep, PostgresSource, PostgresSwitch, PostgresTarget,
+    RestoredFrom, SqliteSource, SqliteTarget, StoredState, WriteSwitch, back_up, check_backup, migrate,
+    restore_from,
+};
 
 /// The database's file in the data folder.
 const DATABASE: &str = "portico.db";

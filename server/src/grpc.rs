@@ -5,6 +5,7 @@ pub(crate) mod admission;
 pub(crate) mod api_services;
 pub(crate) mod catalog;
 pub(crate) mod config;
+mod copies;
 pub(crate) mod definitions;
 pub(crate) mod objects;
 mod recorded;

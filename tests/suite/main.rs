@@ -20,6 +20,7 @@ mod control_service;
 mod controller_events;
 mod controllers;
 mod conversions;
+mod copies;
 mod definitions;
 mod durability;
 mod emulated_versions;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response};
 
-use super::{RpcResult, refused, rewrap};
+use super::{RpcResult, copies, refused, rewrap};
 
 /// The service. The chain has authorized each method as a path.
 pub(crate) struct AdminService {
@@ -58,5 +58,33 @@ impl Admin for AdminService {
         let oldest_revision =
             self.store.compact(revision).await.map_err(|e| refused(Status::unavailable(e.to_string())))?;
         Ok(Response::new(pb::CompactResponse { oldest_revision }))
+    }
+
+    async fn describe_log(
+        &self,
+        request: Request<pb::DescribeLogRequest>,
+    ) -> RpcResult<Response<pb::DescribeLogResponse>> {
+        copies::describe(&*self.store, request.into_inner().time).await
+    }
+
+    async fn read_states(
+        &self,
+        request: Request<pb::ReadStatesRequest>,
+    ) -> RpcResult<Response<pb::ReadStatesResponse>> {
+        copies::states(&*self.store, request.into_inner()).await
+    }
+
+    async fn read_changes(
+        &self,
+        request: Request<pb::ReadChangesRequest>,
+    ) -> RpcResult<Response<pb::ReadChangesResponse>> {
+        copies::changes(&*self.store, request.into_inner().after).await
+    }
+
+    async fn set_read_only(
+        &self,
+        request: Request<pb::SetReadOnlyRequest>,
+    ) -> RpcResult<Response<pb::SetReadOnlyResponse>> {
+        copies::set_read_only(&self.store, request.into_inner()).await
     }
 }

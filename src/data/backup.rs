@@ -1,0 +1,91 @@
+//! `portico backup`: portable backups of any database, and copies of a SQLite file.
+
+use std::path::{Path, PathBuf};
+
+use portico_server::data::{self, BackupDone, CopyError, CopySource, Header};
+
+use super::failure::Failure;
+use super::place::From;
+
+#[derive(Debug, clap::Args)]
+#[group(id = "what", required = true, multiple = false, args = ["file", "to", "check"])]
+pub(super) struct Backup {
+    /// The file to make: a copy of the SQLite file of a data folder.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The file to make: a portable backup, of a data folder, a PostgreSQL database or a running control service. What was cut off
+    /// is gone on with.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Read a portable backup to its end, and say whether it is whole.
+    #[arg(long, value_name = "FILE")]
+    check: Option<PathBuf>,
+    /// The state of this revision, instead of the current one; with --to. It is exact while it is kept as history.
+    #[arg(long, value_name = "N", requires = "to", value_parser = clap::value_parser!(i64).range(1..))]
+    at_revision: Option<i64>,
+    /// The state of this time (2026-01-31T12:00:00Z), as near as the compaction interval before it; with --to.
+    #[arg(long, value_name = "TIME", requires = "to", conflicts_with = "at_revision", value_parser = data::unix_seconds)]
+    at_time: Option<i64>,
+    #[command(flatten)]
+    from: From,
+}
+
+pub(super) async fn run(verb: &Backup) -> Result<String, Failure> {
+    match (&verb.file, &verb.to, &verb.check) {
+        (_, Some(to), _) => portable(verb, to).await,
+        (_, _, Some(file)) => check(file),
+        (Some(file), ..) => copy(verb, file).await,
+        (None, None, None) => Err(Failure::Asked("a file is missing".to_owned())),
+    }
+}
+
+async fn portable(verb: &Backup, to: &Path) -> Result<String, Failure> {
+    let source = verb.from.source().await?;
+    let revision = match verb.at_time {
+        Some(time) => Some(at_time(&*source, time).await?),
+        None => verb.at_revision,
+    };
+    let backup = data::Backup { file: to, revision, now: data::now(), portico: env!("CARGO_PKG_VERSION") };
+    let done = data::back_up(&*source, &backup).await?;
+    let BackupDone { header, objects, bytes, resumed, began_anew } = done;
+    let mut text = format!("{}: {}, {bytes} bytes", to.display(), described(&header, objects));
+    if resumed > 0 {
+        text.push_str(&format!("\nan earlier try was gone on with behind {resumed} objects"));
+    }
+    if let Some(why) = began_anew {
+        text.push_str(&format!("\nbegun anew: {why}"));
+    }
+    Ok(text)
+}
+
+/// Where the revision stood at a time, if that can be read.
+async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, CopyError> {
+    let (revision, extent) = (source.revision_at(time).await?, source.extent().await?);
+    if revision < extent.oldest.max(1) {
+        return Err(CopyError::UnknownTime { oldest: extent.oldest });
+    }
+    Ok(revision)
+}
+
+pub(super) fn described(header: &Header, objects: u64) -> String {
+    let Header { store_id, epoch, revision, created_at, portico } = header;
+    let at = data::time_text(*created_at);
+    format!(
+        "store {store_id}, epoch {epoch}, revision {revision}, {objects} objects, made {at} by portico {portico}"
+    )
+}
+
+fn check(file: &Path) -> Result<String, Failure> {
+    let (header, objects) = data::check_backup(file)?;
+    Ok(format!("{}: whole: {}", file.display(), described(&header, objects)))
+}
+
+async fn copy(verb: &Backup, file: &Path) -> Result<String, Failure> {
+    if verb.from.place.database_url.is_some() {
+        let text = "a database of PostgreSQL is backed up with --to FILE";
+        return Err(Failure::Asked(text.to_owned()));
+    }
+    let copied = data::backup(&data::database(&verb.from.place.data_dir), file).await?;
+    let (file, data::BackedUp { store_id, epoch, revision, bytes }) = (file.display(), copied);
+    Ok(format!("{file}: store {store_id}, epoch {epoch}, revision {revision}, {bytes} bytes"))
+}

@@ -1,0 +1,174 @@
+//! `portico migrate`: moves a store from one database to another while it is served.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portico_server::PostgresSettings;
+use portico_server::data::{
+    self, CopySource, CopyTarget, DataError, Migrated, Migration, MigrationStep, OpenError, OwnedStore,
+    PostgresSource, PostgresSwitch, PostgresTarget, SqliteSource, SqliteTarget, WriteSwitch,
+};
+
+use super::failure::Failure;
+use super::place::{postgres, with_password};
+use super::remote::Remote;
+
+/// How often progress is told.
+const TOLD: Duration = Duration::from_secs(1);
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Migrate {
+    /// The database that is moved: `sqlite://DATA_DIR` or `postgres://...`. It may be served; its control services refuse writes from
+    /// the end of the move on.
+    #[arg(long, value_name = "URL", value_parser = address)]
+    from: Address,
+    /// Where it goes: `sqlite://DATA_DIR` or `postgres://...`, which no control service has open.
+    #[arg(long, value_name = "URL", value_parser = address)]
+    to: Address,
+    /// The kubeconfig of the control service that serves --from, where that is a SQLite file; DATA_DIR/admin.kubeconfig if it is not
+    /// given.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of --kubeconfig.
+    #[arg(long, default_value = "control")]
+    context: String,
+    /// The password for --from, from a file.
+    #[arg(long, value_name = "FILE")]
+    from_password_file: Option<PathBuf>,
+    /// The password for --to, from a file.
+    #[arg(long, value_name = "FILE")]
+    to_password_file: Option<PathBuf>,
+    /// Replace what is at --to.
+    #[arg(long)]
+    force: bool,
+}
+
+/// A database.
+#[derive(Clone, Debug)]
+enum Address {
+    Sqlite(PathBuf),
+    Postgres(PostgresSettings),
+}
+
+fn address(url: &str) -> Result<Address, String> {
+    match url.strip_prefix("sqlite://") {
+        Some("") => Err("a path is missing".to_owned()),
+        Some(path) => Ok(Address::Sqlite(PathBuf::from(path))),
+        None if url.contains("://") => postgres(url).map(Address::Postgres),
+        None => Err("it must begin with sqlite:// or postgres://".to_owned()),
+    }
+}
+
+/// What is moved, and what stops its writes.
+struct From {
+    source: Arc<dyn CopySource>,
+    switch: Arc<dyn WriteSwitch>,
+    /// Let go of in the end.
+    owned: Option<OwnedStore>,
+}
+
+pub(super) async fn run(verb: &Migrate) -> Result<String, Failure> {
+    let from = open(verb).await?;
+    let moved = to(verb, &from).await;
+    if let Some(owned) = from.owned {
+        owned.close().await;
+    }
+    let Migrated { extent, objects, changes, stopped, kept } = moved?;
+    let (identity, revision) = (extent.identity, extent.revision);
+    let mut text = format!(
+        "moved: store {}, epoch {}, revision {revision}, {objects} objects and {changes} changes; writes were refused for {} ms\n\
+         start the control service on the new database; the old one takes no writes any more",
+        identity.store_id,
+        identity.epoch,
+        stopped.as_millis()
+    );
+    if let Some(kept) = kept {
+        text.push_str(&format!("\nthe database that was there before is {kept}"));
+    }
+    Ok(text)
+}
+
+async fn to(verb: &Migrate, from: &From) -> Result<Migrated, Failure> {
+    let extent = from.source.extent().await?;
+    let (target, place): (Box<dyn CopyTarget>, &str) = match &verb.to {
+        Address::Sqlite(path) => {
+            let database = data::database_in(path);
+            let target = SqliteTarget::open(&database, &extent.identity.store_id, verb.force).await?;
+            (Box::new(target), "a SQLite file")
+        }
+        Address::Postgres(settings) => {
+            let file = verb.to_password_file.as_deref();
+            let settings = with_password(settings.clone(), "--to-password-file", file)?;
+            (Box::new(PostgresTarget::open(settings, verb.force).await?), "a PostgreSQL database")
+        }
+    };
+    // Clients are told: they need not know where.
+    let reason = format!("it was moved to {place}");
+    let migration = Migration { source: &*from.source, switch: &*from.switch, reason: &reason };
+    let mut told = None;
+    Ok(data::migrate(&migration, target, &mut |step| tell(step, &mut told)).await?)
+}
+
+async fn open(verb: &Migrate) -> Result<From, Failure> {
+    let folder = match &verb.from {
+        Address::Sqlite(folder) => folder,
+        Address::Postgres(settings) => {
+            let file = verb.from_password_file.as_deref();
+            let settings = with_password(settings.clone(), "--from-password-file", file)?;
+            let source = PostgresSource::open(settings.clone(), data::opener(None)?).await?;
+            return Ok(From {
+                source: Arc::new(source),
+                switch: Arc::new(PostgresSwitch(settings)),
+                owned: None,
+            });
+        }
+    };
+    let database = data::database_in(folder);
+    match OwnedStore::open(&database, data::opener(None)?).await {
+        Ok(owned) => {
+            Ok(From { source: owned.source(), switch: Arc::new(owned.switch()), owned: Some(owned) })
+        }
+        Err(DataError::Open(OpenError::InUse { .. })) => served(verb, &database).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// By the control service that has the file open.
+async fn served(verb: &Migrate, database: &Path) -> Result<From, Failure> {
+    let kubeconfig = verb.kubeconfig.clone().unwrap_or_else(|| database.with_file_name("admin.kubeconfig"));
+    let remote = Arc::new(Remote::new(&kubeconfig, &verb.context)?);
+    let there = SqliteSource::open(database, data::opener(None)?).await?.extent().await?.identity;
+    let found = remote.extent().await?.identity;
+    if found != there {
+        return Err(Failure::Asked(format!(
+            "the control service of {} serves store {}, epoch {}; {} is store {}, epoch {}",
+            kubeconfig.display(),
+            found.store_id,
+            found.epoch,
+            database.display(),
+            there.store_id,
+            there.epoch
+        )));
+    }
+    Ok(From { source: remote.clone(), switch: remote, owned: None })
+}
+
+/// Tells how far it is, not too often.
+fn tell(step: MigrationStep, told: &mut Option<Instant>) {
+    let is_late = told.is_none_or(|at| at.elapsed() >= TOLD);
+    let text = match step {
+        MigrationStep::Copied { objects, bytes } if is_late => {
+            format!("copied {objects} objects, {bytes} bytes")
+        }
+        MigrationStep::Followed { changes, behind } if is_late || behind == 0 => {
+            format!("taken up {changes} changes, {behind} revisions behind")
+        }
+        MigrationStep::Stopped { revision } => format!("writes are stopped at revision {revision}"),
+        _ => return,
+    };
+    *told = Some(Instant::now());
+    // Nobody may be left to be told.
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,85 @@
+//! Where a store is: a data folder, a PostgreSQL database, or a control service that serves it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portico_gostd::os::error_text;
+use portico_server::PostgresSettings;
+use portico_server::data::{self, CopySource, PostgresSource, SqliteSource};
+
+use super::failure::Failure;
+use super::remote::Remote;
+
+/// A data folder, or a PostgreSQL database.
+#[derive(Debug, clap::Args)]
+pub(super) struct Place {
+    /// The folder of the database.
+    #[arg(long, value_name = "DIR", default_value = "./portico-data", env = "PORTICO_DATA_DIR")]
+    pub(super) data_dir: PathBuf,
+    /// The PostgreSQL database, in the place of a folder: `postgres://USER@HOST:PORT/DATABASE`.
+    #[arg(long, value_name = "URL", value_parser = postgres, env = "PORTICO_DATABASE_URL", hide_env_values = true)]
+    pub(super) database_url: Option<PostgresSettings>,
+    /// The password for --database-url, from a file.
+    #[arg(long, value_name = "FILE", env = "PORTICO_DATABASE_PASSWORD_FILE")]
+    database_password_file: Option<PathBuf>,
+    /// A pooler stands before PostgreSQL that hands connections on after each transaction.
+    #[arg(long, env = "PORTICO_DATABASE_TRANSACTION_POOLER")]
+    database_transaction_pooler: bool,
+}
+
+/// A place to read from.
+#[derive(Debug, clap::Args)]
+pub(super) struct From {
+    #[command(flatten)]
+    pub(super) place: Place,
+    /// Ask the control service of this kubeconfig instead: it may be elsewhere, and opens what is sealed itself.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of --kubeconfig.
+    #[arg(long, default_value = "control")]
+    context: String,
+    /// What values are sealed with. They stay sealed; it is needed where a sealed object was written anew after the revision.
+    #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
+    encryption_provider_config: Option<PathBuf>,
+}
+
+pub(super) fn postgres(url: &str) -> Result<PostgresSettings, String> {
+    PostgresSettings::new(url).map_err(|error| error.to_string())
+}
+
+/// Settings with the password of a file.
+pub(super) fn with_password(
+    settings: PostgresSettings,
+    flag: &str,
+    file: Option<&Path>,
+) -> Result<PostgresSettings, Failure> {
+    let Some(path) = file else { return Ok(settings) };
+    let asked = |reason: String| Failure::Asked(format!("{flag} {}: {reason}", path.display()));
+    let read = std::fs::read(path).map_err(|error| asked(error_text(&error)))?;
+    let password = String::from_utf8(read).map_err(|_| asked("it is not UTF-8".to_owned()))?;
+    Ok(settings.password(password.trim_end_matches(['\r', '\n'])))
+}
+
+impl Place {
+    /// The PostgreSQL database, if that is meant.
+    pub(super) fn postgres(&self) -> Result<Option<PostgresSettings>, Failure> {
+        let Some(mut settings) = self.database_url.clone() else { return Ok(None) };
+        settings.transaction_pooler = self.database_transaction_pooler;
+        let file = self.database_password_file.as_deref();
+        with_password(settings, "--database-password-file", file).map(Some)
+    }
+}
+
+impl From {
+    /// What is stored there.
+    pub(super) async fn source(&self) -> Result<Arc<dyn CopySource>, Failure> {
+        if let Some(kubeconfig) = &self.kubeconfig {
+            return Ok(Arc::new(Remote::new(kubeconfig, &self.context)?));
+        }
+        let seal = data::opener(self.encryption_provider_config.as_deref())?;
+        Ok(match self.place.postgres()? {
+            Some(settings) => Arc::new(PostgresSource::open(settings, seal).await?),
+            None => Arc::new(SqliteSource::open(&data::database_in(&self.place.data_dir), seal).await?),
+        })
+    }
+}

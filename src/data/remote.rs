@@ -1,0 +1,104 @@
+//! A store by the control service that serves it: the calls of `portico.admin.v1` that show what is stored, and stop writes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portico_proto::admin as pb;
+use portico_proto::client::{Client, Connection};
+use portico_server::data::{Changes, CopyError, CopySource, Extent, Identity, Key, StoredState, WriteSwitch};
+
+use crate::client_verb::NoClient;
+
+/// How long one call may take: it reads a page.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// See the module.
+pub(super) struct Remote {
+    client: Client,
+    place: String,
+}
+
+impl Remote {
+    /// Of the control service of a kubeconfig.
+    pub(super) fn new(kubeconfig: &Path, context: &str) -> Result<Self, NoClient> {
+        let connection = Connection::from_kubeconfig(kubeconfig, Some(context))?;
+        let place = format!("the control service {}", connection.server);
+        Ok(Self { client: Client::connect(&connection.with_deadline(DEADLINE))?, place })
+    }
+
+    fn failed(&self, reason: &str) -> CopyError {
+        CopyError::Store { place: self.place.clone(), reason: reason.to_owned() }
+    }
+
+    fn states_of(&self, bytes: &[u8]) -> Result<Vec<StoredState>, CopyError> {
+        StoredState::decode_all(bytes).map_err(|reason| self.failed(&reason))
+    }
+
+    async fn describe(&self, time: i64) -> Result<pb::DescribeLogResponse, CopyError> {
+        let answer = self.client.admin().describe_log(pb::DescribeLogRequest { time }).await;
+        Ok(answer.map_err(|status| self.failed(status.message()))?.into_inner())
+    }
+
+    async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
+        let after = after.map(|key| pb::ObjectKey {
+            group: key.resource().group.clone(),
+            resource: key.resource().resource.clone(),
+            namespace: key.namespace().to_owned(),
+            name: key.name().to_owned(),
+        });
+        let answer = self.client.admin().read_states(pb::ReadStatesRequest { revision, after }).await;
+        let page = answer.map_err(|status| self.failed(status.message()))?.into_inner();
+        if page.oldest_revision > revision {
+            return Err(CopyError::Compacted { revision, oldest: page.oldest_revision });
+        }
+        self.states_of(&page.states)
+    }
+
+    async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
+        let answer = self.client.admin().read_changes(pb::ReadChangesRequest { after }).await;
+        let part = answer.map_err(|status| self.failed(status.message()))?.into_inner();
+        if part.oldest_revision > after {
+            return Err(CopyError::Compacted { revision: after, oldest: part.oldest_revision });
+        }
+        Ok(Changes { states: self.states_of(&part.states)?, until: part.until, revision: part.revision })
+    }
+
+    async fn switch(&self, reason: Option<&str>) -> Result<i64, CopyError> {
+        let (read_only, reason) = (reason.is_some(), reason.unwrap_or_default().to_owned());
+        let answer = self.client.admin().set_read_only(pb::SetReadOnlyRequest { read_only, reason }).await;
+        Ok(answer.map_err(|status| self.failed(status.message()))?.into_inner().revision)
+    }
+}
+
+impl CopySource for Remote {
+    fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
+        Box::pin(async {
+            let found = self.describe(0).await?;
+            let identity = Identity { store_id: found.store_id, epoch: found.epoch };
+            Ok(Extent { identity, revision: found.revision, oldest: found.oldest_revision })
+        })
+    }
+
+    fn states<'a>(
+        &'a self,
+        revision: i64,
+        after: Option<&'a Key>,
+    ) -> BoxFuture<'a, Result<Vec<StoredState>, CopyError>> {
+        Box::pin(self.read_states(revision, after))
+    }
+
+    fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
+        Box::pin(self.read_changes(after))
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
+        Box::pin(async move { Ok(self.describe(time).await?.revision_at_time) })
+    }
+}
+
+impl WriteSwitch for Remote {
+    fn set_read_only<'a>(&'a self, reason: Option<&'a str>) -> BoxFuture<'a, Result<i64, CopyError>> {
+        Box::pin(self.switch(reason))
+    }
+}
