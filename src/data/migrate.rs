@@ -25,8 +25,11 @@ pub(super) struct Migrate {
     #[arg(long, value_name = "URL", value_parser = address)]
     from: Address,
     /// Where it goes: `sqlite://DATA_DIR` or `postgres://...`, which no control service has open.
-    #[arg(long, value_name = "URL", value_parser = address)]
-    to: Address,
+    #[arg(long, value_name = "URL", value_parser = address, required_unless_present = "resume_writes")]
+    to: Option<Address>,
+    /// Move nothing: have --from take writes again, after a move that was killed before its end. Not once --to is served.
+    #[arg(long, conflicts_with = "to")]
+    resume_writes: bool,
     /// The kubeconfig of the control service that serves --from, where that is a SQLite file; DATA_DIR/admin.kubeconfig if it is not
     /// given.
     #[arg(long, value_name = "FILE")]
@@ -71,11 +74,23 @@ struct From {
 
 pub(super) async fn run(verb: &Migrate) -> Result<String, Failure> {
     let from = open(verb).await?;
-    let moved = to(verb, &from).await;
+    let ended = match &verb.to {
+        Some(to) => move_to(verb, to, &from).await.map(told_of),
+        None => resume(&from).await,
+    };
     if let Some(owned) = from.owned {
         owned.close().await;
     }
-    let Migrated { extent, objects, changes, stopped, kept } = moved?;
+    ended
+}
+
+async fn resume(from: &From) -> Result<String, Failure> {
+    let revision = from.switch.set_read_only(None).await?;
+    Ok(format!("writes are taken from revision {revision} on"))
+}
+
+fn told_of(moved: Migrated) -> String {
+    let Migrated { extent, objects, changes, stopped, kept } = moved;
     let (identity, revision) = (extent.identity, extent.revision);
     let mut text = format!(
         "moved: store {}, epoch {}, revision {revision}, {objects} objects and {changes} changes; writes were refused for {} ms\n\
@@ -87,12 +102,12 @@ pub(super) async fn run(verb: &Migrate) -> Result<String, Failure> {
     if let Some(kept) = kept {
         text.push_str(&format!("\nthe database that was there before is {kept}"));
     }
-    Ok(text)
+    text
 }
 
-async fn to(verb: &Migrate, from: &From) -> Result<Migrated, Failure> {
+async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, Failure> {
     let extent = from.source.extent().await?;
-    let (target, place): (Box<dyn CopyTarget>, &str) = match &verb.to {
+    let (target, place): (Box<dyn CopyTarget>, &str) = match to {
         Address::Sqlite(path) => {
             let database = data::database_in(path);
             let target = SqliteTarget::open(&database, &extent.identity.store_id, verb.force).await?;

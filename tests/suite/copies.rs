@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Clients that write at the same time.
 const WRITERS: usize = 4;
+/// How long writes are refused at most: far beyond what it takes, for machines that do much else.
+const STOPPED: Duration = Duration::from_secs(5);
 
 fn on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)
@@ -154,7 +156,7 @@ async fn move_under_writers(here: &[&Portico], arguments: &[&str], start: impl A
     let stopped = said.split("writes were refused for ").nth(1).and_then(|rest| rest.split(' ').next());
     let stopped: u64 = stopped.unwrap().parse().unwrap();
     writeln!(std::io::stdout(), "{} writes; {said}", acknowledged.len()).unwrap();
-    assert!(Duration::from_millis(stopped) < Duration::from_secs(1), "{said}");
+    assert!(Duration::from_millis(stopped) < STOPPED, "{said}");
 
     let there = start().await;
     let list = there.admin().get(CONFIG_MAPS).await.json();
@@ -245,9 +247,8 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     refused(&folder, 1, &["migrate", "--from", "sqlite://data", "--to", nobody], "127.0.0.1:1/x: ").await;
     refused(&folder, 2, &["migrate", "--from", "data", "--to", nobody], "it must begin with sqlite://").await;
     refused(&folder, 2, &["backup"], "required").await;
-    // A disk that is full, and no rights.
-    let full = ["backup", "--to", "/dev/full/backup", "--data-dir", "data"];
-    refused(&folder, 1, &full, "/dev/full/backup").await;
+    let nowhere = ["backup", "--to", "nowhere/backup", "--data-dir", "data"];
+    refused(&folder, 1, &nowhere, "nowhere/backup.partial: no such file or directory").await;
     assert!(!folder.join("a").exists() && !folder.join("a.partial").exists());
     // Another store is not replaced, and this one is, and kept.
     let other = Portico::start().await;
@@ -286,12 +287,17 @@ async fn a_database_that_was_moved_away_refuses_writes_after_a_restart_and_can_b
     // Nobody serves it.
     done(portico.folder(), &["migrate", "--from", "sqlite://data", "--to", &to]).await;
     portico.restart().await;
+    let resume = ["migrate", "--from", "sqlite://data", "--resume-writes"];
     let answer = portico.admin().post(CONFIG_MAPS, &config_map("after")).await;
     let status = answer.status_body(503, "ServiceUnavailable");
     let why = status["message"].as_str().unwrap();
     assert!(why.ends_with("the store is read-only: it was moved to a SQLite file"), "{why}");
     assert_eq!(portico.admin().get(&format!("{CONFIG_MAPS}/kept")).await.status.as_u16(), 200);
+    // As after a move that was killed.
+    done(portico.folder(), &resume).await;
+    create(&portico.admin(), "resumed").await;
     assert!(portico.stop().await.success());
+    done(portico.folder(), &["migrate", "--from", "sqlite://data", "--to", &to, "--force"]).await;
     let again = done(portico.folder(), &["restore", "data/portico.db", "--data-dir", "data"]).await;
     assert!(again.contains("epoch 2"), "{again}");
     portico.restart().await;
@@ -299,4 +305,41 @@ async fn a_database_that_was_moved_away_refuses_writes_after_a_restart_and_can_b
     let moved = launch.start().await;
     assert_eq!(moved.admin().get(&format!("{CONFIG_MAPS}/kept")).await.status.as_u16(), 200);
     create(&moved.admin(), "after").await;
+}
+
+/// A port that is free now.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn facades_and_their_watches_go_on_over_a_move() {
+    let Some((_, url)) = database() else { return };
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut server = Launch::server().arg("--control-address").arg(&address).start().await;
+    let facade = Launch::facade(&server).start().await;
+    let http = facade.admin();
+    let before = create(&http, "before").await;
+    let mut events = watch(&http, version(&before)).await;
+    let from = format!("sqlite://{}", server.data().display());
+    done(server.folder(), &["migrate", "--from", &from, "--to", &url]).await;
+    assert!(server.stop().await.success());
+    // The same files, the same address, another database.
+    let moved = Launch::server().args(&["--control-address", &address, "--database-url", &url]);
+    let _moved = moved.on_data_of(&server).start().await;
+    until("the facade has its control service again", 60, || {
+        let http = facade.admin();
+        async move { http.post(CONFIG_MAPS, &config_map("after")).await.status.as_u16() == 201 }
+    })
+    .await;
+    let after = version(&http.get(&format!("{CONFIG_MAPS}/after")).await.json());
+    // Whether its stream lasted or was begun anew from where it stood: nothing is missing, nothing is expired.
+    let seen = loop {
+        match events.next().await {
+            Some(event) if event["type"] == "ADDED" => break version(&event["object"]),
+            Some(event) => panic!("{event}"),
+            None => events = watch(&http, version(&before)).await,
+        }
+    };
+    assert_eq!(seen, after);
 }

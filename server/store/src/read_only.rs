@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::key::{Key, Resource};
 use crate::record::Record;
@@ -36,16 +36,35 @@ pub(crate) fn stops(txn: &Txn) -> bool {
         .any(|operation| !matches!(operation.change, Change::Check) && !is_switch(&operation.key))
 }
 
+/// The record.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReadOnlyStore {
+    kind: String,
+    api_version: String,
+    metadata: Metadata,
+    reason: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Metadata {
+    name: String,
+}
+
 /// The JSON of the record.
 pub(crate) fn json_of(reason: &str) -> Vec<u8> {
-    let metadata = json!({"name": KEY.name()});
-    let record = json!({"kind": "ReadOnlyStore", "apiVersion": "portico.dev/v1", "metadata": metadata, "reason": reason});
-    record.to_string().into_bytes()
+    let record = ReadOnlyStore {
+        kind: "ReadOnlyStore".to_owned(),
+        api_version: "portico.dev/v1".to_owned(),
+        metadata: Metadata { name: KEY.name().to_owned() },
+        reason: reason.to_owned(),
+    };
+    // A struct of strings always encodes.
+    serde_json::to_vec(&record).unwrap_or_default()
 }
 
 /// Why writes are stopped.
 pub(crate) fn reason_of(record: &Record) -> String {
-    let json: Option<serde_json::Value> = serde_json::from_slice(record.value.json()).ok();
-    let reason = json.as_ref().and_then(|json| json["reason"].as_str());
-    reason.unwrap_or("for a reason that cannot be read").to_owned()
+    let record: Result<ReadOnlyStore, _> = serde_json::from_slice(record.value.json());
+    record.map_or_else(|_| "for a reason that cannot be read".to_owned(), |record| record.reason)
 }

@@ -112,14 +112,7 @@ async fn finish(
 ) -> Result<(Extent, u64, Option<String>), CopyError> {
     let last = migration.switch.set_read_only(Some(migration.reason)).await?;
     step(MigrationStep::Stopped { revision: last });
-    while following.at < last {
-        following.part(target.as_mut()).await?;
-    }
-    let now = migration.source.extent().await?;
-    if following.at != now.revision {
-        let reason = format!("it was written to while writes were stopped, up to revision {}", now.revision);
-        return Err(CopyError::Store { place: "the source".to_owned(), reason });
-    }
+    let now = following.until_settled(target.as_mut(), last).await?;
     // What was before the copy is not there.
     let extent = Extent { identity: now.identity, revision: now.revision, oldest: at };
     let kept = target.finish(extent.clone()).await?;
@@ -165,6 +158,19 @@ impl Following<'_> {
         }
         self.at = part.until;
         Ok(part.revision - part.until)
+    }
+
+    /// The rest, behind which nothing is written. The revision alone may still be moved by somebody who looks what became of a write.
+    async fn until_settled(&mut self, target: &mut dyn CopyTarget, last: i64) -> Result<Extent, CopyError> {
+        for _ in 0..ROUNDS {
+            self.part(target).await?;
+            let now = self.source.extent().await?;
+            if self.at >= last && self.at == now.revision {
+                return Ok(now);
+            }
+        }
+        let reason = format!("it is written to though writes are stopped since revision {last}");
+        Err(CopyError::Store { place: "the source".to_owned(), reason })
     }
 }
 

@@ -265,7 +265,8 @@ impl SqliteSource {
             .collect();
         let mut indexed = Vec::new();
         if !asked.is_empty() {
-            let asked = serde_json::json!(asked).to_string();
+            // Texts always encode.
+            let asked = serde_json::to_string(&asked).unwrap_or_default();
             let rows = sqlx::query(SELECT).bind(asked).fetch_all(&mut **transaction).await.map_err(failed)?;
             for row in &rows {
                 let text = |at| row.try_get::<String, _>(at).map_err(failed);

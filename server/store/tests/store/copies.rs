@@ -21,6 +21,8 @@ use crate::postgres::Postgres;
 /// Callers that write at the same time.
 const CALLERS: usize = 6;
 const BUMP: i64 = 1_000;
+/// How long writes are refused at most: far beyond what it takes, for machines that do much else.
+const STOPPED: Duration = Duration::from_secs(5);
 
 /// A place of a store, of any engine.
 enum Place {
@@ -319,7 +321,7 @@ async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dy
     let (acknowledged, moved) = tokio::join!(storm(stores, &stop), moving);
     writeln!(std::io::stdout(), "writes were refused for {:?}, {} changes", moved.stopped, moved.changes)
         .unwrap();
-    assert!(moved.stopped < Duration::from_secs(1), "{:?}", moved.stopped);
+    assert!(moved.stopped < STOPPED, "{:?}", moved.stopped);
     assert!(moved.changes > 0);
     let there = to.open().await;
     assert_eq!((there.identity(), there.revision()), (&identity, moved.extent.revision));

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use portico_store::{Change, Expect, Settings, Store, Txn, TxnError};
+use portico_store::{
+    Backup, Change, CopyError, Expect, Settings, SqliteTarget, Store, Txn, TxnError, back_up, restore_from,
+};
 
 use crate::harness::*;
 
@@ -226,4 +228,49 @@ async fn a_mark_that_cannot_be_written_is_not_tried_with_every_write() {
         put(&*store, &key("a/last"), &n.to_string()).await;
     }
     assert_eq!(changed(), before);
+}
+
+/// So much text that no packing makes it small.
+fn noise(seed: u64, bytes: usize) -> String {
+    let mut state = seed * 2 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'0' + (state >> 58) as u8)
+    };
+    (0..bytes).map(|_| next()).filter(|letter| !matches!(letter, '\\' | '"')).collect()
+}
+
+#[test]
+fn a_backup_and_a_restore_on_a_full_disk_fail_and_are_done_once_there_is_space() {
+    on_small_disk("copies_on_a_small_disk");
+}
+
+/// The child.
+#[tokio::test]
+#[ignore = "the program that a test of this file starts, no test of its own"]
+async fn copies_on_a_small_disk() {
+    let (elsewhere, disk) = (Sqlite::new(), disk());
+    let store = elsewhere.open().await;
+    for n in 0..6 {
+        put(&*store, &key(&format!("a/{n}")), &noise(n, 600_000)).await;
+    }
+    let (file, filler) = (disk.join("backup"), disk.join("filler"));
+    fs::write(&filler, vec![0; 6 << 20]).unwrap();
+    let backup = Backup { file: &file, revision: None, now: 1, portico: "test" };
+    let full = back_up(&*store.copy_source(), &backup).await;
+    assert!(matches!(&full, Err(CopyError::File { .. })), "{full:?}");
+    assert!(full.unwrap_err().to_string().contains("no space left on device"));
+    assert!(!file.exists());
+    fs::remove_file(&filler).unwrap();
+    let done = back_up(&*store.copy_source(), &backup).await.unwrap();
+    assert!(done.resumed > 0 && done.objects == 6, "{done:?}");
+
+    fs::write(&filler, vec![0; 1 << 20]).unwrap();
+    let (database, store_id) = (disk.join("data/portico.db"), &store.identity().store_id);
+    let target = SqliteTarget::open(&database, store_id, false).await.unwrap();
+    let full = restore_from(&file, Box::new(target), 1).await.unwrap_err().to_string();
+    assert!(full.contains("portico.db.restoring: no space is left"), "{full}");
+    let left = fs::read_dir(disk.join("data")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| name != "portico.db.restoring"));
+    assert_eq!(fs::metadata(&database).unwrap().len(), 0);
 }
