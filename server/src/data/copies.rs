@@ -55,7 +55,7 @@ pub fn time_text(seconds: i64) -> String {
 
 /// A store in a SQLite file that nobody else has open.
 pub struct OwnedStore {
-    store: Arc<dyn Store>,
+    store: Arc<SqliteStore>,
 }
 
 impl OwnedStore {
@@ -77,13 +77,13 @@ impl OwnedStore {
     /// What is stored.
     #[must_use]
     pub fn source(&self) -> Arc<dyn CopySource> {
-        self.store.copy_source()
+        self.store.source()
     }
 
     /// What stops its writes.
     #[must_use]
     pub fn switch(&self) -> StoreSwitch {
-        StoreSwitch(Arc::clone(&self.store))
+        StoreSwitch(Arc::clone(&self.store) as Arc<dyn Store>)
     }
 
     /// Lets go of it, in order.

@@ -51,9 +51,11 @@ use self::read::Reader;
 use self::values::Values;
 use self::write::Writer;
 use crate::cache::Cache;
+use crate::copy::CopySource;
 use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
+use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::metrics::Metrics;
@@ -63,7 +65,7 @@ use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{Identity, ListAt, Page, SealedOtherwise, Store};
+use crate::store::{ListAt, Page, SealedOtherwise, Store};
 use crate::submit::{CommitRequest, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
@@ -330,6 +332,10 @@ impl Store for EtcdStore {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
         Box::pin(self.reader.sealed_otherwise(resource))
+    }
+
+    fn copy_source(&self) -> Option<Arc<dyn CopySource>> {
+        None
     }
 
     fn condition(&self) -> Condition {

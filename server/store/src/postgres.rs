@@ -314,9 +314,8 @@ impl Store for PostgresStore {
         Box::pin(self.reader.sealed_otherwise(resource))
     }
 
-    fn copy_source(&self) -> Arc<dyn CopySource> {
-        let (pool, seal) = (self.reader.pool.clone(), self.reader.seal.clone());
-        Arc::new(PostgresSource::of_store(pool, self.compactor.postgres.clone(), seal))
+    fn copy_source(&self) -> Option<Arc<dyn CopySource>> {
+        Some(Arc::new(PostgresSource::of_store(self.reader.pool.clone(), self.reader.seal.clone())))
     }
 
     fn condition(&self) -> Condition {

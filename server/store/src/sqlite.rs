@@ -195,6 +195,13 @@ impl SqliteStore {
     fn subscribe(&self, selection: Selection, from: i64) -> Result<Subscription, WatchError> {
         Subscription::start(&self.reader.hub, selection, from, self.reader.clone())
     }
+
+    /// What is stored, as it stands in the database, for copies.
+    #[must_use]
+    pub fn source(&self) -> Arc<dyn CopySource> {
+        let (pool, seal) = (self.reader.pool.clone(), self.reader.seal.clone());
+        Arc::new(SqliteSource::of_store(pool, seal, self.path.clone()))
+    }
 }
 
 /// How many watches read history at a time: one connection is left for other reads where there is more than one.
@@ -328,9 +335,8 @@ impl Store for SqliteStore {
         Box::pin(self.reader.sealed_otherwise(resource))
     }
 
-    fn copy_source(&self) -> Arc<dyn CopySource> {
-        let (pool, seal) = (self.reader.pool.clone(), self.reader.seal.clone());
-        Arc::new(SqliteSource::of_store(pool, seal, self.path.clone()))
+    fn copy_source(&self) -> Option<Arc<dyn CopySource>> {
+        Some(self.source())
     }
 
     fn condition(&self) -> Condition {

@@ -13,8 +13,8 @@ use super::failure::{Failure, Fatal};
 use super::open::{self, RETRY};
 use super::read::Reader;
 use super::wire::{RangeRequest, WatchEvent, WatchResponse};
+use crate::identity::Identity;
 use crate::publish::Publisher;
-use crate::store::Identity;
 use crate::subscription::selection::Batch;
 
 /// How often it is asked how far everything has been sent, while somebody waits for that.

@@ -12,7 +12,7 @@ use super::wire::{
     Compare, CompareResult, CompareTarget, Compared, KeyValue, PutRequest, RangeRequest, Request, RequestOp,
     TxnRequest,
 };
-use crate::store::Identity;
+use crate::identity::Identity;
 
 /// How long after a failed try to reach etcd the next one comes.
 pub(super) const RETRY: Duration = Duration::from_millis(250);

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use futures::future::BoxFuture;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{PgConnection, Row};
+use sqlx::{ConnectOptions, PgConnection, Row};
 
 use super::open;
-use super::pool;
+use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
 use super::writer::random_id;
 use super::{failure, row};
@@ -63,7 +63,7 @@ impl PostgresTarget {
             let store_id = identity.store_id.clone();
             return Err(CopyError::NotEmpty { place, store_id, revision: *revision });
         }
-        pool::run(&mut connection, "TRUNCATE meta, log, owner, mark, swept").await.map_err(failed)?;
+        run(&mut connection, "TRUNCATE meta, log, owner, mark, swept").await.map_err(failed)?;
         Ok(Self { settings, connection, there, commit_id: random_id() })
     }
 
@@ -120,7 +120,7 @@ impl PostgresTarget {
     async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Option<String>, CopyError> {
         let done = self.commit(&becomes).await;
         let Err(error) = done else {
-            open::close(self.connection).await;
+            session::close(self.connection, self.settings.patience()).await;
             return Ok(None);
         };
         if failure::is_in_doubt(&error) && self.is_there().await? {
@@ -137,7 +137,7 @@ impl PostgresTarget {
         let meta = sqlx::query(META).bind(store_id).bind(epoch).bind(becomes.revision).bind(becomes.oldest);
         meta.bind(self.commit_id).execute(&mut self.connection).await?;
         sqlx::query(SWEPT).bind(becomes.oldest).execute(&mut self.connection).await?;
-        pool::run(&mut self.connection, self.settings.commit()).await
+        run(&mut self.connection, self.settings.commit()).await
     }
 
     /// Whether the transaction was committed though its answer is lost.
@@ -160,7 +160,7 @@ impl PostgresTarget {
 
 async fn connect(settings: &PostgresSettings) -> Result<PgConnection, sqlx::Error> {
     let options: PgConnectOptions = settings.options().application_name(APPLICATION);
-    open::connect(&options, settings.connect_timeout).await
+    in_time(settings.connect_timeout, options.connect()).await
 }
 
 /// How many connections of control services there are, as far as this user is told.
@@ -177,7 +177,7 @@ async fn lock(connection: &mut PgConnection) -> Result<Option<Extent>, sqlx::Err
         LOCK TABLE meta, log, owner, mark, swept IN ACCESS EXCLUSIVE MODE";
     const META: &str = "SELECT store_id, epoch, revision, compacted FROM meta \
         WHERE EXISTS (SELECT 1 FROM log) AND id = 1";
-    pool::run(connection, BEGIN).await?;
+    run(connection, BEGIN).await?;
     let Some(row) = sqlx::query(META).fetch_optional(connection).await? else { return Ok(None) };
     let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
     Ok(Some(Extent { identity, revision: row.try_get(2)?, oldest: row.try_get(3)? }))

@@ -61,6 +61,11 @@ impl Connections {
         }
     }
 
+    /// Where they lead to.
+    pub(super) fn settings(&self) -> &PostgresSettings {
+        &self.settings
+    }
+
     /// One that reads.
     pub(super) async fn take(&self) -> Result<Lent<'_>, sqlx::Error> {
         self.lend(&self.readers).await

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::open::{self, Meta};
-use super::pool::{self, Writing};
+use super::pool::{Connections, Lent};
+use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
 use super::{failure, row};
 use crate::copy::{Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of, part_of};
@@ -17,8 +18,7 @@ use crate::seal::Seal;
 
 /// See the module.
 pub struct PostgresSource {
-    pool: PgPool,
-    settings: PostgresSettings,
+    pool: Arc<Connections>,
     seal: Arc<Seal>,
 }
 
@@ -51,36 +51,40 @@ impl PostgresSource {
     pub async fn open(settings: PostgresSettings, seal: Arc<Seal>) -> Result<Self, CopyError> {
         let place = settings.place();
         let store = |reason: String| CopyError::Store { place: place.clone(), reason };
-        let connected = open::connect(&settings.options(), settings.connect_timeout).await;
+        let patience = settings.patience();
+        let connected = session::connect(&settings, Purpose::Read).await;
         let mut connection = connected.map_err(|error| store(failure::reason(&error)))?;
         let found = async {
-            pool::run(&mut connection, pool::BEGIN).await.map_err(|error| store(failure::reason(&error)))?;
-            open::is_current(&mut connection, &place).await.map_err(|error| store(error.to_string()))
+            let begun = in_time(patience, run(&mut connection, BEGIN)).await;
+            begun.map_err(|error| store(failure::reason(&error)))?;
+            let found = open::is_current(&mut connection, &settings, &place).await;
+            found.map_err(|error| store(error.to_string()))
         };
         let found = found.await;
-        open::close(connection).await;
+        session::close(connection, patience).await;
         if !found? {
             return Err(store("it holds no store".to_owned()));
         }
-        Ok(Self { pool: pool::connections(&settings, 1), settings, seal })
+        Ok(Self { pool: Arc::new(Connections::new(&settings)), seal })
     }
 
     /// Of the store that this process serves.
-    pub(super) fn of_store(pool: PgPool, settings: PostgresSettings, seal: Arc<Seal>) -> Self {
-        Self { pool, settings, seal }
+    pub(super) fn of_store(pool: Arc<Connections>, seal: Arc<Seal>) -> Self {
+        Self { pool, seal }
     }
 
     fn failed(&self, error: &sqlx::Error) -> CopyError {
         tracing::debug!(error = failure::logged(error), "the database could not be read");
-        CopyError::Store { place: self.settings.place(), reason: failure::reason(error) }
+        CopyError::Store { place: self.pool.settings().place(), reason: failure::reason(error) }
     }
 
     /// A transaction that reads, and who the store is as it shows it.
-    async fn begin(&self) -> Result<(Writing, Extent), CopyError> {
+    async fn begin(&self) -> Result<(Lent<'_>, Extent), CopyError> {
         let begun = async {
-            let mut reading = Writing::begin(&self.pool, &self.settings).await?;
-            pool::run(reading.connection(), ONE_MOMENT).await?;
-            let meta = open::meta(reading.connection()).await?;
+            let mut reading = self.pool.take().await?;
+            reading.begin().await?;
+            self.pool.in_time(run(&mut reading, ONE_MOMENT)).await?;
+            let meta = self.pool.in_time(open::meta(&mut reading)).await?;
             Ok((reading, meta))
         };
         let (reading, meta) = begun.await.map_err(|error: sqlx::Error| self.failed(&error))?;
@@ -96,7 +100,7 @@ impl PostgresSource {
         if revision < extent.oldest {
             return Err(CopyError::Compacted { revision, oldest: extent.oldest });
         }
-        let mut resources = open::resources(reading.connection()).await.map_err(failed)?;
+        let mut resources = self.pool.in_time(open::resources(&mut reading)).await.map_err(failed)?;
         resources.sort();
         for resource in resources {
             let (namespace, name) = match after {
@@ -106,15 +110,18 @@ impl PostgresSource {
             };
             let sizes = sqlx::query_scalar(SIZES).bind(resource.to_string()).bind(revision);
             let sizes = sizes.bind(&*namespace).bind(&*name).bind(PAGE_STATES as i64);
-            let sizes: Vec<i64> = sizes.fetch_all(reading.connection()).await.map_err(failed)?;
+            let sizes: Vec<i64> = self.pool.in_time(sizes.fetch_all(&mut *reading)).await.map_err(failed)?;
             if sizes.is_empty() {
                 continue;
             }
             let select = sqlx::query(SELECT).bind(resource.to_string()).bind(revision);
             let select = select.bind(&*namespace).bind(&*name).bind(page_of(&sizes));
-            let rows = select.fetch_all(reading.connection()).await.map_err(failed)?;
-            return self.with_owners(reading.connection(), &rows).await;
+            let rows = self.pool.in_time(select.fetch_all(&mut *reading)).await.map_err(failed)?;
+            let states = self.with_owners(&mut reading, &rows).await?;
+            reading.commit().await.map_err(failed)?;
+            return Ok(states);
         }
+        reading.commit().await.map_err(failed)?;
         Ok(Vec::new())
     }
 
@@ -131,11 +138,13 @@ impl PostgresSource {
             return Err(CopyError::Compacted { revision: after, oldest: extent.oldest });
         }
         let sizes = sqlx::query_as(SIZES).bind(after).bind(PAGE_STATES as i64);
-        let sizes: Vec<(i64, i64)> = sizes.fetch_all(reading.connection()).await.map_err(failed)?;
+        let sizes: Vec<(i64, i64)> =
+            self.pool.in_time(sizes.fetch_all(&mut *reading)).await.map_err(failed)?;
         let until = part_of(&sizes, extent.revision);
         let select = sqlx::query(SELECT).bind(after).bind(until);
-        let rows = select.fetch_all(reading.connection()).await.map_err(failed)?;
-        let states = self.with_owners(reading.connection(), &rows).await?;
+        let rows = self.pool.in_time(select.fetch_all(&mut *reading)).await.map_err(failed)?;
+        let states = self.with_owners(&mut reading, &rows).await?;
+        reading.commit().await.map_err(failed)?;
         Ok(Changes { states, until, revision: extent.revision })
     }
 
@@ -167,7 +176,7 @@ impl PostgresSource {
         if !columns[0].is_empty() {
             let [resources, namespaces, names] = columns;
             let select = sqlx::query(SELECT).bind(resources).bind(namespaces).bind(names);
-            for row in &select.fetch_all(connection).await.map_err(failed)? {
+            for row in &self.pool.in_time(select.fetch_all(connection)).await.map_err(failed)? {
                 let resource = row::resource(row.try_get(0).map_err(failed)?);
                 let owner: &str = row.try_get(3).map_err(failed)?;
                 indexed.push((
@@ -198,7 +207,11 @@ fn state(row: &PgRow) -> Result<(StoredState, bool), sqlx::Error> {
 
 impl CopySource for PostgresSource {
     fn extent(&self) -> BoxFuture<'_, Result<Extent, CopyError>> {
-        Box::pin(async { Ok(self.begin().await?.1) })
+        Box::pin(async {
+            let (reading, extent) = self.begin().await?;
+            reading.commit().await.map_err(|error| self.failed(&error))?;
+            Ok(extent)
+        })
     }
 
     fn states<'a>(
@@ -216,7 +229,9 @@ impl CopySource for PostgresSource {
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
         Box::pin(async move {
             let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= $1");
-            select.bind(time).fetch_one(&self.pool).await.map_err(|error| self.failed(&error))
+            let select = select.bind(time);
+            let found = self.pool.read(async |connection| select.fetch_one(connection).await).await;
+            found.map_err(|error| self.failed(&error))
         })
     }
 }

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use sqlx::PgConnection;
 
 use super::open;
-use super::pool;
+use super::session::{self, Purpose, in_time, run};
 use super::settings::PostgresSettings;
 use super::writer::random_id;
 use super::{failure, row};
@@ -21,10 +21,10 @@ impl PostgresSwitch {
             tracing::debug!(error = failure::logged(&error), "writes could not be stopped");
             CopyError::Store { place: self.0.place(), reason: failure::reason(&error) }
         };
-        let connected = open::connect(&self.0.options(), self.0.connect_timeout).await;
-        let mut connection = connected.map_err(failed)?;
-        let set = self.write(&mut connection, reason).await;
-        open::close(connection).await;
+        let patience = self.0.patience();
+        let mut connection = session::connect(&self.0, Purpose::Write).await.map_err(failed)?;
+        let set = in_time(patience, self.write(&mut connection, reason)).await;
+        session::close(connection, patience).await;
         set.map_err(failed)
     }
 
@@ -35,13 +35,13 @@ impl PostgresSwitch {
             VALUES ($1, $2, '', $3, '', $4, $5, $6, $7)";
         const MOVE: &str = "UPDATE meta SET revision = $1, commit_id = $2 WHERE id = 1";
         // The row that orders all writers: who has it has the next revision.
-        let meta = open::lock_meta(connection, self.0.statement_timeout).await?;
+        let meta = open::lock_meta(connection, &self.0).await?;
         let (resource, name) = (read_only::resource().to_string(), row::to_column(read_only::key().name()));
         let current = sqlx::query_as(CURRENT).bind(&resource).bind(&*name);
         let current: Option<(i64, bool)> = current.fetch_optional(&mut *connection).await?;
         let stopped = current.filter(|(_, deleted)| !deleted).map(|(revision, _)| revision);
         if stopped.is_some() == reason.is_some() {
-            pool::run(connection, self.0.end()).await?;
+            run(connection, self.0.end()).await?;
             return Ok(stopped.unwrap_or(meta.revision));
         }
         let (revision, commit_id) = (meta.revision + 1, random_id());
@@ -49,7 +49,7 @@ impl PostgresSwitch {
         let log = sqlx::query(LOG).bind(revision).bind(&resource).bind(&*name).bind(stopped.unwrap_or(0));
         log.bind(reason.is_none()).bind(commit_id).bind(value).execute(&mut *connection).await?;
         sqlx::query(MOVE).bind(revision).bind(commit_id).execute(&mut *connection).await?;
-        pool::run(connection, self.0.commit()).await?;
+        run(connection, self.0.commit()).await?;
         Ok(revision)
     }
 }

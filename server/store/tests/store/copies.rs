@@ -27,7 +27,7 @@ const STOPPED: Duration = Duration::from_secs(5);
 /// A place of a store, of any engine.
 enum Place {
     Sqlite(Sqlite),
-    Postgres(Postgres),
+    Postgres(Postgres<'static>),
 }
 
 impl Place {
@@ -382,7 +382,7 @@ async fn a_move_that_fails_leaves_both_as_they_were() {
         let from = Sqlite::new();
         let store = from.open().await;
         fill(&*store).await;
-        let source = Paged::failing_after(store.copy_source(), 4);
+        let source = Paged::failing_after(store.copy_source().unwrap(), 4);
         let switch = StoreSwitch(store.clone());
         let migration = Migration { source: &source, switch: &switch, reason: "moved" };
         let target = to.target(&store.identity().store_id, false).await.unwrap();
@@ -400,7 +400,7 @@ async fn what_is_there_is_replaced_only_when_that_is_wanted() {
     let store = from.open().await;
     fill(&*store).await;
     let file = file_in(&folder);
-    back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
+    back_up(&*store.copy_source().unwrap(), &backup_of(&file)).await.unwrap();
     let (store_id, expected) = (store.identity().store_id.clone(), all_of(&*store).await);
     for to in Place::all() {
         let there = to.open().await;
@@ -423,7 +423,7 @@ async fn what_is_there_is_replaced_only_when_that_is_wanted() {
         );
         // Cut off in the middle, everything is as it was.
         let mut begun = to.target(&store_id, true).await.unwrap();
-        begun.add(store.copy_source().states(store.revision(), None).await.unwrap()).await.unwrap();
+        begun.add(store.copy_source().unwrap().states(store.revision(), None).await.unwrap()).await.unwrap();
         drop(begun);
         let there = to.open().await;
         assert_eq!((there.identity(), all_of(&*there).await), (&other, before));
@@ -447,7 +447,7 @@ async fn a_damaged_backup_replaces_nothing() {
     let store = from.open().await;
     fill(&*store).await;
     let file = file_in(&folder);
-    let done = back_up(&Paged::slow(store.copy_source()), &backup_of(&file)).await.unwrap();
+    let done = back_up(&Paged::slow(store.copy_source().unwrap()), &backup_of(&file)).await.unwrap();
     let whole = std::fs::read(&file).unwrap();
     for to in Place::all() {
         for at in [whole.len() / 2, whole.len() - 1] {
