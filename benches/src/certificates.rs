@@ -53,6 +53,18 @@ impl Certificates {
         self.folder.join(name).to_string_lossy().into_owned()
     }
 
+    /// The flags by which Portico serves with them and trusts them.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let flags = [
+            ("--tls-cert-file", "front.crt"),
+            ("--tls-private-key-file", "front.key"),
+            ("--client-ca-file", "ca.crt"),
+            ("--proxy-client-cert-file", "proxy.crt"),
+            ("--proxy-client-key-file", "proxy.key"),
+        ];
+        flags.into_iter().flat_map(|(flag, file)| [flag.to_owned(), self.file(file)]).collect()
+    }
+
     /// The authority's certificate.
     pub(crate) fn ca_pem(&self) -> &str {
         self.authority.cert_pem()

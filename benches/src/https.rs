@@ -119,6 +119,11 @@ impl Client {
         Ok((status, answer.into_body().collect().await?.to_bytes()))
     }
 
+    /// Whether the connection has ended: nothing can be sent any more.
+    pub(crate) fn closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
     /// GET: the code alone.
     pub(crate) async fn get(&mut self, path: &str) -> Result<StatusCode, Failure> {
         Ok(self.send(Method::GET, path, Bytes::new()).await?.0)

@@ -17,12 +17,13 @@ mod registrations;
 mod report;
 mod server;
 mod statistics;
+mod torture;
 mod webhook;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use certificates::Certificates;
 use report::Report;
@@ -32,8 +33,11 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures Portico, and peers beside it.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "portico-benches")]
+#[command(name = "portico-benches", args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct Options {
+    /// What is no figure.
+    #[command(subcommand)]
+    proof: Option<Proof>,
     /// Which figures.
     #[arg(value_enum, required = true)]
     benches: Vec<Bench>,
@@ -61,6 +65,13 @@ struct Options {
     /// Also write the figures to this file, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
+}
+
+/// What has no figures but an outcome: docs/PROOFS.md.
+#[derive(Clone, Debug, Subcommand)]
+enum Proof {
+    /// Clients and watchers while things go wrong: nothing may be lost, doubled, reordered or made up.
+    Torture(torture::Torture),
 }
 
 /// The benches.
@@ -151,7 +162,8 @@ struct Setting {
 
 impl Setting {
     fn prepare(options: Options) -> Result<Self, Failure> {
-        let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let of_proof = options.proof.as_ref().and_then(|Proof::Torture(torture)| torture.dir.clone());
+        let parent = options.dir.clone().or(of_proof).unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("portico-bench-").tempdir_in(parent)?;
         let certificates = Certificates::make(folder.path())?;
         Ok(Self { options, certificates, folder })
@@ -180,6 +192,9 @@ fn main() -> ExitCode {
 fn measure(options: Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()?;
     let setting = Setting::prepare(options)?;
+    if let Some(Proof::Torture(torture)) = &setting.options.proof {
+        return runtime.block_on(torture::run(&setting, torture));
+    }
     let mut report = Report::begin();
     let wanted = |bench: &Bench| setting.options.benches.iter().any(|b| b == bench || *b == Bench::All);
     let outcome = runtime.block_on(async {

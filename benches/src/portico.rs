@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use portico_proto::client::{Client, Connection};
 use serde::Deserialize;
 
-use crate::certificates::Certificates;
 use crate::https::Endpoint;
 use crate::process::{Process, until};
 use crate::{Failure, Setting};
@@ -98,7 +97,7 @@ impl Portico {
         if !role.contains(&"--secure-port") {
             command.args(["--secure-port", "0"]);
         }
-        certificates(&mut command, &setting.certificates);
+        command.args(setting.certificates.flags());
         let mut process = Process::start(&mut command, &folder.join("log"))?;
         let addresses = until("portico is ready", async || {
             process.alive()?;
@@ -136,7 +135,8 @@ pub(crate) fn command(data: &Path) -> Result<Command, Failure> {
     Ok(command_of(&binary()?, data))
 }
 
-fn command_of(binary: &Path, data: &Path) -> Command {
+/// See [`command`], of any binary.
+pub(crate) fn command_of(binary: &Path, data: &Path) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTICO_")) {
         command.env_remove(name);
@@ -145,20 +145,8 @@ fn command_of(binary: &Path, data: &Path) -> Command {
     command
 }
 
-fn certificates(command: &mut Command, certificates: &Certificates) {
-    for (flag, file) in [
-        ("--tls-cert-file", "front.crt"),
-        ("--tls-private-key-file", "front.key"),
-        ("--client-ca-file", "ca.crt"),
-        ("--proxy-client-cert-file", "proxy.crt"),
-        ("--proxy-client-key-file", "proxy.key"),
-    ] {
-        command.arg(flag).arg(certificates.file(file));
-    }
-}
-
 /// `PORTICO_BIN`, or `portico` beside this program: both are built into the same folder.
-fn binary() -> Result<PathBuf, Failure> {
+pub(crate) fn binary() -> Result<PathBuf, Failure> {
     let beside = || std::env::current_exe().map(|program| program.with_file_name("portico"));
     let path = std::env::var_os("PORTICO_BIN").map_or_else(beside, |path| Ok(path.into()))?;
     if path.is_file() {

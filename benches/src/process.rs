@@ -22,8 +22,12 @@ pub(crate) struct Process {
 impl Process {
     /// Starts a command; what it says goes to `log`.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self, Failure> {
+        Self::logging(command, File::create(log)?)
+    }
+
+    /// Starts a command; what it says goes to this file.
+    pub(crate) fn logging(command: &mut Command, log: File) -> Result<Self, Failure> {
         let name = command.get_program().to_string_lossy().into_owned();
-        let log = File::create(log)?;
         let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
         let child = child.map_err(|error| format!("{name}: {error}"))?;
         Ok(Self { child, name })

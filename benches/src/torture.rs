@@ -1,0 +1,290 @@
+//! `portico-benches torture`: concurrent clients and watchers against real processes while things go wrong, and a proof that
+//! nothing was lost, doubled, reordered or made up (docs/PROOFS.md).
+//!
+//! The order of a run: start a cluster, let clients, watchers and faults (`faults.rs`) go on for the time given, heal, let every
+//! watcher catch up, start everything again, read it all, and check the whole history (`linear.rs`, `watched.rs`).
+
+mod client;
+mod cluster;
+mod disk;
+mod faults;
+mod history;
+mod linear;
+mod node;
+mod object;
+mod past;
+mod sequence;
+mod shim;
+#[cfg(test)]
+mod simulated;
+mod transport;
+mod verdict;
+mod watched;
+mod watcher;
+mod wire;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use parking_lot::Mutex;
+use portico_kit::tasks::TaskSet;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio_util::sync::CancellationToken;
+
+use client::{Actor, Recorder};
+use cluster::{Cluster, Topology};
+use shim::Shim;
+use transport::Transport;
+use verdict::Verdict;
+use watched::{Selection, Watched};
+use watcher::Watcher;
+
+use crate::portico::binary;
+use crate::process::until;
+use crate::report::note;
+use crate::{Failure, Setting};
+
+/// What a run is made of.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Torture {
+    /// How long things go wrong, in seconds.
+    #[arg(long, default_value_t = 30)]
+    seconds: u64,
+    /// Where chance begins; without it a new one. A seed gives the same requests and faults, not the same timing.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Which processes; several are tortured one after the other.
+    #[arg(long, value_enum, default_values_t = [Topology::AllInOne, Topology::Split, Topology::Postgres], value_delimiter = ',')]
+    topology: Vec<Topology>,
+    /// Clients, half of them over HTTPS to the facade and half over gRPC to the control services.
+    #[arg(long, default_value_t = 8)]
+    clients: usize,
+    /// Objects that they fight over.
+    #[arg(long, default_value_t = 12)]
+    objects: usize,
+    /// Keep logs and the history (JSON lines) here.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+    /// Where data folders are made. Default: the temporary folder.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Runs; fails when a rule was broken.
+pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Failure> {
+    let seed = options.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
+    let shim = match Shim::compile(&setting.fresh("shim-")?)? {
+        Ok(shim) => Some(shim),
+        Err(why) => {
+            note(&format!("SKIPPED: faults of disk and clock: {why}"));
+            None
+        }
+    };
+    let mut broken = 0;
+    for topology in &options.topology {
+        match Scene::start(setting, options, *topology, seed, shim.as_ref()).await? {
+            Some(scene) => broken += scene.play(setting, options).await?,
+            None => note(&format!("SKIPPED: {topology:?}: PostgreSQL is not installed")),
+        }
+    }
+    if broken > 0 {
+        return Err(format!("seed {seed}: {broken} violations").into());
+    }
+    Ok(())
+}
+
+/// A cluster, and who uses it.
+struct Scene {
+    topology: Topology,
+    seed: u64,
+    cluster: Cluster,
+    recorder: Arc<Recorder>,
+    watchers: Vec<(Arc<Mutex<Watched>>, Arc<AtomicU64>)>,
+    watching: TaskSet,
+}
+
+impl Scene {
+    async fn start(
+        setting: &Setting,
+        options: &Torture,
+        topology: Topology,
+        seed: u64,
+        shim: Option<&Shim>,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(cluster) = Cluster::start(setting, topology, &binary()?, shim).await? else {
+            return Ok(None);
+        };
+        let mut client = cluster.endpoint(setting)?.client().await?;
+        let namespace = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, object::NAMESPACE);
+        client.must(http::Method::POST, "/api/v1/namespaces", namespace).await?;
+        let recorder = Arc::new(Recorder::new(options.objects));
+        let (watchers, watching) = (Vec::new(), TaskSet::new());
+        Ok(Some(Self { topology, seed, cluster, recorder, watchers, watching }))
+    }
+
+    /// The whole run; how many rules were broken.
+    async fn play(mut self, setting: &Setting, options: &Torture) -> Result<usize, Failure> {
+        note(&format!("{:?}, seed {}, {} s", self.topology, self.seed, options.seconds));
+        let mut random = StdRng::seed_from_u64(self.seed);
+        self.watch(setting)?;
+        let (stop, acting, faults_end) = (CancellationToken::new(), TaskSet::new(), CancellationToken::new());
+        for (at, transport) in self.transports(setting, options.clients)?.into_iter().enumerate() {
+            let name =
+                format!("{}-{at}", if matches!(transport, Transport::Grpc(_)) { "grpc" } else { "https" });
+            let actor = Actor {
+                name,
+                transport,
+                recorder: self.recorder.clone(),
+                seed: random.random(),
+                failure: String::new(),
+            };
+            acting.spawn("client", actor.run(stop.clone()));
+        }
+        let timer = faults_end.clone();
+        let time = Duration::from_secs(options.seconds);
+        acting.spawn("timer", async move {
+            tokio::time::sleep(time).await;
+            timer.cancel();
+        });
+        let counts = faults::run(&mut self.cluster, &mut random, &faults_end).await;
+        stop.cancel();
+        let outcome = match counts {
+            Ok(counts) => self.finish(setting, &acting, &mut random).await.map(|late| (counts, late)),
+            Err(failure) => Err(failure),
+        };
+        self.watching.cancel();
+        let verdict = match outcome {
+            Ok((counts, late)) => Verdict::of(&self.recorder, self.watched(), &self.cluster, counts, late)?,
+            Err(failure) => {
+                self.keep(options, None)?;
+                return Err(format!("{:?}, seed {}: {failure}", self.topology, self.seed).into());
+            }
+        };
+        self.keep(options, Some(&verdict))?;
+        let mut out = std::io::stdout();
+        out.write_all(verdict.print(self.topology, self.seed).as_bytes())?;
+        Ok(verdict.violations.len())
+    }
+
+    fn transports(&self, setting: &Setting, clients: usize) -> Result<Vec<Transport>, Failure> {
+        let (endpoint, controls) = (self.cluster.endpoint(setting)?, self.cluster.controls()?);
+        let each = |at: usize| match controls.get(at / 2 % controls.len().max(1)) {
+            Some(control) if at % 2 == 1 => Transport::Grpc(control.clone()),
+            _ => Transport::Https(endpoint.clone(), None),
+        };
+        Ok((0..clients).map(each).collect())
+    }
+
+    fn watch(&mut self, setting: &Setting) -> Result<(), Failure> {
+        let group = |name: &str| Selection::Group(name.to_owned());
+        let kinds = [
+            ("all", Selection::All, 0, 0),
+            ("all, slow", Selection::All, 60, 0),
+            ("all, cut", Selection::All, 0, 40),
+            ("group a", group("a"), 0, 0),
+            ("group b, cut", group("b"), 0, 25),
+            ("object-0", Selection::Name("object-0".to_owned()), 0, 0),
+        ];
+        for (name, selection, slow, cut_every) in kinds {
+            let (segments, until) = (Vec::new(), Arc::new(AtomicU64::new(0)));
+            let shown = Watched { name: name.to_owned(), selection: selection.clone(), segments, resumed: 0 };
+            let shown = Arc::new(Mutex::new(shown));
+            let watcher = Watcher {
+                selection,
+                slowness: Duration::from_millis(slow),
+                cut_every,
+                endpoint: self.cluster.endpoint(setting)?,
+                recorder: self.recorder.clone(),
+                until: until.clone(),
+            };
+            self.watching.spawn_until_cancelled("watcher", watcher.run(shown.clone()));
+            self.watchers.push((shown, until));
+        }
+        Ok(())
+    }
+
+    fn watched(&self) -> Vec<Watched> {
+        self.watchers.iter().map(|(shown, _)| shown.lock().clone()).collect()
+    }
+
+    /// Heals, lets watchers catch up, starts everything again and reads it; the names of watchers that did not catch up.
+    async fn finish(
+        &mut self,
+        setting: &Setting,
+        acting: &TaskSet,
+        random: &mut StdRng,
+    ) -> Result<Vec<String>, Failure> {
+        self.cluster.heal().await?;
+        until("every client has its answer", async || Ok(acting.running().is_empty().then_some(()))).await?;
+        let mut last: Vec<Actor> = self
+            .transports(setting, 2 * self.cluster.controls()?.len())?
+            .into_iter()
+            .enumerate()
+            .map(|(at, transport)| {
+                let (name, recorder) = (format!("last-{at}"), self.recorder.clone());
+                Actor { name, transport, recorder, seed: 0, failure: String::new() }
+            })
+            .collect();
+        let writer = last.first_mut().ok_or("nobody is there to write")?;
+        for (object, group) in [("end", "a"), ("end-b", "b"), ("object-0", "a")] {
+            let revision = writer.write_last(object, group).await?;
+            for (shown, until) in &self.watchers {
+                let awaited = match &shown.lock().selection {
+                    Selection::All => object == "object-0",
+                    Selection::Group(of) => of == group && object != "object-0",
+                    Selection::Name(name) => name == object,
+                };
+                if awaited {
+                    until.store(revision, Ordering::Relaxed);
+                }
+            }
+        }
+        let caught_up = until("every watcher has seen everything", async || {
+            Ok(self.watching.running().is_empty().then_some(()))
+        })
+        .await;
+        let mut late = Vec::new();
+        if caught_up.is_err() {
+            let behind = self.watchers.iter().filter(|(shown, until)| {
+                let reached = shown.lock().segments.last().map_or(0, |segment| segment.reached);
+                reached < until.load(Ordering::Relaxed)
+            });
+            late.extend(behind.map(|(shown, _)| shown.lock().name.clone()));
+        }
+        self.cluster.start_again(random.random_bool(0.5)).await?;
+        for actor in &mut last {
+            let name = actor.name.clone();
+            until(&format!("{name} has read everything"), async || Ok(actor.list().await.then_some(())))
+                .await?;
+        }
+        Ok(late)
+    }
+
+    fn keep(&self, options: &Torture, verdict: Option<&Verdict>) -> Result<(), Failure> {
+        let Some(keep) = &options.keep else { return Ok(()) };
+        let folder = keep.join(format!("{:?}-{}", self.topology, self.seed).to_lowercase());
+        std::fs::create_dir_all(&folder)?;
+        for node in &self.cluster.nodes {
+            std::fs::copy(node.log(), folder.join(format!("{}.log", node.name)))?;
+        }
+        let mut history = std::io::BufWriter::new(std::fs::File::create(folder.join("history.jsonl"))?);
+        for operation in self.recorder.operations.lock().iter() {
+            serde_json::to_writer(&mut history, operation)?;
+            history.write_all(b"\n")?;
+        }
+        for watched in self.watched() {
+            serde_json::to_writer(&mut history, &watched)?;
+            history.write_all(b"\n")?;
+        }
+        for violation in verdict.iter().flat_map(|verdict| &verdict.violations) {
+            serde_json::to_writer(&mut history, violation)?;
+            history.write_all(b"\n")?;
+        }
+        Ok(history.flush()?)
+    }
+}

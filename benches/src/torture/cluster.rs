@@ -1,0 +1,159 @@
+//! The clusters under test: which processes there are, and what stands between them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use portico_proto::client::{Client, Connection};
+use portico_tests::PostgresServer;
+
+use super::node::Node;
+use super::shim::Shim;
+use super::transport::PATIENCE;
+use super::wire::Wire;
+use crate::https::Endpoint;
+use crate::{Failure, Setting};
+
+/// Which processes there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Topology {
+    /// One process on SQLite.
+    AllInOne,
+    /// A control service on SQLite and a facade.
+    Split,
+    /// Two control services on PostgreSQL and a facade that reaches either.
+    Postgres,
+}
+
+/// See the module.
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) wires: Vec<Wire>,
+    pub(crate) postgres: Option<PostgresServer>,
+}
+
+impl Cluster {
+    /// Starts everything; none where a program is missing.
+    pub(crate) async fn start(
+        setting: &Setting,
+        topology: Topology,
+        binary: &Path,
+        shim: Option<&Shim>,
+    ) -> Result<Option<Self>, Failure> {
+        let mut cluster = Self { nodes: Vec::new(), wires: Vec::new(), postgres: None };
+        match topology {
+            Topology::AllInOne => {
+                let node = Node::new(setting, binary, "all-in-one", None, &[])?;
+                cluster.add(node, shim).await?;
+            }
+            Topology::Split => {
+                let node = Node::new(setting, binary, "control-service", Some("server"), &[])?;
+                cluster.add(node, shim).await?;
+                cluster.facade(setting, binary, shim).await?;
+            }
+            Topology::Postgres => {
+                let Some(server) = PostgresServer::start() else { return Ok(None) };
+                let database = server.database();
+                for name in ["control-service-1", "control-service-2"] {
+                    let socket = setting.fresh("socket-")?;
+                    let file = ".s.PGSQL.5432";
+                    cluster.wires.push(Wire::unix(&socket.join(file), server.socket())?);
+                    let host = socket.to_string_lossy().replace('/', "%2F");
+                    let url = format!("postgres://portico@{host}/{database}");
+                    let flags = ["--database-url".to_owned(), url];
+                    let node = Node::new(setting, binary, name, Some("server"), &flags)?;
+                    cluster.add(node, shim).await?;
+                }
+                cluster.postgres = Some(server);
+                cluster.facade(setting, binary, shim).await?;
+            }
+        }
+        Ok(Some(cluster))
+    }
+
+    async fn add(&mut self, mut node: Node, shim: Option<&Shim>) -> Result<(), Failure> {
+        node.shim = shim.map(|shim| shim.of(&node.folder)).transpose()?;
+        node.spawn()?;
+        node.ready().await?;
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// A facade that reaches the control services over a wire.
+    async fn facade(&mut self, setting: &Setting, binary: &Path, shim: Option<&Shim>) -> Result<(), Failure> {
+        let addresses: Vec<_> = self.nodes.iter().filter_map(|node| node.grpc).collect();
+        let first = self.nodes.first().ok_or("there is no control service")?;
+        let kubeconfig = std::fs::read_to_string(first.data().join("facade.kubeconfig"))?;
+        let named = first.grpc.ok_or("there is no control service")?.to_string();
+        let (wire, address) = Wire::tcp(addresses).await?;
+        let file = setting.fresh("kubeconfig-")?.join("facade.kubeconfig");
+        if !kubeconfig.contains(&named) {
+            return Err(format!("facade.kubeconfig does not name {named}").into());
+        }
+        std::fs::write(&file, kubeconfig.replace(&named, &address.to_string()))?;
+        self.wires.push(wire);
+        let flags = ["--control-kubeconfig".to_owned(), file.to_string_lossy().into_owned()];
+        let node = Node::new(setting, binary, "facade", Some("facade"), &flags)?;
+        self.add(node, shim).await
+    }
+
+    /// Where clients reach the facade.
+    pub(crate) fn endpoint(&self, setting: &Setting) -> Result<Endpoint, Failure> {
+        let address = self.nodes.iter().find_map(|node| node.https).ok_or("there is no facade")?;
+        Ok(Endpoint { address, name: "localhost", tls: setting.certificates.client_tls()? })
+    }
+
+    /// A connection to each control service.
+    pub(crate) fn controls(&self) -> Result<Vec<Client>, Failure> {
+        let services = self.nodes.iter().filter(|node| node.grpc.is_some());
+        services
+            .map(|node| {
+                let file = node.data().join("admin.kubeconfig");
+                let connection = Connection::from_kubeconfig(&file, Some("control"))?;
+                Ok(Client::connect(&connection.with_deadline(PATIENCE))?)
+            })
+            .collect()
+    }
+
+    /// Starts again what has ended.
+    pub(crate) fn supervise(&mut self) -> Result<(), Failure> {
+        self.nodes.iter_mut().try_for_each(Node::supervise)
+    }
+
+    /// Ends every fault that lasts, and waits until everything is ready.
+    pub(crate) async fn heal(&mut self) -> Result<(), Failure> {
+        for wire in &self.wires {
+            wire.behave(Duration::ZERO, false);
+        }
+        for node in &mut self.nodes {
+            node.signal(rustix::process::Signal::CONT)?;
+            if let Some(shim) = &mut node.shim {
+                shim.heal()?;
+            }
+        }
+        for node in &mut self.nodes {
+            node.ready().await?;
+        }
+        Ok(())
+    }
+
+    /// Ends everything, by SIGTERM or by `kill -9`, and starts it again.
+    pub(crate) async fn start_again(&mut self, politely: bool) -> Result<(), Failure> {
+        for node in self.nodes.iter_mut().rev() {
+            if politely {
+                node.stop().await?;
+            } else {
+                node.kill();
+            }
+        }
+        if let Some(postgres) = &self.postgres {
+            postgres.kill();
+            postgres.start_again();
+        }
+        for node in &mut self.nodes {
+            node.spawn()?;
+            node.ready().await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! A loss of power: the data folder becomes what a disk would hold that has everything that was synced, and of what was only
+//! written any part, torn at the bounds of sectors.
+//!
+//! benches/shim/torture.c keeps the synced content of each file, and a journal of names. A name that was made, changed or removed
+//! since its folder was synced is there as before or after; such changes are lost from the last one backwards.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::shim::Shim;
+use crate::Failure;
+
+const SECTOR: usize = 512;
+/// What data folders keep their files with.
+const MODE: u32 = 0o600;
+
+/// Which of the sectors that were written and not synced are there after the loss.
+#[derive(Clone, Copy, Debug)]
+enum Survives {
+    Nothing,
+    Everything,
+    Some,
+}
+
+/// Makes everything in a data folder count as synced.
+pub(crate) fn remember(shadow: &Path, data: &Path) -> Result<(), Failure> {
+    let files = shadow.join("files");
+    if files.exists() {
+        fs::remove_dir_all(&files)?;
+    }
+    fs::create_dir_all(&files)?;
+    let mut names = String::new();
+    for (number, path) in files_of(data, data)?.into_iter().enumerate() {
+        fs::copy(data.join(&path), files.join(number.to_string()))?;
+        names.push_str(&format!("{number}\t{path}\n"));
+    }
+    fs::write(shadow.join("names"), names)?;
+    Ok(fs::write(shadow.join("journal"), "")?)
+}
+
+/// Paths of all files below a folder, relative to `base`.
+fn files_of(base: &Path, folder: &Path) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    if !folder.exists() {
+        return Ok(found);
+    }
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files_of(base, &path)?);
+        } else {
+            found.push(path.strip_prefix(base)?.to_string_lossy().into_owned());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Makes the folder of a process that was killed what it would be after a loss of power; what was lost, in words.
+pub(crate) fn lose_power(shim: &Shim, data: &Path, random: &mut StdRng) -> Result<String, Failure> {
+    let survives = match random.random_range(0..4) {
+        0 => Survives::Nothing,
+        1 => Survives::Everything,
+        _ => Survives::Some,
+    };
+    let names = fs::read_to_string(shim.shadow().join("names"))?;
+    let journal = fs::read_to_string(shim.shadow().join("journal"))?;
+    let (durable, last, forgotten) = names_after(&names, &journal, survives, random);
+    let mut written = BTreeMap::new();
+    for (path, number) in &last {
+        // The kill may have come between a change of names and its note.
+        if let Ok(content) = fs::read(data.join(path)) {
+            let mode = fs::metadata(data.join(path))?.permissions().mode();
+            written.insert(*number, (content, mode));
+        }
+    }
+    for path in files_of(data, data)? {
+        fs::remove_file(data.join(path))?;
+    }
+    let mut lost = 0;
+    for (path, number) in &durable {
+        let synced = fs::read(shim.shadow().join("files").join(number.to_string())).unwrap_or_default();
+        let (content, mode) = match written.get(number) {
+            Some((content, mode)) => (torn(&synced, content, survives, random, &mut lost), *mode),
+            None => (synced, MODE),
+        };
+        let path = data.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(data))?;
+        fs::write(&path, content)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(format!("{lost} sectors and {forgotten} changes of names lost, of what was not synced {survives:?}"))
+}
+
+type Names = BTreeMap<PathBuf, u64>;
+
+/// Which names there are after the loss and which there were before, and how many changes are lost.
+fn names_after(names: &str, journal: &str, survives: Survives, random: &mut StdRng) -> (Names, Names, usize) {
+    let begin = names.lines().filter_map(|line| line.split_once('\t'));
+    let begin: Names = begin.filter_map(|(number, path)| Some((path.into(), number.parse().ok()?))).collect();
+    let changes: Vec<Vec<&str>> = journal.lines().map(|line| line.split('\t').collect()).collect();
+    let folder = |change: &[&str]| -> PathBuf {
+        match change {
+            ["sync", folder, ..] => PathBuf::from(folder),
+            ["create", _, path] | ["rename" | "unlink", path, ..] => {
+                Path::new(path).parent().unwrap_or(Path::new("")).to_owned()
+            }
+            _ => PathBuf::new(),
+        }
+    };
+    // Of each folder, up to which line its changes are there: at least up to its last sync.
+    let mut until: HashMap<PathBuf, usize> = HashMap::new();
+    for (at, change) in changes.iter().enumerate() {
+        if change.first() == Some(&"sync") {
+            until.insert(folder(change), at);
+        }
+    }
+    for folder in changes.iter().map(|change| folder(change)).collect::<BTreeSet<_>>() {
+        let synced = until.get(&folder).copied().unwrap_or_default();
+        let more = match survives {
+            Survives::Nothing => 0,
+            Survives::Everything => changes.len(),
+            Survives::Some => random.random_range(0..=changes.len() - synced),
+        };
+        until.entry(folder).and_modify(|until| *until += more).or_insert(more);
+    }
+    let (mut durable, mut last, mut forgotten) = (begin.clone(), begin, 0);
+    for (at, change) in changes.iter().enumerate() {
+        apply(&mut last, change);
+        if until.get(&folder(change)).is_some_and(|until| at < *until) {
+            apply(&mut durable, change);
+        } else if change.first() != Some(&"sync") {
+            forgotten += 1;
+        }
+    }
+    (durable, last, forgotten)
+}
+
+fn apply(names: &mut Names, change: &[&str]) {
+    match change {
+        ["create", number, path] => {
+            if let Ok(number) = number.parse() {
+                names.insert((*path).into(), number);
+            }
+        }
+        ["rename", from, to] => {
+            if let Some(number) = names.remove(Path::new(from)) {
+                names.insert((*to).into(), number);
+            }
+        }
+        ["unlink", path, ..] => {
+            names.remove(Path::new(path));
+        }
+        _ => {}
+    }
+}
+
+/// What a disk holds of a file: of each sector the synced content or the written one.
+fn torn(synced: &[u8], written: &[u8], survives: Survives, random: &mut StdRng, lost: &mut u64) -> Vec<u8> {
+    let keep = |random: &mut StdRng| match survives {
+        Survives::Nothing => false,
+        Survives::Everything => true,
+        Survives::Some => random.random_bool(0.5),
+    };
+    let size = if synced.len() != written.len() && keep(random) { written.len() } else { synced.len() };
+    let mut content = vec![0; size];
+    for (at, sector) in content.chunks_mut(SECTOR).enumerate() {
+        let part = |of: &[u8]| -> Vec<u8> {
+            let from = (at * SECTOR).min(of.len());
+            let mut part = of[from..(from + sector.len()).min(of.len())].to_vec();
+            part.resize(sector.len(), 0);
+            part
+        };
+        let (old, new) = (part(synced), part(written));
+        let kept = old == new || keep(random);
+        *lost += u64::from(!kept);
+        sector.copy_from_slice(if kept { &new } else { &old });
+    }
+    *lost += (written.len().saturating_sub(size)).div_ceil(SECTOR) as u64;
+    content
+}
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

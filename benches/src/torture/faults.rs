@@ -1,0 +1,215 @@
+//! What goes wrong, at random times from the seed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rustix::process::Signal;
+use tokio_util::sync::CancellationToken;
+
+use super::cluster::Cluster;
+use super::disk;
+use crate::Failure;
+use crate::report::note;
+
+/// Before the first fault, in milliseconds.
+const QUIET_AT_FIRST: u64 = 1_000;
+/// From one fault to the next, in milliseconds.
+const BETWEEN: std::ops::Range<u64> = 100..1_600;
+/// How long a fault lasts, in milliseconds.
+const LASTING: std::ops::Range<u64> = 100..2_500;
+/// How often faults and processes are looked after.
+const TICK: Duration = Duration::from_millis(20);
+/// The furthest that a clock goes, in seconds: the certificates of the run must be valid, most of the time.
+const CLOCK: std::ops::Range<i64> = -240..7_200;
+
+/// One thing that goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    Kill(usize),
+    PowerLoss(usize),
+    Pause(usize),
+    SlowSync(usize),
+    FailingSync(usize),
+    FullDisk(usize),
+    ClockStep(usize),
+    Cut(usize),
+    Delay(usize),
+    BlackHole(usize),
+    PostgresRestart,
+}
+
+impl Fault {
+    /// Its kind, as reports count it.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Kill(_) => "kill -9",
+            Self::PowerLoss(_) => "power loss",
+            Self::Pause(_) => "pause (SIGSTOP)",
+            Self::SlowSync(_) => "slow fsync",
+            Self::FailingSync(_) => "failing fsync",
+            Self::FullDisk(_) => "full disk",
+            Self::ClockStep(_) => "clock step",
+            Self::Cut(_) => "cut connections",
+            Self::Delay(_) => "slow connections",
+            Self::BlackHole(_) => "black hole",
+            Self::PostgresRestart => "PostgreSQL killed",
+        }
+    }
+}
+
+/// How often each kind happened.
+pub(crate) type Counts = BTreeMap<&'static str, u64>;
+
+/// All that may go wrong in a cluster; those that lose most come more often.
+fn possible(cluster: &Cluster) -> Vec<Fault> {
+    let mut all = Vec::new();
+    for (at, node) in cluster.nodes.iter().enumerate() {
+        all.extend([Fault::Kill(at), Fault::Kill(at), Fault::Kill(at), Fault::Pause(at)]);
+        if node.shim.is_some() {
+            all.extend([Fault::PowerLoss(at), Fault::PowerLoss(at), Fault::PowerLoss(at)]);
+            all.extend([
+                Fault::SlowSync(at),
+                Fault::FailingSync(at),
+                Fault::FullDisk(at),
+                Fault::ClockStep(at),
+            ]);
+        }
+    }
+    for at in 0..cluster.wires.len() {
+        all.extend([Fault::Cut(at), Fault::Delay(at), Fault::BlackHole(at)]);
+    }
+    if cluster.postgres.is_some() {
+        all.extend([Fault::PostgresRestart; 2]);
+    }
+    all
+}
+
+/// Lets things go wrong until it is told to stop; several at a time.
+pub(crate) async fn run(
+    cluster: &mut Cluster,
+    random: &mut StdRng,
+    stop: &CancellationToken,
+) -> Result<Counts, Failure> {
+    let mut counts = Counts::new();
+    let all = possible(cluster);
+    let mut active: Vec<(Instant, Fault)> = Vec::new();
+    let mut next = Instant::now() + Duration::from_millis(QUIET_AT_FIRST);
+    while !stop.is_cancelled() {
+        let now = Instant::now();
+        for (_, fault) in active.extract_if(.., |(until, _)| *until <= now) {
+            end(cluster, fault)?;
+        }
+        cluster.supervise()?;
+        if now >= next {
+            next = now + Duration::from_millis(random.random_range(BETWEEN));
+            let Some(fault) = all.choose(random).copied() else { break };
+            if able(cluster, fault) && active.iter().all(|(_, other)| *other != fault) {
+                let lasting = Duration::from_millis(random.random_range(LASTING));
+                inject(cluster, fault, random, lasting)?;
+                *counts.entry(fault.kind()).or_default() += 1;
+                active.push((Instant::now() + lasting, fault));
+            }
+        }
+        tokio::time::sleep(TICK).await;
+    }
+    for (_, fault) in active {
+        end(cluster, fault)?;
+    }
+    Ok(counts)
+}
+
+/// Only what runs can be killed.
+fn able(cluster: &Cluster, fault: Fault) -> bool {
+    match fault {
+        Fault::Kill(at) | Fault::PowerLoss(at) => cluster.nodes[at].down_until.is_none(),
+        _ => true,
+    }
+}
+
+fn inject(
+    cluster: &mut Cluster,
+    fault: Fault,
+    random: &mut StdRng,
+    lasting: Duration,
+) -> Result<(), Failure> {
+    let down = Instant::now() + lasting / 3;
+    match fault {
+        Fault::Kill(at) => {
+            cluster.nodes[at].kill();
+            cluster.nodes[at].down_until = Some(down);
+        }
+        Fault::PowerLoss(at) => {
+            cluster.nodes[at].kill();
+            let node = &mut cluster.nodes[at];
+            if let Some(shim) = &node.shim {
+                let lost = disk::lose_power(shim, &node.data(), random)?;
+                note(&format!("  power loss of {}: {lost}", node.name));
+            }
+            node.down_until = Some(down);
+        }
+        Fault::Pause(at) => cluster.nodes[at].signal(Signal::STOP)?,
+        Fault::SlowSync(at) => {
+            let slow = Duration::from_millis(random.random_range(20..400));
+            shim(cluster, at, |shim| shim.slow_sync(slow))?;
+        }
+        Fault::FailingSync(at) => {
+            let failures = random.random_range(1..4);
+            shim(cluster, at, |shim| shim.fail_syncs(failures))?;
+        }
+        Fault::FullDisk(at) => {
+            let left = random.random_range(0..64 << 10);
+            shim(cluster, at, |shim| shim.limit_growth(Some(left)))?;
+        }
+        Fault::ClockStep(at) => {
+            let seconds = random.random_range(CLOCK);
+            shim(cluster, at, |shim| shim.step_clock(seconds))?;
+        }
+        Fault::Cut(at) => cluster.wires[at].cut(),
+        Fault::Delay(at) => {
+            let delay = Duration::from_millis(random.random_range(5..200));
+            cluster.wires[at].behave(delay, false);
+        }
+        Fault::BlackHole(at) => cluster.wires[at].behave(Duration::ZERO, true),
+        Fault::PostgresRestart => {
+            if let Some(postgres) = &cluster.postgres {
+                tokio::task::block_in_place(|| postgres.kill());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn end(cluster: &mut Cluster, fault: Fault) -> Result<(), Failure> {
+    match fault {
+        Fault::Pause(at) => cluster.nodes[at].signal(Signal::CONT),
+        Fault::SlowSync(at) => shim(cluster, at, |shim| shim.slow_sync(Duration::ZERO)),
+        Fault::FullDisk(at) => shim(cluster, at, |shim| shim.limit_growth(None)),
+        Fault::Delay(at) | Fault::BlackHole(at) => {
+            cluster.wires[at].behave(Duration::ZERO, false);
+            Ok(())
+        }
+        Fault::PostgresRestart => {
+            if let Some(postgres) = &cluster.postgres {
+                tokio::task::block_in_place(|| postgres.start_again());
+            }
+            Ok(())
+        }
+        // What was killed is started again by whoever supervises it; failing syncs count down; clocks stay as they are.
+        Fault::Kill(_)
+        | Fault::PowerLoss(_)
+        | Fault::FailingSync(_)
+        | Fault::ClockStep(_)
+        | Fault::Cut(_) => Ok(()),
+    }
+}
+
+fn shim(
+    cluster: &mut Cluster,
+    at: usize,
+    change: impl FnOnce(&mut super::shim::Shim) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    cluster.nodes[at].shim.as_mut().map_or(Ok(()), change)
+}

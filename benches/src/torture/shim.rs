@@ -1,0 +1,153 @@
+//! What stands between a process and its disk and clock: a library of ours (benches/shim/torture.c) that is compiled when the
+//! run begins, where there is a C compiler, and put before the process by LD_PRELOAD.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::disk;
+use crate::Failure;
+
+const SOURCE: &str = include_str!("../../shim/torture.c");
+/// The size of its `struct control`.
+const CONTROL_BYTES: u64 = 80;
+// Where its numbers are.
+const CLOCK: u64 = 0;
+const SYNC_DELAY: u64 = 8;
+const FAILING: u64 = 16;
+const GROWTH_LEFT: u64 = 24;
+const GROWTH_LIMITED: u64 = 32;
+const SYNCS: u64 = 40;
+const WRITES: u64 = 48;
+const FAILED_SYNCS: u64 = 56;
+const REFUSED_WRITES: u64 = 64;
+const CLOCK_CALLS: u64 = 72;
+
+/// The library, and the files through which one process's is spoken to.
+pub(crate) struct Shim {
+    library: PathBuf,
+    folder: PathBuf,
+    control: File,
+}
+
+/// What a library has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) syncs: u64,
+    pub(crate) writes: u64,
+    pub(crate) failed_syncs: u64,
+    pub(crate) refused_writes: u64,
+    pub(crate) clock_calls: u64,
+}
+
+impl Seen {
+    /// Adds what another one has seen.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.syncs += other.syncs;
+        self.writes += other.writes;
+        self.failed_syncs += other.failed_syncs;
+        self.refused_writes += other.refused_writes;
+        self.clock_calls += other.clock_calls;
+    }
+}
+
+impl Shim {
+    /// Compiles the library; the reason where that cannot be done here.
+    pub(crate) fn compile(folder: &Path) -> Result<Result<Self, String>, Failure> {
+        if !cfg!(all(target_os = "linux", target_env = "gnu")) {
+            return Ok(Err("the library is for Linux with glibc".to_owned()));
+        }
+        let (source, library) = (folder.join("torture.c"), folder.join("torture.so"));
+        std::fs::write(&source, SOURCE)?;
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-o"]).arg(&library).arg(&source);
+        match compiler.args(["-ldl", "-lpthread"]).output() {
+            Err(error) => Ok(Err(format!("no C compiler: {error}"))),
+            Ok(done) if !done.status.success() => {
+                Err(format!("cc: {}", String::from_utf8_lossy(&done.stderr)).into())
+            }
+            Ok(_) => Self::with(library, folder).map(Ok),
+        }
+    }
+
+    fn with(library: PathBuf, folder: &Path) -> Result<Self, Failure> {
+        let control = folder.join("control");
+        let control = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(control)?;
+        control.set_len(CONTROL_BYTES)?;
+        Ok(Self { library, folder: folder.to_owned(), control })
+    }
+
+    /// One for the process of this folder.
+    pub(crate) fn of(&self, folder: &Path) -> Result<Self, Failure> {
+        let own = folder.join("shadow");
+        std::fs::create_dir_all(&own)?;
+        Self::with(self.library.clone(), &own)
+    }
+
+    /// Where synced content is kept.
+    pub(crate) fn shadow(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Takes what is there as synced, and puts the library before the command.
+    pub(crate) fn prepare(&mut self, data: &Path, command: &mut Command) -> Result<(), Failure> {
+        disk::remember(&self.folder, data)?;
+        command.env("LD_PRELOAD", &self.library);
+        command.env("TORTURE_DATA", data).env("TORTURE_SHADOW", &self.folder);
+        command.env("TORTURE_CONTROL", self.folder.join("control"));
+        Ok(())
+    }
+
+    /// Every sync takes so much longer.
+    pub(crate) fn slow_sync(&mut self, delay: Duration) -> Result<(), Failure> {
+        self.put(SYNC_DELAY, u64::try_from(delay.as_micros())?)
+    }
+
+    /// The next syncs fail, and what they were about is lost with the power.
+    pub(crate) fn fail_syncs(&mut self, count: u64) -> Result<(), Failure> {
+        self.put(FAILING, count)
+    }
+
+    /// Files may grow by so many bytes, all together.
+    pub(crate) fn limit_growth(&mut self, left: Option<u64>) -> Result<(), Failure> {
+        self.put(GROWTH_LEFT, left.unwrap_or_default())?;
+        self.put(GROWTH_LIMITED, u64::from(left.is_some()))
+    }
+
+    /// The clock is so many seconds off from now on.
+    pub(crate) fn step_clock(&mut self, seconds: i64) -> Result<(), Failure> {
+        let nanos = seconds.saturating_mul(1_000_000_000);
+        Ok(self.control.write_all_at(&nanos.to_ne_bytes(), CLOCK)?)
+    }
+
+    /// The disk is well again, and the clock right.
+    pub(crate) fn heal(&mut self) -> Result<(), Failure> {
+        self.slow_sync(Duration::ZERO)?;
+        self.fail_syncs(0)?;
+        self.limit_growth(None)?;
+        self.step_clock(0)
+    }
+
+    /// What the library has seen.
+    pub(crate) fn seen(&self) -> Result<Seen, Failure> {
+        Ok(Seen {
+            syncs: self.get(SYNCS)?,
+            writes: self.get(WRITES)?,
+            failed_syncs: self.get(FAILED_SYNCS)?,
+            refused_writes: self.get(REFUSED_WRITES)?,
+            clock_calls: self.get(CLOCK_CALLS)?,
+        })
+    }
+
+    fn put(&mut self, at: u64, number: u64) -> Result<(), Failure> {
+        Ok(self.control.write_all_at(&number.to_ne_bytes(), at)?)
+    }
+
+    fn get(&self, at: u64) -> Result<u64, Failure> {
+        let mut bytes = [0; 8];
+        self.control.read_exact_at(&mut bytes, at)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}

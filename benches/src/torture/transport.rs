@@ -1,0 +1,143 @@
+//! How a client sends: over HTTPS to a facade, or over gRPC to a control service. What comes back is a code and a body, or
+//! that nobody knows what became of the request.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST};
+use http::{Method, Request};
+use http_body_util::Full;
+use portico_proto::client::Client as Control;
+use portico_proto::objects::{Call, DoRequest, Target};
+use tonic::Code;
+
+use super::object::{COLLECTION, NAMESPACE};
+use crate::https::{Client, Endpoint};
+
+/// How long a client waits for an answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A request in either protocol.
+pub(crate) struct Sent<'a> {
+    /// As RBAC names it.
+    pub(crate) verb: &'static str,
+    /// Empty for the collection.
+    pub(crate) name: &'a str,
+    pub(crate) body: String,
+}
+
+/// What became of it.
+pub(crate) enum Outcome {
+    /// The HTTP status code, and the body.
+    Answered(u16, Bytes),
+    /// It never left.
+    NotSent(String),
+    /// It may have been done.
+    Unknown(String),
+}
+
+/// A client's connection.
+pub(crate) enum Transport {
+    Https(Endpoint, Option<Client>),
+    Grpc(Control),
+}
+
+impl Transport {
+    /// Sends, and waits.
+    pub(crate) async fn send(&mut self, sent: Sent<'_>) -> Outcome {
+        match self {
+            Self::Https(endpoint, client) => {
+                if client.as_ref().is_none_or(Client::closed) {
+                    match tokio::time::timeout(PATIENCE, endpoint.client()).await {
+                        Ok(Ok(connected)) => *client = Some(connected),
+                        Ok(Err(failure)) => return Outcome::NotSent(failure.to_string()),
+                        Err(_) => return Outcome::NotSent("no connection in time".to_owned()),
+                    }
+                }
+                let Some(connected) = client.as_mut() else {
+                    return Outcome::NotSent("no connection".to_owned());
+                };
+                let outcome = https(connected, endpoint.name, sent).await;
+                if matches!(outcome, Outcome::Unknown(_)) {
+                    // What is left on the connection is not the answer to the next request.
+                    *client = None;
+                }
+                outcome
+            }
+            Self::Grpc(control) => grpc(control, sent).await,
+        }
+    }
+}
+
+async fn https(client: &mut Client, host: &str, sent: Sent<'_>) -> Outcome {
+    let (method, media) = match sent.verb {
+        "create" => (Method::POST, "application/json"),
+        "update" => (Method::PUT, "application/json"),
+        "patch" => (Method::PATCH, "application/merge-patch+json"),
+        "delete" => (Method::DELETE, "application/json"),
+        _ => (Method::GET, "application/json"),
+    };
+    let named = !sent.name.is_empty() && sent.verb != "create";
+    let path = if named { format!("{COLLECTION}/{}", sent.name) } else { COLLECTION.to_owned() };
+    let request = Request::builder().method(method).uri(path).header(HOST, host).header(CONTENT_TYPE, media);
+    let request = match request.body(Full::new(Bytes::from(sent.body))) {
+        Ok(request) => request,
+        Err(error) => return Outcome::NotSent(error.to_string()),
+    };
+    match tokio::time::timeout(PATIENCE, client.exchange(request)).await {
+        Ok(Ok((status, body))) => Outcome::Answered(status.as_u16(), body),
+        Ok(Err(failure)) => Outcome::Unknown(failure.to_string()),
+        Err(_) => Outcome::Unknown("no answer in time".to_owned()),
+    }
+}
+
+async fn grpc(control: &Control, sent: Sent<'_>) -> Outcome {
+    let target = Target {
+        version: "v1".to_owned(),
+        resource: "configmaps".to_owned(),
+        namespace: NAMESPACE.to_owned(),
+        name: if sent.verb == "create" { String::new() } else { sent.name.to_owned() },
+        ..Default::default()
+    };
+    let media = if sent.verb == "patch" { "application/merge-patch+json" } else { "application/json" };
+    let call = Call {
+        target: Some(target),
+        verb: sent.verb.to_owned(),
+        body: sent.body.into(),
+        content_type: media.to_owned(),
+        ..Default::default()
+    };
+    let mut objects = control.objects();
+    let done = objects.r#do(DoRequest { call: Some(call) });
+    match tokio::time::timeout(PATIENCE, done).await {
+        Ok(Ok(answer)) => {
+            let answer = answer.into_inner();
+            Outcome::Answered(u16::try_from(answer.code).unwrap_or_default(), answer.body)
+        }
+        Ok(Err(status)) => {
+            let told = Bytes::from(status.message().to_owned());
+            match status.code() {
+                Code::AlreadyExists => Outcome::Answered(409, Bytes::from_static(b"AlreadyExists")),
+                Code::Aborted => Outcome::Answered(409, told),
+                Code::NotFound => Outcome::Answered(404, told),
+                Code::ResourceExhausted => Outcome::Answered(429, told),
+                Code::InvalidArgument => Outcome::Answered(422, told),
+                _ if never_sent(&status) => Outcome::NotSent(status.message().to_owned()),
+                code => Outcome::Unknown(format!("{code:?}: {}", status.message())),
+            }
+        }
+        Err(_) => Outcome::Unknown("no answer in time".to_owned()),
+    }
+}
+
+/// Whether there was no connection to send it on.
+fn never_sent(status: &tonic::Status) -> bool {
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        if error.is::<tonic::ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

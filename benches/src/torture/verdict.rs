@@ -1,0 +1,150 @@
+//! What came out of a run: counts, and every rule that was broken.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::client::Recorder;
+use super::cluster::{Cluster, Topology};
+use super::faults::Counts;
+use super::history::{Operation, Request, Response, Sighting, Violation};
+use super::linear;
+use super::past::Past;
+use super::shim::Seen;
+use super::watched::{self, Kind, Selection, Watched};
+use crate::Failure;
+
+/// How many violations are printed whole.
+const SHOWN: usize = 5;
+
+/// See the module.
+pub(crate) struct Verdict {
+    pub(crate) violations: Vec<Violation>,
+    operations: usize,
+    acknowledged: usize,
+    unknown: usize,
+    lists: usize,
+    counts: Counts,
+    events: usize,
+    resumed: u64,
+    relisted: usize,
+    ended: u64,
+    starts: u64,
+    disk: Seen,
+}
+
+impl Verdict {
+    /// Checks everything.
+    pub(crate) fn of(
+        recorder: &Recorder,
+        watched: Vec<Watched>,
+        cluster: &Cluster,
+        counts: Counts,
+        late: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let (operations, lists) = (recorder.operations.lock(), recorder.lists.lock());
+        let mut violations: Vec<Violation> = recorder
+            .strange
+            .lock()
+            .iter()
+            .map(|strange| Violation::new("", format!("an answer that nobody should get: {strange}"), []))
+            .collect();
+        violations.extend(
+            late.iter().map(|name| Violation::new("", format!("the watcher {name} did not catch up"), [])),
+        );
+        violations.extend(check_objects(&operations, &watched));
+        let (past, contradictions) = Past::of(&operations, &watched);
+        violations.extend(contradictions);
+        violations.extend(watched.iter().flat_map(|watched| watched::check(&past, watched)));
+        let lists_checked =
+            lists.iter().flat_map(|(who, list)| watched::list(&past, who, &Selection::All, list));
+        violations.extend(lists_checked);
+        let writes = operations.iter().filter(|one| one.request != Request::Read);
+        let mut disk = Seen::default();
+        for shim in cluster.nodes.iter().filter_map(|node| node.shim.as_ref()) {
+            disk.add(shim.seen()?);
+        }
+        Ok(Self {
+            violations,
+            operations: operations.len(),
+            acknowledged: writes
+                .filter(|one| matches!(one.response, Response::State(_) | Response::Deleted(_)))
+                .count(),
+            unknown: operations.iter().filter(|one| one.response == Response::Unknown).count(),
+            lists: lists.len(),
+            counts,
+            events: segments(&watched).map(|segment| segment.events.len()).sum(),
+            resumed: watched.iter().map(|watched| watched.resumed).sum(),
+            relisted: watched.iter().map(|watched| watched.segments.len().saturating_sub(1)).sum(),
+            ended: cluster.nodes.iter().map(|node| node.ended).sum(),
+            starts: cluster.nodes.iter().map(|node| node.starts).sum(),
+            disk,
+        })
+    }
+
+    /// The report of a run.
+    pub(crate) fn print(&self, topology: Topology, seed: u64) -> String {
+        let mut text = format!("{topology:?}, seed {seed}\n");
+        let faults: Vec<String> = self.counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "  {} operations ({} writes acknowledged, {} unknown), {} lists; {} events, {} watches resumed, {} begun anew",
+            self.operations,
+            self.acknowledged,
+            self.unknown,
+            self.lists,
+            self.events,
+            self.resumed,
+            self.relisted
+        );
+        let _ = writeln!(text, "  faults: {}", faults.join(", "));
+        let _ = writeln!(
+            text,
+            "  {} starts of processes, {} after they had ended by themselves",
+            self.starts, self.ended
+        );
+        let disk = self.disk;
+        let _ = writeln!(
+            text,
+            "  disk: {} writes, {} syncs, {} of them failed, {} writes refused for lack of space; {} looks at the clock",
+            disk.writes, disk.syncs, disk.failed_syncs, disk.refused_writes, disk.clock_calls
+        );
+        let _ = writeln!(text, "  {} violations", self.violations.len());
+        for violation in self.violations.iter().take(SHOWN) {
+            let _ = writeln!(text, "  VIOLATION {}: {}", violation.object, violation.what);
+            for operation in &violation.operations {
+                let _ = writeln!(text, "    {operation:?}");
+            }
+        }
+        text
+    }
+}
+
+fn segments(watched: &[Watched]) -> impl Iterator<Item = &watched::Segment> {
+    watched.iter().flat_map(|watched| &watched.segments)
+}
+
+/// Linearizability, object by object.
+fn check_objects(operations: &[Operation], watched: &[Watched]) -> Vec<Violation> {
+    let mut by_object: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
+    for operation in operations {
+        by_object.entry(&operation.object).or_default().push(operation);
+    }
+    let mut seen: BTreeMap<&str, Vec<Sighting>> = BTreeMap::new();
+    for watched in watched {
+        // What leaves a selection by label may be there still.
+        let by_label = matches!(watched.selection, Selection::Group(_));
+        for event in watched.segments.iter().flat_map(|segment| &segment.events) {
+            let deleted = event.kind == Kind::Deleted;
+            if !(deleted && by_label) {
+                let (at, state, revision) = (event.at, event.state.clone(), event.state.revision);
+                seen.entry(&event.object).or_default().push(Sighting { at, revision, deleted, state });
+            }
+        }
+    }
+    let check = |(object, operations): (&&str, &Vec<&Operation>)| {
+        let seen: Vec<&Sighting> = seen.get(object).into_iter().flatten().collect();
+        linear::check(object, operations, &seen)
+    };
+    by_object.iter().flat_map(check).collect()
+}

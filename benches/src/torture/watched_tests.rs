@@ -1,0 +1,106 @@
+//! Tests of watched.rs and past.rs: what a watcher has to be shown has no fault, and anything else has.
+
+use proptest::prelude::*;
+
+use super::super::history::{Operation, Request, Response};
+use super::super::simulated::{OBJECT, Simulated};
+use super::*;
+
+fn found(operations: &[Operation], watchers: &[Watched]) -> Vec<Violation> {
+    let (past, mut violations) = Past::of(operations, watchers);
+    violations.extend(watchers.iter().flat_map(|watched| check(&past, watched)));
+    violations
+}
+
+fn selections() -> [Selection; 4] {
+    let group = |name: &str| Selection::Group(name.to_owned());
+    [Selection::All, group("a"), group("b"), Selection::Name(OBJECT.to_owned())]
+}
+
+/// The watchers of a history, from this revision on.
+fn watchers(history: &Simulated, revision: u64) -> Vec<Watched> {
+    selections().map(|selection| history.watched(selection, revision)).to_vec()
+}
+
+/// All watchers, and one of them from its list on, with at least two events.
+fn with_victim(seed: u64, count: u64, from: u64, victim: usize) -> Option<(Simulated, Vec<Watched>)> {
+    let history = Simulated::new(seed, count);
+    let mut watchers = watchers(&history, 0);
+    watchers.push(history.watched(selections()[victim].clone(), from));
+    let enough = watchers[4].segments[0].events.len() >= 2;
+    enough.then_some((history, watchers))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_in_order_has_no_fault(seed: u64, count in 1_u64..120, from in 0_u64..200) {
+        let history = Simulated::new(seed, count);
+        let mut all = watchers(&history, 0);
+        all.extend(watchers(&history, from));
+        let found = found(&history.operations, &all);
+        prop_assert!(found.is_empty(), "{found:#?}");
+    }
+
+    #[test]
+    fn a_lost_a_doubled_a_moved_and_a_changed_event_are_found(
+        seed: u64, count in 20_u64..120, from in 0_u64..60, victim in 0_usize..4, which: prop::sample::Index, how in 0..6,
+    ) {
+        let made = with_victim(seed, count, from, victim);
+        prop_assume!(made.is_some());
+        let Some((history, mut watchers)) = made else { unreachable!() };
+        let segment = &mut watchers[4].segments[0];
+        let at = which.index(segment.events.len() - 1);
+        match how {
+            0 => drop(segment.events.remove(at)),
+            1 => segment.events.insert(at, segment.events[at].clone()),
+            2 => segment.events.swap(at, at + 1),
+            3 => segment.events[at].state.content.count += 1,
+            4 => segment.events[at].state.uid.push('x'),
+            _ => segment.events[at].kind = match segment.events[at].kind {
+                Kind::Added | Kind::Deleted => Kind::Modified,
+                Kind::Modified => Kind::Added,
+            },
+        }
+        // What leaves a selection by its label is shown as it was: its content is not compared.
+        let by_label = how == 3 && segment.events[at].kind == Kind::Deleted;
+        prop_assume!(!by_label);
+        prop_assert!(!found(&history.operations, &watchers).is_empty());
+    }
+
+    #[test]
+    fn a_list_that_shows_what_was_not_is_found(seed: u64, count in 20_u64..120, from in 10_u64..100, older: bool) {
+        let history = Simulated::new(seed, count);
+        let mut all = watchers(&history, 0);
+        let mut late = history.watched(Selection::All, from);
+        let list = &mut late.segments[0].list;
+        prop_assume!(!list.states.is_empty());
+        if older {
+            let stale = history.sightings.iter().find(|seen| !seen.deleted).map(|seen| seen.state.clone());
+            prop_assume!(stale.as_ref() != list.states.get(OBJECT));
+            list.states.extend(stale.map(|state| (OBJECT.to_owned(), state)));
+        } else {
+            list.states.clear();
+            // Nobody knows when an unanswered deletion took effect.
+            let deletes = |one: &Operation| matches!(one.request, Request::Delete(_)) && one.response == Response::Unknown;
+            prop_assume!(!history.operations.iter().any(deletes));
+        }
+        late.segments[0].events.clear();
+        late.segments[0].reached = from;
+        all.push(late);
+        prop_assert!(!found(&history.operations, &all).is_empty());
+    }
+}
+
+#[test]
+fn an_event_of_what_never_happened_is_found() {
+    let history = Simulated::new(7, 60);
+    let mut all = watchers(&history, 0);
+    let segment = &mut all[0].segments[0];
+    let mut made_up = segment.events[3].clone();
+    made_up.state.revision += 1;
+    segment.events.insert(4, made_up);
+    let found = found(&history.operations, &all);
+    assert!(found.iter().any(|violation| violation.what.contains("had to be shown")), "{found:#?}");
+}

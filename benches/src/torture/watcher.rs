@@ -1,0 +1,204 @@
+//! A watcher: lists, watches from there, resumes from the last revision when its connection is lost, and lists again when the
+//! server says that this is too old.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use portico_kit::tasks::TaskSet;
+use serde::Deserialize;
+
+use super::client::Recorder;
+use super::object::{self, COLLECTION, Object};
+use super::transport::PATIENCE;
+use super::watched::{Event, Kind, Segment, Selection, Watched};
+use crate::Failure;
+use crate::https::Endpoint;
+
+/// Before a lost watch is resumed.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// See the module.
+pub(crate) struct Watcher {
+    pub(crate) selection: Selection,
+    /// How long it takes over each piece that it reads.
+    pub(crate) slowness: Duration,
+    /// A deliberate loss of the connection after so many events; never for 0.
+    pub(crate) cut_every: u64,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) recorder: Arc<Recorder>,
+    /// It may end when it has reached this revision.
+    pub(crate) until: Arc<AtomicU64>,
+}
+
+/// Why a watch ended.
+enum End {
+    /// The connection is lost; the watch goes on from the last revision.
+    Lost,
+    /// History does not reach back so far.
+    Expired,
+    /// Everything was shown.
+    Done,
+}
+
+impl Watcher {
+    /// Watches until it has seen everything, or forever.
+    pub(crate) async fn run(self, shown: Arc<parking_lot::Mutex<Watched>>) {
+        let mut listed = false;
+        loop {
+            let ended = if listed { self.watch(&shown).await } else { self.list(&shown).await };
+            match ended {
+                Ok(End::Done) => return,
+                Ok(End::Expired) => listed = false,
+                Ok(End::Lost) if !listed => listed = true,
+                // Connections are lost for many reasons here.
+                Ok(End::Lost) | Err(_) => {
+                    shown.lock().resumed += u64::from(listed);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn query(&self) -> String {
+        match &self.selection {
+            Selection::All => String::new(),
+            Selection::Group(group) => format!("&labelSelector=group%3D{group}"),
+            Selection::Name(name) => format!("&fieldSelector=metadata.name%3D{name}"),
+        }
+    }
+
+    async fn list(&self, shown: &parking_lot::Mutex<Watched>) -> Result<End, Failure> {
+        let listing = async {
+            let mut client = self.endpoint.client().await?;
+            let path = format!("{COLLECTION}?{}", self.query().trim_start_matches('&'));
+            client.send(http::Method::GET, &path, "").await
+        };
+        let (status, body) = tokio::time::timeout(PATIENCE, listing).await??;
+        if !status.is_success() {
+            return Err(format!("list: {status}").into());
+        }
+        let list = object::list(&body)?;
+        let reached = list.revision;
+        shown.lock().segments.push(Segment { list, events: Vec::new(), reached });
+        Ok(End::Lost)
+    }
+
+    async fn watch(&self, shown: &parking_lot::Mutex<Watched>) -> Result<End, Failure> {
+        let from = shown.lock().segments.last().map_or(0, |segment| segment.reached);
+        if self.done(from) {
+            return Ok(End::Done);
+        }
+        let path = format!(
+            "{COLLECTION}?watch=true&allowWatchBookmarks=true&resourceVersion={from}{}",
+            self.query()
+        );
+        let tasks = TaskSet::new();
+        let opening = async {
+            let (mut sender, connection) = self.endpoint.open().await?;
+            tasks.spawn_until_cancelled("watch-connection", async move {
+                // Its end is seen by the body.
+                let _ = connection.await;
+            });
+            sender.ready().await?;
+            Ok::<_, Failure>(sender.send_request(self.endpoint.get(&path)?).await?)
+        };
+        let answer = tokio::time::timeout(PATIENCE, opening).await??;
+        if answer.status() == http::StatusCode::GONE {
+            return Ok(End::Expired);
+        }
+        if !answer.status().is_success() {
+            return Err(format!("watch: {}", answer.status()).into());
+        }
+        let ended = self.read(answer.into_body(), shown).await;
+        tasks.cancel();
+        ended
+    }
+
+    async fn read(
+        &self,
+        mut body: hyper::body::Incoming,
+        shown: &parking_lot::Mutex<Watched>,
+    ) -> Result<End, Failure> {
+        let (mut text, mut events) = (Vec::new(), 0);
+        let mut look = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                _ = look.tick() => {
+                    let reached = shown.lock().segments.last().map_or(0, |segment| segment.reached);
+                    if self.done(reached) {
+                        return Ok(End::Done);
+                    }
+                    continue;
+                }
+            };
+            let Some(frame) = frame else { return Ok(End::Lost) };
+            let Ok(data) = frame?.into_data() else { continue };
+            text.extend_from_slice(&data);
+            while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = text.drain(..=end).collect();
+                if !self.event(&line, shown)? {
+                    return Ok(End::Expired);
+                }
+                events += 1;
+                if events == self.cut_every {
+                    return Ok(End::Lost);
+                }
+            }
+            if !self.slowness.is_zero() {
+                tokio::time::sleep(self.slowness).await;
+            }
+        }
+    }
+
+    /// Records an event; false when the watch cannot go on from here.
+    fn event(&self, line: &[u8], shown: &parking_lot::Mutex<Watched>) -> Result<bool, Failure> {
+        #[derive(Deserialize)]
+        struct Line<'a> {
+            r#type: &'a str,
+            #[serde(borrow)]
+            object: &'a serde_json::value::RawValue,
+        }
+        let line: Line<'_> = serde_json::from_slice(line)?;
+        let kind = match line.r#type {
+            "ADDED" => Kind::Added,
+            "MODIFIED" => Kind::Modified,
+            "DELETED" => Kind::Deleted,
+            "BOOKMARK" => {
+                let revision = serde_json::from_str::<Object>(line.object.get())?.revision()?;
+                let mut shown = shown.lock();
+                if let Some(segment) = shown.segments.last_mut() {
+                    segment.reached = segment.reached.max(revision);
+                }
+                return Ok(true);
+            }
+            _ => {
+                #[derive(Deserialize)]
+                struct Status {
+                    code: u16,
+                }
+                let status: Status = serde_json::from_str(line.object.get())?;
+                if status.code == 410 {
+                    return Ok(false);
+                }
+                return Err(format!("watch: {}", line.object.get()).into());
+            }
+        };
+        let Some((object, state)) = serde_json::from_str::<Object>(line.object.get())?.state()? else {
+            return Ok(true);
+        };
+        let mut shown = shown.lock();
+        if let Some(segment) = shown.segments.last_mut() {
+            segment.reached = segment.reached.max(state.revision);
+            segment.events.push(Event { at: self.recorder.now(), kind, object, state });
+        }
+        Ok(true)
+    }
+
+    fn done(&self, reached: u64) -> bool {
+        let until = self.until.load(Ordering::Relaxed);
+        until != 0 && reached >= until
+    }
+}

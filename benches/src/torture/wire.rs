@@ -1,0 +1,164 @@
+//! A wire between two processes, over TCP or a Unix socket, that can be cut, slowed down, and made to swallow everything.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use portico_kit::tasks::TaskSet;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::watch;
+
+use crate::Failure;
+
+/// What becomes of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// Each piece waits so long.
+    pub(crate) delay: Duration,
+    /// Nothing comes through, and nobody is told.
+    pub(crate) swallows: bool,
+    /// Connections of an earlier generation are cut.
+    pub(crate) generation: u64,
+}
+
+/// Where a wire leads; the next of several is taken for each connection.
+#[derive(Clone)]
+enum Target {
+    Tcp(Vec<SocketAddr>),
+    Unix(PathBuf),
+}
+
+/// A wire; it is cut for good when this is dropped.
+pub(crate) struct Wire {
+    mode: watch::Sender<Mode>,
+    tasks: TaskSet,
+}
+
+/// Either kind of stream.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+impl Wire {
+    /// Listens at loopback, and leads to any of these.
+    pub(crate) async fn tcp(targets: Vec<SocketAddr>) -> Result<(Self, SocketAddr), Failure> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let wire = Self::new();
+        let carrier = wire.carrier(Target::Tcp(targets));
+        wire.tasks.spawn_until_cancelled("wire", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // A delay of the kernel's is not one of ours.
+                let _ = stream.set_nodelay(true);
+                carrier.accepted(stream);
+            }
+        });
+        Ok((wire, address))
+    }
+
+    /// Listens at a Unix socket, and leads to another one.
+    pub(crate) fn unix(socket: &Path, target: PathBuf) -> Result<Self, Failure> {
+        let listener = UnixListener::bind(socket)?;
+        let wire = Self::new();
+        let carrier = wire.carrier(Target::Unix(target));
+        wire.tasks.spawn_until_cancelled("wire", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                carrier.accepted(stream);
+            }
+        });
+        Ok(wire)
+    }
+
+    fn new() -> Self {
+        Self { mode: watch::Sender::default(), tasks: TaskSet::new() }
+    }
+
+    fn carrier(&self, target: Target) -> Carrier {
+        Carrier { target, next: Arc::default(), mode: self.mode.subscribe(), tasks: self.tasks.clone() }
+    }
+
+    /// Cuts every connection; new ones are carried.
+    pub(crate) fn cut(&self) {
+        self.mode.send_modify(|mode| mode.generation += 1);
+    }
+
+    /// Delays and swallows from now on, or not.
+    pub(crate) fn behave(&self, delay: Duration, swallows: bool) {
+        self.mode.send_modify(|mode| (mode.delay, mode.swallows) = (delay, swallows));
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+/// What every connection of a wire knows.
+#[derive(Clone)]
+struct Carrier {
+    target: Target,
+    next: Arc<AtomicUsize>,
+    mode: watch::Receiver<Mode>,
+    tasks: TaskSet,
+}
+
+impl Carrier {
+    fn accepted(&self, stream: impl Stream + 'static) {
+        let carrier = self.clone();
+        self.tasks.spawn_until_cancelled("wire-connection", async move {
+            let generation = carrier.mode.borrow().generation;
+            // Whoever cannot be reached is seen as a connection that ends.
+            let Ok(target) = carrier.dial().await else { return };
+            let (from, to) = (tokio::io::split(stream), tokio::io::split(target));
+            let mut mode = carrier.mode.clone();
+            tokio::select! {
+                _ = mode.wait_for(|mode| mode.generation != generation) => {}
+                () = carry(from.0, to.1, carrier.mode.clone()) => {}
+                () = carry(to.0, from.1, carrier.mode.clone()) => {}
+            }
+        });
+    }
+
+    async fn dial(&self) -> std::io::Result<Box<dyn Stream>> {
+        match &self.target {
+            Target::Unix(path) => Ok(Box::new(UnixStream::connect(path).await?)),
+            Target::Tcp(targets) => {
+                let first = self.next.fetch_add(1, Ordering::Relaxed);
+                let mut outcome = Err(std::io::ErrorKind::AddrNotAvailable.into());
+                for at in 0..targets.len() {
+                    match TcpStream::connect(targets[(first + at) % targets.len()]).await {
+                        Ok(stream) => {
+                            let _ = stream.set_nodelay(true);
+                            return Ok(Box::new(stream));
+                        }
+                        Err(error) => outcome = Err(error),
+                    }
+                }
+                outcome
+            }
+        }
+    }
+}
+
+/// Carries one direction to its end.
+async fn carry(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut mode: watch::Receiver<Mode>,
+) {
+    let mut piece = vec![0; 16 << 10];
+    loop {
+        // An error is an end, too: the other side sees the connection closed.
+        let Ok(read @ 1..) = from.read(&mut piece).await else { return };
+        let Ok(delay) = mode.wait_for(|mode| !mode.swallows).await.map(|mode| mode.delay) else { return };
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        if to.write_all(&piece[..read]).await.is_err() {
+            return;
+        }
+    }
+}
