@@ -44,6 +44,7 @@ struct control {
     int64_t growth_left;    /* bytes by which files may still grow */
     uint64_t growth_limited;
     uint64_t syncs, writes, failed_syncs, refused_writes, clock_calls;
+    uint64_t lies; /* syncs succeed and do nothing */
 };
 
 struct range {
@@ -345,7 +346,9 @@ static int synced(int fd) {
     __atomic_add_fetch(&control->syncs, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     int failing = fails();
-    if (failing) {
+    if (__atomic_load_n(&control->lies, __ATOMIC_RELAXED)) {
+        failing = 0;
+    } else if (failing) {
         /* As Linux does: what could not be written counts as clean from now on, and is lost with the power. */
         file->ranges = 0;
         file->shortest = -1;

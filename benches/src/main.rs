@@ -16,6 +16,7 @@ mod process;
 mod registrations;
 mod report;
 mod server;
+mod soak;
 mod statistics;
 mod torture;
 mod webhook;
@@ -72,6 +73,8 @@ struct Options {
 enum Proof {
     /// Clients and watchers while things go wrong: nothing may be lost, doubled, reordered or made up.
     Torture(torture::Torture),
+    /// Everything comes and goes while memory is looked at.
+    Soak(soak::Soak),
 }
 
 /// The benches.
@@ -162,7 +165,11 @@ struct Setting {
 
 impl Setting {
     fn prepare(options: Options) -> Result<Self, Failure> {
-        let of_proof = options.proof.as_ref().and_then(|Proof::Torture(torture)| torture.dir.clone());
+        let of_proof = match &options.proof {
+            Some(Proof::Torture(torture)) => torture.dir.clone(),
+            Some(Proof::Soak(soak)) => soak.dir.clone(),
+            None => None,
+        };
         let parent = options.dir.clone().or(of_proof).unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("portico-bench-").tempdir_in(parent)?;
         let certificates = Certificates::make(folder.path())?;
@@ -192,8 +199,10 @@ fn main() -> ExitCode {
 fn measure(options: Options) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()?;
     let setting = Setting::prepare(options)?;
-    if let Some(Proof::Torture(torture)) = &setting.options.proof {
-        return runtime.block_on(torture::run(&setting, torture));
+    match &setting.options.proof {
+        Some(Proof::Torture(torture)) => return runtime.block_on(torture::run(&setting, torture)),
+        Some(Proof::Soak(soak)) => return runtime.block_on(soak::run(&setting, soak)),
+        None => {}
     }
     let mut report = Report::begin();
     let wanted = |bench: &Bench| setting.options.benches.iter().any(|b| b == bench || *b == Bench::All);

@@ -15,6 +15,7 @@ mod object;
 mod past;
 mod sequence;
 mod shim;
+mod shown;
 #[cfg(test)]
 mod simulated;
 mod transport;
@@ -39,9 +40,9 @@ use tokio_util::sync::CancellationToken;
 use client::{Actor, Recorder};
 use cluster::{Cluster, Topology};
 use shim::Shim;
+use shown::{Selection, Watched};
 use transport::Transport;
 use verdict::Verdict;
-use watched::{Selection, Watched};
 use watcher::Watcher;
 
 use crate::portico::binary;
@@ -67,6 +68,9 @@ pub(crate) struct Torture {
     /// Objects that they fight over.
     #[arg(long, default_value_t = 12)]
     objects: usize,
+    /// The disk says that it has synced what it has not: the run must fail, which shows that it can.
+    #[arg(long)]
+    lying_disk: bool,
     /// Keep logs and the history (JSON lines) here.
     #[arg(long)]
     keep: Option<PathBuf>,
@@ -81,7 +85,7 @@ pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Fail
     let shim = match Shim::compile(&setting.fresh("shim-")?)? {
         Ok(shim) => Some(shim),
         Err(why) => {
-            note(&format!("SKIPPED: faults of disk and clock: {why}"));
+            portico_tests::skipped(&format!("torture: faults of disk and clock: {why}"));
             None
         }
     };
@@ -89,7 +93,8 @@ pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Fail
     for topology in &options.topology {
         match Scene::start(setting, options, *topology, seed, shim.as_ref()).await? {
             Some(scene) => broken += scene.play(setting, options).await?,
-            None => note(&format!("SKIPPED: {topology:?}: PostgreSQL is not installed")),
+            // Whoever looked for PostgreSQL has said so.
+            None => note(&format!("{topology:?}: skipped")),
         }
     }
     if broken > 0 {
@@ -116,12 +121,15 @@ impl Scene {
         seed: u64,
         shim: Option<&Shim>,
     ) -> Result<Option<Self>, Failure> {
-        let Some(cluster) = Cluster::start(setting, topology, &binary()?, shim).await? else {
+        let Some(mut cluster) = Cluster::start(setting, topology, &binary()?, shim).await? else {
             return Ok(None);
         };
         let mut client = cluster.endpoint(setting)?.client().await?;
         let namespace = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, object::NAMESPACE);
         client.must(http::Method::POST, "/api/v1/namespaces", namespace).await?;
+        if options.lying_disk {
+            cluster.nodes.iter_mut().filter_map(|node| node.shim.as_mut()).try_for_each(Shim::lie)?;
+        }
         let recorder = Arc::new(Recorder::new(options.objects));
         let (watchers, watching) = (Vec::new(), TaskSet::new());
         Ok(Some(Self { topology, seed, cluster, recorder, watchers, watching }))

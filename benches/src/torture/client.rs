@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::history::{Content, Operation, Patch, Request, Response, State};
 use super::object;
+use super::shown::Listed;
 use super::transport::{Outcome, Sent, Transport};
-use super::watched::Listed;
+
 use crate::Failure;
 
 /// The longest pause between two requests of a client, in milliseconds.

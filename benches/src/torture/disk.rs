@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::shim::Shim;
 use crate::Failure;
 
 const SECTOR: usize = 512;
@@ -62,14 +61,14 @@ fn files_of(base: &Path, folder: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// Makes the folder of a process that was killed what it would be after a loss of power; what was lost, in words.
-pub(crate) fn lose_power(shim: &Shim, data: &Path, random: &mut StdRng) -> Result<String, Failure> {
+pub(crate) fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<String, Failure> {
     let survives = match random.random_range(0..4) {
         0 => Survives::Nothing,
         1 => Survives::Everything,
         _ => Survives::Some,
     };
-    let names = fs::read_to_string(shim.shadow().join("names"))?;
-    let journal = fs::read_to_string(shim.shadow().join("journal"))?;
+    let names = fs::read_to_string(shadow.join("names"))?;
+    let journal = fs::read_to_string(shadow.join("journal"))?;
     let (durable, last, forgotten) = names_after(&names, &journal, survives, random);
     let mut written = BTreeMap::new();
     for (path, number) in &last {
@@ -84,7 +83,7 @@ pub(crate) fn lose_power(shim: &Shim, data: &Path, random: &mut StdRng) -> Resul
     }
     let mut lost = 0;
     for (path, number) in &durable {
-        let synced = fs::read(shim.shadow().join("files").join(number.to_string())).unwrap_or_default();
+        let synced = fs::read(shadow.join("files").join(number.to_string())).unwrap_or_default();
         let (content, mode) = match written.get(number) {
             Some((content, mode)) => (torn(&synced, content, survives, random, &mut lost), *mode),
             None => (synced, MODE),

@@ -145,7 +145,7 @@ fn inject(
             cluster.nodes[at].kill();
             let node = &mut cluster.nodes[at];
             if let Some(shim) = &node.shim {
-                let lost = disk::lose_power(shim, &node.data(), random)?;
+                let lost = disk::lose_power(shim.shadow(), &node.data(), random)?;
                 note(&format!("  power loss of {}: {lost}", node.name));
             }
             node.down_until = Some(down);

@@ -89,8 +89,8 @@ fn too_late(
     let ids = [since.id(), until.id(), sequence.steps[early].writer, sequence.steps[late].writer];
     let involved = operations.iter().copied().filter(|operation| ids.contains(&Some(operation.id)));
     let what = format!(
-        "not linearizable: {} cannot have begun before {since}, and {} must have begun before {until}, but the first comes \
-         before the second in the order of revisions, or is it",
+        "not linearizable: {} began no earlier than {since} and {} no later than {until}, which was over by then, but in the \
+         order of revisions the second does not come before the first",
         sequence.steps[early], sequence.steps[late]
     );
     Violation::new(object, what, involved)

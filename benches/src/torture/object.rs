@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::history::{Content, Patch, State};
-use super::watched::Listed;
+use super::shown::Listed;
 use crate::Failure;
 
 /// Where they are; nothing else writes there.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::history::{Operation, Request, Response, State, Violation};
-use super::watched::{Event, Kind, Selection, Watched};
+use super::shown::{Event, Kind, Selection, Watched};
 
 /// What a revision did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

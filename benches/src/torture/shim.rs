@@ -12,7 +12,7 @@ use crate::Failure;
 
 const SOURCE: &str = include_str!("../../shim/torture.c");
 /// The size of its `struct control`.
-const CONTROL_BYTES: u64 = 80;
+const CONTROL_BYTES: u64 = 88;
 // Where its numbers are.
 const CLOCK: u64 = 0;
 const SYNC_DELAY: u64 = 8;
@@ -24,6 +24,7 @@ const WRITES: u64 = 48;
 const FAILED_SYNCS: u64 = 56;
 const REFUSED_WRITES: u64 = 64;
 const CLOCK_CALLS: u64 = 72;
+const LIES: u64 = 80;
 
 /// The library, and the files through which one process's is spoken to.
 pub(crate) struct Shim {
@@ -120,6 +121,11 @@ impl Shim {
     pub(crate) fn step_clock(&mut self, seconds: i64) -> Result<(), Failure> {
         let nanos = seconds.saturating_mul(1_000_000_000);
         Ok(self.control.write_all_at(&nanos.to_ne_bytes(), CLOCK)?)
+    }
+
+    /// Syncs succeed from now on and do nothing.
+    pub(crate) fn lie(&mut self) -> Result<(), Failure> {
+        self.put(LIES, 1)
     }
 
     /// The disk is well again, and the clock right.

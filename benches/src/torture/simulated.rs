@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::history::{Content, Operation, Patch, Request, Response, Sighting, State};
-use super::watched::{Event, Kind, Listed, Segment, Selection, Watched};
+use super::shown::{Event, Kind, Listed, Segment, Selection, Watched};
 
 /// What happened to one object.
 #[derive(Clone, Debug)]

@@ -10,7 +10,8 @@ use super::history::{Operation, Request, Response, Sighting, Violation};
 use super::linear;
 use super::past::Past;
 use super::shim::Seen;
-use super::watched::{self, Kind, Selection, Watched};
+use super::shown::{Kind, Segment, Selection, Watched};
+use super::watched;
 use crate::Failure;
 
 /// How many violations are printed whole.
@@ -120,7 +121,7 @@ impl Verdict {
     }
 }
 
-fn segments(watched: &[Watched]) -> impl Iterator<Item = &watched::Segment> {
+fn segments(watched: &[Watched]) -> impl Iterator<Item = &Segment> {
     watched.iter().flat_map(|watched| &watched.segments)
 }
 

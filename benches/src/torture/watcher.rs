@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::client::Recorder;
 use super::object::{self, COLLECTION, Object};
+use super::shown::{Event, Kind, Segment, Selection, Watched};
 use super::transport::PATIENCE;
-use super::watched::{Event, Kind, Segment, Selection, Watched};
 use crate::Failure;
 use crate::https::Endpoint;
 
