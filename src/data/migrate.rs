@@ -52,14 +52,14 @@ pub(super) struct Migrate {
 #[derive(Clone, Debug)]
 enum Address {
     Sqlite(PathBuf),
-    Postgres(PostgresSettings),
+    Postgres(Box<PostgresSettings>),
 }
 
 fn address(url: &str) -> Result<Address, String> {
     match url.strip_prefix("sqlite://") {
         Some("") => Err("a path is missing".to_owned()),
         Some(path) => Ok(Address::Sqlite(PathBuf::from(path))),
-        None if url.contains("://") => postgres(url).map(Address::Postgres),
+        None if url.contains("://") => postgres(url).map(|settings| Address::Postgres(Box::new(settings))),
         None => Err("it must begin with sqlite:// or postgres://".to_owned()),
     }
 }
@@ -115,7 +115,7 @@ async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, 
         }
         Address::Postgres(settings) => {
             let file = verb.to_password_file.as_deref();
-            let settings = with_password(settings.clone(), "--to-password-file", file)?;
+            let settings = with_password(settings.as_ref().clone(), "--to-password-file", file)?;
             (Box::new(PostgresTarget::open(settings, verb.force).await?), "a PostgreSQL database")
         }
     };
@@ -131,7 +131,7 @@ async fn open(verb: &Migrate) -> Result<From, Failure> {
         Address::Sqlite(folder) => folder,
         Address::Postgres(settings) => {
             let file = verb.from_password_file.as_deref();
-            let settings = with_password(settings.clone(), "--from-password-file", file)?;
+            let settings = with_password(settings.as_ref().clone(), "--from-password-file", file)?;
             let source = PostgresSource::open(settings.clone(), data::opener(None)?).await?;
             return Ok(From {
                 source: Arc::new(source),

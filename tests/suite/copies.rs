@@ -155,7 +155,7 @@ async fn move_under_writers(here: &[&Portico], arguments: &[&str], start: impl A
     let acknowledged: BTreeMap<i64, String> = written.into_iter().flatten().collect();
     let stopped = said.split("writes were refused for ").nth(1).and_then(|rest| rest.split(' ').next());
     let stopped: u64 = stopped.unwrap().parse().unwrap();
-    writeln!(std::io::stdout(), "{} writes; {said}", acknowledged.len()).unwrap();
+    std::io::stdout().write_all(format!("{} writes; {said}\n", acknowledged.len()).as_bytes()).unwrap();
     assert!(Duration::from_millis(stopped) < STOPPED, "{said}");
 
     let there = start().await;
