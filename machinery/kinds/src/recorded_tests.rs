@@ -152,7 +152,7 @@ fn patches_of_recorded_objects_give_recorded_results() {
         r#"{"metadata":{"finalizers":["example.com/b"]}}"#
     );
     let wrong = Object::from_json(br#"{"data":[1]}"#).unwrap();
-    let status = configmaps.schema.retype(&wrong, &configmaps.gvk).unwrap_err().patch_status(b"[]");
+    let status = configmaps.schema.retype(&wrong, &configmaps.gvk).unwrap_err().patch_status("[]");
     assert_eq!((status.code, status.details.unwrap().causes[0].field.as_str()), (422, "patch"));
 }
 

@@ -100,7 +100,7 @@ fn of_decode(error: DecodeError) -> ConfigurationError {
         DecodeError::Syntax { error, .. } | DecodeError::Unrecognized { error, .. } => {
             ConfigurationError::Syntax(error)
         }
-        DecodeError::WrongKind { .. } | DecodeError::Version { .. } => {
+        DecodeError::WrongKind { .. } | DecodeError::Version { .. } | DecodeError::Unconvertible(_) => {
             ConfigurationError::Words(error.to_string())
         }
     }

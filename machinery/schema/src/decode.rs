@@ -1,6 +1,8 @@
 //! Strict decoding: bytes straight into an object along a type, with upstream's words for what does not fit.
 
+mod convert;
 mod error;
+mod go_type;
 mod limits;
 mod reader;
 mod scalar;
@@ -9,6 +11,7 @@ mod walk;
 mod yaml;
 mod yaml_keys;
 
+pub(crate) use convert::convert;
 pub(crate) use error::head;
 pub use error::{DecodeError, patch_status};
 pub use limits::MAX_DEPTH;
@@ -72,10 +75,10 @@ impl Decoded {
         self.strict_text().map(|text| error::cannot_be_handled(expected, &expected.kind, &text))
     }
 
-    /// As [`Self::strict_status`], for the result of a patch: 422 on the field `patch`.
+    /// The answer for the result of a patch that has something to refuse: 422 on the field `patch`.
     #[must_use]
-    pub fn strict_patch_status(&self, patch: &[u8]) -> Option<Status> {
-        self.strict_text().map(|text| error::patch_status(patch, &text))
+    pub fn strict_patch_status(&self, patch: &str) -> Status {
+        error::patch_status(patch, &self.strict_text().unwrap_or_default())
     }
 
     fn strict_text(&self) -> Option<String> {
@@ -159,7 +162,7 @@ fn read(
     if format == Format::Protobuf {
         return read_protobuf(schema, body, expected);
     }
-    read_text(body, format, expected, |json| read_json(schema, json))
+    read_text(body, format, expected, |json| read_body(schema, json))
 }
 
 /// Reads the JSON of a body that is JSON or YAML.
@@ -214,6 +217,16 @@ pub(crate) fn raw(expected: &str, body: &[u8]) -> Result<Object, DecodeError> {
             .map_err(syntax)?,
     };
     Object::from_node(Node(value)).map_err(|error| syntax(error.to_string()))
+}
+
+/// The JSON of a body, whose kind and version upstream reads first.
+fn read_body(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
+    let mut walk = Walk::new(text, schema.types());
+    let map = walk.root(schema.root())?;
+    match walk.heading {
+        Some(error) => Err(SyntaxError(error)),
+        None => Ok((Decoded { object: Object::from_map(map), strict: walk.strict.into_items() }, walk.error)),
+    }
 }
 
 pub(crate) fn read_json(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {

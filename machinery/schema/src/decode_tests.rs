@@ -159,7 +159,7 @@ fn a_value_of_the_wrong_type_is_told_as_upstream_tells_it() {
         let text = format!("Thing in version \"v1\" cannot be handled as a Thing: {want}");
         assert_eq!(error.to_string(), text, "{body}");
         assert_eq!((error.status().code, error.status().reason.as_str()), (400, "BadRequest"));
-        let patch = error.patch_status(b"p");
+        let patch = error.patch_status("p");
         assert_eq!((patch.code, patch.details.unwrap().causes[0].field.as_str()), (422, "patch"));
     }
 }

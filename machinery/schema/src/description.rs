@@ -42,6 +42,8 @@ pub struct FieldDescription {
     /// A type expression.
     #[serde(rename = "type")]
     pub ty: String,
+    /// The type that upstream's errors name, where it has a name of its own: `[]v1.KeyUsage` for a list of strings.
+    pub go: Option<String>,
     /// The protobuf field number.
     pub number: u32,
     /// The embedded protobuf message that holds the field.
@@ -152,6 +154,7 @@ impl Scope<'_> {
         Field {
             name: name.into(),
             ty: self.field_type(builder, &field.ty),
+            go: field.go.map(Into::into),
             number: field.number,
             inside: field.inside.map(Into::into),
             required: field.required,

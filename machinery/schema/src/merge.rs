@@ -2,10 +2,12 @@
 
 mod directive;
 mod document;
+mod element_order;
 mod error;
 mod json_patch;
 mod limits;
 mod lists;
+pub mod shown;
 mod strategic;
 
 pub use error::PatchError;
@@ -16,7 +18,7 @@ use std::collections::HashSet;
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
-use self::document::{mistyped, read, remove_all};
+use self::document::{drop_nulls_of_maps, mistyped, read, remove_all};
 use crate::decode::json_name;
 use crate::structural::body;
 use crate::typed::Typed;
@@ -85,24 +87,12 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
                 }
             }
             mut other => {
-                drop_nulls(&mut other);
+                drop_nulls_of_maps(&mut other);
                 map.insert(key, other);
             }
         }
     }
     remove_all(map, &deleted);
-}
-
-/// Upstream's merge drops the nulls of objects inside of lists, too; those that are elements stay.
-fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
 }
 
 /// What a strict reading says of the text of a patch itself, be it one of `operations` or one that merges: members that
@@ -125,7 +115,7 @@ pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Resul
         }
     };
     let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;
-    Ok(Object::from_map(map.unwrap_or_default()))
+    Ok(Object::from_map(map))
 }
 
 #[cfg(test)]

@@ -86,6 +86,8 @@ pub struct Field {
     pub name: Box<str>,
     /// What it holds.
     pub ty: FieldType,
+    /// What upstream's errors call it, where that has a name of its own there: `[]v1.KeyUsage`.
+    pub go: Option<Box<str>>,
     /// The protobuf field number, 0 for `kind` and `apiVersion`.
     pub number: u32,
     /// The embedded protobuf message that holds the field, as a path.

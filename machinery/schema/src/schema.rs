@@ -154,19 +154,17 @@ impl Schema {
         }
     }
 
-    /// As [`Self::retype`] for what an applied configuration was merged into: nulls of a custom resource stay where they are,
-    /// for validation to refuse.
+    /// As [`Self::retype`] for what an applied configuration or a strategic merge patch made: upstream converts it from maps,
+    /// not from JSON, and takes a little more. Nulls of a custom resource stay where they are, for validation to refuse.
     ///
     /// # Errors
-    /// [`DecodeError`].
-    pub fn retype_applied(
-        &self,
-        object: &Object,
-        expected: &GroupVersionKind,
-    ) -> Result<Decoded, DecodeError> {
+    /// [`DecodeError`], for built-in kinds [`DecodeError::Unconvertible`].
+    pub fn convert(&self, object: Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
         match &self.0 {
-            Dialect::Typed(_) => self.retype(object, expected),
-            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Source::Configuration),
+            Dialect::Typed(typed) => {
+                decode::convert(typed, object, expected).map_err(DecodeError::Unconvertible)
+            }
+            Dialect::Structural(custom) => custom.retype(object, expected, Source::Configuration),
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
-use portico_schema::decode::warnings;
+use portico_schema::decode::{DecodeError, warnings};
 
 use crate::Result;
 use crate::admission::{Attributes, Options};
@@ -100,7 +100,7 @@ impl Verbs {
             .across_versions(served, part, |versions| managed_fields::apply(versions, live, applying))
             .await?;
         let warnings = config.strict(options.write.field_validation)?;
-        Ok((typed(served, &new)?, warnings))
+        Ok((typed(served, new, &config.object)?, warnings))
     }
 
     /// Complete, in the storage version, with the name and namespace of the path.
@@ -186,7 +186,22 @@ impl Configuration {
 }
 
 /// The merged object along its types.
-fn typed(served: &ServedResource, merged: &Object) -> Result<Object> {
-    let decoded = served.info.schema.retype_applied(merged, &served.info.gvk).map_err(|e| e.status())?;
-    Ok(decoded.object)
+fn typed(served: &ServedResource, merged: Object, config: &Object) -> Result<Object> {
+    match served.info.schema.convert(merged, &served.info.gvk) {
+        Ok(decoded) => Ok(decoded.object),
+        Err(DecodeError::Unconvertible(why)) => Err(unconvertible(config, &why)),
+        Err(error) => Err(Box::new(error.status())),
+    }
+}
+
+/// 500, as upstream says it of what its schema let pass.
+fn unconvertible(config: &Object, why: &str) -> Box<Status> {
+    let (namespace, name, ty) = (config.namespace(), config.name(), managed_fields::type_of(config));
+    Box::new(Status::failure(
+        Reason::Unknown,
+        format!(
+            "failed to convert new object ({namespace}/{name}; {ty}) to proper version: \
+             unable to convert unstructured object to {ty}: {why}"
+        ),
+    ))
 }

@@ -41,7 +41,7 @@ impl Verbs {
             }
             check_identity(served, &new, place)?;
             if let Some(error) = served.strategies.decode.unreadable(&new) {
-                return Err(Box::new(patch_status(patch.bytes(), &error)));
+                return Err(Box::new(patch_status(&shown(served, &object, patch, &new), &error)));
             }
             served.complete(&mut new, self.objects.moment());
             forget_zero_version(&mut new);
@@ -73,28 +73,40 @@ pub(crate) fn apply(
     patch: &Patch,
     options: &PatchOptions,
 ) -> Result<(Object, Vec<String>)> {
-    let schema = &served.info.schema;
-    let (merged, bytes) = match patch {
-        Patch::Json(bytes) => (merge::json_patch(current, bytes), bytes),
-        Patch::Merge(bytes) => (merge::merge_patch(current, bytes), bytes),
-        Patch::Strategic(bytes) => {
-            (schema.strategic_merge(current, bytes).map(|new| tagged(new, current)), bytes)
-        }
+    let (schema, kind) = (&served.info.schema, &served.info.gvk);
+    let merged = match patch {
+        Patch::Json(bytes) => merge::json_patch(current, bytes),
+        Patch::Merge(bytes) => merge::merge_patch(current, bytes),
+        Patch::Strategic(bytes) => schema.strategic_merge(current, bytes).map(|new| tagged(new, current)),
     };
     let merged = merged.map_err(|e| e.status())?;
-    let mut decoded = schema.retype(&merged, &served.info.gvk).map_err(|e| e.patch_status(bytes))?;
+    let (decoded, merged) = match patch {
+        Patch::Strategic(_) => (schema.convert(merged, kind), None),
+        Patch::Json(_) | Patch::Merge(_) => (schema.retype(&merged, kind), Some(merged)),
+    };
+    let shown = || shown(served, current, patch, merged.as_ref().unwrap_or(current));
+    let mut decoded = decoded.map_err(|e| e.patch_status(&shown()))?;
     if options.write.field_validation != FieldValidation::Ignore {
-        let mut said = merge::diagnostics(bytes, matches!(patch, Patch::Json(_)));
+        let mut said = merge::diagnostics(patch.bytes(), matches!(patch, Patch::Json(_)));
         said.extend(decoded.strict.drain(..).filter(|text| !said.contains(text)).collect::<Vec<_>>());
         decoded.strict = said;
     }
     match options.write.field_validation {
-        FieldValidation::Strict => match decoded.strict_patch_status(bytes) {
-            Some(status) => Err(Box::new(status)),
-            None => Ok((decoded.object, Vec::new())),
-        },
+        FieldValidation::Strict if decoded.strict.is_empty() => Ok((decoded.object, Vec::new())),
+        FieldValidation::Strict => Err(Box::new(decoded.strict_patch_status(&shown()))),
         FieldValidation::Warn => Ok((decoded.object, decoded.strict)),
         FieldValidation::Ignore => Ok((decoded.object, Vec::new())),
+    }
+}
+
+/// What a refusal shows: what a patch made of an object, or of a strategic merge patch the patch itself.
+fn shown(served: &ServedResource, current: &Object, patch: &Patch, merged: &Object) -> String {
+    let custom = served.info.schema.custom().is_some();
+    match patch {
+        Patch::Strategic(bytes) => merge::shown::strategic(bytes),
+        Patch::Json(_) | Patch::Merge(_) if custom => merge::shown::sorted(merged),
+        Patch::Json(bytes) => merge::shown::patched(bytes, merged),
+        Patch::Merge(bytes) => merge::shown::merged(current, bytes, merged),
     }
 }
 

@@ -70,7 +70,8 @@ impl Token {
 fn no_base64(text: &str, error: &DecodeError) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
-        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
+        // Where the group begins that is not whole.
+        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
     };
     format!("illegal base64 data at input byte {at}")
 }

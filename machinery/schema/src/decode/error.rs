@@ -47,6 +47,9 @@ pub enum DecodeError {
         /// The kind that was asked for.
         expected: String,
     },
+    /// What was merged does not fit its type.
+    #[error("{0}")]
+    Unconvertible(String),
     /// The right kind in another group or version.
     #[error("the API version in the data ({found}) does not match the expected API version ({expected})")]
     Version {
@@ -66,11 +69,12 @@ impl DecodeError {
 
     /// The same for the result of a patch: 422 on the field `patch`.
     #[must_use]
-    pub fn patch_status(&self, patch: &[u8]) -> Status {
+    pub fn patch_status(&self, patch: &str) -> Status {
         match self {
+            Self::Syntax { error, .. } => patch_status(patch, &format!("couldn't get version/kind; {error}")),
             Self::CannotBeHandled { error, .. }
-            | Self::Syntax { error, .. }
-            | Self::Unrecognized { error, .. } => patch_status(patch, error),
+            | Self::Unrecognized { error, .. }
+            | Self::Unconvertible(error) => patch_status(patch, error),
             Self::WrongKind { found, .. } => {
                 let version = found.group_version().to_string();
                 patch_status(
@@ -92,11 +96,10 @@ pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error:
     .status()
 }
 
-/// 422 of an unnamed object on the field `patch`, printing the patch.
+/// 422 of an unnamed object on the field `patch`, printing what upstream shows of it.
 #[must_use]
-pub fn patch_status(patch: &[u8], error: &str) -> Status {
-    let text = String::from_utf8_lossy(patch);
-    let errors = [field::Error::invalid(&"patch".into(), text.as_ref(), error)];
+pub fn patch_status(patch: &str, error: &str) -> Status {
+    let errors = [field::Error::invalid(&"patch".into(), patch, error)];
     Status::invalid(&GroupKind::default(), "", &errors)
 }
 

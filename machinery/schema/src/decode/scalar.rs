@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
 use portico_machinery::Quantity;
+use portico_machinery::quantity::QuantityError;
 use serde_json::Value;
 
 use super::reader::number_value;
@@ -63,8 +64,9 @@ fn bytes(mut text: String) -> std::result::Result<String, TypeMismatch> {
         use base64::DecodeError as E;
         let at = match error {
             E::InvalidByte(at, _) | E::InvalidLastSymbol { offset: at, .. } => at,
-            E::InvalidLength(length) => length,
-            E::InvalidPadding => text.len(),
+            E::InvalidPadding if text.contains('=') => text.len(),
+            // Where the group begins that is not whole.
+            E::InvalidLength(_) | E::InvalidPadding => text.len() / 4 * 4,
         };
         TypeMismatch::Text(format!("illegal base64 data at input byte {at}"))
     })?;
@@ -81,6 +83,11 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
 
 fn quantity(text: &str) -> Result {
     quantity_text(text).map_err(TypeMismatch::Text)
+}
+
+/// What is neither text nor number is text to a quantity, and no quantity.
+pub(super) fn no_quantity() -> String {
+    QuantityError::Format.to_string()
 }
 
 /// A quantity in its canonical spelling.

@@ -1,12 +1,13 @@
 //! The walk of a JSON text along a type: what fits becomes the object, what does not is reported.
 //!
-//! As upstream: the first value of a wrong type is the error, but only once the whole text has proved to be JSON;
-//! unknown and duplicate fields are collected in the order of the text, each once, bounded in number and bytes.
+//! As upstream: the first value of a wrong type is the error, but only once the whole text has proved to be JSON, and
+//! only where no value that reads itself (a time, a quantity) refuses what it is given: that ends the decoding. Unknown and duplicate fields are collected in the order of the text, each once, bounded in number and bytes.
 
 use portico_machinery::Bounded;
 use portico_machinery::object::cut;
 use serde_json::{Map, Value};
 
+use super::go_type::{GoType, embedded};
 use super::reader::{Reader, Start, SyntaxError};
 use super::scalar;
 use crate::model::{Field, FieldType, Type, TypeSet};
@@ -22,6 +23,10 @@ pub(crate) fn strict_errors() -> Bounded<String> {
     Bounded::new(MAX_STRICT, MAX_STRICT_BYTES)
 }
 
+/// What upstream reads the kind and version of a body into.
+const HEADING: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
 /// What upstream says of a value that is neither, the one time that it says something.
 const NEITHER: &str = "boolean or JSON schema expected";
 
@@ -34,8 +39,12 @@ pub(crate) struct Walk<'a, 's> {
     pub strict: Bounded<String>,
     /// How many values that read themselves are around: nothing inside them is unknown.
     unreported: usize,
-    /// The first value of a wrong type.
+    /// The first value of a wrong type, or the first that could not read itself.
     pub error: Option<String>,
+    /// Whether a value could not read itself: no other error counts.
+    ended: bool,
+    /// What is wrong with the kind or version of the outermost value, which upstream reads before anything else.
+    pub heading: Option<String>,
     /// The path as strict errors print it: with keys and indices.
     path: String,
     /// The path as type errors print it: struct fields only.
@@ -52,6 +61,8 @@ impl<'a, 's> Walk<'a, 's> {
             strict: strict_errors(),
             unreported: 0,
             error: None,
+            ended: false,
+            heading: None,
             path: String::new(),
             fields: String::new(),
             owner: "",
@@ -69,6 +80,10 @@ impl<'a, 's> Walk<'a, 's> {
             start => {
                 self.reader.skip()?;
                 self.wrong(name_of(start), &format!("v1.{}", ty.short_name()));
+                self.heading = Some(format!(
+                    "json: cannot unmarshal {} into Go value of type {HEADING}",
+                    name_of(start)
+                ));
                 Map::new()
             }
         };
@@ -76,17 +91,44 @@ impl<'a, 's> Walk<'a, 's> {
         Ok(map)
     }
 
+    /// One value of this type, which nothing is around, and nothing after it.
+    pub(crate) fn lone(&mut self, ty: &'s FieldType) -> Result<Option<Value>> {
+        let value = self.value(GoType::plain(ty))?;
+        self.reader.end()?;
+        Ok(value)
+    }
+
     fn wrong(&mut self, found: &str, expected: &str) {
+        if matches!(self.fields.as_str(), "kind" | "apiVersion") {
+            let text = format!(
+                "json: cannot unmarshal {found} into Go struct field .{} of type string",
+                self.fields
+            );
+            self.heading.get_or_insert(text);
+        }
+        let text = self.mismatch(found, expected);
+        self.fail(text);
+    }
+
+    fn mismatch(&self, found: &str, expected: &str) -> String {
         let place = if self.owner.is_empty() {
             "value".to_owned()
         } else {
             format!("struct field {}.{}", self.owner, self.fields)
         };
-        self.fail(format!("json: cannot unmarshal {found} into Go {place} of type {expected}"));
+        format!("json: cannot unmarshal {found} into Go {place} of type {expected}")
     }
 
     fn fail(&mut self, error: String) {
         self.error.get_or_insert(error);
+    }
+
+    /// A value could not read itself.
+    fn end(&mut self, error: String) {
+        if !self.ended {
+            self.ended = true;
+            self.error = Some(error);
+        }
     }
 
     fn report(&mut self, what: &str, key: &str) {
@@ -100,8 +142,8 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     /// One value of this type; nothing for null and for what does not fit.
-    fn value(&mut self, ty: &'s FieldType) -> Result<Option<Value>> {
-        let start = self.reader.start()?;
+    fn value(&mut self, of: GoType<'s>) -> Result<Option<Value>> {
+        let (ty, start) = (of.ty, self.reader.start()?);
         if start == Start::Null {
             self.reader.null()?;
             return Ok(None);
@@ -117,14 +159,15 @@ impl<'a, 's> Walk<'a, 's> {
                 self.owner = owner;
                 Ok(Some(Value::Object(map)))
             }
-            (FieldType::Map(of), Start::Object) => self.map(of).map(Some),
-            (FieldType::List(of), Start::Array) => self.list(of).map(Some),
+            (FieldType::Map(inner), Start::Object) => self.map(of.element(inner)).map(Some),
+            (FieldType::List(inner), Start::Array) => self.list(of.element(inner)).map(Some),
+            (FieldType::Bytes, Start::Array) => self.numbers().map(Some),
             (plain, Start::Object | Start::Array) => {
                 self.reader.skip()?;
-                self.misfit(plain, name_of(start));
+                self.misfit(plain, of, name_of(start));
                 Ok(None)
             }
-            (plain, _) => self.scalar(plain, start),
+            (plain, _) => self.scalar(plain, of, start),
         }
     }
 
@@ -134,28 +177,26 @@ impl<'a, 's> Walk<'a, 's> {
         let Some(shape) = self.types.shape(ty, |shape| takes(shape, start)) else {
             self.reader.any()?;
             if self.types.shape(ty, |shape| *shape == FieldType::Bool).is_some() {
-                self.fail(NEITHER.to_owned());
+                self.end(NEITHER.to_owned());
             }
             return Ok(None);
         };
         self.unreported += 1;
-        let value = self.value(shape);
+        let value = self.value(GoType::plain(shape));
         self.unreported -= 1;
         value
     }
 
-    fn misfit(&mut self, ty: &FieldType, found: &str) {
-        if let FieldType::Time | FieldType::MicroTime | FieldType::IntOrString | FieldType::Quantity = ty {
-            // These read themselves upstream, so the error knows no field.
-            let expected = if *ty == FieldType::IntOrString { "int32" } else { "string" };
-            self.fail(format!("json: cannot unmarshal {found} into Go value of type {expected}"));
-        } else {
-            let expected = self.go_name(ty);
-            self.wrong(found, &expected);
+    fn misfit(&mut self, ty: &FieldType, of: GoType<'s>, found: &str) {
+        match ty {
+            FieldType::Time | FieldType::MicroTime => self.end(self.mismatch(found, "string")),
+            FieldType::IntOrString => self.end(self.mismatch(found, "int32")),
+            FieldType::Quantity => self.end(scalar::no_quantity()),
+            _ => self.wrong(found, &of.name(self.types)),
         }
     }
 
-    fn scalar(&mut self, ty: &FieldType, start: Start) -> Result<Option<Value>> {
+    fn scalar(&mut self, ty: &FieldType, of: GoType<'s>, start: Start) -> Result<Option<Value>> {
         let read = match start {
             Start::String => scalar::from_string(ty, self.reader.string()?),
             Start::Number => scalar::from_number(ty, self.reader.number()?),
@@ -163,10 +204,38 @@ impl<'a, 's> Walk<'a, 's> {
         };
         match read {
             Ok(value) => return Ok(Some(value)),
-            Err(scalar::TypeMismatch::Type(found)) => self.misfit(ty, &found),
-            Err(scalar::TypeMismatch::Text(error)) => self.fail(error),
+            Err(scalar::TypeMismatch::Type(found)) => self.misfit(ty, of, &found),
+            Err(scalar::TypeMismatch::Text(error)) if *ty == FieldType::Bytes => self.fail(error),
+            Err(scalar::TypeMismatch::Text(error)) => self.end(error),
         }
         Ok(None)
+    }
+
+    /// Bytes as a list of numbers, which upstream takes, too.
+    fn numbers(&mut self) -> Result<Value> {
+        self.reader.enter()?;
+        let mut bytes = Vec::new();
+        while self.reader.element(bytes.is_empty())? {
+            bytes.push(self.byte()?);
+        }
+        Ok(Value::String(scalar::base64(&bytes)))
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        let start = self.reader.start()?;
+        if start != Start::Number {
+            self.reader.skip()?;
+            if start != Start::Null {
+                self.wrong(name_of(start), "uint8");
+            }
+            return Ok(0);
+        }
+        let text = self.reader.number()?;
+        let byte = text.parse();
+        if byte.is_err() {
+            self.wrong(&format!("number {text}"), "uint8");
+        }
+        Ok(byte.unwrap_or_default())
     }
 
     fn fields_of(&mut self, ty: &'s Type) -> Result<Map<String, Value>> {
@@ -190,9 +259,12 @@ impl<'a, 's> Walk<'a, 's> {
             }
             seen |= mark;
             push(&mut self.path, &field.name);
+            if let Some(message) = &field.inside {
+                push_all(&mut self.fields, embedded(message));
+            }
             push(&mut self.fields, &field.name);
             self.owner = ty.short_name();
-            let value = self.value(&field.ty)?;
+            let value = self.value(GoType::of(field))?;
             self.path.truncate(path);
             self.fields.truncate(fields);
             put(&mut map, field, value, again);
@@ -200,7 +272,7 @@ impl<'a, 's> Walk<'a, 's> {
         Ok(map)
     }
 
-    fn map(&mut self, of: &'s FieldType) -> Result<Value> {
+    fn map(&mut self, of: GoType<'s>) -> Result<Value> {
         self.reader.enter()?;
         let mut map = Map::new();
         let path = self.path.len();
@@ -218,7 +290,7 @@ impl<'a, 's> Walk<'a, 's> {
         Ok(Value::Object(map))
     }
 
-    fn list(&mut self, of: &'s FieldType) -> Result<Value> {
+    fn list(&mut self, of: GoType<'s>) -> Result<Value> {
         use std::fmt::Write as _;
         self.reader.enter()?;
         let mut list = Vec::new();
@@ -234,38 +306,15 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     /// A value inside a list or map, where null stands for the zero value.
-    fn inside(&mut self, of: &'s FieldType) -> Result<Value> {
+    fn inside(&mut self, of: GoType<'s>) -> Result<Value> {
         if let Some(value) = self.value(of)? {
             return Ok(value);
         }
-        if *self.types.resolve(of) == FieldType::Bytes {
+        if *self.types.resolve(of.ty) == FieldType::Bytes {
             // They are null in memory, and empty once they were stored.
             return Ok(Value::String(String::new()));
         }
-        Ok(self.types.zero(of))
-    }
-
-    fn go_name(&self, ty: &FieldType) -> String {
-        match ty {
-            FieldType::String => "string".to_owned(),
-            FieldType::Int32 => "int32".to_owned(),
-            FieldType::Int64 => "int64".to_owned(),
-            FieldType::Bool => "bool".to_owned(),
-            FieldType::Number => "float64".to_owned(),
-            FieldType::Bytes => "[]uint8".to_owned(),
-            FieldType::Time => "v1.Time".to_owned(),
-            FieldType::MicroTime => "v1.MicroTime".to_owned(),
-            FieldType::Quantity => "resource.Quantity".to_owned(),
-            FieldType::IntOrString => "intstr.IntOrString".to_owned(),
-            FieldType::Any | FieldType::AnyObject => "interface {}".to_owned(),
-            FieldType::List(of) => format!("[]{}", self.go_name(of)),
-            FieldType::Map(of) => format!("map[string]{}", self.go_name(of)),
-            FieldType::Ref(id) => {
-                let mut parts = self.types.get(*id).name.rsplit('.');
-                let (name, package) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-                format!("{package}.{name}")
-            }
-        }
+        Ok(self.types.zero(of.ty))
     }
 }
 
@@ -284,6 +333,11 @@ fn push(path: &mut String, name: &str) {
         path.push('.');
     }
     path.push_str(name);
+}
+
+fn push_all(path: &mut String, name: impl Iterator<Item = char>) {
+    push(path, "");
+    path.extend(name);
 }
 
 /// Keeps a field's value. A repeated field adds to what its first occurrence held, as upstream decodes onto it.

@@ -135,12 +135,21 @@ impl fmt::Display for PathElement {
         match self {
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(keys) => {
-                let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={}", printed(v))).collect();
                 write!(f, "[{}]", keys.join(","))
             }
             Self::Value(value) => write!(f, "[={value}]"),
             Self::Index(index) => write!(f, "[{index}]"),
         }
+    }
+}
+
+/// A value as upstream prints it in a path: maps without anything around them.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Object(map) => map.iter().map(|(key, value)| format!("{key}={}", printed(value))).collect(),
+        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(",")),
+        other => other.to_string(),
     }
 }
 

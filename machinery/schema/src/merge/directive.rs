@@ -13,7 +13,6 @@ pub(super) type Result<T> = std::result::Result<T, PatchError>;
 
 /// What a directive asks of the map or list element that it stands in.
 pub(super) enum Directive {
-    Merge,
     Replace,
     Delete,
 }
@@ -22,17 +21,37 @@ pub(super) enum Directive {
 pub(super) fn directive(map: &mut Json) -> Result<Option<Directive>> {
     match map.shift_remove(PATCH) {
         None => Ok(None),
-        Some(Value::String(word)) if word == "merge" => Ok(Some(Directive::Merge)),
         Some(Value::String(word)) if word == "replace" => Ok(Some(Directive::Replace)),
         Some(Value::String(word)) if word == "delete" => Ok(Some(Directive::Delete)),
         Some(other) => {
-            let named = Plain(&other).to_string();
-            map.insert(PATCH.to_owned(), other);
-            let map = Value::Object(std::mem::take(map));
-            let text = format!("unknown patch type: {named} in map: {}", Plain(&map));
-            Err(PatchError::UnknownDirective(cut(text)))
+            map.insert(PATCH.to_owned(), other.clone());
+            Err(unknown(&other, map))
         }
     }
+}
+
+/// A directive that is none.
+pub(super) fn unknown(directive: &Value, map: &Json) -> PatchError {
+    let (named, map) = (Plain(directive).to_string(), Value::Object(map.clone()));
+    refused(cut(format!("unknown patch type: {named} in map: {}", Plain(&map))))
+}
+
+/// The value without maps that a directive stands in; nothing where it is such a map itself.
+pub(super) fn no_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(map) if map.contains_key(PATCH) => None,
+        Value::Object(map) => {
+            let kept = map.into_iter().filter_map(|(key, value)| Some((key, no_directives(value)?)));
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(list) => Some(Value::Array(list.into_iter().filter_map(no_directives).collect())),
+        other => Some(other),
+    }
+}
+
+/// 500, for upstream does not say whose fault it is.
+pub(super) fn refused(text: String) -> PatchError {
+    PatchError::Refused(text)
 }
 
 pub(super) fn malformed(text: String) -> PatchError {

@@ -29,3 +29,28 @@ pub(super) fn remove_all(map: &mut Map<String, Value>, keys: &HashSet<String>) {
         map.retain(|key, _| !keys.contains(key));
     }
 }
+
+/// Drops the nulls of maps, wherever they stand; those that are elements stay.
+pub(super) fn drop_nulls_of_maps(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls_of_maps);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls_of_maps),
+        _ => {}
+    }
+}
+
+/// The type that Go holds a value in.
+pub(super) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}

@@ -11,9 +11,9 @@ pub enum PatchError {
     /// The patch itself cannot be read, or uses a directive wrongly: 400.
     #[error("{0}")]
     Malformed(String),
-    /// A directive that is none: 500, for upstream does not say whose fault it is.
+    /// Directives or lists that cannot be merged: 500, for upstream does not say whose fault it is.
     #[error("{0}")]
-    UnknownDirective(String),
+    Refused(String),
     /// Too many operations in a JSON patch: 413.
     #[error(
         "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}"
@@ -33,7 +33,7 @@ impl PatchError {
     pub fn status(&self) -> Status {
         match self {
             Self::Malformed(_) => Status::bad_request(self.to_string()),
-            Self::UnknownDirective(_) => Status::failure(Reason::Unknown, self.to_string()),
+            Self::Refused(_) => Status::failure(Reason::Unknown, self.to_string()),
             Self::TooManyOperations(_) => Status::failure(Reason::RequestEntityTooLarge, self.to_string()),
             Self::Failed(_) | Self::TestFailed(_) => {
                 Status::failure(Reason::Invalid, self.to_string()).with_details(Details::default())

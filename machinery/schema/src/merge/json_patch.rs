@@ -195,7 +195,7 @@ fn parent<'d>(document: &'d mut Value, path: &str) -> std::result::Result<(&'d m
     Ok((at, unescaped(last)))
 }
 
-fn unescaped(part: &str) -> String {
+pub(super) fn unescaped(part: &str) -> String {
     if part.contains('~') { part.replace("~1", "/").replace("~0", "~") } else { part.to_owned() }
 }
 

@@ -2,23 +2,35 @@
 //!
 //! Elements are found through an index by key, so that long lists cost no more than their length.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use portico_machinery::object::{Plain, cut};
 use serde_json::Value;
 
-use super::directive::{Json, Result, malformed};
+use super::directive::{Json, Result, refused};
+use super::document::go_type;
+use super::error::PatchError;
 use crate::model::Field;
 
-/// `$deleteFromPrimitiveList`: removes scalars.
-pub(super) fn delete_primitives(list: Option<&mut Value>, gone: &Value) -> Result<()> {
-    let Value::Array(gone) = gone else {
-        return Err(malformed("$deleteFromPrimitiveList is no list".to_owned()));
-    };
-    let gone: HashMap<String, usize> = gone.iter().map(|v| (v.to_string(), 0)).collect();
-    if let Some(Value::Array(list)) = list {
-        list.retain(|value| !gone.contains_key(&value.to_string()));
+/// Whether both lists hold maps. All elements must be of one type, and no lists.
+pub(super) fn check_elements(old: &[Value], new: &[Value]) -> Result<bool> {
+    let mut elements = old.iter().chain(new);
+    let Some(first) = elements.next() else { return Ok(false) };
+    if first.is_array() {
+        return Err(PatchError::Failed("lists of lists are not supported".to_owned()));
     }
-    Ok(())
+    if elements.any(|element| go_type(element) != go_type(first)) {
+        let show = |list: &[Value]| cut(Plain(&Value::Array(list.to_vec())).to_string());
+        let (old, new) = (show(old), show(new));
+        return Err(refused(format!("list element types are not identical: [{old} {new}]")));
+    }
+    Ok(first.is_object())
+}
+
+/// Removes scalars.
+pub(super) fn delete_primitives(list: &mut Vec<Value>, gone: &[Value]) {
+    let gone: HashSet<String> = gone.iter().map(ToString::to_string).collect();
+    list.retain(|value| !gone.contains(&value.to_string()));
 }
 
 /// Both lists, each scalar once.
@@ -27,14 +39,19 @@ pub(super) fn union(old: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
     old.into_iter().chain(new).filter(|value| seen.insert(value.to_string(), ()).is_none()).collect()
 }
 
-pub(super) fn key_of(element: &Json, key: &str) -> Result<String> {
-    match element.get(key) {
-        Some(value) => Ok(value.to_string()),
-        None => {
-            let element = serde_json::to_string(element).unwrap_or_default();
-            Err(malformed(format!("map: {element} does not contain declared merge key: {key}")))
+pub(super) fn key_of(element: &Json, key: &str) -> Option<String> {
+    element.get(key).map(ToString::to_string)
+}
+
+/// Where elements stand by their key.
+pub(super) fn places_by(list: &[Value], key: &str) -> HashMap<String, usize> {
+    let mut places = HashMap::new();
+    for (place, element) in list.iter().enumerate() {
+        if let Some(value) = element.get(key) {
+            places.entry(value.to_string()).or_insert(place);
         }
     }
+    places
 }
 
 /// What makes an element the same element: its merge key's value, or itself.
@@ -49,7 +66,7 @@ pub(super) fn identities(field: &Field, list: &[Value]) -> Vec<String> {
     list.iter().map(|element| identity(field, element)).collect()
 }
 
-pub(super) fn places(identities: &[String]) -> HashMap<String, usize> {
+fn places(identities: &[String]) -> HashMap<String, usize> {
     let mut places = HashMap::new();
     for (at, identity) in identities.iter().enumerate() {
         places.entry(identity.clone()).or_insert(at);

@@ -1,26 +1,29 @@
-//! Strategic merge patch: fields and lists by their patch strategy, and the directives that stand in them.
+//! Strategic merge patch, as upstream does it: fields and lists by their patch strategy, and the directives that stand in them.
+//! What was not there before is taken as it is, without its nulls and directives; only what was there is merged.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use portico_machinery::object::{Plain, cut};
 use serde_json::Value;
 
-use super::directive::{Directive, Json, Result, directive, malformed};
-use super::document::remove_all;
-use super::lists::{delete_primitives, identities, identity, key_of, ordered, places, union};
+use super::directive::{Directive, Json, Result, directive, malformed, no_directives, refused};
+use super::document::{drop_nulls_of_maps, go_type, remove_all};
+use super::element_order;
+use super::error::PatchError;
+use super::lists::{check_elements, delete_primitives, identities, key_of, ordered, union};
 use crate::model::{Field, FieldType, Type, TypeSet};
 
 const RETAIN_KEYS: &str = "$retainKeys";
-const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList/";
-const ELEMENT_ORDER: &str = "$setElementOrder/";
+const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
 
 /// What is known of the map that is being merged.
 #[derive(Clone, Copy)]
-enum Place<'s> {
+pub(super) enum Place<'s> {
     /// A struct with fields.
     Struct(&'s Type),
-    /// A map of such values.
-    MapOf(&'s FieldType),
-    /// Nothing: maps merge, lists are replaced.
+    /// A map, whose values upstream does not merge.
+    Map,
+    /// JSON that is not looked into.
     Opaque,
 }
 
@@ -28,51 +31,57 @@ impl<'s> Place<'s> {
     fn of(types: &'s TypeSet, ty: &'s FieldType) -> Self {
         match types.resolve(ty) {
             FieldType::Ref(id) => Self::Struct(types.get(*id)),
-            FieldType::Map(of) => Self::MapOf(of),
+            FieldType::Map(_) => Self::Map,
+            FieldType::List(of) => Self::of(types, of),
             _ => Self::Opaque,
         }
     }
 
-    fn field(self, name: &str) -> Option<&'s Field> {
-        if let Self::Struct(ty) = self { ty.field(name) } else { None }
-    }
-
-    /// What is known of the value under a key.
-    fn below(self, types: &'s TypeSet, key: &str) -> Self {
+    /// The field under a key of the original, which is a map or list to be merged.
+    pub(super) fn field(self, key: &str) -> Result<&'s Field> {
+        let unknown = |name: &str| {
+            refused(format!("unable to find api field in struct {name} for the json field {key:?}"))
+        };
         match self {
-            Self::Struct(ty) => ty.field(key).map_or(Self::Opaque, |field| Self::of(types, &field.ty)),
-            Self::MapOf(of) => Self::of(types, of),
-            Self::Opaque => Self::Opaque,
+            Self::Struct(ty) => ty.field(key).ok_or_else(|| unknown(ty.short_name())),
+            Self::Map => Err(refused(
+                "merging an object in json but data type is not struct, instead is: map".to_owned(),
+            )),
+            Self::Opaque => Err(unknown("RawExtension")),
         }
     }
 }
 
-/// Merges a struct; nothing when the patch deletes it.
-pub(super) fn structure(types: &TypeSet, ty: &Type, original: Json, patch: Json) -> Result<Option<Json>> {
+/// Merges a struct.
+pub(super) fn structure(types: &TypeSet, ty: &Type, original: Json, patch: Json) -> Result<Json> {
     map(types, Place::Struct(ty), original, patch)
 }
 
-/// Merges a map; nothing when the patch deletes it.
-fn map(types: &TypeSet, at: Place<'_>, mut original: Json, mut patch: Json) -> Result<Option<Json>> {
+fn map(types: &TypeSet, at: Place<'_>, mut original: Json, mut patch: Json) -> Result<Json> {
     match directive(&mut patch)? {
-        Some(Directive::Delete) => return Ok(None),
-        Some(Directive::Replace) => original.clear(),
-        Some(Directive::Merge) | None => {}
+        Some(Directive::Delete) => return Ok(Json::new()),
+        Some(Directive::Replace) => return Ok(patch),
+        None => {}
     }
     retain_keys(&mut original, &mut patch)?;
-    element_orders(types, at, &mut original, &mut patch)?;
+    element_order::apply(types, at, &mut original, &mut patch)?;
     // Deleted keys leave the map together: each by itself would shift all that follow it.
     let mut deleted = HashSet::new();
     for (key, value) in patch {
-        if let Some(name) = key.strip_prefix(DELETE_PRIMITIVES) {
-            delete_primitives(original.get_mut(name), &value)?;
+        if key.starts_with(DELETE_PRIMITIVES) {
+            delete(types, at, &key, &mut original, value)?;
             continue;
         }
-        let merged = match (original.get_mut(&key).map(Value::take), value) {
+        let old = original.get_mut(&key).map(Value::take).filter(|_| !deleted.contains(&key));
+        let merged = match (old, value) {
             (_, Value::Null) => None,
-            (old, Value::Object(new)) => below(types, at, &key, old, new)?,
-            (old, Value::Array(new)) => Some(Value::Array(list(types, at, &key, old, new)?)),
-            (_, scalar) => Some(scalar),
+            (Some(Value::Object(old)), Value::Object(new)) => {
+                Some(Value::Object(below(types, at.field(&key)?, old, new)?))
+            }
+            (Some(Value::Array(old)), Value::Array(new)) => {
+                Some(Value::Array(list(types, at.field(&key)?, old, new)?))
+            }
+            (_, new) => new_value(new),
         };
         match merged {
             Some(value) => drop(original.insert(key, value)),
@@ -80,162 +89,140 @@ fn map(types: &TypeSet, at: Place<'_>, mut original: Json, mut patch: Json) -> R
         }
     }
     remove_all(&mut original, &deleted);
-    Ok(Some(original))
+    Ok(original)
 }
 
-/// A map under a key.
-fn below(types: &TypeSet, at: Place<'_>, key: &str, old: Option<Value>, new: Json) -> Result<Option<Value>> {
-    let replaces = at.field(key).is_some_and(|field| field.patch.replace);
-    let old = match old {
-        Some(Value::Object(old)) if !replaces => old,
-        _ => Json::new(),
+/// What was not there, or was of another type.
+fn new_value(mut value: Value) -> Option<Value> {
+    drop_nulls_of_maps(&mut value);
+    no_directives(value)
+}
+
+/// A map under a field.
+fn below(types: &TypeSet, field: &Field, old: Json, new: Json) -> Result<Json> {
+    if field.patch.replace { Ok(new) } else { map(types, Place::of(types, &field.ty), old, new) }
+}
+
+/// A list under a field: merged where the field's strategy says so, else replaced.
+pub(super) fn list(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
+    if field.patch.merge { merge(types, field, old, new) } else { Ok(new) }
+}
+
+/// `$deleteFromPrimitiveList/field`: removes scalars.
+fn delete(types: &TypeSet, at: Place<'_>, key: &str, original: &mut Json, gone: Value) -> Result<()> {
+    let Some(name) = key.strip_prefix(DELETE_PRIMITIVES).and_then(|rest| rest.strip_prefix('/')) else {
+        return Err(malformed("invalid patch format of primitive list".to_owned()));
     };
-    Ok(map(types, at.below(types, key), old, new)?.map(Value::Object))
-}
-
-/// A list under a key: merged where the field's strategy says so, else replaced.
-fn list(
-    types: &TypeSet,
-    at: Place<'_>,
-    key: &str,
-    old: Option<Value>,
-    new: Vec<Value>,
-) -> Result<Vec<Value>> {
-    let old = if let Some(Value::Array(old)) = old { old } else { Vec::new() };
-    match at.field(key) {
-        Some(field) if field.patch.merge => merge(types, field, old, new),
-        _ => Ok(new),
+    let (Some(Value::Array(old)), Value::Array(gone)) = (original.get_mut(name), gone) else { return Ok(()) };
+    if old.is_empty() && gone.is_empty() {
+        return Ok(());
     }
+    let field = at.field(name)?;
+    if check_elements(old, &gone)? {
+        *old = keyed(types, field, std::mem::take(old), gone)?;
+    } else {
+        delete_primitives(old, &gone);
+    }
+    Ok(())
 }
 
 /// `$retainKeys`: of the original only these keys stay, and the patch may set no other.
 fn retain_keys(original: &mut Json, patch: &mut Json) -> Result<()> {
     let Some(directive) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
-    let Value::Array(keys) = directive else {
-        return Err(malformed(format!("{RETAIN_KEYS} is no list")));
-    };
+    let refused = || malformed("invalid patch format of retainKeys".to_owned());
+    let Value::Array(keys) = directive else { return Err(refused()) };
     let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
-    if let Some(stray) = patch
-        .iter()
-        .find(|(key, value)| !value.is_null() && !key.starts_with('$') && !keys.contains(key.as_str()))
-    {
-        return Err(malformed(format!(
-            "a {RETAIN_KEYS} directive must list every field that the patch sets: {:?} is missing",
-            stray.0
-        )));
+    let is_directive =
+        |key: &str| key.starts_with(DELETE_PRIMITIVES) || key.starts_with(element_order::PREFIX);
+    let sets = |(key, value): (&String, &Value)| !value.is_null() && !is_directive(key);
+    if patch.iter().any(|(key, value)| sets((key, value)) && !keys.contains(key.as_str())) {
+        return Err(refused());
     }
     original.retain(|key, _| keys.contains(key.as_str()));
     Ok(())
 }
 
-/// `$setElementOrder`: merges the lists that they name, and puts them in order. The directives, and the lists that are
-/// merged here, leave the patch together.
-fn element_orders(types: &TypeSet, at: Place<'_>, original: &mut Json, patch: &mut Json) -> Result<()> {
-    let mut directives = Vec::new();
-    for (key, value) in patch.iter_mut() {
-        if let Some(name) = key.strip_prefix(ELEMENT_ORDER) {
-            directives.push((name.to_owned(), value.take()));
-        }
+/// Merges a list into another: maps by their key, everything else as a set.
+fn merge(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
+    if old.is_empty() && new.is_empty() {
+        return Ok(old);
     }
-    if directives.is_empty() {
-        return Ok(());
+    if check_elements(&old, &new)? {
+        return keyed(types, field, old, new);
     }
-    let mut done = HashSet::new();
-    for (name, order) in directives {
-        let Value::Array(order) = order else {
-            return Err(malformed(format!("{ELEMENT_ORDER}{name} is no list")));
-        };
-        let Some(field) = at.field(&name).filter(|field| field.patch.merge) else { continue };
-        let new = match patch.get_mut(&name) {
-            Some(Value::Array(new)) => {
-                let new = std::mem::take(new);
-                done.insert(name.clone());
-                new
-            }
-            // Null or something that is no list: nothing to put in order.
-            Some(_) => continue,
-            None => Vec::new(),
-        };
-        let old = match original.get_mut(&name).map(Value::take) {
-            Some(Value::Array(old)) => old,
-            _ if new.is_empty() => continue,
-            _ => Vec::new(),
-        };
-        let merged = merge_ordered(types, field, old, new, &order)?;
-        original.insert(name, Value::Array(merged));
-    }
-    patch.retain(|key, _| !key.starts_with(ELEMENT_ORDER) && !done.contains(key));
-    Ok(())
+    let (order, server) = (identities(field, &new), identities(field, &old));
+    Ok(ordered(field, union(old, new), &order, &server))
 }
 
-/// Merges a list into another; without an order of its own, the patch's elements take their order from the patch.
-fn merge(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
-    let order = identities(field, &new);
-    let server: Vec<String> = identities(field, &old);
-    let merged = elements(types, field, old, new)?;
+/// What a list of maps and the directives in its patch become, in their order.
+fn keyed(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
+    let Some(key) = &field.merge_key else {
+        return Err(refused("cannot merge lists without merge key for struct".to_owned()));
+    };
+    let (old, new) = special(key, old, new)?;
+    let (order, server) = (identities(field, &new), identities(field, &old));
+    let merged = elements(types, field, key, old, new)?;
+    if let Some(Value::Object(keyless)) = merged.iter().find(|element| element.get(&**key).is_none()) {
+        return Err(no_merge_key(keyless, key));
+    }
     Ok(ordered(field, merged, &order, &server))
 }
 
-/// The same with the order that `$setElementOrder` gives.
-fn merge_ordered(
+/// Carries out the directives that are elements: what is left of both lists.
+fn special(key: &str, mut old: Vec<Value>, new: Vec<Value>) -> Result<(Vec<Value>, Vec<Value>)> {
+    let (mut left, mut gone, mut replaces) = (Vec::new(), HashSet::new(), false);
+    for element in new {
+        let Value::Object(map) = &element else { continue };
+        match map.get("$patch") {
+            None => left.push(element),
+            Some(Value::String(word)) if word == "replace" => replaces = true,
+            Some(Value::String(word)) if word == "delete" => {
+                gone.insert(key_of(map, key).ok_or_else(|| no_merge_key(map, key))?);
+            }
+            Some(Value::String(word)) if word == "merge" => {
+                return Err(refused("merging lists cannot yet be specified in the patch".to_owned()));
+            }
+            Some(other) => return Err(super::directive::unknown(other, map)),
+        }
+    }
+    if replaces {
+        return Ok((left, Vec::new()));
+    }
+    old.retain(|element| element.get(key).is_none_or(|value| !gone.contains(&value.to_string())));
+    Ok((old, left))
+}
+
+/// Merges elements into those of the same key, and appends the others as they are.
+fn elements(
     types: &TypeSet,
     field: &Field,
+    key: &str,
     old: Vec<Value>,
     new: Vec<Value>,
-    order: &[Value],
 ) -> Result<Vec<Value>> {
-    let order = identities(field, order);
-    let known = places(&order);
-    if let Some(stray) =
-        new.iter().find(|e| e.get("$patch").is_none() && !known.contains_key(&identity(field, e)))
-    {
-        return Err(malformed(format!("the order of {} does not list the element {stray}", field.name)));
-    }
-    let server = identities(field, &old);
-    let merged = elements(types, field, old, new)?;
-    Ok(ordered(field, merged, &order, &server))
-}
-
-fn elements(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
-    match (&field.merge_key, &field.ty) {
-        (Some(key), FieldType::List(of)) => keyed(types, Place::of(types, of), key, old, new),
-        _ => Ok(union(old, new)),
-    }
-}
-
-fn keyed(types: &TypeSet, at: Place<'_>, key: &str, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
-    let (mut patches, mut gone, mut replaces) = (Vec::new(), HashMap::new(), false);
+    let at = Place::of(types, &field.ty);
+    let mut by_key = super::lists::places_by(&old, key);
+    let mut merged = old;
     for element in new {
-        let Value::Object(mut element) = element else {
-            return Err(malformed(format!(
-                "an element of a list that merges by {key:?} is no object: {element}"
-            )));
-        };
-        match directive(&mut element)? {
-            Some(Directive::Replace) => replaces = true,
-            Some(Directive::Delete) => drop(gone.insert(key_of(&element, key)?, ())),
-            Some(Directive::Merge) | None => patches.push((key_of(&element, key)?, element)),
+        let Value::Object(element) = element else { continue };
+        let identity = key_of(&element, key).ok_or_else(|| no_merge_key(&element, key))?;
+        let place = *by_key.entry(identity).or_insert(merged.len());
+        match merged.get_mut(place).map(Value::take) {
+            Some(Value::Object(original)) => {
+                merged[place] = Value::Object(map(types, at, original, element)?);
+            }
+            _ => merged.push(Value::Object(element)),
         }
     }
-    let mut kept: Vec<Value> = if replaces { Vec::new() } else { old };
-    kept.retain(|element| element.get(key).is_none_or(|value| !gone.contains_key(&value.to_string())));
-    let mut at_key: HashMap<String, usize> = HashMap::new();
-    for (place, element) in kept.iter().enumerate() {
-        if let Some(value) = element.get(key) {
-            at_key.entry(value.to_string()).or_insert(place);
-        }
-    }
-    let mut merged: Vec<Option<Value>> = kept.into_iter().map(Some).collect();
-    for (identity, patch) in patches {
-        let place = *at_key.entry(identity).or_insert(merged.len());
-        if place == merged.len() {
-            merged.push(None);
-        }
-        let original = match merged[place].take() {
-            Some(Value::Object(original)) => original,
-            _ => Json::new(),
-        };
-        merged[place] = map(types, at, original, patch)?.map(Value::Object);
-    }
-    Ok(merged.into_iter().flatten().collect())
+    Ok(merged)
+}
+
+pub(super) fn no_merge_key(map: &Json, key: &str) -> PatchError {
+    let map = cut(Plain(&Value::Object(map.clone())).to_string());
+    refused(format!("map: {map} does not contain declared merge key: {key}"))
+}
+
+/// A value where a list is needed.
+pub(super) fn no_list(found: &Value) -> PatchError {
+    refused(format!("expected a []interface {{}}, but received a {}", go_type(found)))
 }

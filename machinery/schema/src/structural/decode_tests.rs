@@ -172,7 +172,7 @@ fn what_is_of_another_kind_is_left_to_validation_as_it_is() {
 fn what_a_configuration_was_merged_into_keeps_its_nulls() {
     let expected = GroupVersion::new("ex.io", "v1").kind("Thing");
     let object = Object::from_json(with(r#","spec":{"a":null,"i":null,"zz":1}"#).as_bytes()).unwrap();
-    let applied = schema().retype_applied(&object, &expected).unwrap();
+    let applied = schema().convert(object.clone(), &expected).unwrap();
     assert_eq!(applied.object.map()["spec"], json!({"a": "d", "i": null}));
     let patched = schema().retype(&object, &expected).unwrap();
     assert_eq!(patched.object.map()["spec"], json!({"a": "d"}));

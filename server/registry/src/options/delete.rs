@@ -118,7 +118,7 @@ impl DeleteOptions {
         if !matches!(raw.kind.as_str(), "" | "DeleteOptions") {
             let (kind, version) = (&raw.kind, &raw.api_version);
             return Err(Box::new(Status::bad_request(format!(
-                "{kind} in version {version:?} cannot be handled as a DeleteOptions"
+                "no kind {kind:?} is registered for version {version:?}"
             ))));
         }
         raw.validate()

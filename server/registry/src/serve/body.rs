@@ -3,7 +3,7 @@
 use portico_gostd::mime::parse_media_type;
 use portico_machinery::{GroupVersionKind, Object, Status};
 use portico_schema::decode::warnings;
-use portico_schema::{Decoded, Format, Schema};
+use portico_schema::{DecodeError, Decoded, Format, Schema};
 
 use crate::Result;
 use crate::call::Call;
@@ -113,10 +113,21 @@ pub(super) fn delete_options(
         return query.delete_options();
     }
     match (format(served, call)?, schema) {
-        (format @ (Format::Yaml | Format::Protobuf), Some(schema)) => {
-            let decoded = schema.decode_untagged(&call.body, format).map_err(|e| e.status())?;
-            DeleteOptions::from_body(&decoded.object.to_json())
+        (format, Some(schema)) => {
+            let decoded = schema.decode_untagged(&call.body, format);
+            DeleteOptions::from_body(&decoded.map_err(|error| unread(&error))?.object.to_json())
         }
-        _ => DeleteOptions::from_body(&call.body),
+        (_, None) => DeleteOptions::from_body(&call.body),
     }
+}
+
+/// Upstream says of such options what is wrong, and not of what.
+fn unread(error: &DecodeError) -> Box<Status> {
+    Box::new(match error {
+        DecodeError::CannotBeHandled { error, .. } => Status::bad_request(error.clone()),
+        DecodeError::Syntax { error, .. } => {
+            Status::bad_request(format!("couldn't get version/kind; {error}"))
+        }
+        other => other.status(),
+    })
 }

@@ -1,0 +1,103 @@
+//! `$setElementOrder`: the directive that merges a list and puts it in order.
+
+use portico_machinery::object::{Plain, cut};
+use serde_json::Value;
+
+use super::directive::{Json, Result, malformed, no_directives, refused};
+use super::lists::{check_elements, identities, identity, ordered};
+use super::strategic::{Place, list, no_list, no_merge_key};
+use crate::model::{Field, TypeSet};
+
+/// How such directives begin; a slash and the name of the field follow.
+pub(super) const PREFIX: &str = "$setElementOrder";
+
+/// Merges the lists that directives name, and puts them in order. The directives, and the lists that are merged here,
+/// leave the patch.
+pub(super) fn apply(types: &TypeSet, at: Place<'_>, original: &mut Json, patch: &mut Json) -> Result<()> {
+    if !patch.keys().any(|key| key.starts_with(PREFIX)) {
+        return Ok(());
+    }
+    let mut directives = Vec::new();
+    patch.retain(|key, value| {
+        let is_directive = key.starts_with(PREFIX);
+        if is_directive {
+            directives.push((key.clone(), value.take()));
+        }
+        !is_directive
+    });
+    for (key, order) in directives {
+        let Value::Array(order) = order else { return Err(no_list(&order)) };
+        let Some(name) = key.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('/')) else {
+            return Err(malformed("invalid patch format of setElementOrder list".to_owned()));
+        };
+        let old = original.get_mut(name).map(taken).transpose()?;
+        let new = patch.get_mut(name).map(taken).transpose()?;
+        let field = at.field(name)?;
+        check(field, new.as_deref().unwrap_or_default(), &order)?;
+        let merges = new.is_some();
+        if let Some(list) = in_order(types, field, old, new, &order)? {
+            original.insert(name.to_owned(), Value::Array(list));
+            if merges {
+                patch.shift_remove(name);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn taken(value: &mut Value) -> Result<Vec<Value>> {
+    match value {
+        Value::Array(list) => Ok(std::mem::take(list)),
+        other => Err(no_list(other)),
+    }
+}
+
+/// Both lists merged; nothing where there is none.
+fn in_order(
+    types: &TypeSet,
+    field: &Field,
+    old: Option<Vec<Value>>,
+    new: Option<Vec<Value>>,
+    order: &[Value],
+) -> Result<Option<Vec<Value>>> {
+    let server = identities(field, old.as_deref().unwrap_or_default());
+    let order = identities(field, order);
+    let (has_elements, is_keyed) = {
+        let (old, new) = (old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default());
+        (!old.is_empty() || !new.is_empty(), check_elements(old, new)?)
+    };
+    let merged = match (old, new) {
+        (None, None) => return Ok(None),
+        (Some(old), None) => old,
+        (None, Some(new)) => new.into_iter().filter_map(no_directives).collect(),
+        (Some(old), Some(new)) => list(types, field, old, new)?,
+    };
+    if !has_elements {
+        return Err(refused("no elements in any of the given slices".to_owned()));
+    }
+    if let (true, Some(key)) = (is_keyed, &field.merge_key)
+        && let Some(Value::Object(keyless)) = merged.iter().find(|element| element.get(&**key).is_none())
+    {
+        return Err(no_merge_key(keyless, key));
+    }
+    Ok(Some(ordered(field, merged, &order, &server)))
+}
+
+/// The order must list what the patch holds, in the same order.
+fn check(field: &Field, new: &[Value], order: &[Value]) -> Result<()> {
+    if new.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut names = order.iter();
+    for element in new.iter().filter(|element| element.get("$patch").is_none()) {
+        let wanted = identity(field, element);
+        if !names.any(|name| identity(field, name) == wanted) {
+            let show = |list: &[Value]| cut(Plain(&Value::Array(list.to_vec())).to_string());
+            let (new, order) = (show(new), show(order));
+            return Err(refused(format!(
+                "The order in patch list:\n{new}\n doesn't match {PREFIX} list:\n{order}\n"
+            )));
+        }
+    }
+    Ok(())
+}

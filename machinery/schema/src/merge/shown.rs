@@ -1,0 +1,120 @@
+//! The result of a patch as upstream shows it where it does not fit: JSON of Go, whose keys are sorted in each map that the
+//! patch was merged into, and as they were written elsewhere. Made only to refuse a patch.
+
+use std::collections::HashMap;
+
+use portico_machinery::Object;
+use portico_machinery::object::{Plain, escape_html, sort_keys};
+use serde_json::Value;
+
+use super::document::read;
+use super::json_patch::unescaped;
+
+/// What a merge patch made of `current`.
+#[must_use]
+pub fn merged(current: &Object, patch: &[u8], merged: &Object) -> String {
+    let mut merged = in_order(merged);
+    if let Ok(patch) = read(patch) {
+        sort_merged(Some(&Value::Object(current.map().clone())), &patch, &mut merged);
+    }
+    escape_html(&merged.to_string()).into_owned()
+}
+
+fn sort_merged(old: Option<&Value>, patch: &Value, merged: &mut Value) {
+    match (old, patch, merged) {
+        (Some(Value::Object(old)), Value::Object(patch), Value::Object(merged)) => {
+            for (key, patch) in patch {
+                if let Some(merged) = merged.get_mut(key) {
+                    sort_merged(old.get(key), patch, merged);
+                }
+            }
+            merged.sort_keys();
+        }
+        // What replaces a map is taken as it is, everything else is searched for null.
+        (Some(Value::Object(_)), _, _) => {}
+        (_, _, merged) => sort_keys(merged),
+    }
+}
+
+/// The object with its revision where upstream writes it: it is added to what is stored.
+fn in_order(object: &Object) -> Value {
+    let mut map = object.map().clone();
+    if let Some(Value::Object(metadata)) = map.get_mut("metadata")
+        && let Some(revision) = metadata.shift_remove("resourceVersion")
+    {
+        let before = ["name", "generateName", "namespace", "selfLink", "uid"];
+        let at = metadata.keys().take_while(|key| before.contains(&key.as_str())).count();
+        metadata.shift_insert(at, "resourceVersion".to_owned(), revision);
+    }
+    Value::Object(map)
+}
+
+/// What became of a custom resource, whose keys are sorted everywhere.
+#[must_use]
+pub fn sorted(merged: &Object) -> String {
+    let mut merged = Value::Object(merged.map().clone());
+    sort_keys(&mut merged);
+    escape_html(&merged.to_string()).into_owned()
+}
+
+/// A strategic merge patch, of which upstream shows itself as a map of Go.
+#[must_use]
+pub fn strategic(patch: &[u8]) -> String {
+    read(patch).map(|patch| Plain(&patch).to_string()).unwrap_or_default()
+}
+
+/// What operations made of an object.
+#[must_use]
+pub fn patched(patch: &[u8], patched: &Object) -> String {
+    let mut patched = in_order(patched);
+    let mut visited = Visited::default();
+    let operations = read(patch).ok();
+    for operation in operations.as_ref().and_then(Value::as_array).into_iter().flatten() {
+        let compared = operation.get("op").is_some_and(|op| op == "test");
+        for name in ["path", "from"] {
+            if let Some(path) = operation.get(name).and_then(Value::as_str) {
+                visited.add(path, compared);
+            }
+        }
+    }
+    visited.sort(&mut patched);
+    escape_html(&patched.to_string()).into_owned()
+}
+
+/// The containers that operations went through, each once, however many went there.
+#[derive(Default)]
+struct Visited {
+    below: HashMap<String, Visited>,
+    /// Whether nothing in it was looked at, only the container that holds it.
+    is_last: bool,
+}
+
+impl Visited {
+    fn add(&mut self, path: &str, compared: bool) {
+        let mut at = self;
+        for part in path.split('/').skip(1) {
+            at.is_last = false;
+            at = at.below.entry(unescaped(part)).or_insert_with(|| Self { is_last: true, ..Self::default() });
+        }
+        at.is_last &= !compared;
+    }
+
+    fn sort(&self, value: &mut Value) {
+        if self.is_last {
+            return;
+        }
+        for (part, below) in &self.below {
+            let inner = match &mut *value {
+                Value::Object(map) => map.get_mut(part),
+                Value::Array(list) => part.parse::<usize>().ok().and_then(|at| list.get_mut(at)),
+                _ => None,
+            };
+            if let Some(inner) = inner {
+                below.sort(inner);
+            }
+        }
+        if let Value::Object(map) = value {
+            map.sort_keys();
+        }
+    }
+}
