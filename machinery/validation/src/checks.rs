@@ -87,6 +87,20 @@ pub fn unchanged<'a>(new: &Cursor<'a>, old: &Cursor<'a>, errors: &mut Errors) {
     }
 }
 
+/// As [`unchanged`] for what is null where it is not set: a list, or what upstream points to.
+pub fn unchanged_or_null<'a>(new: &Cursor<'a>, old: &Cursor<'a>, errors: &mut Errors) {
+    if !same(new, old) {
+        errors.push(immutable_or_null(new));
+    }
+}
+
+/// What may not change has, and is null where it is not set.
+#[must_use]
+pub fn immutable_or_null(new: &Cursor<'_>) -> Error {
+    let printed = if new.is_present() { new.printed() } else { "null".to_owned() };
+    Error::invalid_printed(&new.path(), &printed, IMMUTABLE)
+}
+
 /// Whether the same stands at both places, where null, nothing and an empty collection are the same.
 pub fn same<'a>(new: &Cursor<'a>, old: &Cursor<'a>) -> bool {
     let nothing = |at: &Cursor<'_>| !at.is_present();

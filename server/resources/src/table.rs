@@ -250,7 +250,7 @@ fn resource_group(table: &mut ResourceTable) {
         "resourceclaimtemplates",
         row!(resource::ResourceClaimTemplate, decodes).hooks(&resource::ResourceClaimTemplate),
     );
-    add("resourceslices", row!(resource::ResourceSlice, decodes));
+    add("resourceslices", row!(resource::ResourceSlice, decodes, fields));
 }
 
 fn scheduling_group(table: &mut ResourceTable) {

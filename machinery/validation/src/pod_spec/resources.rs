@@ -258,7 +258,9 @@ pub(super) fn pod_level(spec: &Cursor<'_>, errors: &mut Errors) {
 }
 
 fn pod_level_name(name: &str, path: &Path, errors: &mut Errors) {
-    if !matches!(name, "cpu" | "memory") && !name.starts_with(HUGE) {
+    let before = errors.len();
+    resource_name(name, path, errors);
+    if errors.len() == before && !matches!(name, "cpu" | "memory") && !name.starts_with(HUGE) {
         errors.push(Error::not_supported(path, name, &["cpu", HUGE, "memory"]));
     }
 }

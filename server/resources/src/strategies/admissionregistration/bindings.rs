@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use portico_machinery::selector::selector_cell;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
@@ -55,11 +54,32 @@ impl TableStrategy for Binding {
         Cell::text(if !reference.is_present() {
             "<unset>".to_owned()
         } else if name.is_empty() {
-            selector_cell(&reference.field("selector"))
+            selector_of_go(&reference.field("selector"))
         } else {
             format!("{}/{name}", if namespace.is_empty() { "*" } else { namespace })
         })
     }
+}
+
+/// A label selector as Go prints the struct, which is what upstream shows.
+fn selector_of_go(selector: &Cursor<'_>) -> String {
+    if !selector.is_present() {
+        return "<unset>".to_owned();
+    }
+    let labels = selector.field("matchLabels");
+    let mut labels: Vec<String> =
+        labels.entries().map(|(key, value)| format!("{key}: {},", value.str())).collect();
+    labels.sort_unstable();
+    let requirement = |one: Cursor<'_>| {
+        let values: Vec<&str> = one.field("values").items().map(|value| value.str()).collect();
+        let (key, operator) = (one.field("key").str(), one.field("operator").str());
+        format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{}],}},", values.join(" "))
+    };
+    let expressions: String = selector.field("matchExpressions").items().map(requirement).collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}",
+        labels.concat()
+    )
 }
 
 fn param_ref(reference: &Cursor<'_>, errors: &mut Errors) {

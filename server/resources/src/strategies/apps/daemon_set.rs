@@ -23,6 +23,8 @@ impl DecodeStrategy for DaemonSet {
     }
 
     fn default(&self, object: &mut Object, _moment: Moment) {
+        let generation = template_generation(object);
+        set_template_generation(object, generation);
         object.edit(&["spec"], default_spec);
         object.edit(&TEMPLATE, pod_spec::default_template);
     }
@@ -75,6 +77,10 @@ impl Strategy for DaemonSet {
 }
 
 impl SubresourceStrategy for DaemonSet {
+    fn prepare_status(&self, new: &mut Object, old: &Object) {
+        set_template_generation(new, template_generation(old));
+    }
+
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         const COUNTS: [&str; 9] = [
             "currentNumberScheduled",

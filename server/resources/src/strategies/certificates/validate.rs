@@ -141,13 +141,14 @@ fn conditions(conditions: &Cursor<'_>, lenient: &Leniency, errors: &mut Errors) 
         } else if !allowed.contains(&status.str()) {
             errors.push(status.not_supported(allowed));
         }
+        if VERDICTS.contains(&kind.str()) && !lenient.both_verdicts {
+            let other = VERDICTS.iter().any(|verdict| *verdict != kind.str() && seen.contains(verdict));
+            let why = "Approved and Denied conditions are mutually exclusive";
+            errors.extend(other.then(|| field::Error::invalid(&conditions.path(), kind.str(), why)));
+        }
         if !seen.insert(kind.str()) && !lenient.duplicate_condition_types {
             errors.push(field::Error::duplicate(&kind.path(), kind.str()));
         }
-    }
-    if VERDICTS.iter().all(|v| seen.contains(v)) && !lenient.both_verdicts {
-        let why = "Approved and Denied conditions are mutually exclusive";
-        errors.push(field::Error::invalid(&conditions.path(), "Denied", why));
     }
 }
 

@@ -33,7 +33,7 @@ impl Strategy for ServiceCidr {
                 }
                 cidrs(&list, errors);
             }
-            _ => errors.push(list.invalid(checks::IMMUTABLE)),
+            _ => errors.push(checks::immutable_or_null(&list)),
         }
     }
 }

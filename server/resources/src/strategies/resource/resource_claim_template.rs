@@ -12,7 +12,7 @@ use portico_validation::{checks, validate_annotations, validate_labels};
 const DEVICES: [&str; 3] = ["spec", "spec", "devices"];
 
 /// Metadata that a template cannot give, and how upstream spells it.
-const NOT_GIVEN: [(&str, &str); 12] = [
+const NOT_GIVEN: [(&str, &str); 13] = [
     ("name", "name"),
     ("generateName", "generateName"),
     ("namespace", "namespace"),
@@ -25,6 +25,7 @@ const NOT_GIVEN: [(&str, &str); 12] = [
     ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
     ("ownerReferences", "ownerReferences"),
     ("finalizers", "finalizers"),
+    ("managedFields", "managedFields"),
 ];
 
 /// See the module.

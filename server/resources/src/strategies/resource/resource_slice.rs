@@ -7,7 +7,7 @@ use portico_machinery::{Cursor, Object};
 
 use super::slice_parts::{choice, counters};
 use super::{device, names_of};
-use portico_registry::{DecodeStrategy, Moment, Strategy};
+use portico_registry::{DecodeStrategy, FieldStrategy, Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::{checks, values};
 
@@ -21,6 +21,12 @@ pub(crate) struct ResourceSlice;
 impl DecodeStrategy for ResourceSlice {
     fn default(&self, object: &mut Object, moment: Moment) {
         device::default(object, moment);
+    }
+}
+
+impl FieldStrategy for ResourceSlice {
+    fn unknown_field(&self, field: &str) -> String {
+        format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {field}")
     }
 }
 
@@ -45,9 +51,11 @@ impl Strategy for ResourceSlice {
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         self.validate(new, errors);
-        for path in [&["spec", "driver"][..], &["spec", "pool", "name"], &["spec", "nodeName"]] {
+        for path in [&["spec", "driver"][..], &["spec", "pool", "name"]] {
             checks::unchanged(&new.at(path), &old.at(path), errors);
         }
+        let node = ["spec", "nodeName"];
+        checks::unchanged_or_null(&new.at(&node), &old.at(&node), errors);
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {

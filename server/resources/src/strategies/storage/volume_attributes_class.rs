@@ -33,5 +33,6 @@ impl Strategy for VolumeAttributesClass {
                 errors.push(now.forbidden(&format!("updates to {field} are forbidden.")));
             }
         }
+        self.validate(new, errors);
     }
 }
