@@ -7,10 +7,13 @@
 
 mod case;
 mod corpus;
+mod custom;
+mod further;
 mod mutate;
 mod reference;
 mod schemas;
 mod side;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -108,16 +111,38 @@ impl Campaign<'_> {
     }
 }
 
-/// What differences that are alike share: the kind, the request, and the first line without its words.
+/// What differences that are alike share: the sentences of both messages without what they quote; without messages the kind,
+/// the request and the first line.
 fn likeness(case: &Case, difference: &Difference) -> String {
+    let said = |sign: &str| {
+        let lines = difference.text.lines().map(str::trim_start);
+        let line =
+            lines.filter(|line| line.starts_with(sign)).find_map(|line| line.split("\"message\": ").nth(1));
+        line.map(sentence)
+    };
+    if let (Some(theirs), Some(ours)) = (said("-"), said("+")) {
+        return format!("{} {theirs} / {ours}", case.way());
+    }
     let mut line = difference.text.lines().find(|line| line.contains('+')).unwrap_or_default().to_owned();
     if let Some(end) = line.find(':') {
         line.truncate(end);
     }
-    let rejected = difference.text.lines().find_map(|line| line.split("\"message\": ").nth(1));
-    let message: String =
-        rejected.unwrap_or_default().chars().filter(|c| !c.is_ascii_digit()).take(100).collect();
-    format!("{} {} {line} {message}", case.about(), difference.at)
+    format!("{} {} {line}", case.about(), difference.at)
+}
+
+/// A message without what stands in quotes, in brackets, and without names of fields.
+fn sentence(message: &str) -> String {
+    let mut quoted = false;
+    let plain = message
+        .replace("\\\"", "'")
+        .chars()
+        .filter(|c| {
+            quoted ^= *c == '\'';
+            !quoted && !c.is_ascii_digit()
+        })
+        .collect::<String>();
+    let words = plain.split_whitespace().filter(|word| !word.contains(['.', '[', '{', ':']));
+    words.take(24).collect::<Vec<_>>().join(" ")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

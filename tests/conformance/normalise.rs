@@ -17,6 +17,9 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
 static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new("^([0-9]+[smhdy])+$|^<unknown>$").unwrap());
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"127\.0\.0\.1:[0-9]+|localhost:[0-9]+").unwrap());
+/// A revision in an object that a message shows.
+static REVISION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(resourceVersion\\*":\\*")[0-9]+"#).unwrap());
 static FINGERPRINT: LazyLock<Regex> = LazyLock::new(|| Regex::new("X509SHA256=[0-9a-f]{64}").unwrap());
 
 /// The word for a field whose text differs each time.
@@ -83,6 +86,7 @@ fn replaced(text: &str, field: &str, names: &[(String, String)]) -> String {
     }
     let text = UUID.replace_all(text, "<uid>");
     let text = TIME.replace_all(&text, "<time>");
+    let text = REVISION.replace_all(&text, "$1<rv>");
     let mut text = FINGERPRINT.replace_all(&text, "X509SHA256=<hash>").into_owned();
     for (known, word) in names {
         text = text.replace(known, word);

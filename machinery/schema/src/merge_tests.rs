@@ -278,10 +278,10 @@ fn strategic_merge_follows_strategies_and_directives() {
 fn strategic_merge_orders_retains_and_deletes() {
     let rows = [
         (
-            "$patch delete removes a map",
+            "$patch delete empties a map",
             json!({"kind":"K","annotations":{"a":"1"}}),
             json!({"annotations":{"$patch":"delete"}}),
-            json!({"kind":"K"}),
+            json!({"kind":"K","annotations":{}}),
         ),
         (
             "$setElementOrder orders, others keep their place",
@@ -356,19 +356,29 @@ fn conditions_stand_in_the_order_of_the_patch() {
 }
 
 #[test]
-fn a_wrong_directive_is_a_bad_request() {
+fn what_cannot_be_merged_is_refused_as_upstream_refuses_it() {
     let rows = [
-        json!({"containers":[{"image":"x"}]}),
-        json!({"containers":["x"]}),
-        json!({"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"b"}]}),
-        json!({"strategy":{"$retainKeys":["rolling"],"type":"Recreate"}}),
-        json!({"strategy":{"$retainKeys":"x"}}),
-        json!({"$deleteFromPrimitiveList/finalizers":1}),
+        (json!({"containers":[{"image":"x"}]}), 500),
+        (json!({"containers":["x"]}), 500),
+        (json!({"containers":[null]}), 500),
+        (json!({"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"b"}]}), 500),
+        (json!({"$setElementOrder/containers":1}), 500),
+        (json!({"annotations":{"$patch":"merge"}}), 500),
+        (json!({"$setElementOrder":[]}), 400),
+        (json!({"strategy":{"$retainKeys":["rolling"],"type":"Recreate"}}), 400),
+        (json!({"strategy":{"$retainKeys":"x"}}), 400),
     ];
-    for patch in rows {
-        let error = merged(json!({"strategy":{},"annotations":{}}), &patch).unwrap_err();
-        assert_eq!(error.status().code, 400, "{patch}");
+    let current = || json!({"strategy":{},"annotations":{},"containers":[{"name":"a"}]});
+    for (patch, code) in rows {
+        assert_eq!(merged(current(), &patch).unwrap_err().status().code, code, "{patch}");
     }
+}
+
+#[test]
+fn what_was_not_there_is_taken_as_it_is_without_nulls_and_directives() {
+    let patch = json!({"containers":[{"image":"x"},{"$patch":"delete"}],"annotations":{"a":null,"b":"1"}});
+    let want = json!({"containers":[{"image":"x"}],"annotations":{"b":"1"}});
+    assert_eq!(merged(json!({}), &patch).unwrap(), want);
 }
 
 #[test]

@@ -6,12 +6,13 @@ use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
 use super::corpus::{Base, Corpus};
+use super::further::Further;
 use super::mutate::{Change, Mutation, Part};
 use super::schemas::Schemas;
 use crate::step::Step;
 
 /// Stands for the name of the case.
-const NAME: &str = "CASE-NAME";
+pub(super) const NAME: &str = "CASE-NAME";
 
 /// How the changed object is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ const QUERIES: [&str; 14] = [
     "dryRun=None",
     "fieldValidation=strict",
 ];
+/// The query of a case that only tries.
+const DRY_RUN: &str = "dryRun=All";
 const ACCEPTS: [&str; 8] = [
     "application/json",
     "application/json",
@@ -80,6 +83,10 @@ pub struct Case {
     /// How the object is read afterwards.
     accept: &'static str,
     selected: Option<String>,
+    /// What else is asked of the object.
+    further: Option<Further>,
+    /// Whether nothing of it is written.
+    only_tried: bool,
 }
 
 /// What cases are made of.
@@ -91,7 +98,8 @@ pub struct Maker<'a> {
 impl Maker<'_> {
     pub fn case(&self, random: &mut StdRng) -> Case {
         let of_kind = self.corpus.bases.choose(random).unwrap();
-        let Base { collection, kind, body } = of_kind.choose(random).unwrap();
+        let chosen = of_kind.choose(random).unwrap();
+        let Base { collection, kind, body } = chosen;
         let mut base = body.clone();
         base["metadata"]["name"] = NAME.into();
         let (mut mutations, mut changed) = (Vec::new(), base.clone());
@@ -113,15 +121,21 @@ impl Maker<'_> {
             ];
             (*selectors.choose(random).unwrap()).to_owned()
         });
+        let (mut sent, mut query) = (*WAYS.choose(random).unwrap(), *QUERIES.choose(random).unwrap());
+        if chosen.is_only_tried() {
+            (sent, query) = (if sent == Sent::Apply { sent } else { Sent::Create }, DRY_RUN);
+        }
         Case {
             collection: collection.clone(),
             kind: kind.clone(),
             base,
             mutations,
-            sent: *WAYS.choose(random).unwrap(),
-            query: QUERIES.choose(random).unwrap(),
+            sent,
+            query,
             accept: ACCEPTS.choose(random).unwrap(),
             selected,
+            further: Further::random(collection, random),
+            only_tried: chosen.is_only_tried(),
         }
     }
 }
@@ -130,6 +144,11 @@ impl Case {
     /// What is tried, in two words.
     pub fn about(&self) -> String {
         format!("{} {:?}", self.kind, self.sent)
+    }
+
+    /// How the object is sent.
+    pub fn way(&self) -> String {
+        format!("{:?}", self.sent)
     }
 
     /// Cases that do less.
@@ -141,11 +160,14 @@ impl Case {
                 Self { mutations, ..self.clone() }
             })
             .collect();
-        if !self.query.is_empty() {
+        if !self.query.is_empty() && !self.only_tried {
             smaller.push(Self { query: "", ..self.clone() });
         }
         if self.accept != ACCEPTS[0] {
             smaller.push(Self { accept: ACCEPTS[0], ..self.clone() });
+        }
+        if self.further.is_some() {
+            smaller.push(Self { further: None, ..self.clone() });
         }
         if self.selected.is_some() {
             smaller.push(Self { selected: None, ..self.clone() });
@@ -172,7 +194,8 @@ impl Case {
     pub fn steps(&self, name: &str) -> Vec<Step> {
         let object = format!("{}/{NAME}", self.collection);
         let mut steps = Vec::new();
-        if self.sent != Sent::Create && self.sent != Sent::ApplyTwice {
+        let is_first = matches!(self.sent, Sent::Create | Sent::ApplyTwice) || self.only_tried;
+        if !is_first {
             steps.push(step("create", "POST", &self.collection, "", Some(self.base.clone())));
         }
         let changed = self.changed();
@@ -209,6 +232,9 @@ impl Case {
                 &format!("{selected}&fieldSelector=metadata.name%3Dnone"),
                 None,
             ));
+        }
+        if let Some(further) = &self.further {
+            steps.extend(further.steps(&self.collection, NAME));
         }
         steps.push(step("delete", "DELETE", &object, "gracePeriodSeconds=0", None));
         // Whatever holds it back.
@@ -257,7 +283,7 @@ impl Case {
     }
 }
 
-fn step(name: &str, method: &str, target: &str, query: &str, body: Option<Value>) -> Step {
+pub(super) fn step(name: &str, method: &str, target: &str, query: &str, body: Option<Value>) -> Step {
     let target = if query.is_empty() { target.to_owned() } else { format!("{target}?{query}") };
     Step { name: name.to_owned(), method: method.to_owned(), target, body, ..Step::default() }
 }

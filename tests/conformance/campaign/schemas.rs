@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::custom;
 use super::side::Side;
 use crate::step::Step;
 
@@ -40,6 +41,8 @@ impl Schemas {
                 all.schemas.insert(name.clone(), schema.clone());
             }
         }
+        all.kinds.insert((custom::VERSION.to_owned(), custom::KIND.to_owned()), custom::KIND.to_owned());
+        all.schemas.insert(custom::KIND.to_owned(), custom::schema());
         assert!(all.kinds.len() > 100, "{} kinds have schemas", all.kinds.len());
         all
     }

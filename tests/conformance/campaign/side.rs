@@ -1,12 +1,12 @@
 //! One of the two servers: a connection that is kept, and answers as they are compared.
 
 use std::net::SocketAddr;
-use std::sync::LazyLock;
 
 use portico_tests::http::{Broken, Connection, collect};
-use regex::Regex;
 use serde_json::{Value, json};
 
+use super::custom;
+use super::words;
 use crate::fixture::Fixture;
 use crate::normalise;
 use crate::play::{self, Player};
@@ -14,15 +14,6 @@ use crate::step::{Compare, Step};
 
 /// Where cases live.
 pub const NAMESPACE: &str = "campaign";
-
-/// What a server chooses freely where nobody does.
-const CHOSEN: [&str; 4] = ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"];
-
-/// A revision within a text: YAML, or an object in a message.
-static REVISION: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r#"(resourceVersion[\\": ]{1,8})[0-9]+"#).unwrap());
-/// The volume that pods get for their service account.
-static MOUNT: LazyLock<Regex> = LazyLock::new(|| Regex::new("kube-api-access-[a-z0-9]{5}").unwrap());
 
 /// A server, asked over one connection.
 pub struct Side<'a> {
@@ -37,17 +28,27 @@ impl<'a> Side<'a> {
         Self { player, connection: None, names: fixture.names() }
     }
 
-    /// Makes the namespace of all cases, with the service account that pods need.
+    /// Makes the namespace of all cases, with the service account that pods need, and the custom resource.
     pub async fn prepare(&mut self) {
-        for (target, kind, name) in [
-            ("/api/v1/namespaces".to_owned(), "Namespace", NAMESPACE),
-            (format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"), "ServiceAccount", "default"),
+        let core =
+            |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+        for (target, body) in [
+            ("/api/v1/namespaces".to_owned(), core("Namespace", NAMESPACE)),
+            (format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts"), core("ServiceAccount", "default")),
+            (custom::DEFINITIONS.to_owned(), custom::definition()),
         ] {
-            let body = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
             let step = Step { method: "POST".to_owned(), target, body: Some(body), ..Step::default() };
             let answer = self.answer(&step, "").await;
             assert_eq!(answer["status"], 201, "{answer}");
         }
+        let served = Step {
+            method: "GET".to_owned(),
+            target: custom::collection(),
+            status_in: vec![200],
+            ..Step::default()
+        };
+        let answer = self.player.play(&served).await;
+        assert_eq!(answer["status"], 200, "{answer}");
     }
 
     /// The answer to a step of the case with this name.
@@ -61,7 +62,7 @@ impl<'a> Side<'a> {
         let mut answer = json!({"status": status});
         if step.compare == Compare::Body {
             let mut body = normalise::body(body, step, &self.names);
-            choose(&mut body, step.body.as_ref(), name);
+            words::replace(&mut body, step.body.as_ref(), name);
             answer["body"] = body;
         }
         answer
@@ -75,33 +76,19 @@ impl<'a> Side<'a> {
         };
         let answer = collect(connection.send(request).await?).await?;
         self.connection = Some(connection);
-        Ok((answer.status.as_u16(), play::json_or_text(&answer.body)))
+        Ok((answer.status.as_u16(), read(&answer.body)))
     }
 }
 
-/// Replaces what the server has chosen, and the name of the case.
-fn choose(value: &mut Value, sent: Option<&Value>, name: &str) {
-    match value {
-        Value::Object(fields) => {
-            for (field, value) in fields.iter_mut() {
-                let given = sent.and_then(|sent| sent.get(field));
-                if CHOSEN.contains(&field.as_str()) && given.is_none_or(|given| given != value) {
-                    *value = format!("<{field}>").into();
-                } else {
-                    choose(value, given, name);
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (at, item) in items.iter_mut().enumerate() {
-                choose(item, sent.and_then(|sent| sent.get(at)), name);
-            }
-        }
-        Value::String(text) => {
-            let chosen = REVISION.replace_all(text, "$1<rv>");
-            let chosen = MOUNT.replace_all(&chosen, "kube-api-access-<chosen>");
-            *text = if name.is_empty() { chosen.into_owned() } else { chosen.replace(name, "<name>") };
-        }
-        _ => {}
+/// A body that is JSON, or a line of JSON for each event of a watch.
+fn read(body: &[u8]) -> Value {
+    let lines: Option<Vec<Value>> = body
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    match lines {
+        Some(lines) if lines.len() > 1 => Value::Array(lines),
+        _ => play::json_or_text(body),
     }
 }

@@ -1,5 +1,6 @@
 //! What a definition's scale paths demand of an object (4.9), and what stands at them.
 
+use portico_machinery::object::Plain;
 use portico_machinery::{Cursor, Object, field};
 
 use super::ScalePaths;
@@ -84,6 +85,6 @@ fn found<'o>(
 
 fn misfit(path: &str, at: &Cursor<'_>, expected: &str) -> String {
     let found = at.go_type();
-    let printed = at.opt_str().map_or_else(|| at.printed(), str::to_owned);
+    let printed = at.node().map_or_else(|| at.printed(), |node| Plain(&node.0).to_string());
     format!("{path} accessor error: {printed} is of the type {found}, expected {expected}")
 }

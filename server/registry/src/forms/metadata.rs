@@ -15,19 +15,15 @@ struct Partial<'a> {
 }
 
 impl Renderer<'_> {
-    /// The object's metadata under a version of `meta.k8s.io`, without a closing newline.
+    /// The object's metadata under a version of `meta.k8s.io`, without a closing newline, and without what upstream holds in a
+    /// field of its own.
     pub(super) fn metadata(&self, record: &Record, version: MetaVersion) -> Vec<u8> {
-        let json = match record.revision {
-            0 => record.value.json().to_vec(),
-            _ => record.to_json(),
-        };
-        Self::partial(&json, version)
-    }
-
-    /// The same as a row of a table carries it: without what upstream holds in a field of its own.
-    pub(super) fn row_metadata(&self, record: &Record, version: MetaVersion) -> Vec<u8> {
         let Some(annotation) = self.served.strategies.table.annotation_for_field() else {
-            return self.metadata(record, version);
+            let json = match record.revision {
+                0 => record.value.json().to_vec(),
+                _ => record.to_json(),
+            };
+            return Self::partial(&json, version);
         };
         let mut object = stored::decode(record);
         object.remove(&["metadata", "annotations", annotation]);

@@ -75,7 +75,7 @@ impl Renderer<'_> {
         out.extend_from_slice(b",\"object\":");
         match self.include {
             Include::None => out.extend_from_slice(b"null"),
-            Include::Metadata => out.extend_from_slice(&self.row_metadata(record, self.table_version())),
+            Include::Metadata => out.extend_from_slice(&self.metadata(record, self.table_version())),
             Include::Object => self.write_json(record, out),
         }
         out.push(b'}');

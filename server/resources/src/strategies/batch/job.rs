@@ -36,6 +36,10 @@ impl DecodeStrategy for Job {
 }
 
 impl Strategy for Job {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         let shared = !new.at(&TEMPLATE_LABELS).is_empty();
         if !new.at(&["spec", "manualSelector"]).bool() {

@@ -15,6 +15,10 @@ const CONDITIONS: [&str; 2] = ["status", "conditions"];
 pub(crate) struct SigningRequest;
 
 impl Strategy for SigningRequest {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn claim(&self, new: &mut Object, user: &UserInfo) {
         for field in ["username", "uid", "groups", "extra"] {
             new.remove(&["spec", field]);

@@ -32,6 +32,10 @@ impl DecodeStrategy for PersistentVolume {
 }
 
 impl Strategy for PersistentVolume {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, moment: Moment) {
         new.remove(&["status"]);
         new.set(&["status", "phase"], "Pending");

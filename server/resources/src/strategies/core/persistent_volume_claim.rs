@@ -29,6 +29,10 @@ impl DecodeStrategy for PersistentVolumeClaim {
 }
 
 impl Strategy for PersistentVolumeClaim {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         new.remove(&["status"]);
         new.set(&["status", "phase"], "Pending");

@@ -33,6 +33,10 @@ impl DecodeStrategy for Pod {
 }
 
 impl Strategy for Pod {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, moment: Moment) {
         create::prepare(new, moment.now);
     }

@@ -26,6 +26,10 @@ const HOSTS_SHOWN: usize = 3;
 pub(crate) struct Ingress;
 
 impl Strategy for Ingress {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let class = new.at(&["spec", "ingressClassName"]);
         let annotated = new.annotation(CLASS_ANNOTATION);

@@ -28,6 +28,10 @@ impl DecodeStrategy for IngressClass {
 }
 
 impl Strategy for IngressClass {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         controller(&spec.field("controller"), errors);

@@ -11,6 +11,10 @@ use portico_validation::checks;
 pub(crate) struct IpAddress;
 
 impl Strategy for IpAddress {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let parent = new.at(&["spec", "parentRef"]);
         if !parent.is_present() {

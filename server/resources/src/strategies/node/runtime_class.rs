@@ -13,6 +13,10 @@ use portico_validation::{checks, node_labels, tolerations, validate_labels, valu
 pub(crate) struct RuntimeClass;
 
 impl Strategy for RuntimeClass {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         checks::required(&new.at(&["handler"]), values::label, errors);
         overhead(&new.at(&["overhead", "podFixed"]), errors);

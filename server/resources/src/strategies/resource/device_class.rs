@@ -13,6 +13,10 @@ const NOT_EXTENDED: &str = "must be a valid extended resource name";
 pub(crate) struct DeviceClass;
 
 impl Strategy for DeviceClass {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         parts::selectors(&spec.field("selectors"), errors);

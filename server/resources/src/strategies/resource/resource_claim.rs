@@ -26,6 +26,10 @@ impl DecodeStrategy for ResourceClaim {
 }
 
 impl Strategy for ResourceClaim {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         claim::validate(&new.at(&DEVICES), errors);
     }

@@ -38,6 +38,10 @@ impl DecodeStrategy for ResourceClaimTemplate {
 }
 
 impl Strategy for ResourceClaimTemplate {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let metadata = new.at(&["spec", "metadata"]);
         for (field, reported) in NOT_GIVEN {

@@ -10,6 +10,10 @@ use portico_validation::{checks, label_selector, node_labels};
 pub(crate) struct CsiStorageCapacity;
 
 impl Strategy for CsiStorageCapacity {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         checks::follows(&new.at(&["storageClassName"]), names::dns1123_subdomain, errors);
         let capacity = new.at(&["capacity"]);

@@ -13,6 +13,10 @@ const PROTECTION: &str = "kubernetes.io/vac-protection";
 pub(crate) struct VolumeAttributesClass;
 
 impl Strategy for VolumeAttributesClass {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         let mut finalizers: Vec<String> = new.finalizers().into_iter().map(str::to_owned).collect();
         if !finalizers.iter().any(|f| f == PROTECTION) {

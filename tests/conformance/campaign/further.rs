@@ -1,0 +1,194 @@
+//! What is asked of an object besides writing it: its subresources, a watch of it, pages, a delete by selector.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use serde_json::{Value, json};
+
+use super::case::step;
+use crate::step::Step;
+
+/// Requests about an object that was written.
+#[derive(Clone, Debug)]
+pub enum Further {
+    /// A subresource: its name, the method, the media type of a patch, the body.
+    Subresource(&'static str, &'static str, Option<&'static str>, Value),
+    /// What a watch tells of it.
+    Watch(&'static str),
+    /// A list of it alone, with a limit or as something else.
+    List(&'static str),
+    DeleteCollection(&'static str),
+    DeleteOptions(Value),
+}
+
+/// Which resources have which subresources.
+const SUBRESOURCES: [(&str, &[&str]); 9] = [
+    ("deployments", &["scale"]),
+    ("replicasets", &["scale"]),
+    ("statefulsets", &["scale"]),
+    ("replicationcontrollers", &["scale"]),
+    ("campaigns", &["scale", "status"]),
+    ("pods", &["eviction", "binding", "ephemeralcontainers", "resize"]),
+    ("serviceaccounts", &["token"]),
+    ("certificatesigningrequests", &["approval"]),
+    ("nodes", &["status"]),
+];
+
+const MERGE: &str = "application/merge-patch+json";
+
+impl Further {
+    /// Sometimes something, of what objects in this collection can be asked.
+    pub fn random(collection: &str, random: &mut StdRng) -> Option<Self> {
+        let resource = collection.rsplit('/').next().unwrap_or_default();
+        let subresources = SUBRESOURCES.iter().find(|(of, _)| *of == resource).map(|(_, names)| *names);
+        if let Some(names) = subresources
+            && random.random_ratio(1, 2)
+        {
+            return Some(subresource(names.choose(random)?, random));
+        }
+        Some(match random.random_range(0..60) {
+            0 => Self::Watch(["", "&resourceVersion=0", "&sendInitialEvents=true"].choose(random)?),
+            1..=3 => Self::List(
+                [
+                    "limit=1",
+                    "limit=1&resourceVersion=0",
+                    "limit=1&resourceVersionMatch=NotOlderThan",
+                    "resourceVersion=1&resourceVersionMatch=Exact",
+                    "continue=x",
+                ]
+                .choose(random)?,
+            ),
+            4..=6 => Self::DeleteCollection(
+                ["", "&dryRun=All", "&propagationPolicy=Foreground", "&labelSelector=a%3Db"]
+                    .choose(random)?,
+            ),
+            7..=9 => Self::DeleteOptions(delete_options(random)),
+            _ => return None,
+        })
+    }
+
+    /// The requests about the object of this name.
+    pub fn steps(&self, collection: &str, name: &str) -> Vec<Step> {
+        let (object, only) =
+            (format!("{collection}/{name}"), format!("fieldSelector=metadata.name%3D{name}"));
+        let one = |method: &str, target: &str, query: String, body: Option<Value>| {
+            vec![step("further", method, target, &query, body)]
+        };
+        match self {
+            Self::Subresource(subresource, method, media, body) => {
+                let target = format!("{object}/{subresource}");
+                let sent = Step {
+                    content_type: media.map(str::to_owned),
+                    // A token that nobody keeps has none here.
+                    ignore: if *subresource == "token" {
+                        vec!["metadata.managedFields".to_owned()]
+                    } else {
+                        Vec::new()
+                    },
+                    ..step("subresource", method, &target, "", Some(body.clone()))
+                };
+                vec![sent, step("further get", "GET", &object, "", None)]
+            }
+            Self::Watch(query) => {
+                one("GET", collection, format!("watch=true&timeoutSeconds=1&{only}{query}"), None)
+            }
+            Self::List(query) => one("GET", collection, format!("{only}&{query}"), None),
+            Self::DeleteCollection(query) => one("DELETE", collection, format!("{only}{query}"), None),
+            Self::DeleteOptions(options) => one("DELETE", &object, String::new(), Some(options.clone())),
+        }
+    }
+}
+
+fn subresource(name: &'static str, random: &mut StdRng) -> Further {
+    let specs = match name {
+        "eviction" => return Further::Subresource(name, "POST", None, eviction(random)),
+        "binding" => return Further::Subresource(name, "POST", None, binding(random)),
+        "token" => return Further::Subresource(name, "POST", None, token(random)),
+        "approval" => return Further::Subresource(name, "PATCH", Some(MERGE), approval(random)),
+        "scale" => vec![json!({"replicas": 2}), json!({"replicas": -1}), json!({"replicas": 0})],
+        "ephemeralcontainers" => vec![
+            json!({"ephemeralContainers": [{"name": "e", "image": "i"}]}),
+            json!({"ephemeralContainers": [{"name": "E"}]}),
+            json!({"ephemeralContainers": 1}),
+        ],
+        "resize" => vec![
+            json!({"containers": []}),
+            json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}),
+        ],
+        _ => Vec::new(),
+    };
+    let statuses =
+        [json!({"phase": "Ready"}), json!({"phase": 1, "seen": 2}), json!({"seen": 3}), json!(null)];
+    let body = match specs.choose(random) {
+        Some(spec) => json!({"spec": spec}),
+        None => json!({"status": statuses.choose(random)}),
+    };
+    let media = match name {
+        "ephemeralcontainers" | "resize" => "application/strategic-merge-patch+json",
+        _ => MERGE,
+    };
+    Further::Subresource(name, "PATCH", Some(media), body)
+}
+
+fn eviction(random: &mut StdRng) -> Value {
+    let options = [
+        json!(null),
+        json!({"dryRun": ["All"]}),
+        json!({"gracePeriodSeconds": 0}),
+        json!({"gracePeriodSeconds": -1}),
+        json!(1),
+    ];
+    json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": super::case::NAME}, "deleteOptions": options.choose(random)})
+}
+
+fn binding(random: &mut StdRng) -> Value {
+    let targets = [
+        json!({"kind": "Node", "name": "n"}),
+        json!({"kind": "Pod", "name": "n"}),
+        json!({"name": ""}),
+        json!({}),
+        json!("n"),
+    ];
+    json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": super::case::NAME}, "target": targets.choose(random)})
+}
+
+fn token(random: &mut StdRng) -> Value {
+    let specs = [
+        json!({}),
+        json!({"audiences": ["a"], "expirationSeconds": 600}),
+        json!({"expirationSeconds": 1}),
+        json!({"expirationSeconds": 99_999_999_999_i64}),
+        json!({"boundObjectRef": {"kind": "Pod", "name": "none", "apiVersion": "v1"}}),
+        json!({"boundObjectRef": {"kind": "Job", "name": "none", "apiVersion": "v1"}}),
+        json!({"audiences": "a"}),
+    ];
+    json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": specs.choose(random)})
+}
+
+fn approval(random: &mut StdRng) -> Value {
+    let conditions = [
+        json!([{"type": "Approved", "status": "True", "reason": "r", "message": "m"}]),
+        json!([{"type": "Approved", "status": "False"}]),
+        json!([{"type": "Denied", "status": "True"}, {"type": "Approved", "status": "True"}]),
+        json!([{"type": "", "status": "x"}]),
+        json!(null),
+    ];
+    json!({"status": {"conditions": conditions.choose(random)}})
+}
+
+fn delete_options(random: &mut StdRng) -> Value {
+    let options = [
+        json!({"propagationPolicy": "Background", "orphanDependents": true}),
+        json!({"propagationPolicy": "x"}),
+        json!({"preconditions": {"uid": "x"}}),
+        json!({"preconditions": {"resourceVersion": "1"}}),
+        json!({"gracePeriodSeconds": -1}),
+        json!({"gracePeriodSeconds": "x"}),
+        json!({"dryRun": ["All"]}),
+        json!({"dryRun": ["Some"]}),
+        json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"}),
+        json!({"kind": "Other", "apiVersion": "v1"}),
+        json!([]),
+    ];
+    options.choose(random).cloned().unwrap_or_default()
+}
