@@ -326,16 +326,16 @@ fn strategic_merge_orders_retains_and_deletes() {
             json!({"whole":{"type":"b"}}),
         ),
         (
-            "what is not known merges as a merge patch does",
-            json!({"strategy":{"rolling":{"a":[1],"b":2}}}),
-            json!({"strategy":{"rolling":{"a":[2],"b":null}}}),
-            json!({"strategy":{"rolling":{"a":[2]}}}),
+            "what is not known merges one level deep",
+            json!({"strategy":{"rolling":{"a":1,"b":2}}}),
+            json!({"strategy":{"rolling":{"a":[2],"b":null,"c":{"d":null}}}}),
+            json!({"strategy":{"rolling":{"a":[2],"c":{}}}}),
         ),
         (
-            "directives inside what is new are carried out, too",
+            "what a directive stands in is left out of what is new",
             json!({}),
             json!({"containers":[{"name":"x","env":[{"name":"e","$patch":"delete"}]}],"strategy":{"$patch":"replace","type":null}}),
-            json!({"containers":[{"name":"x","env":[]}],"strategy":{}}),
+            json!({"containers":[{"name":"x","env":[]}]}),
         ),
     ];
     check(rows);
@@ -367,8 +367,9 @@ fn what_cannot_be_merged_is_refused_as_upstream_refuses_it() {
         (json!({"$setElementOrder":[]}), 400),
         (json!({"strategy":{"$retainKeys":["rolling"],"type":"Recreate"}}), 400),
         (json!({"strategy":{"$retainKeys":"x"}}), 400),
+        (json!({"strategy":{"rolling":{"a":{"b":1}}}}), 500),
     ];
-    let current = || json!({"strategy":{},"annotations":{},"containers":[{"name":"a"}]});
+    let current = || json!({"strategy":{"rolling":{"a":{}}},"annotations":{},"containers":[{"name":"a"}]});
     for (patch, code) in rows {
         assert_eq!(merged(current(), &patch).unwrap_err().status().code, code, "{patch}");
     }

@@ -53,7 +53,6 @@ impl Further {
                     "limit=1",
                     "limit=1&resourceVersion=0",
                     "limit=1&resourceVersionMatch=NotOlderThan",
-                    "resourceVersion=1&resourceVersionMatch=Exact",
                     "continue=x",
                 ]
                 .choose(random)?,

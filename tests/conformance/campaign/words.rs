@@ -24,7 +24,7 @@ static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // A line of upstream's source.
         (r#" in scheme \\?"pkg/[a-z/]+\.go:[0-9]+\\?""#, ""),
         // What changed of structs of Go, as a text.
-        (r"(?s)\n(?:@@|- [a-zA-Z]+: ).*", ""),
+        (r"(?s)\n(?:@@|- [a-zA-Z]+: ).*?( \| |$)", "$1"),
         // A list of such errors ends with the first of these, in the order of a map of Go.
         (r"(?s)errors:\n.*field not declared in schema.*", ".<field>: field not declared in schema"),
         // The first of several unknown fields: of a map of Go it is any.
@@ -44,6 +44,11 @@ static MISFITS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?s)errors:\n(.*
 pub fn replace(value: &mut Value, sent: Option<&Value>, name: &str) {
     match value {
         Value::Object(fields) => {
+            let causes = fields.get("details").and_then(|details| details["causes"].as_array());
+            if causes.is_some_and(|causes| causes.len() > 1) {
+                // It is made of the causes, which are compared by themselves.
+                fields.insert("message".to_owned(), "<causes>".into());
+            }
             for (field, value) in fields.iter_mut() {
                 let given = sent.and_then(|sent| sent.get(field));
                 if CHOSEN.contains(&field.as_str()) && given.is_none_or(|given| given != value) {
