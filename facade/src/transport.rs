@@ -1,8 +1,8 @@
 //! How the control service is reached: in this process, or over TLS with a facade's certificate.
 //!
 //! The configuration, calls and watches have connections of their own, so that they do not fill each other's streams;
-//! calls and watches one of each runtime, so that no request waits for another thread. It must not know which services
-//! are called.
+//! calls and watches one of each runtime, so that no request waits for another thread. Watches that are more than one connection
+//! should carry get further ones. It must not know which services are called.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::{Request, Response};
+use http_body_util::BodyExt;
+use parking_lot::Mutex;
 use portico_auth::forwarded::LocalTrust;
 use portico_kit::connection_runtimes;
 use portico_proto::client::{ConnectError, Connection};
@@ -18,6 +20,10 @@ use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
 
 use crate::body::BoxError;
+
+/// How many watches and lists one connection carries; the next one gets another connection. Control services take
+/// `--control-max-streams-per-connection` (1,024), and one beyond that would wait for another's end.
+const STREAMS_OF_A_CONNECTION: usize = 500;
 
 /// What generated clients call.
 pub type GrpcService =
@@ -43,8 +49,8 @@ pub struct ControlTransport {
 struct Channels {
     endpoint: Endpoint,
     config: Channel,
-    calls: RuntimeChannels,
-    streams: RuntimeChannels,
+    calls: RuntimeChannels<Channel>,
+    streams: RuntimeChannels<StreamChannels>,
 }
 
 impl Channels {
@@ -55,8 +61,8 @@ impl Channels {
     fn to(endpoint: Endpoint, runtimes: usize) -> Self {
         Self {
             config: endpoint.connect_lazy(),
-            calls: RuntimeChannels::new(&endpoint, runtimes),
-            streams: RuntimeChannels::new(&endpoint, runtimes),
+            calls: RuntimeChannels::new(&endpoint, runtimes, Endpoint::connect_lazy),
+            streams: RuntimeChannels::new(&endpoint, runtimes, StreamChannels::new),
             endpoint,
         }
     }
@@ -67,26 +73,59 @@ impl Channels {
     }
 }
 
-/// A channel of each runtime, and one of all other threads.
-struct RuntimeChannels {
+/// Something of each runtime, and one of all other threads.
+struct RuntimeChannels<T> {
     endpoint: Endpoint,
-    runtimes: Box<[OnceLock<Channel>]>,
-    others: Channel,
+    make: fn(&Endpoint) -> T,
+    runtimes: Box<[OnceLock<T>]>,
+    others: T,
 }
 
-impl RuntimeChannels {
-    fn new(endpoint: &Endpoint, runtimes: usize) -> Self {
+impl<T> RuntimeChannels<T> {
+    fn new(endpoint: &Endpoint, runtimes: usize, make: fn(&Endpoint) -> T) -> Self {
         Self {
             endpoint: endpoint.clone(),
+            make,
             runtimes: (0..runtimes).map(|_| OnceLock::new()).collect(),
-            others: endpoint.connect_lazy(),
+            others: make(endpoint),
         }
     }
 
     /// Made at a runtime's first call and by itself: what drives a channel lives where it was made.
-    fn here(&self) -> &Channel {
+    fn here(&self) -> &T {
         let mine = connection_runtimes::current().and_then(|runtime| self.runtimes.get(runtime));
-        mine.map_or(&self.others, |channel| channel.get_or_init(|| self.endpoint.connect_lazy()))
+        mine.map_or(&self.others, |made| made.get_or_init(|| (self.make)(&self.endpoint)))
+    }
+}
+
+/// As many channels as it takes that none carries more than [`STREAMS_OF_A_CONNECTION`].
+struct StreamChannels {
+    endpoint: Endpoint,
+    open: Mutex<Vec<StreamChannel>>,
+}
+
+struct StreamChannel {
+    channel: Channel,
+    /// Each stream holds one of these.
+    place: Arc<()>,
+}
+
+impl StreamChannels {
+    fn new(endpoint: &Endpoint) -> Self {
+        Self { endpoint: endpoint.clone(), open: Mutex::default() }
+    }
+
+    /// A channel with room for another stream, and its place there.
+    fn with_room(&self) -> (Channel, Arc<()>) {
+        let mut open = self.open.lock();
+        let has_room = |one: &&StreamChannel| Arc::strong_count(&one.place) <= STREAMS_OF_A_CONNECTION;
+        if let Some(StreamChannel { channel, place }) = open.iter().find(has_room) {
+            return (channel.clone(), Arc::clone(place));
+        }
+        let made = StreamChannel { channel: self.endpoint.connect_lazy(), place: Arc::default() };
+        let taken = (made.channel.clone(), Arc::clone(&made.place));
+        open.push(made);
+        taken
     }
 }
 
@@ -94,7 +133,7 @@ impl RuntimeChannels {
 #[derive(Clone)]
 struct Current {
     channels: Arc<ArcSwap<Channels>>,
-    of: fn(&Channels) -> &Channel,
+    of: fn(&Channels) -> (Channel, Option<Arc<()>>),
 }
 
 impl Service<Request<tonic::body::Body>> for Current {
@@ -108,8 +147,18 @@ impl Service<Request<tonic::body::Body>> for Current {
     }
 
     fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
-        let channel = Channel::clone((self.of)(&self.channels.load()));
-        Box::pin(async move { channel.oneshot(request).await.map_err(|e| ControlError(e.into())) })
+        let (channel, place) = (self.of)(&self.channels.load());
+        Box::pin(async move {
+            let response = channel.oneshot(request).await.map_err(|e| ControlError(e.into()))?;
+            let Some(place) = place else { return Ok(response) };
+            Ok(response.map(|body| {
+                // The stream has its place for as long as its body is read.
+                tonic::body::Body::new(body.map_frame(move |frame| {
+                    let _held = &place;
+                    frame
+                }))
+            }))
+        })
     }
 }
 
@@ -136,11 +185,16 @@ impl ControlTransport {
     /// [`ConnectError`] when address or certificates cannot be used.
     pub fn remote(connection: &Connection, runtimes: usize) -> Result<Self, ConnectError> {
         let channels = Arc::new(ArcSwap::from_pointee(Channels::new(connection, runtimes)?));
-        let through = |of| BoxCloneSyncService::new(Current { channels: Arc::clone(&channels), of });
+        let through = |of: fn(&Channels) -> (Channel, Option<Arc<()>>)| {
+            BoxCloneSyncService::new(Current { channels: Arc::clone(&channels), of })
+        };
         Ok(Self {
-            config: through(|channels| &channels.config),
-            calls: through(|channels| channels.calls.here()),
-            streams: through(|channels| channels.streams.here()),
+            config: through(|channels| (channels.config.clone(), None)),
+            calls: through(|channels| (channels.calls.here().clone(), None)),
+            streams: through(|channels| {
+                let (channel, place) = channels.streams.here().with_room();
+                (channel, Some(place))
+            }),
             trust: None,
             local: false,
             channels: Some(channels),
@@ -180,5 +234,25 @@ impl ControlTransport {
 impl std::fmt::Debug for ControlTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ControlTransport").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stream_beyond_what_a_connection_carries_gets_another_connection_until_one_ends() {
+        let channels = StreamChannels::new(&Endpoint::from_static("http://127.0.0.1:1"));
+        let mut held: Vec<_> = (0..STREAMS_OF_A_CONNECTION).map(|_| channels.with_room().1).collect();
+        assert_eq!(channels.open.lock().len(), 1);
+        let next = channels.with_room().1;
+        assert_eq!(channels.open.lock().len(), 2);
+        assert!(!Arc::ptr_eq(&held[0], &next));
+        let first = Arc::clone(&channels.open.lock()[0].place);
+        drop(held.pop());
+        drop(held.pop());
+        assert!(Arc::ptr_eq(&channels.with_room().1, &first));
+        assert_eq!(channels.open.lock().len(), 2);
     }
 }
