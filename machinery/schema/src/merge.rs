@@ -7,6 +7,7 @@ mod error;
 mod json_patch;
 mod limits;
 mod lists;
+mod place;
 pub mod shown;
 mod strategic;
 

@@ -5,15 +5,18 @@ use serde_json::Value;
 
 use super::directive::{Json, Result, malformed, no_directives, refused};
 use super::lists::{check_elements, identities, identity, ordered};
-use super::strategic::{Place, list, no_list, no_merge_key};
-use crate::model::{Field, TypeSet};
+use super::place::{Place, no_list, no_merge_key};
+use crate::model::Field;
 
 /// How such directives begin; a slash and the name of the field follow.
 pub(super) const PREFIX: &str = "$setElementOrder";
 
+/// How two lists of a field are merged.
+pub(super) type Merge<'m> = &'m dyn Fn(&Field, Vec<Value>, Vec<Value>) -> Result<Vec<Value>>;
+
 /// Merges the lists that directives name, and puts them in order. The directives, and the lists that are merged here,
 /// leave the patch.
-pub(super) fn apply(types: &TypeSet, at: Place<'_>, original: &mut Json, patch: &mut Json) -> Result<()> {
+pub(super) fn apply(at: Place<'_>, original: &mut Json, patch: &mut Json, merge: Merge<'_>) -> Result<()> {
     if !patch.keys().any(|key| key.starts_with(PREFIX)) {
         return Ok(());
     }
@@ -35,7 +38,7 @@ pub(super) fn apply(types: &TypeSet, at: Place<'_>, original: &mut Json, patch: 
         let field = at.field(name)?;
         check(field, new.as_deref().unwrap_or_default(), &order)?;
         let merges = new.is_some();
-        if let Some(list) = in_order(types, field, old, new, &order)? {
+        if let Some(list) = in_order(field, old, new, &order, merge)? {
             original.insert(name.to_owned(), Value::Array(list));
             if merges {
                 patch.shift_remove(name);
@@ -54,11 +57,11 @@ fn taken(value: &mut Value) -> Result<Vec<Value>> {
 
 /// Both lists merged; nothing where there is none.
 fn in_order(
-    types: &TypeSet,
     field: &Field,
     old: Option<Vec<Value>>,
     new: Option<Vec<Value>>,
     order: &[Value],
+    merge: Merge<'_>,
 ) -> Result<Option<Vec<Value>>> {
     let server = identities(field, old.as_deref().unwrap_or_default());
     let order = identities(field, order);
@@ -70,7 +73,7 @@ fn in_order(
         (None, None) => return Ok(None),
         (Some(old), None) => old,
         (None, Some(new)) => new.into_iter().filter_map(no_directives).collect(),
-        (Some(old), Some(new)) => list(types, field, old, new)?,
+        (Some(old), Some(new)) => merge(field, old, new)?,
     };
     if !has_elements {
         return Err(refused("no elements in any of the given slices".to_owned()));

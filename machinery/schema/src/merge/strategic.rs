@@ -3,54 +3,17 @@
 
 use std::collections::HashSet;
 
-use portico_machinery::object::{Plain, cut};
 use serde_json::Value;
 
 use super::directive::{Directive, Json, Result, directive, malformed, no_directives, refused};
-use super::document::{drop_nulls_of_maps, go_type, remove_all};
+use super::document::{drop_nulls_of_maps, remove_all};
 use super::element_order;
-use super::error::PatchError;
 use super::lists::{check_elements, delete_primitives, identities, key_of, ordered, union};
-use crate::model::{Field, FieldType, Type, TypeSet};
+use super::place::{Place, no_merge_key};
+use crate::model::{Field, Type, TypeSet};
 
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList";
-
-/// What is known of the map that is being merged.
-#[derive(Clone, Copy)]
-pub(super) enum Place<'s> {
-    /// A struct with fields.
-    Struct(&'s Type),
-    /// A map, whose values upstream does not merge.
-    Map,
-    /// JSON that is not looked into.
-    Opaque,
-}
-
-impl<'s> Place<'s> {
-    fn of(types: &'s TypeSet, ty: &'s FieldType) -> Self {
-        match types.resolve(ty) {
-            FieldType::Ref(id) => Self::Struct(types.get(*id)),
-            FieldType::Map(_) => Self::Map,
-            FieldType::List(of) => Self::of(types, of),
-            _ => Self::Opaque,
-        }
-    }
-
-    /// The field under a key of the original, which is a map or list to be merged.
-    pub(super) fn field(self, key: &str) -> Result<&'s Field> {
-        let unknown = |name: &str| {
-            refused(format!("unable to find api field in struct {name} for the json field {key:?}"))
-        };
-        match self {
-            Self::Struct(ty) => ty.field(key).ok_or_else(|| unknown(ty.short_name())),
-            Self::Map => Err(refused(
-                "merging an object in json but data type is not struct, instead is: map".to_owned(),
-            )),
-            Self::Opaque => Err(unknown("RawExtension")),
-        }
-    }
-}
 
 /// Merges a struct.
 pub(super) fn structure(types: &TypeSet, ty: &Type, original: Json, patch: Json) -> Result<Json> {
@@ -64,7 +27,7 @@ fn map(types: &TypeSet, at: Place<'_>, mut original: Json, mut patch: Json) -> R
         None => {}
     }
     retain_keys(&mut original, &mut patch)?;
-    element_order::apply(types, at, &mut original, &mut patch)?;
+    element_order::apply(at, &mut original, &mut patch, &|field, old, new| list(types, field, old, new))?;
     // Deleted keys leave the map together: each by itself would shift all that follow it.
     let mut deleted = HashSet::new();
     for (key, value) in patch {
@@ -104,7 +67,7 @@ fn below(types: &TypeSet, field: &Field, old: Json, new: Json) -> Result<Json> {
 }
 
 /// A list under a field: merged where the field's strategy says so, else replaced.
-pub(super) fn list(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
+fn list(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
     if field.patch.merge { merge(types, field, old, new) } else { Ok(new) }
 }
 
@@ -215,14 +178,4 @@ fn elements(
         }
     }
     Ok(merged)
-}
-
-pub(super) fn no_merge_key(map: &Json, key: &str) -> PatchError {
-    let map = cut(Plain(&Value::Object(map.clone())).to_string());
-    refused(format!("map: {map} does not contain declared merge key: {key}"))
-}
-
-/// A value where a list is needed.
-pub(super) fn no_list(found: &Value) -> PatchError {
-    refused(format!("expected a []interface {{}}, but received a {}", go_type(found)))
 }

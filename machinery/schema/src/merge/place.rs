@@ -1,0 +1,56 @@
+//! What is known of the map that is being merged, and what may be wrong with what stands in it.
+
+use portico_machinery::object::{Plain, cut};
+use serde_json::Value;
+
+use super::directive::{Json, Result, refused};
+use super::document::go_type;
+use super::error::PatchError;
+use crate::model::{Field, FieldType, Type, TypeSet};
+
+/// What is known of the map that is being merged.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'s> {
+    /// A struct with fields.
+    Struct(&'s Type),
+    /// A map, whose values upstream does not merge.
+    Map,
+    /// JSON that is not looked into.
+    Opaque,
+}
+
+impl<'s> Place<'s> {
+    pub(super) fn of(types: &'s TypeSet, ty: &'s FieldType) -> Self {
+        match types.resolve(ty) {
+            FieldType::Ref(id) => Self::Struct(types.get(*id)),
+            FieldType::Map(_) => Self::Map,
+            FieldType::List(of) => Self::of(types, of),
+            _ => Self::Opaque,
+        }
+    }
+
+    /// The field under a key of the original, which is a map or list to be merged.
+    pub(super) fn field(self, key: &str) -> Result<&'s Field> {
+        let unknown = |name: &str| {
+            refused(format!("unable to find api field in struct {name} for the json field {key:?}"))
+        };
+        match self {
+            Self::Struct(ty) => ty.field(key).ok_or_else(|| unknown(ty.short_name())),
+            Self::Map => Err(refused(
+                "merging an object in json but data type is not struct, instead is: map".to_owned(),
+            )),
+            Self::Opaque => Err(unknown("RawExtension")),
+        }
+    }
+}
+
+/// An element of a list without the key by which it merges.
+pub(super) fn no_merge_key(map: &Json, key: &str) -> PatchError {
+    let map = cut(Plain(&Value::Object(map.clone())).to_string());
+    refused(format!("map: {map} does not contain declared merge key: {key}"))
+}
+
+/// A value where a list is needed.
+pub(super) fn no_list(found: &Value) -> PatchError {
+    refused(format!("expected a []interface {{}}, but received a {}", go_type(found)))
+}
