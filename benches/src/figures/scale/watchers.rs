@@ -86,13 +86,17 @@ async fn restart(
     let facade = Portico::facade_on(setting, server, port).await?;
     let ready = begun.elapsed();
     let tasks = watch_all(&facade.endpoint(setting)?, seen).await?;
+    let mut resumed = 0;
     let counted = async {
-        for _ in 0..NAMESPACES * WATCHES {
+        while resumed < NAMESPACES * WATCHES {
             arrived.recv().await.ok_or("no watcher is left")?;
+            resumed += 1;
         }
         Ok::<_, Failure>(())
     };
-    tokio::time::timeout(GRACE, counted).await.map_err(|_| "not all watches have resumed")??;
+    if tokio::time::timeout(GRACE, counted).await.is_err() {
+        return Err(format!("{resumed} watches have resumed").into());
+    }
     let took = begun.elapsed();
     tasks.cancel();
     report.add(NAME, "a facade's start until ready", ready.as_secs_f64() * 1e3, "ms", Goal::None);
