@@ -113,9 +113,10 @@ async fn watch_all(endpoint: &Endpoint, seen: &Arc<Seen>) -> Result<TaskSet, Fai
         let (tasks, opened) = (tasks.clone(), &opened);
         async move {
             let mut sender = endpoint.http2(&tasks).await?;
+            // The same for all: the first of them may see more before the last one is opened.
+            let from = seen.revisions[namespace].load(Ordering::Relaxed);
+            let from = if from > 0 { format!("&resourceVersion={from}") } else { String::new() };
             for _ in 0..WATCHES {
-                let from = seen.revisions[namespace].load(Ordering::Relaxed);
-                let from = if from > 0 { format!("&resourceVersion={from}") } else { String::new() };
                 let uri = format!("https://localhost{}?watch=true{from}", collection(namespace));
                 let answer = sender.send_request(Request::get(uri).body(Full::<Bytes>::default())?).await?;
                 if !answer.status().is_success() {
