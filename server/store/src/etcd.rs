@@ -43,7 +43,7 @@ use self::client::Client;
 use self::compaction::{Compactor, Marks};
 use self::follow::{Follower, Progress};
 use self::keys::Keys;
-use self::latest::Latest;
+use self::latest::Asking;
 use self::leases::Leases;
 use self::open::Meta;
 use self::owners::Owners;
@@ -58,6 +58,7 @@ use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
+use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
@@ -115,8 +116,8 @@ impl EtcdStore {
         let (meta, compacted) = open::open(&client, &etcd).await?;
         let hub = Arc::new(Hub::new(meta.revision, compacted, &settings, metrics.subscriptions.clone()));
         let (wanted, wants) = watch::channel(0);
-        let mark = open::mark_key(&etcd.root());
-        let (latest, asking) = Latest::new(client.clone(), mark, hub.clone(), wanted, etcd.request_timeout);
+        let asking = Asking { client: client.clone(), key: open::mark_key(&etcd.root()), wanted };
+        let (latest, asking) = Latest::new(asking, hub.clone(), etcd.request_timeout);
         let reader = Arc::new(Reader {
             client,
             keys: Keys::new(etcd.root(), known.layout.clone()),
@@ -269,13 +270,7 @@ impl Store for EtcdStore {
     }
 
     fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
-        let mut revisions = self.revisions();
-        let closed = self.closed.clone();
-        Box::pin(async move {
-            let reached =
-                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
-            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
-        })
+        Box::pin(self.reader.hub.reached(revision, self.closed.clone()))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use self::subscribers::{ScopeSubscribers, Subscriber, remove};
 use crate::error::StoreError;
@@ -97,6 +98,20 @@ impl Hub {
 
     pub(crate) fn revisions(&self) -> watch::Receiver<i64> {
         self.revision.subscribe()
+    }
+
+    /// Resolves when everything up to a revision is visible, with an error once the store has closed.
+    pub(crate) fn reached(
+        &self,
+        revision: i64,
+        closed: CancellationToken,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + use<> {
+        let mut revisions = self.revisions();
+        async move {
+            let reached =
+                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
+            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
+        }
     }
 
     /// Every event up to here has been put into the queues of all its subscriptions.

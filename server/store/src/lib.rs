@@ -22,6 +22,7 @@ mod hub;
 mod identity;
 mod index;
 mod key;
+mod latest;
 mod metrics;
 mod new_file;
 mod owners;

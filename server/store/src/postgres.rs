@@ -43,7 +43,7 @@ pub use self::switch::PostgresSwitch;
 
 use self::commit::Statement;
 use self::compaction::{Compactor, Unswept};
-use self::latest::{Asking, Latest};
+use self::latest::Asking;
 use self::pool::Connections;
 use self::read::Reader;
 use self::writer::Writer;
@@ -55,6 +55,7 @@ use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
+use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
@@ -109,7 +110,7 @@ impl PostgresStore {
             identity: meta.identity.clone(),
             wake: wake.clone(),
         };
-        let (latest, asking) = Latest::new(asking, postgres.statement_timeout);
+        let (latest, asking) = Latest::new(asking, hub.clone(), postgres.statement_timeout);
         let reader = Arc::new(Reader {
             pool,
             identity: meta.identity.clone(),
@@ -250,13 +251,7 @@ impl Store for PostgresStore {
     }
 
     fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
-        let mut revisions = self.revisions();
-        let closed = self.closed.clone();
-        Box::pin(async move {
-            let reached =
-                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
-            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
-        })
+        Box::pin(self.reader.hub.reached(revision, self.closed.clone()))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {

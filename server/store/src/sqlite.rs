@@ -271,13 +271,7 @@ impl Store for SqliteStore {
     }
 
     fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
-        let mut revisions = self.revisions();
-        let closed = self.closed.clone();
-        Box::pin(async move {
-            let reached =
-                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
-            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
-        })
+        Box::pin(self.reader.hub.reached(revision, self.closed.clone()))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {

@@ -37,7 +37,7 @@ impl Reader {
     }
 
     pub(super) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
-        self.latest.reach(&self.hub).await?;
+        self.latest.reach().await?;
         let (mut keys, unread) = self.cache.deleting(self.hub.revision());
         let unread = unread.iter().map(|slot| slot.resource.to_string()).collect();
         keys.extend(self.deleting_in(unread).await?);
@@ -80,7 +80,7 @@ impl Reader {
         const SELECT: &str = "SELECT DISTINCT resource FROM (\
             SELECT DISTINCT ON (resource, name) resource, deleted FROM log \
             WHERE resource = ANY($1) AND namespace = $2 ORDER BY resource, name, revision DESC) k WHERE NOT deleted";
-        self.latest.reach(&self.hub).await?;
+        self.latest.reach().await?;
         let select =
             sqlx::query_scalar(SELECT).bind(self.names()).bind(format!("{}/", row::to_column(namespace)));
         let names: Vec<String> = self.pool.read(async |c| select.fetch_all(c).await).await.map_err(failed)?;

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Row};
 use tokio::sync::{Notify, Semaphore};
 
 use super::failure::failed;
-use super::latest::{self, Latest};
+use super::latest;
 use super::open::{self, Meta};
 use super::pool::{Connections, Lent};
 use super::row;
@@ -20,6 +20,7 @@ use crate::exact::Range;
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::Key;
+use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
@@ -69,7 +70,7 @@ impl Reader {
 
     /// The current state of a resource: all that was acknowledged, by whomever, before this is called.
     pub(super) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
-        self.latest.reach(&self.hub).await?;
+        self.latest.reach().await?;
         self.ensure_loaded(slot).await?;
         slot.snapshot(self.hub.revision()).ok_or(StoreError::Closed)
     }
@@ -223,7 +224,7 @@ impl Load for Reader {
             }
             if last.is_err() {
                 // What is in memory is behind what was forgotten.
-                self.latest.reach(&self.hub).await?;
+                self.latest.reach().await?;
             }
             let mut lent = self.pool.take().await.map_err(failed)?;
             let loading = self.cache.begin_load(slot);
