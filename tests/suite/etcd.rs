@@ -1,30 +1,13 @@
 //! A control service that keeps everything in etcd, alone and beside others, as users of HTTP meet it.
 
-use http::Request;
-use http_body_util::Full;
-use portico_tests::http::{Http, Lines};
+use portico_tests::http::Lines;
 use portico_tests::{EtcdServer, Launch, Portico, until};
 use serde_json::{Value, json};
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+use crate::engines::{CONFIG_MAPS, config_map, version, watch, writes_survive};
 
 fn on(etcd: &EtcdServer) -> Launch {
     Launch::new().arg("--etcd-servers").arg(&etcd.url())
-}
-
-fn config_map(name: &str, text: &str) -> Value {
-    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"text": text}})
-}
-
-fn version(object: &Value) -> i64 {
-    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
-}
-
-async fn watch(client: &Http, query: &str) -> Lines {
-    let path = format!("{CONFIG_MAPS}?watch=1&{query}");
-    let answer = client.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    Lines::new(answer.into_body())
 }
 
 /// Waits until an object of this name comes.
@@ -165,37 +148,11 @@ async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
 async fn every_acknowledged_write_survives_the_loss_of_power_of_etcd() {
     let Some(etcd) = EtcdServer::start() else { return };
     let portico = on(&etcd).start().await;
-    let admin = portico.admin();
-    let writer = async |writer: usize| {
-        let mut acknowledged = Vec::new();
-        for n in 0..40 {
-            let name = format!("w-{writer}-{n}");
-            let answer = admin.post(CONFIG_MAPS, &config_map(&name, "1")).await;
-            if answer.status.as_u16() == 201 {
-                acknowledged.push((name, version(&answer.json())));
-            }
-        }
-        acknowledged
-    };
-    let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
-    let power = async {
-        for _ in 0..3 {
-            until("something is written", 60, async || {
-                admin.post(CONFIG_MAPS, &generated).await.status.as_u16() == 201
-            })
-            .await;
-            etcd.kill();
-            etcd.start_again();
-        }
-    };
-    let (written, ()) = tokio::join!(futures::future::join_all((0..8).map(writer)), power);
-    until("it is read again", 60, async || admin.get(CONFIG_MAPS).await.status.as_u16() == 200).await;
-    let there = admin.get(CONFIG_MAPS).await.json();
-    let items = there["items"].as_array().unwrap();
-    for (name, revision) in written.into_iter().flatten() {
-        let found = items.iter().find(|item| item["metadata"]["name"] == name.as_str());
-        assert_eq!(found.map(version), Some(revision), "{name}");
-    }
+    writes_survive(&portico.admin(), 40, || {
+        etcd.kill();
+        etcd.start_again();
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

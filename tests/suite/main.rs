@@ -26,6 +26,7 @@ mod durability;
 mod emulated_versions;
 mod encryption;
 mod endpoints;
+mod engines;
 mod etcd;
 mod etcd_of_kube_apiserver;
 mod finished_jobs;

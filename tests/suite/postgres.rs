@@ -4,33 +4,15 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use http::Request;
-use http_body_util::Full;
-use portico_tests::http::{Http, Lines};
 use portico_tests::pki::Authority;
 use portico_tests::{Launch, Portico, PostgresServer, own_address, until};
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+use crate::engines::{CONFIG_MAPS, config_map, version, watch, writes_survive};
 
 fn on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)
-}
-
-fn config_map(name: &str, text: &str) -> Value {
-    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"text": text}})
-}
-
-fn version(object: &Value) -> i64 {
-    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
-}
-
-async fn watch(client: &Http, query: &str) -> Lines {
-    let path = format!("{CONFIG_MAPS}?watch=1&{query}");
-    let answer = client.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    Lines::new(answer.into_body())
 }
 
 /// Two control services, each with a facade, on one database.
@@ -165,37 +147,11 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
 async fn every_acknowledged_write_survives_the_loss_of_power_of_the_database() {
     let Some(server) = PostgresServer::start() else { return };
     let portico = on(&server.url(&server.database())).start().await;
-    let admin = portico.admin();
-    let writer = async |writer: usize| {
-        let mut acknowledged = Vec::new();
-        for n in 0..60 {
-            let name = format!("w-{writer}-{n}");
-            let answer = admin.post(CONFIG_MAPS, &config_map(&name, "1")).await;
-            if answer.status.as_u16() == 201 {
-                acknowledged.push((name, version(&answer.json())));
-            }
-        }
-        acknowledged
-    };
-    let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
-    let power = async {
-        for _ in 0..3 {
-            until("something is written", 60, async || {
-                admin.post(CONFIG_MAPS, &generated).await.status.as_u16() == 201
-            })
-            .await;
-            server.kill();
-            server.start_again();
-        }
-    };
-    let (written, ()) = tokio::join!(futures::future::join_all((0..8).map(writer)), power);
-    until("it is read again", 60, async || admin.get(CONFIG_MAPS).await.status.as_u16() == 200).await;
-    let there = admin.get(CONFIG_MAPS).await.json();
-    let items = there["items"].as_array().unwrap();
-    for (name, revision) in written.into_iter().flatten() {
-        let found = items.iter().find(|item| item["metadata"]["name"] == name.as_str());
-        assert_eq!(found.map(version), Some(revision), "{name}");
-    }
+    writes_survive(&portico.admin(), 60, || {
+        server.kill();
+        server.start_again();
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
