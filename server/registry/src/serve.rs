@@ -140,7 +140,7 @@ impl CallHandler {
         let query = Query::parse(&call.query);
         let handler = &self.handling;
         let request = Request { handler, call, context, recorder, served, query, namespace, place };
-        request.answer(action).await
+        portico_store::ask_once(request.answer(action)).await
     }
 
     /// Decides on a connection; what is none is answered.

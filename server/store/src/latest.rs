@@ -1,5 +1,6 @@
 //! Asks a database that others write to, too, how far it has come, once for all who ask at the same time.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,27 @@ use crate::hub::Hub;
 
 /// How many wait to be asked for; a caller beyond that waits for room.
 const WAITING: usize = 1_024;
+
+tokio::task_local! {
+    /// Whether the request that is being served has asked.
+    static ASKED: Cell<bool>;
+}
+
+/// Serves a request that asks a database that others write to, too, once how far it has come, and not with each of its reads: all
+/// that was acknowledged before the first of them is shown by every one. After a write that was refused it asks again.
+pub fn ask_once<T>(request: impl Future<Output = T>) -> impl Future<Output = T> {
+    ASKED.scope(Cell::new(false), request)
+}
+
+/// The next read of the request that is being served asks again.
+pub(crate) fn ask_again() {
+    note_asked(false);
+}
+
+fn note_asked(asked: bool) {
+    // Whoever serves no request asks with each read.
+    let _no_request = ASKED.try_with(|noted| noted.set(asked));
+}
 
 type Reply = oneshot::Sender<Result<i64, StoreError>>;
 
@@ -51,16 +73,24 @@ impl Latest {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Waits until everything is shown here that was acknowledged before this was called.
+    /// Waits until everything is shown here that was acknowledged before this was called, or before the request began that is
+    /// being served.
     pub(crate) async fn reach(&self) -> Result<(), StoreError> {
+        if ASKED.try_with(Cell::get).unwrap_or(false) {
+            return Ok(());
+        }
         let revision = self.revision().await?;
         let mut shown = self.hub.revisions();
-        tokio::select! {
+        let reached = tokio::select! {
             reached = shown.wait_for(|shown| *shown >= revision) => reached.map(drop).map_err(|_| StoreError::Closed),
             // Whoever asks for us has ended: the store closes.
             () = self.asks.closed() => Err(StoreError::Closed),
             () = sleep(self.within) => Err(StoreError::Unavailable(self.late.to_owned())),
+        };
+        if reached.is_ok() {
+            note_asked(true);
         }
+        reached
     }
 }
 

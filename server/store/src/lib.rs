@@ -55,6 +55,7 @@ pub use event::{Event, EventType};
 pub use identity::Identity;
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
 pub use key::{Key, Resource};
+pub use latest::ask_once;
 pub use metrics::Metrics;
 pub use postgres::{
     InvalidUrl, PostgresError, PostgresSettings, PostgresSource, PostgresStore, PostgresSwitch,

@@ -18,6 +18,7 @@ mod import;
 mod latest;
 mod open;
 mod outage;
+mod pending;
 mod pool;
 mod read;
 mod row;

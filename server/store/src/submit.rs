@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::cache::{Cache, Slot};
 use crate::error::StoreError;
+use crate::latest;
 use crate::read_only;
 use crate::seal::Seal;
 use crate::txn::{Change, Committed, Operation, Prepared, Txn, TxnError};
@@ -82,7 +83,14 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
         }
         let mut written = self.queue(accepted).await.into_iter();
         let lost = || Err(TxnError::Unknown("the writer gave no answer".to_owned()));
-        results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost)).collect()
+        let results =
+            results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost));
+        let results: Results = results.collect();
+        if results.iter().any(Result::is_err) {
+            // Others may have written what it was refused for.
+            latest::ask_again();
+        }
+        results
     }
 
     /// Queues Txns in requests of at most a group's worth, then awaits the answers.

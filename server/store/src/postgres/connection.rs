@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
 use super::open::{self, Meta, RETRY};
+use super::pending::Pending;
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::writer::{Writer, random_id, refuse};
 use crate::submit::{CommitRequest, Results, answer};
@@ -107,7 +108,7 @@ impl Writer {
             tokio::select! {
                 () = self.closing.cancelled(), if !self.requests.is_closed() => self.requests.close(),
                 request = self.requests.recv() => match request {
-                    Some(request) => refuse_one(request, &TxnError::Unavailable(why.clone())),
+                    Some(request) => refuse(Pending::new(request), &TxnError::Unavailable(why.clone())),
                     None => return Ok(false),
                 },
                 () = &mut retry => return Ok(true),
@@ -162,9 +163,4 @@ impl Writer {
         session::close(connection, patience).await;
         Ok(())
     }
-}
-
-fn refuse_one(mut request: CommitRequest, error: &TxnError) {
-    let txns = std::mem::take(&mut request.txns);
-    refuse(vec![request], &[txns], error);
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres, Row};
 
 use super::fatal::{Failure, Fatal};
 use super::open::{self, Meta};
@@ -25,12 +26,26 @@ const PART: i64 = 4 * Txn::MAX_OPERATIONS as i64;
 const LOCKED_BYTES: i64 = 128 << 10;
 const LOCKED_ROWS: i64 = 500;
 
-/// Rows that follow those that were applied, with the lengths of their values and of those that they supersede.
-macro_rules! lengths {
+/// What a row needs of memory: its value and the one that it supersedes.
+macro_rules! bytes {
     () => {
-        "SELECT l.revision, l.commit_id, (octet_length(l.value) + coalesce(octet_length(p.value), 0))::bigint AS bytes \
-         FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
-         WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision LIMIT $3"
+        "(octet_length(l.value) + coalesce(octet_length(p.value), 0))::bigint"
+    };
+}
+
+/// What an event is made of.
+macro_rules! columns {
+    () => {
+        "l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, l.commit_id, l.uid, p.value AS superseded, \
+         (SELECT s.revision FROM swept s WHERE s.id = 1) AS swept"
+    };
+}
+
+/// Rows that follow those that were applied, each with the one that it supersedes.
+macro_rules! following {
+    () => {
+        " FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
+         WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision"
     };
 }
 
@@ -55,60 +70,71 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether what is to be read up to the revision of `meta` is little.
-    pub(super) async fn is_nearly_there(
-        &self,
-        connection: &mut PgConnection,
-        meta: &Meta,
-    ) -> Result<bool, Failure> {
-        const SELECT: &str =
-            concat!("SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM (", lengths!(), ") part");
-        self.check_identity(meta)?;
-        if meta.revision == self.revision {
-            return Ok(true);
-        }
-        let select = sqlx::query_as(SELECT).bind(self.revision).bind(meta.revision).bind(LOCKED_ROWS + 1);
-        let (rows, bytes): (i64, i64) =
-            in_time(self.settings.patience(), select.fetch_one(connection)).await?;
-        Ok(rows <= LOCKED_ROWS && bytes <= LOCKED_BYTES)
-    }
-
-    /// Applies everything up to the revision of `meta`, which was read by this connection; whether there was anything.
-    pub(super) async fn catch_up(
+    /// Applies everything up to the revision of `meta`, which is locked, by one answer of the database: false, and nothing is
+    /// applied, where that is more than little.
+    pub(super) async fn catch_up_if_little(
         &mut self,
         connection: &mut PgConnection,
         meta: &Meta,
     ) -> Result<bool, Failure> {
+        const SELECT: &str = concat!(
+            "SELECT * FROM (SELECT ",
+            columns!(),
+            ", sum(",
+            bytes!(),
+            ") OVER (ORDER BY l.revision) AS total",
+            following!(),
+            " LIMIT $3) part WHERE total <= $4 ORDER BY revision"
+        );
         self.check_identity(meta)?;
-        let hub = self.publisher.hub.clone();
-        if meta.revision == self.revision {
-            hub.set_compacted(meta.compacted);
-            return Ok(false);
+        if meta.revision != self.revision {
+            self.check_tail(connection, meta).await?;
+            let select = sqlx::query(SELECT).bind(self.revision).bind(meta.revision);
+            let rows = self.read(connection, select.bind(LOCKED_ROWS).bind(LOCKED_BYTES)).await?;
+            if rows.last().is_none_or(|last| last.event.revision() < meta.revision) {
+                return Ok(false);
+            }
+            self.apply(rows);
         }
-        self.check_tail(connection, meta).await?;
-        let was = self.revision;
+        self.publisher.hub.set_compacted(meta.compacted);
+        Ok(true)
+    }
+
+    /// Applies everything up to the revision of `meta`, which was read by this connection.
+    pub(super) async fn catch_up(
+        &mut self,
+        connection: &mut PgConnection,
+        meta: &Meta,
+    ) -> Result<(), Failure> {
+        self.check_identity(meta)?;
+        if meta.revision != self.revision {
+            self.check_tail(connection, meta).await?;
+        }
         while self.revision < meta.revision {
             let rows = self.read_part(connection, meta.revision).await?;
-            match rows.last().map(|row| (row.event.revision(), row.commit_id)) {
-                Some((revision, commit_id)) => {
-                    let events: Batch = rows.into_iter().map(|row| row.event).collect();
-                    (self.revision, self.mark, self.tail) =
-                        (revision, commit_id, Some((revision, commit_id)));
-                    self.publisher.show(&events, revision);
-                    self.publisher.dispatch(&events, revision);
-                }
-                None => {
-                    let now = in_time(self.settings.patience(), open::meta(connection)).await?;
-                    self.check_identity(&now)?;
-                    self.check_swept(now.swept)?;
-                    (self.revision, self.mark) = (meta.revision, meta.mark);
-                    self.publisher.advance(meta.revision);
-                }
+            if rows.is_empty() {
+                let now = in_time(self.settings.patience(), open::meta(connection)).await?;
+                self.check_identity(&now)?;
+                self.check_swept(now.swept)?;
+                (self.revision, self.mark) = (meta.revision, meta.mark);
+                self.publisher.advance(meta.revision);
             }
+            self.apply(rows);
         }
         // What is shown here is not before it any more.
-        hub.set_compacted(meta.compacted);
-        Ok(self.revision != was)
+        self.publisher.hub.set_compacted(meta.compacted);
+        Ok(())
+    }
+
+    /// Shows whole commits.
+    fn apply(&mut self, rows: Vec<Logged>) {
+        let Some((revision, commit_id)) = rows.last().map(|row| (row.event.revision(), row.commit_id)) else {
+            return;
+        };
+        let events: Batch = rows.into_iter().map(|row| row.event).collect();
+        (self.revision, self.mark, self.tail) = (revision, commit_id, Some((revision, commit_id)));
+        self.publisher.show(&events, revision);
+        self.publisher.dispatch(&events, revision);
     }
 
     /// What is gone is what this process has applied, and no more.
@@ -130,13 +156,19 @@ impl Writer {
 
     /// The next commits, whole, up to a revision.
     async fn read_part(&mut self, connection: &mut PgConnection, until: i64) -> Result<Vec<Logged>, Failure> {
-        const SELECT: &str = "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, l.commit_id, \
-            l.uid, p.value, (SELECT s.revision FROM swept s WHERE s.id = 1) \
-            FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
-            WHERE l.revision > $1 AND l.revision <= $2 ORDER BY l.revision";
-        let patience = self.settings.patience();
+        const SELECT: &str = concat!("SELECT ", columns!(), following!());
         let Some(until) = self.extent(connection, until).await? else { return Ok(Vec::new()) };
-        let mut found = sqlx::query(SELECT).bind(self.revision).bind(until).fetch(connection);
+        self.read(connection, sqlx::query(SELECT).bind(self.revision).bind(until)).await
+    }
+
+    /// The rows of a query for [`columns!`].
+    async fn read(
+        &self,
+        connection: &mut PgConnection,
+        select: Query<'static, Postgres, PgArguments>,
+    ) -> Result<Vec<Logged>, Failure> {
+        let patience = self.settings.patience();
+        let mut found = select.fetch(connection);
         let mut rows: Vec<Logged> = Vec::new();
         while let Some(row) = in_time(patience, found.try_next()).await? {
             // As of the same moment as the row.
@@ -148,7 +180,8 @@ impl Writer {
 
     /// Where the next part ends: with a commit, if possible before it has too many bytes. None when there is nothing.
     async fn extent(&self, connection: &mut PgConnection, until: i64) -> Result<Option<i64>, Failure> {
-        let select = sqlx::query_as(lengths!()).bind(self.revision).bind(until).bind(PART);
+        const SELECT: &str = concat!("SELECT l.revision, l.commit_id, ", bytes!(), following!(), " LIMIT $3");
+        let select = sqlx::query_as(SELECT).bind(self.revision).bind(until).bind(PART);
         let rows: Vec<(i64, i64, i64)> =
             in_time(self.settings.patience(), select.fetch_all(connection)).await?;
         let is_cut = rows.len() as i64 == PART;

@@ -20,7 +20,7 @@ use crate::exact::Range;
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::Key;
-use crate::latest::Latest;
+use crate::latest::{Latest, ask_again};
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
@@ -224,6 +224,7 @@ impl Load for Reader {
             }
             if last.is_err() {
                 // What is in memory is behind what was forgotten.
+                ask_again();
                 self.latest.reach().await?;
             }
             let mut lent = self.pool.take().await.map_err(failed)?;

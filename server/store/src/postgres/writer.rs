@@ -17,6 +17,7 @@ use super::commit::{self, CheckedAt, Statement};
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
 use super::open;
+use super::pending::Pending;
 use super::read::Reader;
 use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
@@ -29,8 +30,6 @@ use crate::txn::{Prepared, TxnError};
 
 /// How many groups lock first after others have written.
 const WARY: u32 = 64;
-/// Bytes of values after which no more is taken into a group.
-const GROUP_BYTES: usize = 16 << 20;
 /// How often what others have written is read before the lock is taken anyway: faster ones must not keep a process from writing.
 const FOLLOWS: u32 = 3;
 /// How often a group is tried that the database gave up in favour of others.
@@ -69,6 +68,13 @@ enum Locks {
     /// If little is to be read of what others have written: they wait meanwhile.
     IfNearlyThere,
     Anyway,
+}
+
+/// Whether a group takes in what is queued.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fills {
+    No,
+    Yes,
 }
 
 /// What came of a group.
@@ -112,10 +118,7 @@ impl Writer {
                 biased;
                 () = closing.cancelled(), if !self.requests.is_closed() => self.requests.close(),
                 request = self.requests.recv() => match request {
-                    Some(first) => {
-                        let group = self.take_group(first);
-                        self.commit(group).await?;
-                    }
+                    Some(first) => self.commit(Pending::new(first), Fills::Yes).await?,
                     None => return Ok(()),
                 },
                 () = wake.notified() => self.follow().await?,
@@ -132,19 +135,6 @@ impl Writer {
         }
     }
 
-    /// What is queued now, up to a group's worth of operations.
-    fn take_group(&mut self, first: CommitRequest) -> Vec<CommitRequest> {
-        let mut operations = first.operations();
-        let (mut group, mut bytes) = (vec![first], 0);
-        while operations < self.group_operations && bytes < GROUP_BYTES {
-            let Ok(next) = self.requests.try_recv() else { break };
-            operations += next.operations();
-            bytes += next.bytes();
-            group.push(next);
-        }
-        group
-    }
-
     /// Takes up what others have written.
     async fn follow(&mut self) -> Result<(), Fatal> {
         let Some(mut connection) = self.connection.take() else { return Ok(()) };
@@ -159,9 +149,8 @@ impl Writer {
     }
 
     /// Commits a group.
-    async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
+    async fn commit(&mut self, mut pending: Pending, fills: Fills) -> Result<(), Fatal> {
         let started = Instant::now();
-        let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
         for attempt in 0..ATTEMPTS {
             let Some(mut connection) = self.connection.take() else { break };
             let locks = match self.wary > 0 || self.settings.transaction_pooler {
@@ -169,12 +158,12 @@ impl Writer {
                 true if attempt < FOLLOWS => Locks::IfNearlyThere,
                 true => Locks::Anyway,
             };
-            let failure = match self.attempt(&mut connection, &txns, locks).await {
+            let failure = match self.attempt(&mut connection, &mut pending, locks, fills).await {
                 Ok(Tried::Done { events, revision, results }) => {
                     self.connection = Some(connection);
                     self.wary = self.wary.saturating_sub(1);
                     self.publisher.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
-                    self.show(events, revision, requests, results);
+                    self.show(events, revision, pending.requests, results);
                     return Ok(());
                 }
                 Ok(Tried::Behind) => {
@@ -185,7 +174,7 @@ impl Writer {
                 }
                 Ok(Tried::InDoubt { revision, commit_id, results }) => {
                     drop(connection);
-                    return self.settle(revision, commit_id, requests, results).await;
+                    return self.settle(revision, commit_id, pending.requests, results).await;
                 }
                 Err(failure) => failure,
             };
@@ -193,30 +182,25 @@ impl Writer {
             let is = |of: fn(&sqlx::Error) -> bool| matches!(&failure, Failure::Database(error) if of(error));
             let (is_retried, is_of_one) = (is(failure::is_retried), is(failure::is_unacceptable));
             let error = self.failed(failure, connection).await?;
-            if is_of_one && requests.len() > 1 {
-                return self.commit_each(requests, txns).await;
+            if is_of_one && pending.requests.len() > 1 {
+                return self.commit_each(pending).await;
             }
             if !is_retried {
-                refuse(requests, &txns, &error);
+                refuse(pending, &error);
                 return Ok(());
             }
         }
         let busy = TxnError::Unavailable(
             "others wrote at the same time, or the connection to it is lost".to_owned(),
         );
-        refuse(requests, &txns, &busy);
+        refuse(pending, &busy);
         Ok(())
     }
 
     /// Commits requests one by one: the database does not take what one of them asks it to write.
-    async fn commit_each(
-        &mut self,
-        requests: Vec<CommitRequest>,
-        txns: Vec<Vec<Prepared>>,
-    ) -> Result<(), Fatal> {
-        for (request, txns) in requests.into_iter().zip(txns) {
-            let alone = CommitRequest { txns, ..request };
-            Box::pin(self.commit(vec![alone])).await?;
+    async fn commit_each(&mut self, pending: Pending) -> Result<(), Fatal> {
+        for alone in pending.each() {
+            Box::pin(self.commit(alone, Fills::No)).await?;
         }
         Ok(())
     }
@@ -225,17 +209,22 @@ impl Writer {
     async fn attempt(
         &mut self,
         connection: &mut PgConnection,
-        txns: &[Vec<Prepared>],
+        pending: &mut Pending,
         locks: Locks,
+        fills: Fills,
     ) -> Result<Tried, Failure> {
         if locks != Locks::No && !self.lock(connection, locks).await? {
             return Ok(Tried::Behind);
+        }
+        if fills == Fills::Yes {
+            // After the wait for the lock, if there was one: more has come meanwhile.
+            pending.fill(&mut self.requests, self.group_operations);
         }
         let cache = self.publisher.cache.clone();
         let mut group = Group::new(&cache, self.revision);
         let of_request =
             |txns: &Vec<Prepared>| -> Results { txns.iter().map(|txn| group.check(txn.clone())).collect() };
-        let results: Vec<Results> = txns.iter().map(of_request).collect();
+        let results: Vec<Results> = pending.txns.iter().map(of_request).collect();
         let (revision, commit_id) = (group.revision, random_id());
         let (epoch, mark) = (self.identity.epoch, self.mark);
         let checked_at = CheckedAt { revision: self.revision, epoch, mark, commit_id };
@@ -282,14 +271,20 @@ impl Writer {
     async fn lock(&mut self, connection: &mut PgConnection, locks: Locks) -> Result<bool, Failure> {
         let patience = self.settings.patience();
         let meta = in_time(patience, open::lock_meta(connection, &self.settings)).await?;
-        if locks == Locks::IfNearlyThere && !self.is_nearly_there(connection, &meta).await? {
+        let was = self.revision;
+        let is_there = match locks {
+            Locks::IfNearlyThere => self.catch_up_if_little(connection, &meta).await?,
+            Locks::No | Locks::Anyway => {
+                self.catch_up(connection, &meta).await?;
+                true
+            }
+        };
+        if !is_there {
             in_time(patience, run(connection, self.settings.end())).await?;
-            return Ok(false);
-        }
-        if self.catch_up(connection, &meta).await? {
+        } else if self.revision != was {
             self.wary = WARY;
         }
-        Ok(true)
+        Ok(is_there)
     }
 
     /// The group is durable: cache, revision, answers, subscriptions, in this order.
@@ -353,7 +348,8 @@ pub(super) fn random_id() -> i64 {
 }
 
 /// None of them was written.
-pub(super) fn refuse(requests: Vec<CommitRequest>, txns: &[Vec<Prepared>], error: &TxnError) {
-    let results = txns.iter().map(|txns| txns.iter().map(|_| Err(error.clone())).collect()).collect();
-    answer(requests, results);
+pub(super) fn refuse(pending: Pending, error: &TxnError) {
+    let all = pending.txns.iter();
+    let results = all.map(|txns| txns.iter().map(|_| Err(error.clone())).collect()).collect();
+    answer(pending.requests, results);
 }
