@@ -342,3 +342,10 @@ async fn what_others_have_sealed_comes_back_with_its_key() {
     assert_eq!((stale.objects, stale.stale.len(), stale.unreadable), (2, 1, 0));
     assert_eq!(store.sealed_resources(), [config_maps()]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_asks_again_after_a_write_that_others_were_faster_than() {
+    let Some(etcd) = Etcd::new() else { return };
+    let (first, second) = (etcd.process().await, etcd.process().await);
+    a_request_asks_again_after_a_refused_write(&*first.store, &*second.store).await;
+}

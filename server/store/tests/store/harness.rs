@@ -176,3 +176,29 @@ pub fn reported(events: &[Arc<Event>]) -> Vec<String> {
     };
     events.iter().map(line).collect()
 }
+
+/// What a request shows that asks once how far the database is, of a key that another process writes to.
+pub async fn a_request_asks_again_after_a_refused_write(other: &dyn Store, store: &dyn Store) {
+    let (key, resource) = (key("a/asked"), config_maps());
+    for round in 0..20 {
+        let before = put(other, &key, "before").await;
+        let request = async {
+            let read =
+                async || store.snapshot(&resource).await.unwrap().get(&key).map(|found| found.revision);
+            assert_eq!(read().await, Some(before));
+            let now = match round % 2 {
+                0 => Some(put(other, &key, "after").await),
+                _ => {
+                    delete(other, &key).await;
+                    None
+                }
+            };
+            let update = Txn::update(key.clone(), before, value(&key, "late"));
+            match commit(store, update).await {
+                Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => assert_eq!(read().await, now),
+                done => panic!("an update of what others have changed: {done:?}"),
+            }
+        };
+        portico_store::ask_once(request).await;
+    }
+}

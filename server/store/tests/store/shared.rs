@@ -44,6 +44,7 @@ macro_rules! shared {
 
 shared! {
     a_write_is_read_at_once_by_every_process,
+    a_request_asks_again_after_a_write_that_others_were_faster_than,
     of_updates_of_one_revision_by_several_processes_one_wins,
     every_process_sees_the_same_log,
     a_resource_that_is_loaded_while_others_write_misses_nothing,
@@ -64,6 +65,11 @@ async fn a_write_is_read_at_once_by_every_process(database: &Postgres<'_>) {
             assert_eq!(lines(snapshot.iter()), [format!("a/1@{revision}={text}")]);
         }
     }
+}
+
+async fn a_request_asks_again_after_a_write_that_others_were_faster_than(database: &Postgres<'_>) {
+    let all = processes(database).await;
+    a_request_asks_again_after_a_refused_write(&*all[0].store, &*all[1].store).await;
 }
 
 async fn of_updates_of_one_revision_by_several_processes_one_wins(database: &Postgres<'_>) {
