@@ -73,6 +73,9 @@ use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
 use crate::unreadable::Condition;
 
+/// Parts of the past that are read at a time. Each waits for etcd, which looks ten times a second after watches that begin there.
+const PAST_READS: usize = 64;
+
 /// What is known of objects besides what is stored.
 pub struct Known {
     /// What is read out of them.
@@ -128,7 +131,7 @@ impl EtcdStore {
             latest,
             owners: Arc::new(Owners::default()),
             root: etcd.root(),
-            resumes: Semaphore::new((settings.read_connections as usize).max(1)),
+            resumes: Semaphore::new(PAST_READS),
         });
         reader.cache.applied_up_to(meta.revision);
         reader.note_resources().await.map_err(refused)?;

@@ -349,3 +349,21 @@ async fn a_request_asks_again_after_a_write_that_others_were_faster_than() {
     let (first, second) = (etcd.process().await, etcd.process().await);
     a_request_asks_again_after_a_refused_write(&*first.store, &*second.store).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_of_what_did_not_change_resume_as_others_do() {
+    let Some(etcd) = Etcd::new() else { return };
+    let before = etcd.process().await;
+    let from = put(&*before.store, &key("a/1"), "1").await;
+    let last = put(&*before.store, &key("a/1"), "2").await;
+    // It has seen nothing of that, and waits for etcd for a second.
+    let etcd = Etcd { within: Duration::from_secs(1), ..etcd };
+    let store = etcd.process().await.store;
+    let quiet = async || {
+        let mut watch = store.watch(Scope::all(&leases()), from).unwrap();
+        let nothing = tokio::time::timeout(Duration::from_secs(3), watch.next()).await;
+        assert!(nothing.is_err(), "{nothing:?}");
+        assert!(watch.progress() >= last, "{} of {last}", watch.progress());
+    };
+    futures::future::join_all((0..100).map(|_| quiet())).await;
+}
