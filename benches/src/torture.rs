@@ -6,7 +6,6 @@
 
 mod client;
 mod cluster;
-mod disk;
 mod faults;
 mod history;
 mod linear;
@@ -14,7 +13,6 @@ mod node;
 mod object;
 mod past;
 mod sequence;
-mod shim;
 mod shown;
 #[cfg(test)]
 mod simulated;
@@ -33,13 +31,13 @@ use std::time::Duration;
 use clap::Args;
 use parking_lot::Mutex;
 use portico_kit::tasks::TaskSet;
+use portico_tests::disk::Shim;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio_util::sync::CancellationToken;
 
 use client::{Actor, Recorder};
 use cluster::{Cluster, Topology};
-use shim::Shim;
 use shown::{Selection, Watched};
 use transport::Transport;
 use verdict::Verdict;
@@ -60,7 +58,7 @@ pub(crate) struct Torture {
     #[arg(long)]
     seed: Option<u64>,
     /// Which processes; several are tortured one after the other.
-    #[arg(long, value_enum, default_values_t = [Topology::AllInOne, Topology::Split, Topology::Postgres], value_delimiter = ',')]
+    #[arg(long, value_enum, default_values_t = [Topology::AllInOne, Topology::Split, Topology::Postgres, Topology::Etcd], value_delimiter = ',')]
     topology: Vec<Topology>,
     /// Clients, half of them over HTTPS to the facade and half over gRPC to the control services.
     #[arg(long, default_value_t = 8)]
@@ -93,7 +91,7 @@ pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Fail
     for topology in &options.topology {
         match Scene::start(setting, options, *topology, seed, shim.as_ref()).await? {
             Some(scene) => broken += scene.play(setting, options).await?,
-            // Whoever looked for PostgreSQL has said so.
+            // Whoever looked for PostgreSQL or etcd has said so.
             None => note(&format!("{topology:?}: skipped")),
         }
     }
@@ -109,7 +107,7 @@ struct Scene {
     seed: u64,
     cluster: Cluster,
     recorder: Arc<Recorder>,
-    watchers: Vec<(Arc<Mutex<Watched>>, Arc<AtomicU64>)>,
+    watchers: Vec<Watching>,
     watching: TaskSet,
 }
 
@@ -228,7 +226,9 @@ impl Scene {
         random: &mut StdRng,
     ) -> Result<Vec<String>, Failure> {
         self.cluster.heal().await?;
-        until("every client has its answer", async || Ok(acting.running().is_empty().then_some(()))).await?;
+        let answered =
+            until("every client has its answer", async || Ok(acting.running().is_empty().then_some(())));
+        self.cluster.supervising(answered).await?;
         let mut last: Vec<Actor> = self
             .transports(setting, 2 * self.cluster.controls()?.len())?
             .into_iter()
@@ -239,23 +239,12 @@ impl Scene {
             })
             .collect();
         let writer = last.first_mut().ok_or("nobody is there to write")?;
-        for (object, group) in [("end", "a"), ("end-b", "b"), ("object-0", "a")] {
-            let revision = writer.write_last(object, group).await?;
-            for (shown, until) in &self.watchers {
-                let awaited = match &shown.lock().selection {
-                    Selection::All => object == "object-0",
-                    Selection::Group(of) => of == group && object != "object-0",
-                    Selection::Name(name) => name == object,
-                };
-                if awaited {
-                    until.store(revision, Ordering::Relaxed);
-                }
-            }
-        }
+        self.cluster.supervising(write_last(writer, &self.watchers)).await?;
+        let watching = &self.watching;
         let caught_up = until("every watcher has seen everything", async || {
-            Ok(self.watching.running().is_empty().then_some(()))
-        })
-        .await;
+            Ok(watching.running().is_empty().then_some(()))
+        });
+        let caught_up = self.cluster.supervising(caught_up).await;
         let mut late = Vec::new();
         if caught_up.is_err() {
             let behind = self.watchers.iter().filter(|(shown, until)| {
@@ -266,9 +255,9 @@ impl Scene {
         }
         self.cluster.start_again(random.random_bool(0.5)).await?;
         for actor in &mut last {
-            let name = actor.name.clone();
-            until(&format!("{name} has read everything"), async || Ok(actor.list().await.then_some(())))
-                .await?;
+            let what = format!("{} has read everything", actor.name);
+            let read = until(&what, async || Ok(actor.list().await.then_some(())));
+            self.cluster.supervising(read).await?;
         }
         Ok(late)
     }
@@ -295,4 +284,25 @@ impl Scene {
         }
         Ok(history.flush()?)
     }
+}
+
+/// What a watcher shows, and the revision that it is waited for.
+type Watching = (Arc<Mutex<Watched>>, Arc<AtomicU64>);
+
+/// Writes what each watcher must see at last.
+async fn write_last(writer: &mut Actor, watchers: &[Watching]) -> Result<(), Failure> {
+    for (object, group) in [("end", "a"), ("end-b", "b"), ("object-0", "a")] {
+        let revision = writer.write_last(object, group).await?;
+        for (shown, until) in watchers {
+            let awaited = match &shown.lock().selection {
+                Selection::All => object == "object-0",
+                Selection::Group(of) => of == group && object != "object-0",
+                Selection::Name(name) => name == object,
+            };
+            if awaited {
+                until.store(revision, Ordering::Relaxed);
+            }
+        }
+    }
+    Ok(())
 }

@@ -90,16 +90,7 @@ impl EtcdServer {
 
     /// Asks its HTTP gateway; the answer's body, if it is one of success.
     pub fn post(&self, path: &str, body: &str) -> Option<String> {
-        use std::io::{Read as _, Write as _};
-        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.client)).ok()?;
-        let length = body.len();
-        let head = format!("POST /v3/{path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n");
-        stream.write_all(head.as_bytes()).ok()?;
-        stream.write_all(body.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        head.split(' ').nth(1).filter(|code| *code == "200").map(|_| body.to_owned())
+        post(self.client, path, body, PATIENCE)
     }
 
     /// Ends it as a loss of power would.
@@ -138,8 +129,24 @@ fn copy(from: &Path, to: &Path) {
     assert!(done.success());
 }
 
+/// Asks the HTTP gateway of one at this port, in time; the answer's body, if it is one of success.
+pub(crate) fn post(port: u16, path: &str, body: &str, within: Duration) -> Option<String> {
+    use std::io::{Read as _, Write as _};
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let mut stream = std::net::TcpStream::connect_timeout(&address, within).ok()?;
+    stream.set_read_timeout(Some(within)).unwrap();
+    let length = body.len();
+    let head = format!("POST /v3/{path} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    head.split(' ').nth(1).filter(|code| *code == "200").map(|_| body.to_owned())
+}
+
 /// The program, if it is new enough.
-fn program() -> Option<PathBuf> {
+pub(crate) fn program() -> Option<PathBuf> {
     let found = std::env::var_os(PROGRAM).map(PathBuf::from).or_else(in_path);
     let Some(program) = found else {
         skipped("etcd is not installed");
@@ -163,6 +170,6 @@ fn in_path() -> Option<PathBuf> {
 }
 
 /// One that nobody listens on now: etcd has to be told.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -1,18 +1,22 @@
 //! The clusters under test: which processes there are, and what stands between them.
 
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use portico_proto::client::{Client, Connection};
-use portico_tests::PostgresServer;
+use portico_tests::disk::Shim;
+use portico_tests::{ETCD_MEMBERS, EtcdCluster, PostgresServer};
 
 use super::node::Node;
-use super::shim::Shim;
 use super::transport::PATIENCE;
 use super::wire::Wire;
 use crate::https::Endpoint;
 use crate::{Failure, Setting};
+
+/// How often it is looked whether processes have ended.
+const SUPERVISE: Duration = Duration::from_millis(20);
 
 /// Which processes there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,13 +27,19 @@ pub(crate) enum Topology {
     Split,
     /// Two control services on PostgreSQL and a facade that reaches either.
     Postgres,
+    /// Two control services on an etcd of three members and a facade that reaches either.
+    Etcd,
 }
 
 /// See the module.
+#[derive(Default)]
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
     pub(crate) wires: Vec<Wire>,
     pub(crate) postgres: Option<PostgresServer>,
+    pub(crate) etcd: Option<EtcdCluster>,
+    /// Of each control service the wires that lead to etcd.
+    pub(crate) links: Vec<Range<usize>>,
 }
 
 impl Cluster {
@@ -40,7 +50,7 @@ impl Cluster {
         binary: &Path,
         shim: Option<&Shim>,
     ) -> Result<Option<Self>, Failure> {
-        let mut cluster = Self { nodes: Vec::new(), wires: Vec::new(), postgres: None };
+        let mut cluster = Self::default();
         match topology {
             Topology::AllInOne => {
                 let node = Node::new(setting, binary, "all-in-one", None, &[])?;
@@ -67,8 +77,31 @@ impl Cluster {
                 cluster.postgres = Some(server);
                 cluster.facade(setting, binary, shim).await?;
             }
+            Topology::Etcd => {
+                let Some(etcd) = tokio::task::block_in_place(EtcdCluster::start) else { return Ok(None) };
+                for name in ["control-service-1", "control-service-2"] {
+                    let urls = cluster.link(&etcd).await?;
+                    let flags = ["--etcd-servers".to_owned(), urls.join(",")];
+                    let node = Node::new(setting, binary, name, Some("server"), &flags)?;
+                    cluster.add(node, shim).await?;
+                }
+                cluster.etcd = Some(etcd);
+                cluster.facade(setting, binary, shim).await?;
+            }
         }
         Ok(Some(cluster))
+    }
+
+    /// A wire to each member for one control service; where they are.
+    async fn link(&mut self, etcd: &EtcdCluster) -> Result<Vec<String>, Failure> {
+        let (first, mut urls) = (self.wires.len(), Vec::new());
+        for member in 0..ETCD_MEMBERS {
+            let (wire, address) = Wire::tcp(vec![etcd.address(member)]).await?;
+            urls.push(format!("http://{address}"));
+            self.wires.push(wire);
+        }
+        self.links.push(first..self.wires.len());
+        Ok(urls)
     }
 
     async fn add(&mut self, mut node: Node, shim: Option<&Shim>) -> Result<(), Failure> {
@@ -120,10 +153,27 @@ impl Cluster {
         self.nodes.iter_mut().try_for_each(Node::supervise)
     }
 
+    /// The same, again and again while something goes on: a process may be about to end when its last fault is over.
+    pub(crate) async fn supervising<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep(SUPERVISE) => self.supervise()?,
+            }
+        }
+    }
+
     /// Ends every fault that lasts, and waits until everything is ready.
     pub(crate) async fn heal(&mut self) -> Result<(), Failure> {
         for wire in &self.wires {
             wire.behave(Duration::ZERO, false);
+        }
+        if let Some(etcd) = &mut self.etcd {
+            etcd.heal();
         }
         for node in &mut self.nodes {
             node.signal(rustix::process::Signal::CONT)?;
@@ -149,6 +199,10 @@ impl Cluster {
         if let Some(postgres) = &self.postgres {
             postgres.kill();
             postgres.start_again();
+        }
+        if let Some(etcd) = &mut self.etcd {
+            (0..ETCD_MEMBERS).for_each(|member| etcd.kill(member));
+            etcd.heal();
         }
         for node in &mut self.nodes {
             node.spawn()?;

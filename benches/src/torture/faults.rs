@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use portico_tests::disk::{self, Shim};
+use portico_tests::{ETCD_MEMBERS, EtcdCluster};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -10,7 +12,6 @@ use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
 use super::cluster::Cluster;
-use super::disk;
 use crate::Failure;
 use crate::report::note;
 
@@ -24,6 +25,9 @@ const LASTING: std::ops::Range<u64> = 100..2_500;
 const TICK: Duration = Duration::from_millis(20);
 /// The furthest that a clock goes, in seconds: the certificates of the run must be valid, most of the time.
 const CLOCK: std::ops::Range<i64> = -240..7_200;
+
+/// How many revisions a compaction of etcd leaves.
+const KEPT_REVISIONS: std::ops::Range<i64> = 0..200;
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +43,13 @@ pub(crate) enum Fault {
     Delay(usize),
     BlackHole(usize),
     PostgresRestart,
+    /// A control service and all members of etcd.
+    CutOff(usize),
+    EtcdKill(usize),
+    EtcdPause(usize),
+    EtcdLeaderKill,
+    EtcdLeaderPause,
+    EtcdCompaction,
 }
 
 impl Fault {
@@ -56,6 +67,12 @@ impl Fault {
             Self::Delay(_) => "slow connections",
             Self::BlackHole(_) => "black hole",
             Self::PostgresRestart => "PostgreSQL killed",
+            Self::CutOff(_) => "cut off from etcd",
+            Self::EtcdKill(_) => "member of etcd killed",
+            Self::EtcdPause(_) => "member of etcd paused",
+            Self::EtcdLeaderKill => "leader of etcd killed",
+            Self::EtcdLeaderPause => "leader of etcd paused",
+            Self::EtcdCompaction => "etcd compacted",
         }
     }
 }
@@ -84,6 +101,13 @@ fn possible(cluster: &Cluster) -> Vec<Fault> {
     if cluster.postgres.is_some() {
         all.extend([Fault::PostgresRestart; 2]);
     }
+    if cluster.etcd.is_some() {
+        all.extend([Fault::EtcdLeaderKill; 4]);
+        all.extend([Fault::EtcdLeaderPause; 3]);
+        all.extend([Fault::EtcdCompaction; 3]);
+        all.extend((0..ETCD_MEMBERS).flat_map(|member| [Fault::EtcdKill(member), Fault::EtcdPause(member)]));
+        all.extend((0..cluster.links.len()).flat_map(|service| [Fault::CutOff(service); 2]));
+    }
     all
 }
 
@@ -97,6 +121,7 @@ pub(crate) async fn run(
     let all = possible(cluster);
     let mut active: Vec<(Instant, Fault)> = Vec::new();
     let mut next = Instant::now() + Duration::from_millis(QUIET_AT_FIRST);
+    let first_term = term(cluster);
     while !stop.is_cancelled() {
         let now = Instant::now();
         for (_, fault) in active.extract_if(.., |(until, _)| *until <= now) {
@@ -108,9 +133,10 @@ pub(crate) async fn run(
             let Some(fault) = all.choose(random).copied() else { break };
             if able(cluster, fault) && active.iter().all(|(_, other)| *other != fault) {
                 let lasting = Duration::from_millis(random.random_range(LASTING));
-                inject(cluster, fault, random, lasting)?;
-                *counts.entry(fault.kind()).or_default() += 1;
-                active.push((Instant::now() + lasting, fault));
+                if let Some(lasts) = inject(cluster, fault, random, lasting)? {
+                    *counts.entry(fault.kind()).or_default() += 1;
+                    active.push((Instant::now() + lasting, lasts));
+                }
             }
         }
         tokio::time::sleep(TICK).await;
@@ -118,7 +144,15 @@ pub(crate) async fn run(
     for (_, fault) in active {
         end(cluster, fault)?;
     }
+    if cluster.etcd.is_some() {
+        counts.insert("leaders of etcd chosen", term(cluster) - first_term);
+    }
     Ok(counts)
+}
+
+/// How often etcd has chosen a leader.
+fn term(cluster: &Cluster) -> u64 {
+    cluster.etcd.as_ref().map_or(0, |etcd| tokio::task::block_in_place(|| etcd.term()))
 }
 
 /// Only what runs can be killed.
@@ -129,12 +163,18 @@ fn able(cluster: &Cluster, fault: Fault) -> bool {
     }
 }
 
+/// Lets a thing go wrong; what is to be ended later, and nothing where it could not be done.
 fn inject(
     cluster: &mut Cluster,
     fault: Fault,
     random: &mut StdRng,
     lasting: Duration,
-) -> Result<(), Failure> {
+) -> Result<Option<Fault>, Failure> {
+    if let Some(etcd) = &mut cluster.etcd
+        && let Some(lasts) = tokio::task::block_in_place(|| inject_in_etcd(etcd, fault, random))
+    {
+        return Ok(lasts);
+    }
     let down = Instant::now() + lasting / 3;
     match fault {
         Fault::Kill(at) => {
@@ -178,8 +218,36 @@ fn inject(
                 tokio::task::block_in_place(|| postgres.kill());
             }
         }
+        Fault::CutOff(at) => {
+            for wire in &cluster.wires[cluster.links[at].clone()] {
+                wire.behave(Duration::ZERO, true);
+                wire.cut();
+            }
+        }
+        Fault::EtcdKill(_)
+        | Fault::EtcdPause(_)
+        | Fault::EtcdLeaderKill
+        | Fault::EtcdLeaderPause
+        | Fault::EtcdCompaction => return Ok(None),
     }
-    Ok(())
+    Ok(Some(fault))
+}
+
+/// The same of what is about etcd's members; nothing for other faults.
+fn inject_in_etcd(etcd: &mut EtcdCluster, fault: Fault, random: &mut StdRng) -> Option<Option<Fault>> {
+    let lasts = match fault {
+        Fault::EtcdLeaderKill => etcd.leader().map(Fault::EtcdKill),
+        Fault::EtcdLeaderPause => etcd.leader().map(Fault::EtcdPause),
+        Fault::EtcdCompaction => etcd.compact(random.random_range(KEPT_REVISIONS)).then_some(fault),
+        Fault::EtcdKill(_) | Fault::EtcdPause(_) => Some(fault),
+        _ => return None,
+    };
+    match lasts {
+        Some(Fault::EtcdKill(at)) => etcd.kill(at),
+        Some(Fault::EtcdPause(at)) => etcd.pause(at, true),
+        _ => {}
+    }
+    Some(lasts)
 }
 
 fn end(cluster: &mut Cluster, fault: Fault) -> Result<(), Failure> {
@@ -197,19 +265,40 @@ fn end(cluster: &mut Cluster, fault: Fault) -> Result<(), Failure> {
             }
             Ok(())
         }
+        Fault::CutOff(at) => {
+            for wire in &cluster.wires[cluster.links[at].clone()] {
+                wire.behave(Duration::ZERO, false);
+            }
+            Ok(())
+        }
+        Fault::EtcdKill(at) => {
+            if let Some(etcd) = &mut cluster.etcd {
+                etcd.start_again(at);
+            }
+            Ok(())
+        }
+        Fault::EtcdPause(at) => {
+            if let Some(etcd) = &cluster.etcd {
+                etcd.pause(at, false);
+            }
+            Ok(())
+        }
         // What was killed is started again by whoever supervises it; failing syncs count down; clocks stay as they are.
         Fault::Kill(_)
         | Fault::PowerLoss(_)
         | Fault::FailingSync(_)
         | Fault::ClockStep(_)
-        | Fault::Cut(_) => Ok(()),
+        | Fault::Cut(_)
+        | Fault::EtcdLeaderKill
+        | Fault::EtcdLeaderPause
+        | Fault::EtcdCompaction => Ok(()),
     }
 }
 
 fn shim(
     cluster: &mut Cluster,
     at: usize,
-    change: impl FnOnce(&mut super::shim::Shim) -> Result<(), Failure>,
+    change: impl FnOnce(&mut Shim) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     cluster.nodes[at].shim.as_mut().map_or(Ok(()), change)
 }

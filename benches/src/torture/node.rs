@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use portico_tests::disk::Shim;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::shim::Shim;
 use crate::portico::command_of;
 use crate::process::{PATIENCE, Process, free_address, until};
 use crate::{Failure, Setting};

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use portico_tests::disk::Seen;
+
 use super::client::Recorder;
 use super::cluster::{Cluster, Topology};
 use super::faults::Counts;
 use super::history::{Operation, Request, Response, Sighting, Violation};
 use super::linear;
 use super::past::Past;
-use super::shim::Seen;
 use super::shown::{Kind, Segment, Selection, Watched};
 use super::watched;
 use crate::Failure;

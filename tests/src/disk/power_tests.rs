@@ -1,4 +1,4 @@
-//! Tests of disk.rs: what was synced is there after a loss of power, whatever else is.
+//! Tests of power.rs: what was synced is there after a loss of power, whatever else is.
 
 use super::*;
 use rand::SeedableRng;

@@ -1,14 +1,14 @@
 /*
- * The disk and the clock of a process under `portico-benches torture`, put before it by LD_PRELOAD. Apache-2.0, like the rest.
+ * The disk and the clock of a process under test, put before it by LD_PRELOAD. Apache-2.0, like the rest.
  *
  * What the process has synced of the files below TORTURE_DATA is kept in TORTURE_SHADOW, apart from what it has only written:
- * after a kill the bench makes the folder what a loss of power would have left (benches/src/torture/disk.rs).
+ * after a kill the harness makes the folder what a loss of power would have left (power.rs).
  *
- *   names         which files there are at the start: number, tab, path (written by the bench)
+ *   names         which files there are at the start: number, tab, path (written by the harness)
  *   files/NUMBER  the content that was synced
  *   journal       what happened to names since: create, rename, unlink, and sync of a folder
  *
- * TORTURE_CONTROL is shared with the bench, which writes the first five numbers and reads the others: see struct control.
+ * TORTURE_CONTROL is shared with the harness (shim.rs): see struct control.
  *
  * The real calls are made with syscall(2): nothing of the process's allocator or of dlsym is needed but for the clock, whose
  * fast path is worth keeping. Real syncs are not made: the shadow is the disk.
@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,6 +46,9 @@ struct control {
     uint64_t growth_limited;
     uint64_t syncs, writes, failed_syncs, refused_writes, clock_calls;
     uint64_t lies; /* syncs succeed and do nothing */
+    uint64_t steps; /* changes of files and of names, and syncs, that were asked for */
+    uint64_t cut_from, cut_to; /* these of them, counted from 1, are not done; none while the first is 0 */
+    uint64_t cut_errno; /* why; 0: the process is killed instead */
 };
 
 struct range {
@@ -70,6 +74,19 @@ static struct control idle, *control = &idle;
 static int journal = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int (*real_clock_gettime)(clockid_t, struct timespec *);
+
+/* One step; whether it is refused. */
+static int cut(void) {
+    uint64_t step = __atomic_add_fetch(&control->steps, 1, __ATOMIC_RELAXED);
+    uint64_t from = __atomic_load_n(&control->cut_from, __ATOMIC_RELAXED);
+    if (!from || step < from || step > control->cut_to) return 0;
+    if (!control->cut_errno) {
+        syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+        for (;;) syscall(SYS_pause);
+    }
+    errno = (int)control->cut_errno;
+    return 1;
+}
 
 static int open_raw(const char *path, int flags, mode_t mode) {
     return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
@@ -160,6 +177,7 @@ static int opened(int fd, const char *path, int flags, int was_there) {
 static int open_any(const char *path, int flags, mode_t mode) {
     int saved = errno, was_there = !(flags & O_CREAT) || !syscall(SYS_faccessat, AT_FDCWD, path, F_OK);
     errno = saved;
+    if (!was_there && below(path) && cut()) return -1;
     return opened(open_raw(path, flags, mode), path, flags, was_there);
 }
 
@@ -239,7 +257,7 @@ static void dirty(struct file *file, off_t from, off_t to) {
 static ssize_t write_at(int fd, const void *bytes, size_t count, off_t at) {
     struct file *file = written(fd);
     if (file) {
-        if (!room(fd, at + (off_t)count)) return -1;
+        if (cut() || !room(fd, at + (off_t)count)) return -1;
         dirty(file, at, at + count);
     }
     return syscall(SYS_pwrite64, fd, bytes, count, at);
@@ -251,7 +269,7 @@ static int plain(int fd, size_t count) {
     struct file *file = written(fd);
     if (!file) return 1;
     off_t at = fcntl(fd, F_GETFL) & O_APPEND ? size_of(fd) : lseek(fd, 0, SEEK_CUR);
-    if (!room(fd, at + (off_t)count)) return 0;
+    if (cut() || !room(fd, at + (off_t)count)) return 0;
     dirty(file, at, at + count);
     return 1;
 }
@@ -267,7 +285,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *parts, int count) {
 static int truncated(int fd, off_t size) {
     struct file *file = written(fd);
     if (file) {
-        if (!room(fd, size)) return -1;
+        if (cut() || !room(fd, size)) return -1;
         pthread_mutex_lock(&lock);
         if (file->shortest < 0 || size < file->shortest) file->shortest = size;
         pthread_mutex_unlock(&lock);
@@ -278,6 +296,7 @@ EXPORT int ftruncate(int fd, off_t size) { return truncated(fd, size); }
 EXPORT int ftruncate64(int fd, off64_t size) { return truncated(fd, size); }
 
 static int allocated(int fd, off_t at, off_t count) {
+    if (written(fd) && cut()) return errno;
     if (written(fd) && !room(fd, at + count)) return ENOSPC;
     return syscall(SYS_fallocate, fd, 0, at, count) ? errno : 0;
 }
@@ -333,6 +352,7 @@ static int synced(int fd) {
         ssize_t length = readlink(link, path, MAX_PATH);
         path[length < 0 ? 0 : length] = 0;
         const char *folder = strcmp(path, data_folder) ? below(path) : "";
+        if (folder && cut()) return -1;
         pthread_mutex_lock(&lock);
         if (folder) note("sync", folder, "");
         pthread_mutex_unlock(&lock);
@@ -344,8 +364,9 @@ static int synced(int fd) {
         syscall(SYS_nanosleep, &time, NULL);
     }
     __atomic_add_fetch(&control->syncs, 1, __ATOMIC_RELAXED);
+    int refused = cut(), why = refused ? errno : EIO;
     pthread_mutex_lock(&lock);
-    int failing = fails();
+    int failing = fails() || refused;
     if (__atomic_load_n(&control->lies, __ATOMIC_RELAXED)) {
         failing = 0;
     } else if (failing) {
@@ -357,7 +378,7 @@ static int synced(int fd) {
         keep(fd, file);
     }
     pthread_mutex_unlock(&lock);
-    if (failing) errno = EIO;
+    if (failing) errno = why;
     return failing ? -1 : 0;
 }
 EXPORT int fsync(int fd) { return synced(fd); }
@@ -365,6 +386,7 @@ EXPORT int fdatasync(int fd) { return synced(fd); }
 
 EXPORT int rename(const char *from, const char *to) {
     const char *old = below(from), *new = below(to);
+    if ((old || new) && cut()) return -1;
     pthread_mutex_lock(&lock);
     int done = syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
     if (!done && old && new) {
@@ -378,9 +400,10 @@ EXPORT int rename(const char *from, const char *to) {
 }
 
 static int unlinked(int folder, const char *path, int flags) {
+    const char *old = below(path);
+    if (old && cut()) return -1;
     pthread_mutex_lock(&lock);
     int done = syscall(SYS_unlinkat, folder, path, flags);
-    const char *old = below(path);
     if (!done && old) {
         struct file *file = named(old);
         if (file) file->path[0] = 0;

@@ -1,7 +1,7 @@
 //! A loss of power: the data folder becomes what a disk would hold that has everything that was synced, and of what was only
 //! written any part, torn at the bounds of sectors.
 //!
-//! benches/shim/torture.c keeps the synced content of each file, and a journal of names. A name that was made, changed or removed
+//! The library (shim.c) keeps the synced content of each file, and a journal of names. A name that was made, changed or removed
 //! since its folder was synced is there as before or after; such changes are lost from the last one backwards.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use crate::Failure;
+use super::Failure;
 
 const SECTOR: usize = 512;
 /// What data folders keep their files with.
@@ -27,7 +27,7 @@ enum Survives {
 }
 
 /// Makes everything in a data folder count as synced.
-pub(crate) fn remember(shadow: &Path, data: &Path) -> Result<(), Failure> {
+pub(super) fn remember(shadow: &Path, data: &Path) -> Result<(), Failure> {
     let files = shadow.join("files");
     if files.exists() {
         fs::remove_dir_all(&files)?;
@@ -61,7 +61,7 @@ fn files_of(base: &Path, folder: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// Makes the folder of a process that was killed what it would be after a loss of power; what was lost, in words.
-pub(crate) fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<String, Failure> {
+pub fn lose_power(shadow: &Path, data: &Path, random: &mut StdRng) -> Result<String, Failure> {
     let survives = match random.random_range(0..4) {
         0 => Survives::Nothing,
         1 => Survives::Everything,
@@ -185,5 +185,5 @@ fn torn(synced: &[u8], written: &[u8], survives: Survives, random: &mut StdRng, 
 }
 
 #[cfg(test)]
-#[path = "disk_tests.rs"]
+#[path = "power_tests.rs"]
 mod tests;

@@ -1,18 +1,18 @@
-//! What stands between a process and its disk and clock: a library of ours (benches/shim/torture.c) that is compiled when the
-//! run begins, where there is a C compiler, and put before the process by LD_PRELOAD.
+//! What stands between a process and its disk and clock: a library of ours (shim.c) that is compiled when it is needed, where
+//! there is a C compiler, and put before the process by LD_PRELOAD.
 
 use std::fs::{File, OpenOptions};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::disk;
-use crate::Failure;
+use super::{Failure, power};
 
-const SOURCE: &str = include_str!("../../shim/torture.c");
+const SOURCE: &str = include_str!("shim.c");
 /// The size of its `struct control`.
-const CONTROL_BYTES: u64 = 88;
+const CONTROL_BYTES: u64 = 120;
 // Where its numbers are.
 const CLOCK: u64 = 0;
 const SYNC_DELAY: u64 = 8;
@@ -25,9 +25,13 @@ const FAILED_SYNCS: u64 = 56;
 const REFUSED_WRITES: u64 = 64;
 const CLOCK_CALLS: u64 = 72;
 const LIES: u64 = 80;
+const STEPS: u64 = 88;
+const CUT_FROM: u64 = 96;
+const CUT_TO: u64 = 104;
+const CUT_ERRNO: u64 = 112;
 
 /// The library, and the files through which one process's is spoken to.
-pub(crate) struct Shim {
+pub struct Shim {
     library: PathBuf,
     folder: PathBuf,
     control: File,
@@ -35,17 +39,22 @@ pub(crate) struct Shim {
 
 /// What a library has seen.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) syncs: u64,
-    pub(crate) writes: u64,
-    pub(crate) failed_syncs: u64,
-    pub(crate) refused_writes: u64,
-    pub(crate) clock_calls: u64,
+pub struct Seen {
+    /// Of files.
+    pub syncs: u64,
+    /// To files.
+    pub writes: u64,
+    /// Those that failed.
+    pub failed_syncs: u64,
+    /// For lack of space.
+    pub refused_writes: u64,
+    /// What time it is.
+    pub clock_calls: u64,
 }
 
 impl Seen {
     /// Adds what another one has seen.
-    pub(crate) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.syncs += other.syncs;
         self.writes += other.writes;
         self.failed_syncs += other.failed_syncs;
@@ -56,11 +65,11 @@ impl Seen {
 
 impl Shim {
     /// Compiles the library; the reason where that cannot be done here.
-    pub(crate) fn compile(folder: &Path) -> Result<Result<Self, String>, Failure> {
+    pub fn compile(folder: &Path) -> Result<Result<Self, String>, Failure> {
         if !cfg!(all(target_os = "linux", target_env = "gnu")) {
             return Ok(Err("the library is for Linux with glibc".to_owned()));
         }
-        let (source, library) = (folder.join("torture.c"), folder.join("torture.so"));
+        let (source, library) = (folder.join("shim.c"), folder.join("shim.so"));
         std::fs::write(&source, SOURCE)?;
         let mut compiler = Command::new("cc");
         compiler.args(["-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-o"]).arg(&library).arg(&source);
@@ -81,20 +90,20 @@ impl Shim {
     }
 
     /// One for the process of this folder.
-    pub(crate) fn of(&self, folder: &Path) -> Result<Self, Failure> {
+    pub fn of(&self, folder: &Path) -> Result<Self, Failure> {
         let own = folder.join("shadow");
         std::fs::create_dir_all(&own)?;
         Self::with(self.library.clone(), &own)
     }
 
     /// Where synced content is kept.
-    pub(crate) fn shadow(&self) -> &Path {
+    pub fn shadow(&self) -> &Path {
         &self.folder
     }
 
     /// Takes what is there as synced, and puts the library before the command.
-    pub(crate) fn prepare(&mut self, data: &Path, command: &mut Command) -> Result<(), Failure> {
-        disk::remember(&self.folder, data)?;
+    pub fn prepare(&mut self, data: &Path, command: &mut Command) -> Result<(), Failure> {
+        power::remember(&self.folder, data)?;
         command.env("LD_PRELOAD", &self.library);
         command.env("TORTURE_DATA", data).env("TORTURE_SHADOW", &self.folder);
         command.env("TORTURE_CONTROL", self.folder.join("control"));
@@ -102,34 +111,48 @@ impl Shim {
     }
 
     /// Every sync takes so much longer.
-    pub(crate) fn slow_sync(&mut self, delay: Duration) -> Result<(), Failure> {
+    pub fn slow_sync(&mut self, delay: Duration) -> Result<(), Failure> {
         self.put(SYNC_DELAY, u64::try_from(delay.as_micros())?)
     }
 
     /// The next syncs fail, and what they were about is lost with the power.
-    pub(crate) fn fail_syncs(&mut self, count: u64) -> Result<(), Failure> {
+    pub fn fail_syncs(&mut self, count: u64) -> Result<(), Failure> {
         self.put(FAILING, count)
     }
 
     /// Files may grow by so many bytes, all together.
-    pub(crate) fn limit_growth(&mut self, left: Option<u64>) -> Result<(), Failure> {
+    pub fn limit_growth(&mut self, left: Option<u64>) -> Result<(), Failure> {
         self.put(GROWTH_LEFT, left.unwrap_or_default())?;
         self.put(GROWTH_LIMITED, u64::from(left.is_some()))
     }
 
     /// The clock is so many seconds off from now on.
-    pub(crate) fn step_clock(&mut self, seconds: i64) -> Result<(), Failure> {
+    pub fn step_clock(&mut self, seconds: i64) -> Result<(), Failure> {
         let nanos = seconds.saturating_mul(1_000_000_000);
         Ok(self.control.write_all_at(&nanos.to_ne_bytes(), CLOCK)?)
     }
 
+    /// Of all changes of files and names, and all syncs, those that the process asks for as these ones (counted from 1) are not
+    /// done: they fail with this number of errno, or the process is killed when it comes to the first.
+    pub fn cut(&mut self, steps: RangeInclusive<u64>, errno: Option<i32>) -> Result<(), Failure> {
+        self.put(STEPS, 0)?;
+        self.put(CUT_FROM, *steps.start())?;
+        self.put(CUT_TO, *steps.end())?;
+        self.put(CUT_ERRNO, u64::try_from(errno.unwrap_or_default())?)
+    }
+
+    /// How many steps the process has asked for since the last [`Shim::cut`].
+    pub fn steps(&self) -> Result<u64, Failure> {
+        self.get(STEPS)
+    }
+
     /// Syncs succeed from now on and do nothing.
-    pub(crate) fn lie(&mut self) -> Result<(), Failure> {
+    pub fn lie(&mut self) -> Result<(), Failure> {
         self.put(LIES, 1)
     }
 
     /// The disk is well again, and the clock right.
-    pub(crate) fn heal(&mut self) -> Result<(), Failure> {
+    pub fn heal(&mut self) -> Result<(), Failure> {
         self.slow_sync(Duration::ZERO)?;
         self.fail_syncs(0)?;
         self.limit_growth(None)?;
@@ -137,7 +160,7 @@ impl Shim {
     }
 
     /// What the library has seen.
-    pub(crate) fn seen(&self) -> Result<Seen, Failure> {
+    pub fn seen(&self) -> Result<Seen, Failure> {
         Ok(Seen {
             syncs: self.get(SYNCS)?,
             writes: self.get(WRITES)?,

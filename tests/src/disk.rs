@@ -1,0 +1,10 @@
+//! A disk that fails, fills up, and loses its power; and a clock that steps. For processes that a test starts.
+
+mod power;
+mod shim;
+
+pub use power::lose_power;
+pub use shim::{Seen, Shim};
+
+/// What goes wrong is told to whoever runs the test, in one line.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
