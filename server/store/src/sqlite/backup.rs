@@ -157,7 +157,7 @@ async fn begin_epoch(
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: database.to_owned() })?;
         let done = epoch::begin(&mut copied, epoch, revision).await;
         done.map_err(|error| BackupError::Database { path: new.to_owned(), error })?;
-        Ok(Mark { store_id: found.store_id, epoch, revision, open: false })
+        Ok(Mark::new(found.store_id, epoch, revision, false))
     };
     let begun: Result<Mark, BackupError> = begun.await;
     // Before its file is removed, or moved.
@@ -474,7 +474,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let database = killed(folder.path()).await;
             let found = known(&database).await.unwrap();
-            let mark = Mark { store_id: found.store_id, epoch: found.epoch + 1, revision: 500, open: false };
+            let mark = Mark::new(found.store_id, found.epoch + 1, 500, false);
             mark.write(&database).unwrap();
             if steps > 1 {
                 fold(&database).await.unwrap();

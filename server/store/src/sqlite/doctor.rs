@@ -155,9 +155,7 @@ impl<'a> Doctor<'a> {
     /// [`OpenError`]; nothing was removed then.
     pub async fn remove_unreadable(&self) -> Result<Vec<Unreadable>, OpenError> {
         let _lock = lock::acquire(&self.database)?;
-        let mark = Mark::read(&self.database)?;
-        // Before anything is opened, which makes a log.
-        let has_log = mark::beside(&self.database, "-wal").exists();
+        let mark = Mark::before_opening(&self.database)?;
         let examination = self.examine().await?;
         let (mut removed, mut gone) = (Vec::new(), epoch::Gone::default());
         let mut past = false;
@@ -172,27 +170,42 @@ impl<'a> Doctor<'a> {
         if removed.is_empty() && gone.resources.is_empty() && !past {
             return Ok(removed);
         }
+        gone.objects = removed.iter().map(Unreadable::revision).collect();
         let mut connection = self.connect(false).await?;
-        self.run(&mut connection, "PRAGMA synchronous = FULL").await?;
-        let found = open::found(&mut connection, &self.database).await?;
-        if let Some(found) = found {
-            let path = || self.database.clone();
-            // What is not what was served here last does not become so by the way: its revisions would be issued again.
-            let bump = match mark::compare(mark.as_ref(), Some(&found), has_log) {
-                Verdict::Replaced(reason) => return Err(OpenError::Replaced { path: path(), reason }),
-                Verdict::LogMissing => DEFAULT_REVISION_BUMP,
-                Verdict::Trusted => 1,
-            };
-            let next = epoch::after(found.epoch, found.revision, bump);
-            let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path() })?;
-            gone.objects = removed.iter().map(Unreadable::revision).collect();
-            let begun = epoch::begin_without(&mut connection, &gone, epoch, revision).await;
-            begun.map_err(|error| OpenError::Database { path: path(), error })?;
-            let identity = Identity { store_id: found.store_id, epoch };
-            open::mark_of(&identity, revision, false).write(&self.database)?;
+        match self.begin_without(&mut connection, mark.as_ref(), &gone).await {
+            Ok(()) => self.close(connection).await.map(|()| removed),
+            Err(error) => {
+                open::close_as_marked(connection, &self.database).await;
+                Err(error)
+            }
         }
-        self.close(connection).await?;
-        Ok(removed)
+    }
+
+    /// Begins a new epoch without some of what is there.
+    async fn begin_without(
+        &self,
+        connection: &mut SqliteConnection,
+        mark: Option<&Mark>,
+        gone: &epoch::Gone,
+    ) -> Result<(), OpenError> {
+        self.run(connection, "PRAGMA synchronous = FULL").await?;
+        let Some(found) = open::found(connection, &self.database).await? else { return Ok(()) };
+        let path = || self.database.clone();
+        // What is not what was served here last does not become so by the way: its revisions would be issued again.
+        let bump = match mark::compare(mark, Some(&found)) {
+            Verdict::Replaced(reason) => return Err(OpenError::Replaced { path: path(), reason }),
+            Verdict::LogMissing => DEFAULT_REVISION_BUMP,
+            Verdict::Trusted => 1,
+        };
+        let next = epoch::after(found.epoch, found.revision, bump);
+        let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path() })?;
+        if let Some(mark) = mark {
+            mark.beginning((epoch, revision)).write(&self.database)?;
+        }
+        let begun = epoch::begin_without(connection, gone, epoch, revision).await;
+        begun.map_err(|error| OpenError::Database { path: path(), error })?;
+        let identity = Identity { store_id: found.store_id, epoch };
+        open::mark_of(&identity, revision, false).write(&self.database)
     }
 
     async fn stored(&self, row: &sqlx::sqlite::SqliteRow) -> Result<Stored, DecodeError> {

@@ -190,7 +190,7 @@ impl SqliteTarget {
         }
         own(&self.new, &self.database).map_err(|error| self.store(error.to_string()))?;
         // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
-        let mark = Mark { store_id: identity.store_id, epoch: identity.epoch, revision, open: false };
+        let mark = Mark::new(identity.store_id, identity.epoch, revision, false);
         mark.write(&self.database).map_err(|error| self.store(error.to_string()))?;
         let kept = exchange(&self.new, &self.database, self.epoch).await;
         let kept = kept.map_err(|error| self.store(error.to_string()))?;

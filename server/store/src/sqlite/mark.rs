@@ -26,6 +26,20 @@ pub(crate) struct Mark {
     pub(crate) revision: i64,
     /// Whether a process has it open: there is a write-ahead log then.
     pub(crate) open: bool,
+    /// A start has found that log missing and has not come to its end: the log that is there now is one of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) log_missing: bool,
+    /// The new epoch that somebody is about to begin: the database is of the one above until that is committed, and of this
+    /// one after it. Nobody is served until the mark says so, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) begins: Option<Beginning>,
+}
+
+/// Where an epoch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Beginning {
+    pub(crate) epoch: i64,
+    pub(crate) revision: i64,
 }
 
 /// Who a database says that it is.
@@ -49,6 +63,28 @@ pub(crate) enum Verdict {
 }
 
 impl Mark {
+    /// Of a database that has reached a revision.
+    pub(crate) fn new(store_id: String, epoch: i64, revision: i64, open: bool) -> Self {
+        Self { store_id, epoch, revision, open, log_missing: false, begins: None }
+    }
+
+    /// The mark of a database that is about to be opened for writing. That makes a log: whether the one of the last process is
+    /// missing is noted durably before, since a start that fails later leaves its own.
+    pub(crate) fn before_opening(database: &Path) -> Result<Option<Self>, OpenError> {
+        let Some(mark) = Self::read(database)? else { return Ok(None) };
+        if !mark.open || mark.log_missing || beside(database, "-wal").exists() {
+            return Ok(Some(mark));
+        }
+        let mark = Self { log_missing: true, ..mark };
+        mark.write(database)?;
+        Ok(Some(mark))
+    }
+
+    /// The same, while an epoch begins.
+    pub(crate) fn beginning(&self, (epoch, revision): (i64, i64)) -> Self {
+        Self { begins: Some(Beginning { epoch, revision }), ..self.clone() }
+    }
+
     /// Reads the mark of a database; none for a database that was never opened by this version, and for one whose mark
     /// cannot be read.
     pub(crate) fn read(database: &Path) -> Result<Option<Self>, OpenError> {
@@ -80,8 +116,8 @@ impl Mark {
     }
 }
 
-/// Compares a database with its mark. `has_log`: whether there was a write-ahead log before it was opened.
-pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>, has_log: bool) -> Verdict {
+/// Compares a database with its mark.
+pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>) -> Verdict {
     let Some(mark) = mark else { return Verdict::Trusted };
     let reached = mark.revision;
     let Some(found) = found else {
@@ -90,10 +126,14 @@ pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>, has_log: bool)
     if found.store_id != mark.store_id {
         return Verdict::Replaced(format!("it is store {}, and was store {}", found.store_id, mark.store_id));
     }
+    // Whoever has begun this epoch was cut off before the mark said so.
+    if mark.begins == Some(Beginning { epoch: found.epoch, revision: found.revision }) {
+        return Verdict::Trusted;
+    }
     if found.epoch != mark.epoch {
         return Verdict::Replaced(format!("it is of epoch {}, and was of epoch {}", found.epoch, mark.epoch));
     }
-    match (mark.open && !has_log, found.revision < reached) {
+    match (mark.log_missing, found.revision < reached) {
         (true, true) => Verdict::Replaced(format!(
             "its write-ahead log is missing: it is at revision {}, and had reached {reached}",
             found.revision
@@ -122,8 +162,8 @@ fn path(database: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn mark(open: bool) -> Mark {
-        Mark { store_id: "a".to_owned(), epoch: 2, revision: 100, open }
+    fn mark(log_missing: bool) -> Mark {
+        Mark { log_missing, ..Mark::new("a".to_owned(), 2, 100, true) }
     }
 
     fn found(store_id: &str, epoch: i64, revision: i64) -> Found {
@@ -133,25 +173,39 @@ mod tests {
     #[test]
     fn a_database_is_trusted_unless_its_mark_speaks_against_it() {
         let same = found("a", 2, 100);
-        assert_eq!(compare(None, Some(&same), false), Verdict::Trusted);
-        assert_eq!(compare(None, None, false), Verdict::Trusted);
-        assert_eq!(compare(Some(&mark(false)), Some(&same), false), Verdict::Trusted);
-        assert_eq!(compare(Some(&mark(true)), Some(&found("a", 2, 900)), true), Verdict::Trusted);
-        assert_eq!(compare(Some(&mark(true)), Some(&found("a", 2, 900)), false), Verdict::LogMissing);
-        for (found, has_log, why) in [
-            (None, false, "it is empty, and had reached revision 100"),
-            (Some(found("b", 2, 100)), true, "it is store b, and was store a"),
-            (Some(found("a", 1, 100)), true, "it is of epoch 1, and was of epoch 2"),
-            (Some(found("a", 3, 100)), true, "it is of epoch 3, and was of epoch 2"),
-            (Some(found("a", 2, 99)), true, "it is an older copy: it is at revision 99, and had reached 100"),
+        assert_eq!(compare(None, Some(&same)), Verdict::Trusted);
+        assert_eq!(compare(None, None), Verdict::Trusted);
+        assert_eq!(compare(Some(&mark(false)), Some(&same)), Verdict::Trusted);
+        assert_eq!(compare(Some(&mark(false)), Some(&found("a", 2, 900))), Verdict::Trusted);
+        assert_eq!(compare(Some(&mark(true)), Some(&found("a", 2, 900))), Verdict::LogMissing);
+        for (found, log_missing, why) in [
+            (None, true, "it is empty, and had reached revision 100"),
+            (Some(found("b", 2, 100)), false, "it is store b, and was store a"),
+            (Some(found("a", 1, 100)), false, "it is of epoch 1, and was of epoch 2"),
+            (Some(found("a", 3, 100)), false, "it is of epoch 3, and was of epoch 2"),
             (
                 Some(found("a", 2, 99)),
                 false,
+                "it is an older copy: it is at revision 99, and had reached 100",
+            ),
+            (
+                Some(found("a", 2, 99)),
+                true,
                 "its write-ahead log is missing: it is at revision 99, and had reached 100",
             ),
         ] {
-            let verdict = compare(Some(&mark(true)), found.as_ref(), has_log);
+            let verdict = compare(Some(&mark(log_missing)), found.as_ref());
             assert_eq!(verdict, Verdict::Replaced(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn while_an_epoch_begins_a_database_of_it_or_of_the_one_before_is_trusted() {
+        let beginning = mark(true).beginning((3, 1_100));
+        assert_eq!(compare(Some(&beginning), Some(&found("a", 2, 100))), Verdict::LogMissing);
+        assert_eq!(compare(Some(&beginning), Some(&found("a", 3, 1_100))), Verdict::Trusted);
+        for other in [found("a", 3, 1_101), found("a", 4, 1_100), found("b", 3, 1_100)] {
+            assert!(matches!(compare(Some(&beginning), Some(&other)), Verdict::Replaced(_)), "{other:?}");
         }
     }
 
@@ -161,9 +215,27 @@ mod tests {
         let database = folder.path().join("portico.db");
         assert_eq!(Mark::read(&database).unwrap(), None);
         std::fs::write(&database, "").unwrap();
-        mark(true).write(&database).unwrap();
-        assert_eq!(Mark::read(&database).unwrap(), Some(mark(true)));
+        for mark in [mark(false), mark(true).beginning((3, 1_100))] {
+            mark.write(&database).unwrap();
+            assert_eq!(Mark::read(&database).unwrap(), Some(mark));
+        }
         std::fs::write(path(&database), "{").unwrap();
         assert_eq!(Mark::read(&database).unwrap(), None);
+    }
+
+    #[test]
+    fn that_the_log_is_missing_stays_noted_when_there_is_another_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("portico.db");
+        std::fs::write(&database, "").unwrap();
+        assert_eq!(Mark::before_opening(&database).unwrap(), None);
+        let log = beside(&database, "-wal");
+        std::fs::write(&log, "").unwrap();
+        mark(false).write(&database).unwrap();
+        assert_eq!(Mark::before_opening(&database).unwrap(), Some(mark(false)));
+        std::fs::remove_file(&log).unwrap();
+        assert_eq!(Mark::before_opening(&database).unwrap(), Some(mark(true)));
+        std::fs::write(&log, "").unwrap();
+        assert_eq!(Mark::before_opening(&database).unwrap(), Some(mark(true)));
     }
 }

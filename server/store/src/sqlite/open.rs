@@ -17,6 +17,7 @@ use super::{failure, row, space};
 use crate::cache::Cache;
 use crate::identity::Identity;
 use crate::key::Resource;
+use crate::new_file::sync_folder_of;
 use crate::settings::Settings;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
@@ -58,34 +59,28 @@ pub(crate) struct Contents {
     pub(crate) unreadable_resources: Vec<(Resource, usize)>,
 }
 
-/// What is known of a database before it is opened, which makes a log.
-struct Before {
-    mark: Option<Mark>,
-    has_log: bool,
-}
-
 /// Locks and opens the database, making or migrating it first. When there is no space for that the reserve is given away: a
 /// server that starts can delete.
 pub(crate) async fn open(settings: &Settings) -> Result<(FileLock, Opened), OpenError> {
     let path = &settings.path;
     let lock = lock::acquire(path)?;
-    let before = Before { mark: Mark::read(path)?, has_log: beside(path, "-wal").exists() };
-    let opened = match open_locked(settings, &before).await {
+    let opened = match open_locked(settings).await {
         Err(error) if error.lacks_space(path) && space::release(path) => {
             tracing::error!(%error, "the disk is full: the database is opened with the space that is kept for deletions");
             let full = Some(failure::NO_SPACE.to_owned());
-            Opened { full, ..open_locked(settings, &before).await? }
+            Opened { full, ..open_locked(settings).await? }
         }
         opened => opened?,
     };
     Ok((lock, opened))
 }
 
-async fn open_locked(settings: &Settings, before: &Before) -> Result<Opened, OpenError> {
+async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
     let path = &settings.path;
+    let mark = Mark::before_opening(path)?;
     let connected = base_options(path).create_if_missing(true).connect().await;
     let mut writer = connected.map_err(|error| OpenError::Database { path: path.clone(), error })?;
-    match prepare(&mut writer, settings, before).await {
+    match prepare(&mut writer, settings, mark.as_ref()).await {
         Ok(contents) => {
             let readers = SqlitePoolOptions::new()
                 .min_connections(0)
@@ -95,8 +90,8 @@ async fn open_locked(settings: &Settings, before: &Before) -> Result<Opened, Ope
             Ok(Opened { writer, readers, contents, full: None })
         }
         Err(error) => {
-            // At once: what it does with the log when it closes would take the space of the next try.
-            close(writer).await;
+            // At once: a connection that is dropped closes later, while the next try is under way.
+            close_as_marked(writer, path).await;
             Err(error)
         }
     }
@@ -106,28 +101,31 @@ async fn open_locked(settings: &Settings, before: &Before) -> Result<Opened, Ope
 async fn prepare(
     writer: &mut SqliteConnection,
     settings: &Settings,
-    before: &Before,
+    mark: Option<&Mark>,
 ) -> Result<Contents, OpenError> {
     let path = settings.path.clone();
     let failed = |error| OpenError::Database { path: path.clone(), error };
     let configuration = sqlx::raw_sql(AssertSqlSafe(configuration(settings)));
     configuration.execute(&mut *writer).await.map_err(failed)?;
     let found = found(writer, &path).await?;
-    let verdict = mark::compare(before.mark.as_ref(), found.as_ref(), before.has_log);
+    let verdict = mark::compare(mark, found.as_ref());
     if let Verdict::Replaced(reason) = verdict {
         return Err(OpenError::Replaced { path, reason });
     }
     migrate(writer, &path).await?;
-    if let (Verdict::LogMissing, Some(found)) = (verdict, &found) {
+    if let (Verdict::LogMissing, Some(mark), Some(found)) = (verdict, mark, &found) {
         let next = epoch::after(found.epoch, found.revision, DEFAULT_REVISION_BUMP);
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path.clone() })?;
         tracing::error!(
             path = %path.display(), epoch, revision,
             "the write-ahead log is gone that the last process has left: the last writes may be lost, so a new epoch begins"
         );
+        mark.beginning((epoch, revision)).write(&path)?;
         epoch::begin(writer, epoch, revision).await.map_err(failed)?;
     }
     let (identity, revision, compacted) = meta(writer).await.map_err(failed)?;
+    // The name of the log is durable before the mark says that there is one.
+    sync_folder_of(&path).map_err(|error| OpenError::File { path: path.clone(), error })?;
     mark_of(&identity, revision, true).write(&path)?;
     let (cache, unreadable_resources) = resources(writer).await.map_err(failed)?;
     Ok(Contents { identity, revision, compacted, cache, unreadable_resources })
@@ -135,7 +133,7 @@ async fn prepare(
 
 /// What the mark of a database says from now on.
 pub(crate) fn mark_of(identity: &Identity, revision: i64, open: bool) -> Mark {
-    Mark { store_id: identity.store_id.clone(), epoch: identity.epoch, revision, open }
+    Mark::new(identity.store_id.clone(), identity.epoch, revision, open)
 }
 
 /// Who a database says that it is; none when it is new.
@@ -267,5 +265,33 @@ pub(crate) async fn close(writer: SqliteConnection) {
             error = logged(&error),
             "the database did not close cleanly; its log is replayed at the next start"
         );
+    }
+}
+
+/// The same, with the log left where it is if the mark says that there is one: its absence would be taken for a loss.
+pub(crate) async fn close_as_marked(writer: SqliteConnection, path: &Path) {
+    match Mark::read(path) {
+        Ok(None) => close(writer).await,
+        Ok(Some(mark)) if !mark.open => close(writer).await,
+        _ => close_keeping_log(writer, path).await,
+    }
+}
+
+/// Closes the writing connection and leaves the log where it is. The last connection that closes moves the log into the file,
+/// and a reader cannot: so a reader closes after the writer.
+pub(crate) async fn close_keeping_log(writer: SqliteConnection, path: &Path) {
+    let reader = async {
+        let mut reader = base_options(path).read_only(true).connect().await?;
+        // It has the database open from its first statement on.
+        schema_version(&mut reader).await.map(|_| reader)
+    };
+    let reader = reader.await;
+    close(writer).await;
+    match reader {
+        Ok(reader) => close(reader).await,
+        // What cannot be read is not moved, either.
+        Err(error) => {
+            tracing::warn!(error = logged(&error), "the database cannot be read; it is closed all the same")
+        }
     }
 }

@@ -79,16 +79,16 @@ impl Writer {
         if released {
             marked = self.mark(false).await;
         }
-        let mark = open::mark_of(&self.identity, self.revision, false);
         // The last connection that closes moves the log into the file, and readers cannot. After an error, too, the lock is let
         // go of after everything that has the file open.
         self.readers.close().await;
-        open::close(self.connection).await;
-        // The space of the log is free now.
-        if !marked && !write_mark(&self.path, mark).await {
-            tracing::error!(
-                "the database's mark does not say that it is closed: the next start begins a new epoch"
+        if marked {
+            open::close(self.connection).await;
+        } else {
+            tracing::warn!(
+                "the database's mark does not say that it is closed: its log is kept for the next start"
             );
+            open::close_keeping_log(self.connection, &self.path).await;
         }
         if released {
             let space = self.space.clone();

@@ -5,6 +5,8 @@ mod backups;
 #[cfg(test)]
 mod copies;
 #[cfg(test)]
+mod cuts;
+#[cfg(test)]
 mod damaged_keys;
 #[cfg(test)]
 mod doctor;

@@ -31,8 +31,7 @@ pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &m
 
 /// Whether it is the database that was served last.
 pub(super) fn mark(mark: Option<&Mark>, found: &Found, examination: &mut Examination) {
-    // Whether there is a log cannot be said any more: looking has made one.
-    if let Verdict::Replaced(reason) = mark::compare(mark, Some(found), true) {
+    if let Verdict::Replaced(reason) = mark::compare(mark, Some(found)) {
         examination.inconsistent(format!("not the database that was served here last: {reason}"));
     }
 }
