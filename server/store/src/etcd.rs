@@ -4,7 +4,7 @@
 //! opened before, `write` the transactions
 //! (`plan` what each of them asks for), `latest` how far etcd is, `read`, `history` and `find` what readers ask for, `owners` who is
 //! named by owner references, `compaction` the history's end, `leases` of what expires; `keys` and `values` are the layout, which
-//! the registry knows ([`Layout`]); `client` and `wire` speak etcd's protocol.
+//! the registry knows ([`Layout`]); `client`, `members` and `wire` speak etcd's protocol.
 
 mod client;
 mod compaction;
@@ -18,6 +18,7 @@ mod keys;
 mod latest;
 mod layout;
 mod leases;
+mod members;
 mod open;
 mod owners;
 mod pages;
@@ -119,7 +120,8 @@ impl EtcdStore {
         let (meta, compacted) = open::open(&client, &etcd).await?;
         let hub = Arc::new(Hub::new(meta.revision, compacted, &settings, metrics.subscriptions.clone()));
         let (wanted, wants) = watch::channel(0);
-        let asking = Asking { client: client.clone(), key: open::mark_key(&etcd.root()), wanted };
+        let asking =
+            Asking { client: client.clone(), key: open::mark_key(&etcd.root()), wanted: wanted.clone() };
         let (latest, asking) = Latest::new(asking, hub.clone(), etcd.request_timeout);
         let reader = Arc::new(Reader {
             client,
@@ -157,6 +159,7 @@ impl EtcdStore {
             leases: Leases::new(&etcd),
             under_way: Semaphore::new(group_operations),
             within: etcd.request_timeout,
+            wanted,
         };
         let written = store.start_writer(writer, queue, tasks);
         store.start_follower(&meta, wants, written, tasks);

@@ -101,10 +101,7 @@ impl Failure {
             | Code::Unauthenticated
             | Code::FailedPrecondition
             | Code::Unimplemented => TxnError::Unavailable(reason),
-            // Refused before it was proposed, or never sent.
-            Code::Unavailable if says(status, "no leader") || is_unconnected(status) => {
-                TxnError::Unavailable(reason)
-            }
+            Code::Unavailable if self.is_untaken() => TxnError::Unavailable(reason),
             _ => TxnError::Unknown(reason),
         }
     }
@@ -112,6 +109,41 @@ impl Failure {
     /// Whether what was asked for is older than what is kept.
     pub(super) fn is_compacted(&self) -> bool {
         matches!(self, Self::Etcd(status) if says(status, "required revision has been compacted"))
+    }
+
+    /// Whether another member may do better.
+    pub(super) fn is_of_member(&self) -> bool {
+        match self {
+            Self::Etcd(status) => match status.code() {
+                Code::Unavailable => true,
+                Code::Unknown | Code::Cancelled | Code::Internal => causes(status).next().is_some(),
+                _ => false,
+            },
+            Self::Late | Self::Unsent(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether members choose a leader, or have just chosen one.
+    pub(super) fn is_of_election(&self) -> bool {
+        self.is_of_change() || matches!(self, Self::Etcd(status) if says(status, "no leader"))
+    }
+
+    /// Whether the leader was lost while this was asked, which is no fault of the member that says so.
+    pub(super) fn is_of_change(&self) -> bool {
+        let words = ["leader changed", "previous leader failure"];
+        matches!(self, Self::Etcd(status) if words.iter().any(|words| says(status, words)))
+    }
+
+    /// Whether a write was surely not taken: it was refused before it was proposed, or never sent.
+    pub(super) fn is_untaken(&self) -> bool {
+        match self {
+            Self::Etcd(status) => {
+                status.code() == Code::Unavailable && (says(status, "no leader") || is_unconnected(status))
+            }
+            Self::Unsent(_) | Self::Away => true,
+            _ => false,
+        }
     }
 
     /// Whether an answer was larger than this process takes.

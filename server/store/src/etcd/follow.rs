@@ -19,6 +19,12 @@ use crate::subscription::selection::Batch;
 
 /// How often it is asked how far everything has been sent, while somebody waits for that.
 const PROGRESS: Duration = Duration::from_millis(20);
+/// How often a watch is looked after; one that was quiet meanwhile is asked to say something.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long a member's watch may be silent until that of another member is used.
+const SILENT: Duration = Duration::from_millis(1_500);
+/// How long it may stay where it is although etcd is known to be further.
+const BEHIND: Duration = Duration::from_secs(1);
 
 /// The last change that was shown: whether it is still there tells whether etcd has lost it.
 struct Tail {
@@ -49,6 +55,29 @@ pub(super) struct Progress {
     parts: Vec<WatchEvent>,
 }
 
+/// Signs of life of a watch.
+struct Pulse {
+    heard: Instant,
+    /// Where it was, and since when it has been there although more was wanted.
+    revision: i64,
+    since: Instant,
+}
+
+impl Pulse {
+    fn at(revision: i64) -> Self {
+        Self { heard: Instant::now(), revision, since: Instant::now() }
+    }
+
+    /// Fails when there are none.
+    fn look(&mut self, revision: i64, is_waited_for: bool) -> Result<(), Failure> {
+        if !is_waited_for || revision > self.revision {
+            (self.revision, self.since) = (revision, Instant::now());
+        }
+        let is_stalled = self.heard.elapsed() >= SILENT || self.since.elapsed() >= BEHIND;
+        if is_stalled { Err(Failure::Late) } else { Ok(()) }
+    }
+}
+
 impl Progress {
     pub(super) fn at(revision: i64) -> Self {
         Self { revision, tail: None, parts: Vec::new() }
@@ -74,12 +103,19 @@ impl Follower {
     }
 
     async fn serve(&mut self) -> Result<(), Fatal> {
+        // How many members have failed since something was followed.
+        let mut failed = 0;
         loop {
-            let failure = match self.follow().await {
+            let failure = match self.follow(&mut failed).await {
                 Ok(never) => match never {},
                 Err(Failure::Fatal(fatal)) => return Err(fatal),
                 Err(failure) => failure,
             };
+            failed += 1;
+            if failed < self.reader.client.members() {
+                tracing::warn!(error = failure.logged(), "another member of etcd is asked");
+                continue;
+            }
             // What cannot be opened now stops this alone: etcd answers.
             self.reader.client.set_reached(matches!(failure, Failure::Sealed { .. }));
             tracing::warn!(error = failure.logged(), "etcd is waited for");
@@ -88,28 +124,46 @@ impl Follower {
     }
 
     /// Follows until the connection is lost.
-    async fn follow(&mut self) -> Result<std::convert::Infallible, Failure> {
+    async fn follow(&mut self, failed: &mut usize) -> Result<std::convert::Infallible, Failure> {
         self.check().await?;
         let (all, from) = (self.reader.keys.all(), self.progress.revision + 1);
         self.progress.parts.clear();
         let mut stream = self.reader.client.watch(all, from).await?;
         self.reader.client.set_reached(true);
+        *failed = 0;
+        let followed = self.follow_stream(&mut stream).await;
+        stream.leave();
+        followed
+    }
+
+    async fn follow_stream(&mut self, stream: &mut WatchStream) -> Result<std::convert::Infallible, Failure> {
         let mut rules = self.reader.values.seal.replaced();
         // Keys may have come while nothing was followed.
         let mut heals_at = self.heal().await?;
         let mut ticks = interval(PROGRESS);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut looks, mut pulse) = (interval(LOOK), Pulse::at(self.progress.revision));
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let wanted = *self.wanted.borrow_and_update();
             let is_waited_for = wanted > self.progress.revision;
             tokio::select! {
-                response = stream.next() => self.take(response?).await?,
+                response = stream.next() => {
+                    self.take(response?).await?;
+                    pulse.heard = Instant::now();
+                }
                 changed = self.wanted.changed() => match changed {
-                    Ok(()) => self.ask(&stream),
+                    Ok(()) => self.ask(stream),
                     // Nobody is left to wait.
                     Err(_) => return Err(Failure::Away),
                 },
-                _ = ticks.tick(), if is_waited_for => self.ask(&stream),
+                _ = ticks.tick(), if is_waited_for => self.ask(stream),
+                _ = looks.tick(), if self.reader.client.members() > 1 => {
+                    pulse.look(self.progress.revision, is_waited_for)?;
+                    if pulse.heard.elapsed() >= LOOK {
+                        stream.request_progress();
+                    }
+                }
                 Ok(()) = rules.changed() => heals_at = self.heal().await?,
                 () = sleep_until(heals_at.unwrap_or_else(Instant::now)), if heals_at.is_some() => {
                     heals_at = self.heal().await?;

@@ -196,11 +196,24 @@ async fn replace(client: &Client, root: &str, before: i64, mark: &Mark) -> Resul
 
 /// The oldest revision that can be read; 0 where nothing was compacted.
 pub(super) async fn compacted(client: &Client, root: &str) -> Result<i64, Failure> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match compacted_in_one(client, root).await {
+            // The watch of another member is looked at.
+            Err(failure) if failure.is_of_member() && tries < client.members() => {}
+            compacted => return compacted,
+        }
+    }
+}
+
+/// The same, by the member in use.
+async fn compacted_in_one(client: &Client, root: &str) -> Result<i64, Failure> {
     let key = mark_key(root);
     let end = [&*key, b"\0"].concat();
     let mut watch = client.watch((key, end), 1).await?;
     loop {
-        let response = client.in_time(watch.next()).await?;
+        let response = client.in_time(watch.next()).await.inspect_err(|_| watch.leave())?;
         match response {
             response if response.canceled => return Ok(response.compact_revision),
             response if response.created => watch.request_progress(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,8 @@ use crate::txn::{Committed, Expect, Prepared, Txn, TxnError};
 
 /// How many requests are served at a time.
 const REQUESTS: usize = 256;
+/// How long a write may take to be shown here until it is asked for.
+const UNASKED: Duration = Duration::from_millis(250);
 
 /// What writing needs.
 pub(super) struct Writer {
@@ -32,6 +34,8 @@ pub(super) struct Writer {
     pub(super) under_way: Semaphore,
     /// How long a write may take to be shown here.
     pub(super) within: Duration,
+    /// Up to where whoever follows etcd is asked to show it.
+    pub(super) wanted: watch::Sender<i64>,
 }
 
 impl Writer {
@@ -145,6 +149,10 @@ impl Writer {
     /// Waits until a write is shown, as everything before it is.
     async fn shown(&self, revision: i64) -> Result<(), TxnError> {
         let mut shown = self.reader.hub.revisions();
+        if timeout(UNASKED, shown.wait_for(|shown| *shown >= revision)).await.is_err() {
+            self.wanted
+                .send_if_modified(|wanted| std::mem::replace(wanted, revision.max(*wanted)) < revision);
+        }
         match timeout(self.within, shown.wait_for(|shown| *shown >= revision)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(TxnError::Unknown("the store has closed".to_owned())),

@@ -44,16 +44,25 @@ impl Etcd {
         let mut etcd = EtcdSettings::new(vec![self.server.url()]);
         etcd.connect_timeout = self.within;
         etcd.request_timeout = self.within;
-        let known = Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal };
-        let (metrics, tasks) = (Metrics::new(&Registry::new()), TaskSet::new());
-        let store = EtcdStore::open(etcd, settings, known, metrics, &tasks).await?;
-        Ok(Process { store: Arc::new(store), tasks })
+        open(etcd, settings, seal).await
     }
 
     /// Opens it as one of several processes would.
     pub async fn process(&self) -> Process {
         self.try_open(&|_| ()).await.unwrap()
     }
+}
+
+async fn open(etcd: EtcdSettings, settings: Settings, seal: Arc<Seal>) -> Result<Process, EtcdError> {
+    let known = Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal };
+    let (metrics, tasks) = (Metrics::new(&Registry::new()), TaskSet::new());
+    let store = EtcdStore::open(etcd, settings, known, metrics, &tasks).await?;
+    Ok(Process { store: Arc::new(store), tasks })
+}
+
+/// Opens it with the defaults, at these members.
+pub async fn open_at(members: Vec<String>) -> Process {
+    open(EtcdSettings::new(members), Settings::new(""), Seal::none()).await.unwrap()
 }
 
 /// One of those who write to it.

@@ -13,6 +13,8 @@ mod doctor;
 #[cfg(test)]
 mod etcd;
 #[cfg(test)]
+mod etcd_cluster;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod full_disk;

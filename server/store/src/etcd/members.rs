@@ -1,0 +1,130 @@
+//! The members of an etcd cluster: a connection to each, and which of them is in use. Whoever finds that it fails, or lets wait, goes
+//! on to the next one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tonic::client::Grpc;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+
+use super::settings::EtcdSettings;
+
+/// How large one answer may be.
+const MAX_MESSAGE: usize = 512 << 20;
+/// How long one of several members may take to be connected to.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How often a connection is looked after, and how long it has to answer.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// How much of one answer, and of all, may be under way.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// See the module.
+pub(super) struct Members {
+    channels: Vec<Channel>,
+    in_use: AtomicUsize,
+}
+
+impl Members {
+    /// Connections that are made when they are needed. Processes begin with different members.
+    pub(super) fn new(settings: &EtcdSettings) -> Result<Self, String> {
+        let channels = settings.endpoints.iter().map(|url| Ok(endpoint(url, settings)?.connect_lazy()));
+        let channels = channels.collect::<Result<Vec<_>, String>>()?;
+        if channels.is_empty() {
+            return Err("no member of etcd is named".to_owned());
+        }
+        let chosen = uuid::Uuid::new_v4().as_u128() % channels.len() as u128;
+        let in_use = AtomicUsize::new(usize::try_from(chosen).unwrap_or_default());
+        Ok(Self { channels, in_use })
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// The one in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    /// So many after another one, beginning again after the last.
+    pub(super) fn after(&self, member: usize, steps: usize) -> usize {
+        (member + steps) % self.channels.len()
+    }
+
+    /// Uses another one from now on, unless somebody has left this one already.
+    pub(super) fn change(&self, from: usize, to: usize) {
+        // Who was first is right.
+        let _left_already = self.in_use.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Uses the next one from now on.
+    pub(super) fn leave(&self, member: usize) {
+        self.change(member, self.after(member, 1));
+    }
+
+    /// To ask one of them with.
+    pub(super) fn grpc(&self, member: usize) -> Grpc<Channel> {
+        let grpc = Grpc::new(self.channels[member].clone());
+        grpc.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE)
+    }
+}
+
+fn endpoint(url: &str, settings: &EtcdSettings) -> Result<Endpoint, String> {
+    let wrong = |error: tonic::transport::Error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        format!("{url:?}: {error}{}", cause.unwrap_or_default())
+    };
+    let with_scheme = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let is_alone = settings.endpoints.len() == 1;
+    let patience = if is_alone { settings.connect_timeout } else { CONNECT.min(settings.connect_timeout) };
+    let endpoint = Endpoint::from_shared(with_scheme.clone())
+        .map_err(wrong)?
+        .connect_timeout(patience)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .tcp_nodelay(true);
+    if !with_scheme.starts_with("https://") {
+        return Ok(endpoint);
+    }
+    let mut tls = ClientTlsConfig::new();
+    tls = match &settings.ca {
+        Some(ca) => tls.ca_certificate(Certificate::from_pem(ca)),
+        None => tls.with_enabled_roots(),
+    };
+    if let Some((certificate, key)) = &settings.identity {
+        tls = tls.identity(Identity::from_pem(certificate, key));
+    }
+    endpoint.tls_config(tls).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(urls: &[&str]) -> Result<Members, String> {
+        Members::new(&EtcdSettings::new(urls.iter().map(|url| (*url).to_owned()).collect()))
+    }
+
+    #[tokio::test]
+    async fn a_member_is_left_once_by_however_many_find_that_it_fails() {
+        let members = members(&["http://127.0.0.1:1", "127.0.0.1:2", "http://127.0.0.1:3"]).unwrap();
+        let first = members.in_use();
+        members.leave(first);
+        members.leave(first);
+        assert_eq!(members.in_use(), members.after(first, 1));
+        members.change(members.in_use(), first);
+        members.change(members.after(first, 1), members.after(first, 2));
+        assert_eq!(members.in_use(), first);
+    }
+
+    #[test]
+    fn what_names_no_member_is_refused() {
+        assert!(members(&[]).is_err());
+        assert!(members(&["http://"]).is_err());
+    }
+}

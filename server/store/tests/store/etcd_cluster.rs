@@ -1,0 +1,168 @@
+//! etcd with three members, of which one is killed or paused under load: nothing that was acknowledged is lost, and reads go on.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portico_store::{Scope, Store, Subscription, Txn, TxnError};
+use portico_tests::{ETCD_MEMBERS, EtcdCluster, measured};
+
+use crate::etcd::open_at;
+use crate::harness::*;
+
+/// Readers and writers find out within so long that a member is gone and another one leads: an election takes one to two
+/// seconds, and the machine may be busy.
+const WITHIN: Duration = Duration::from_secs(15);
+/// How long each fault lasts.
+const LASTING: Duration = Duration::from_secs(3);
+/// An answer that comes later counts as none.
+const LATE: Duration = Duration::from_secs(20);
+
+/// What is written last.
+const END: &str = "a/end";
+
+/// What goes wrong with the member.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Kill,
+    Pause,
+}
+
+fn cluster() -> Option<EtcdCluster> {
+    tokio::task::block_in_place(EtcdCluster::start)
+}
+
+/// Reads again and again until told to stop; the longest time between two answers.
+async fn read(store: Arc<dyn Store>, until: Instant) -> (Duration, u64) {
+    let (mut last, mut longest, mut failed) = (Instant::now(), Duration::ZERO, 0);
+    while Instant::now() < until {
+        match tokio::time::timeout(LATE, store.snapshot(&config_maps())).await {
+            Ok(Ok(_)) => {
+                longest = longest.max(last.elapsed());
+                last = Instant::now();
+            }
+            _ => failed += 1,
+        }
+        tokio::task::yield_now().await;
+    }
+    (longest.max(last.elapsed()), failed)
+}
+
+/// Creates objects one after the other; which were acknowledged at which revision, and how long the longest took.
+async fn write(store: Arc<dyn Store>, name: String, until: Instant) -> (Vec<(String, i64)>, Duration) {
+    let (mut acknowledged, mut last, mut longest) = (Vec::new(), Instant::now(), Duration::ZERO);
+    for n in 0.. {
+        if Instant::now() >= until {
+            break;
+        }
+        let key = key(&format!("a/{name}-{n}"));
+        match commit(&*store, Txn::create(key.clone(), value(&key, "x"))).await {
+            Ok(created) => {
+                acknowledged.push((key.path().to_owned(), created.revision));
+                longest = longest.max(last.elapsed());
+                last = Instant::now();
+            }
+            Err(TxnError::Unknown(_) | TxnError::Unavailable(_)) => {}
+            Err(error) => panic!("{}: {error}", key.path()),
+        }
+    }
+    (acknowledged, longest)
+}
+
+/// What a watch shows until the last write.
+async fn follow(mut watch: Subscription) -> Vec<(String, i64)> {
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|(path, _)| path != END) {
+        let events = take(&mut watch, 1).await;
+        seen.extend(events.iter().map(|event| (event.record.key.path().to_owned(), event.revision())));
+    }
+    seen
+}
+
+/// What went on while a member was gone.
+struct Load {
+    longest_read: Duration,
+    failed_reads: u64,
+    longest_write: Duration,
+    acknowledged: Vec<(String, i64)>,
+    /// The revision of the last write.
+    end: i64,
+}
+
+/// Reads and writes while a member is killed or paused, and comes back; then a last write.
+async fn load(
+    etcd: &mut EtcdCluster,
+    one: &Arc<dyn Store>,
+    other: &Arc<dyn Store>,
+    goes_wrong: Wrong,
+) -> Load {
+    let until = Instant::now() + 3 * LASTING;
+    let happens = async {
+        tokio::time::sleep(LASTING / 3).await;
+        match goes_wrong.fault {
+            Fault::Kill => tokio::task::block_in_place(|| etcd.kill(goes_wrong.member)),
+            Fault::Pause => etcd.pause(goes_wrong.member, true),
+        }
+        tokio::time::sleep(LASTING).await;
+        etcd.heal();
+    };
+    let written = [(one, "one"), (other, "other")]
+        .map(|(store, name)| write(store.clone(), format!("{}-{name}", goes_wrong.name), until));
+    let written = futures::future::join_all(written);
+    let ((longest_read, failed_reads), written, ()) =
+        tokio::join!(read(one.clone(), until), written, happens);
+    let longest_write = written.iter().map(|(_, longest)| *longest).max().unwrap();
+    let acknowledged = written.into_iter().flat_map(|(writes, _)| writes).collect();
+    let end = put(&**one, &key(END), "x").await;
+    Load { longest_read, failed_reads, longest_write, acknowledged, end }
+}
+
+/// A fault and whom it befalls.
+struct Wrong {
+    fault: Fault,
+    member: usize,
+    name: String,
+}
+
+/// One fault of a member under load.
+async fn survives(etcd: &mut EtcdCluster, fault: Fault, leads: bool) {
+    let urls: Vec<String> = (0..ETCD_MEMBERS).map(|at| format!("http://{}", etcd.address(at))).collect();
+    let (one, other) = (open_at(urls.clone()).await, open_at(urls).await);
+    let watch = other.store.watch(Scope::all(&config_maps()), one.store.revision()).unwrap();
+    let leader = tokio::task::block_in_place(|| etcd.wait_for_leader());
+    let member = if leads { leader } else { (leader + 1) % ETCD_MEMBERS };
+    let name =
+        format!("{}-{}", format!("{fault:?}").to_lowercase(), if leads { "leader" } else { "follower" });
+    let goes_wrong = Wrong { fault, member, name: name.clone() };
+    let (seen, load) = tokio::join!(follow(watch), load(etcd, &one.store, &other.store, goes_wrong));
+    let Load { longest_read, failed_reads, longest_write, acknowledged, end } = load;
+    measured(&format!(
+        "{name}: reads stood still for {longest_read:?} at most ({failed_reads} failed), writes for {longest_write:?}; \
+         {} writes",
+        acknowledged.len()
+    ));
+    assert!(longest_read < WITHIN, "{name}: no read for {longest_read:?}");
+    assert!(!acknowledged.is_empty());
+    let snapshot = other.store.snapshot(&config_maps()).await.unwrap();
+    for (path, revision) in &acknowledged {
+        assert_eq!(snapshot.get_path(path).map(|record| record.revision), Some(*revision), "{path}");
+    }
+    assert!(seen.contains(&(END.to_owned(), end)));
+    assert!(seen.is_sorted_by(|a, b| a.1 < b.1), "the watch is out of order");
+    let seen: HashSet<_> = seen.into_iter().collect();
+    assert!(acknowledged.iter().all(|write| seen.contains(write)), "the watch misses writes");
+    for process in [one, other] {
+        assert!(process.tasks.failure().is_none());
+        process.store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_is_killed_or_paused_costs_a_moment_and_nothing_that_was_acknowledged() {
+    let Some(mut etcd) = cluster() else { return };
+    for fault in [Fault::Kill, Fault::Pause] {
+        for leads in [true, false] {
+            survives(&mut etcd, fault, leads).await;
+        }
+    }
+}
