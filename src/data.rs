@@ -7,6 +7,7 @@ mod migrate;
 mod place;
 mod remote;
 mod restore;
+mod serving;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -42,8 +43,9 @@ enum Verb {
     /// watches and continue tokens of before end with 410. A SQLite file that was there is kept beside it. Exit code 0:
     /// restored; 1: not, and nothing was replaced.
     Restore(restore::Restore),
-    /// Move a store to another database while it is served: revisions, uids and the store's identity stay, watches go on. At the
-    /// end the old database takes no writes any more. Exit code 0: moved; 1: not, and everything is as it was.
+    /// Move a store to another database while it is served: revisions, uids and the store's identity stay, watches go on; into an
+    /// etcd, and out of some, a new epoch begins. At the end the old database takes no writes any more. Exit code 0: moved; 1: not,
+    /// and everything is as it was (an etcd that was moved into is marked as not whole).
     Migrate(migrate::Migrate),
     /// Examine the database of a data folder, served or not: what SQLite says of the file, objects that cannot be read,
     /// indexes and counters. Exit code 0: sound; 1: something is wrong; 2: not examined.

@@ -4,6 +4,7 @@ mod client_verb;
 mod crds;
 mod data;
 mod ending;
+mod etcd_flags;
 mod run;
 mod secrets;
 mod settings;

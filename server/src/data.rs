@@ -1,6 +1,7 @@
 //! A data folder without a server: backups, restores, and looking after its database.
 
 mod copies;
+mod servers;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,14 +16,17 @@ pub use portico_store::{
 };
 use portico_store::{Doctor, Seal};
 
-pub use self::copies::{OwnedStore, database_in, now, opener, time_text, unix_seconds};
+pub use self::copies::{OwnedStore, database_in, known, now, opener, time_text, unix_seconds};
+pub use self::servers::{FRESH_SECONDS, Server, servers};
 pub use portico_store::{
-    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, FormatError, Header,
-    Identity, Key, Migrated, Migration, MigrationStep, PostgresSource, PostgresSwitch, PostgresTarget,
-    RestoredFrom, SqliteSource, SqliteTarget, StoredState, WriteSwitch, back_up, check_backup, migrate,
-    restore_from,
+    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, EtcdSource, EtcdSwitch,
+    EtcdTarget, Extent, FormatError, Header, Identity, Key, Known as EtcdKnown, Migrated, Migration,
+    MigrationStep, PostgresSource, PostgresSwitch, PostgresTarget, RestoredFrom, SqliteSource, SqliteTarget,
+    StoredState, WriteSwitch, back_up, check_backup, migrate, restore_from,
 };
 
+/// How far a restore into etcd moves the revision by default: each is a write there, unless etcd is further already.
+pub const ETCD_REVISION_BUMP: i64 = 10_000;
 /// The database's file in the data folder.
 const DATABASE: &str = "portico.db";
 /// The group of records that are no objects of the API.

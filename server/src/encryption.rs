@@ -57,6 +57,22 @@ pub(crate) fn opener(path: &std::path::Path) -> Result<Arc<Seal>, EncryptionErro
     Ok(Seal::new(rules, metrics))
 }
 
+/// What seals and opens the values of a file in a process that serves nothing: key services are asked once now, and again in `tasks`.
+///
+/// # Errors
+/// [`EncryptionError`].
+pub(crate) async fn sealer(path: &std::path::Path, tasks: &TaskSet) -> Result<Arc<Seal>, EncryptionError> {
+    let (read, metrics) = (configuration::read(path, false)?, uncounted());
+    let Built { rules, services } = providers::build(&read.configuration, &metrics, &Registry::new())?;
+    for service in &services {
+        if let Err(error) = service.probe().await {
+            tracing::warn!(error, "a key service is not healthy");
+        }
+        providers::poll(service, tasks);
+    }
+    Ok(Seal::new(rules, metrics))
+}
+
 /// Metrics that nobody reads.
 fn uncounted() -> SealMetrics {
     SealMetrics::new(&Registry::new(), "")

@@ -13,7 +13,7 @@ pub(super) struct Backup {
     /// The file to make: a copy of the SQLite file of a data folder.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The file to make: a portable backup, of a data folder, a PostgreSQL database or a running control service. What was cut off
+    /// The file to make: a portable backup, of a data folder, a PostgreSQL database, an etcd or a running control service. What was cut off
     /// is gone on with.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
@@ -81,8 +81,8 @@ fn check(file: &Path) -> Result<String, Failure> {
 }
 
 async fn copy(verb: &Backup, file: &Path) -> Result<String, Failure> {
-    if verb.from.place.database_url.is_some() {
-        let text = "a database of PostgreSQL is backed up with --to FILE";
+    if verb.from.place.database_url.is_some() || verb.from.place.etcd()?.is_some() {
+        let text = "a store in PostgreSQL or etcd is backed up with --to FILE";
         return Err(Failure::Asked(text.to_owned()));
     }
     let copied = data::backup(&data::database(&verb.from.place.data_dir), file).await?;

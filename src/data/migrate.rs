@@ -5,26 +5,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portico_server::PostgresSettings;
 use portico_server::data::{
-    self, CopySource, CopyTarget, DataError, Migrated, Migration, MigrationStep, OpenError, OwnedStore,
-    PostgresSource, PostgresSwitch, PostgresTarget, SqliteSource, SqliteTarget, WriteSwitch,
+    self, CopySource, CopyTarget, DataError, EtcdSource, EtcdSwitch, EtcdTarget, Extent, Migrated, Migration,
+    MigrationStep, OpenError, OwnedStore, PostgresSource, PostgresSwitch, PostgresTarget, SqliteSource,
+    SqliteTarget, WriteSwitch,
 };
+use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::failure::Failure;
-use super::place::{postgres, with_password};
+use super::place::{postgres, read, with_password};
 use super::remote::Remote;
+use super::serving;
+use crate::etcd_flags::{self, EtcdFiles};
 
 /// How often progress is told.
 const TOLD: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Migrate {
-    /// The database that is moved: `sqlite://DATA_DIR` or `postgres://...`. It may be served; its control services refuse writes from
-    /// the end of the move on.
+    /// The database that is moved: `sqlite://DATA_DIR`, `postgres://...` or `etcd://HOST:PORT,HOST:PORT/PREFIX` (`etcds://` with TLS).
+    /// It may be served; its control services refuse writes from the end of the move on. Stop every kube-apiserver first.
     #[arg(long, value_name = "URL", value_parser = address)]
     from: Address,
-    /// Where it goes: `sqlite://DATA_DIR` or `postgres://...`, which no control service has open.
+    /// Where it goes, which no server has open. Into etcd, and out of one that has given one revision to several objects, the store
+    /// begins a new epoch: watches and versions of before end with 410.
     #[arg(long, value_name = "URL", value_parser = address, required_unless_present = "resume_writes")]
     to: Option<Address>,
     /// Move nothing: have --from take writes again, after a move that was killed before its end. Not once --to is served.
@@ -43,7 +47,12 @@ pub(super) struct Migrate {
     /// The password for --to, from a file.
     #[arg(long, value_name = "FILE")]
     to_password_file: Option<PathBuf>,
-    /// Replace what is at --to.
+    /// What values are sealed with, where --from or --to is an etcd: they are sealed anew, as the other one keeps them.
+    #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
+    encryption_provider_config: Option<PathBuf>,
+    #[command(flatten)]
+    etcd: EtcdFiles,
+    /// Replace what is at --to, and move an etcd though a kube-apiserver has written to it just now.
     #[arg(long)]
     force: bool,
 }
@@ -53,14 +62,18 @@ pub(super) struct Migrate {
 enum Address {
     Sqlite(PathBuf),
     Postgres(Box<PostgresSettings>),
+    Etcd(Box<EtcdSettings>),
 }
 
 fn address(url: &str) -> Result<Address, String> {
+    if let Some(settings) = etcd_flags::of_url(url)? {
+        return Ok(Address::Etcd(Box::new(settings)));
+    }
     match url.strip_prefix("sqlite://") {
         Some("") => Err("a path is missing".to_owned()),
         Some(path) => Ok(Address::Sqlite(PathBuf::from(path))),
         None if url.contains("://") => postgres(url).map(|settings| Address::Postgres(Box::new(settings))),
-        None => Err("it must begin with sqlite:// or postgres://".to_owned()),
+        None => Err("it must begin with sqlite://, postgres:// or etcd://".to_owned()),
     }
 }
 
@@ -90,7 +103,7 @@ async fn resume(from: &From) -> Result<String, Failure> {
 }
 
 fn told_of(moved: Migrated) -> String {
-    let Migrated { extent, objects, changes, stopped, kept } = moved;
+    let Migrated { extent, is_new_epoch, objects, changes, stopped, kept } = moved;
     let (identity, revision) = (extent.identity, extent.revision);
     let mut text = format!(
         "moved: store {}, epoch {}, revision {revision}, {objects} objects and {changes} changes; writes were refused for {} ms\n\
@@ -99,6 +112,9 @@ fn told_of(moved: Migrated) -> String {
         identity.epoch,
         stopped.as_millis()
     );
+    if is_new_epoch {
+        text.push_str("\nrevisions could not be kept: watches and versions of before end with 410");
+    }
     if let Some(kept) = kept {
         text.push_str(&format!("\nthe database that was there before is {kept}"));
     }
@@ -107,18 +123,7 @@ fn told_of(moved: Migrated) -> String {
 
 async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, Failure> {
     let extent = from.source.extent().await?;
-    let (target, place): (Box<dyn CopyTarget>, &str) = match to {
-        Address::Sqlite(path) => {
-            let database = data::database_in(path);
-            let target = SqliteTarget::open(&database, &extent.identity.store_id, verb.force).await?;
-            (Box::new(target), "a SQLite file")
-        }
-        Address::Postgres(settings) => {
-            let file = verb.to_password_file.as_deref();
-            let settings = with_password(settings.as_ref().clone(), "--to-password-file", file)?;
-            (Box::new(PostgresTarget::open(settings, verb.force).await?), "a PostgreSQL database")
-        }
-    };
+    let (target, place) = target(verb, to, &extent).await?;
     // Clients are told: they need not know where.
     let reason = format!("it was moved to {place}");
     let migration = Migration { source: &*from.source, switch: &*from.switch, reason: &reason };
@@ -126,13 +131,40 @@ async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, 
     Ok(data::migrate(&migration, target, &mut |step| tell(step, &mut told)).await?)
 }
 
+async fn target(
+    verb: &Migrate,
+    to: &Address,
+    from: &Extent,
+) -> Result<(Box<dyn CopyTarget>, &'static str), Failure> {
+    Ok(match to {
+        Address::Sqlite(path) => {
+            let database = data::database_in(path);
+            let target = SqliteTarget::open(&database, &from.identity.store_id, verb.force).await?;
+            (Box::new(target), "a SQLite file")
+        }
+        Address::Postgres(settings) => {
+            let file = verb.to_password_file.as_deref();
+            let settings = with_password(settings.as_ref().clone(), "--to-password-file", file)?;
+            (Box::new(PostgresTarget::open(settings, verb.force).await?), "a PostgreSQL database")
+        }
+        Address::Etcd(settings) => {
+            let settings = verb.etcd.add_to(settings.as_ref().clone(), read)?;
+            let known = data::known(verb.encryption_provider_config.as_deref()).await?;
+            serving::refuse_into(&settings, &known, verb.force).await?;
+            (Box::new(EtcdTarget::open(&settings, known, from.revision, verb.force).await?), "an etcd")
+        }
+    })
+}
+
 async fn open(verb: &Migrate) -> Result<From, Failure> {
+    let opener = || data::opener(verb.encryption_provider_config.as_deref());
     let folder = match &verb.from {
         Address::Sqlite(folder) => folder,
+        Address::Etcd(settings) => return of_etcd(verb, settings).await,
         Address::Postgres(settings) => {
             let file = verb.from_password_file.as_deref();
             let settings = with_password(settings.as_ref().clone(), "--from-password-file", file)?;
-            let source = PostgresSource::open(settings.clone(), data::opener(None)?).await?;
+            let source = PostgresSource::open(settings.clone(), opener()?).await?;
             return Ok(From {
                 source: Arc::new(source),
                 switch: Arc::new(PostgresSwitch(settings)),
@@ -141,13 +173,25 @@ async fn open(verb: &Migrate) -> Result<From, Failure> {
         }
     };
     let database = data::database_in(folder);
-    match OwnedStore::open(&database, data::opener(None)?).await {
+    match OwnedStore::open(&database, opener()?).await {
         Ok(owned) => {
             Ok(From { source: owned.source(), switch: Arc::new(owned.switch()), owned: Some(owned) })
         }
         Err(DataError::Open(OpenError::InUse { .. })) => served(verb, &database).await,
         Err(error) => Err(error.into()),
     }
+}
+
+/// Of an etcd, whoever serves it.
+async fn of_etcd(verb: &Migrate, settings: &EtcdSettings) -> Result<From, Failure> {
+    let settings = verb.etcd.add_to(settings.clone(), read)?;
+    let known = data::known(verb.encryption_provider_config.as_deref()).await?;
+    let source = Arc::new(EtcdSource::open(&settings, known.clone()).await?);
+    if !verb.force && !verb.resume_writes {
+        serving::refuse_from(&source, &settings.place()).await?;
+    }
+    let switch = Arc::new(EtcdSwitch::open(&settings, known).await?);
+    Ok(From { source, switch, owned: None })
 }
 
 /// By the control service that has the file open.

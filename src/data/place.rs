@@ -1,23 +1,24 @@
-//! Where a store is: a data folder, a PostgreSQL database, or a control service that serves it.
+//! Where a store is: a data folder, a PostgreSQL database, an etcd, or a control service that serves it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portico_gostd::os::error_text;
-use portico_server::PostgresSettings;
-use portico_server::data::{self, CopySource, PostgresSource, SqliteSource};
+use portico_server::data::{self, CopySource, EtcdSource, PostgresSource, SqliteSource};
+use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::failure::Failure;
 use super::remote::Remote;
+use crate::etcd_flags::EtcdFlags;
 
-/// A data folder, or a PostgreSQL database.
+/// A data folder, a PostgreSQL database, or an etcd.
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
     /// The folder of the database.
     #[arg(long, value_name = "DIR", default_value = "./portico-data", env = "PORTICO_DATA_DIR")]
     pub(super) data_dir: PathBuf,
     /// The PostgreSQL database, in the place of a folder: `postgres://USER@HOST:PORT/DATABASE`.
-    #[arg(long, value_name = "URL", value_parser = postgres, env = "PORTICO_DATABASE_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", value_parser = postgres, env = "PORTICO_DATABASE_URL", hide_env_values = true, conflicts_with = "etcd_servers")]
     pub(super) database_url: Option<PostgresSettings>,
     /// The password for --database-url, from a file.
     #[arg(long, value_name = "FILE", env = "PORTICO_DATABASE_PASSWORD_FILE")]
@@ -25,6 +26,8 @@ pub(super) struct Place {
     /// A pooler stands before PostgreSQL that hands connections on after each transaction.
     #[arg(long, env = "PORTICO_DATABASE_TRANSACTION_POOLER")]
     database_transaction_pooler: bool,
+    #[command(flatten)]
+    etcd: EtcdFlags,
 }
 
 /// A place to read from.
@@ -38,7 +41,8 @@ pub(super) struct From {
     /// The context of --kubeconfig.
     #[arg(long, default_value = "control")]
     context: String,
-    /// What values are sealed with. They stay sealed; it is needed where a sealed object was written anew after the revision.
+    /// What values are sealed with. They stay sealed; it is needed where a sealed object was written anew after the revision, and of
+    /// an etcd, whose sealed values mean something there alone: they are sealed anew.
     #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
     encryption_provider_config: Option<PathBuf>,
 }
@@ -50,17 +54,27 @@ pub(super) fn postgres(url: &str) -> Result<PostgresSettings, String> {
 /// Settings with the password of a file.
 pub(super) fn with_password(
     settings: PostgresSettings,
-    flag: &str,
+    flag: &'static str,
     file: Option<&Path>,
 ) -> Result<PostgresSettings, Failure> {
     let Some(path) = file else { return Ok(settings) };
-    let asked = |reason: String| Failure::Asked(format!("{flag} {}: {reason}", path.display()));
-    let read = std::fs::read(path).map_err(|error| asked(error_text(&error)))?;
-    let password = String::from_utf8(read).map_err(|_| asked("it is not UTF-8".to_owned()))?;
+    let asked = |reason: &str| Failure::Asked(format!("{flag} {}: {reason}", path.display()));
+    let password = String::from_utf8(read(flag, path)?).map_err(|_| asked("it is not UTF-8"))?;
     Ok(settings.password(password.trim_end_matches(['\r', '\n'])))
 }
 
+/// What a file holds that a flag names.
+pub(super) fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path)
+        .map_err(|error| Failure::Asked(format!("{flag} {}: {}", path.display(), error_text(&error))))
+}
+
 impl Place {
+    /// The etcd, if that is meant.
+    pub(super) fn etcd(&self) -> Result<Option<EtcdSettings>, Failure> {
+        self.etcd.settings(read)
+    }
+
     /// The PostgreSQL database, if that is meant.
     pub(super) fn postgres(&self) -> Result<Option<PostgresSettings>, Failure> {
         let Some(mut settings) = self.database_url.clone() else { return Ok(None) };
@@ -76,7 +90,11 @@ impl From {
         if let Some(kubeconfig) = &self.kubeconfig {
             return Ok(Arc::new(Remote::new(kubeconfig, &self.context)?));
         }
-        let seal = data::opener(self.encryption_provider_config.as_deref())?;
+        let encryption = self.encryption_provider_config.as_deref();
+        if let Some(settings) = self.place.etcd()? {
+            return Ok(Arc::new(EtcdSource::open(&settings, data::known(encryption).await?).await?));
+        }
+        let seal = data::opener(encryption)?;
         Ok(match self.place.postgres()? {
             Some(settings) => Arc::new(PostgresSource::open(settings, seal).await?),
             None => Arc::new(SqliteSource::open(&data::database_in(&self.place.data_dir), seal).await?),

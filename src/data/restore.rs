@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use portico_server::data::{
-    self, BackupFile, CopyError, CopyTarget, DEFAULT_REVISION_BUMP, FormatError, PostgresTarget,
-    RestoredFrom, SqliteTarget,
+    self, BackupFile, CopyError, CopyTarget, DEFAULT_REVISION_BUMP, ETCD_REVISION_BUMP, EtcdTarget,
+    FormatError, Header, PostgresTarget, RestoredFrom, SqliteTarget,
 };
 
 use super::failure::Failure;
 use super::place::Place;
+use super::serving;
 
 #[derive(Debug, clap::Args)]
 #[group(id = "what", required = true, multiple = false, args = ["file", "from"])]
@@ -21,12 +22,17 @@ pub(super) struct Restore {
     from: Option<PathBuf>,
     #[command(flatten)]
     to: Place,
-    /// Replace what is in a PostgreSQL database, which is not kept, or the database of another store in a folder, which is.
+    /// Replace what is in a PostgreSQL database or under a prefix of etcd, which is not kept, or the database of another store in a
+    /// folder, which is.
     #[arg(long)]
     force: bool,
-    /// How far resource versions are moved past the last one that is known: further than writes went on after the backup.
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_REVISION_BUMP, value_parser = clap::value_parser!(i64).range(1..=MAX_BUMP))]
-    bump_revision: i64,
+    /// How far resource versions are moved past the last one that is known: further than writes went on after the backup. By default
+    /// 1000000000, and 10000 in etcd, where it takes as many writes unless etcd is further already.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=MAX_BUMP))]
+    bump_revision: Option<i64>,
+    /// What values are sealed with, for a restore into etcd: what is sealed in the backup is sealed anew, as etcd keeps it.
+    #[arg(long, value_name = "FILE", env = "PORTICO_ENCRYPTION_PROVIDER_CONFIG")]
+    encryption_provider_config: Option<PathBuf>,
 }
 
 /// A thousand times the default, and far from where resource versions end (2^63).
@@ -36,24 +42,34 @@ pub(super) async fn run(verb: &Restore) -> Result<String, Failure> {
     let file = verb.from.as_ref().or(verb.file.as_ref());
     let file = file.ok_or_else(|| Failure::Asked("a file is missing".to_owned()))?;
     match BackupFile::open(file) {
-        Ok(backup) => portable(verb, file, &backup.header().store_id).await,
+        Ok(backup) => portable(verb, file, backup.header()).await,
         Err(CopyError::Format { error: FormatError::Sqlite, .. }) => sqlite(verb, file).await,
         Err(error) => Err(error.into()),
     }
 }
 
-async fn portable(verb: &Restore, file: &Path, store_id: &str) -> Result<String, Failure> {
+async fn portable(verb: &Restore, file: &Path, header: &Header) -> Result<String, Failure> {
     // Nothing is begun for a file that is not whole.
     data::check_backup(file)?;
-    let target: Box<dyn CopyTarget> = match verb.to.postgres()? {
-        Some(settings) => Box::new(PostgresTarget::open(settings, verb.force).await?),
-        None => {
+    let (target, bump): (Box<dyn CopyTarget>, i64) = match (verb.to.etcd()?, verb.to.postgres()?) {
+        (Some(settings), _) => {
+            let known = data::known(verb.encryption_provider_config.as_deref()).await?;
+            let bump = verb.bump_revision.unwrap_or(ETCD_REVISION_BUMP);
+            serving::refuse_into(&settings, &known, verb.force).await?;
+            let revision = header.revision.saturating_add(bump);
+            (Box::new(EtcdTarget::open(&settings, known, revision, verb.force).await?), bump)
+        }
+        (None, Some(settings)) => {
+            let target = PostgresTarget::open(settings, verb.force).await?;
+            (Box::new(target), verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP))
+        }
+        (None, None) => {
             let database = data::database_in(&verb.to.data_dir);
-            Box::new(SqliteTarget::open(&database, store_id, verb.force).await?)
+            let target = SqliteTarget::open(&database, &header.store_id, verb.force).await?;
+            (Box::new(target), verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP))
         }
     };
-    let RestoredFrom { becomes, objects, kept } =
-        data::restore_from(file, target, verb.bump_revision).await?;
+    let RestoredFrom { becomes, objects, kept } = data::restore_from(file, target, bump).await?;
     let (identity, revision) = (becomes.identity, becomes.revision);
     let (store_id, epoch) = (identity.store_id, identity.epoch);
     let mut text =
@@ -65,12 +81,14 @@ async fn portable(verb: &Restore, file: &Path, store_id: &str) -> Result<String,
 }
 
 async fn sqlite(verb: &Restore, file: &Path) -> Result<String, Failure> {
-    if verb.to.database_url.is_some() {
-        let text = "a SQLite file is restored into a data folder; `portico migrate` moves it from there to PostgreSQL";
+    if verb.to.database_url.is_some() || verb.to.etcd()?.is_some() {
+        let text =
+            "a SQLite file is restored into a data folder; `portico migrate` moves it from there elsewhere";
         return Err(Failure::Asked(text.to_owned()));
     }
     let database = data::database(&verb.to.data_dir);
-    let restored = data::restore(file, &database, verb.bump_revision).await?;
+    let restored =
+        data::restore(file, &database, verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP)).await?;
     let data::Restored { store_id, epoch, revision, replaced } = restored;
     let mut text = format!("{}: store {store_id}, epoch {epoch}, revision {revision}", database.display());
     if let Some(replaced) = replaced {

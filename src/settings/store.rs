@@ -1,6 +1,6 @@
 //! The store: how much history, how large.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -8,6 +8,7 @@ use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::values::duration;
 use super::{SettingError, files};
+use crate::etcd_flags::EtcdFlags;
 
 /// Settings of the store.
 #[derive(Args, Clone, Debug)]
@@ -47,22 +48,8 @@ pub(crate) struct StoreSettings {
     /// How often PostgreSQL is asked for writes of others, besides being told of them.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "100ms")]
     pub(crate) database_poll_interval: Duration,
-    /// Keep everything in this etcd, 3.5.13 or newer, as kube-apiserver does, which may be another server of it: URLs of its
-    /// members.
-    #[arg(long, value_name = "URL,...", value_delimiter = ',')]
-    pub(crate) etcd_servers: Vec<String>,
-    /// What all keys in etcd begin with.
-    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
-    pub(crate) etcd_prefix: String,
-    /// CAs of etcd's certificates, PEM.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) etcd_cafile: Option<PathBuf>,
-    /// The certificate that etcd is shown, PEM.
-    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
-    pub(crate) etcd_certfile: Option<PathBuf>,
-    /// Its key, PEM.
-    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
-    pub(crate) etcd_keyfile: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) etcd: EtcdFlags,
     /// How often etcd's history is compacted, in turns with all servers of it; 0 = by others.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
     pub(crate) etcd_compaction_interval: Duration,
@@ -100,13 +87,13 @@ fn postgres(url: &str) -> Result<PostgresSettings, String> {
 impl StoreSettings {
     /// Whether several control services may share the store.
     pub(crate) fn is_shared(&self) -> bool {
-        self.database_url.is_some() || !self.etcd_servers.is_empty()
+        self.database_url.is_some() || !self.etcd.etcd_servers.is_empty()
     }
 
     /// What the store is in, unless it is a file.
     pub(crate) fn place(&self) -> Option<String> {
-        let etcd =
-            (!self.etcd_servers.is_empty()).then(|| format!("etcd at {}", self.etcd_servers.join(", ")));
+        let etcd = (!self.etcd.etcd_servers.is_empty())
+            .then(|| format!("etcd at {}", self.etcd.etcd_servers.join(", ")));
         etcd.or_else(|| self.database_url.as_ref().map(|_| "PostgreSQL (--database-url)".to_owned()))
     }
 
@@ -115,18 +102,8 @@ impl StoreSettings {
     /// # Errors
     /// When a file cannot be read.
     pub(crate) fn etcd(&self) -> Result<Option<EtcdSettings>, SettingError> {
-        if self.etcd_servers.is_empty() {
-            return Ok(None);
-        }
-        let read = |setting, path: &Option<PathBuf>| match path {
-            Some(path) => files::read(setting, path).map(Some),
-            None => Ok(None),
-        };
-        let mut settings = EtcdSettings::new(self.etcd_servers.clone());
-        settings.prefix.clone_from(&self.etcd_prefix);
-        settings.ca = read("--etcd-cafile", &self.etcd_cafile)?;
-        let certificate = read("--etcd-certfile", &self.etcd_certfile)?;
-        settings.identity = certificate.zip(read("--etcd-keyfile", &self.etcd_keyfile)?);
+        let read = |setting, path: &Path| files::read(setting, path);
+        let Some(mut settings) = self.etcd.settings(read)? else { return Ok(None) };
         settings.connect_timeout = self.database_connect_timeout;
         settings.request_timeout = self.database_statement_timeout;
         settings.compaction_interval = self.etcd_compaction_interval;

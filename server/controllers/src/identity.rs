@@ -29,6 +29,8 @@ const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 /// Upstream's `AnnotationPeerAdvertiseAddress`.
 const ADDRESS_ANNOTATION: &str = "kubernetes.io/peer-advertise-address";
+/// When a server of ours has renewed it: another time is that of a kube-apiserver.
+pub const RENEWED_ANNOTATION: &str = "portico.dev/renew-time";
 const COMPONENT: &str = "kube-apiserver";
 
 fn leases() -> GroupResource {
@@ -110,6 +112,7 @@ pub fn renewed(
     lease.set(&["spec", "holderIdentity"], &identity.holder);
     lease.set(&["spec", "leaseDurationSeconds"], LEASE_SECONDS);
     lease.set(&["spec", "renewTime"], time::rfc3339_micro(now));
+    lease.set(&["metadata", "annotations", RENEWED_ANNOTATION], time::rfc3339_micro(now));
     lease
 }
 

@@ -8,11 +8,13 @@ use jiff::Timestamp;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
-    CopySource, MetadataIndexer, Metrics, OpenError, Seal, Settings, SqliteStore, Store, StoreSwitch,
+    CopySource, Known, MetadataIndexer, Metrics, OpenError, Seal, Settings, SqliteStore, Store, StoreSwitch,
 };
 
 use super::{DataError, database};
 
+/// How long events are kept that are restored into etcd (the default of `--event-ttl`).
+const EVENT_TTL: Duration = Duration::from_secs(3600);
 /// Nothing is forgotten while a store is copied.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -22,6 +24,20 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// [`DataError::Encryption`].
 pub fn opener(encryption_config: Option<&Path>) -> Result<Arc<Seal>, DataError> {
     Ok(encryption_config.map(crate::encryption::opener).transpose()?.unwrap_or_else(Seal::none))
+}
+
+/// What an etcd is copied with: where objects stand in it, in which bytes, and what seals and opens them there, by a file of
+/// `--encryption-provider-config`. Events are kept as long as by default.
+///
+/// # Errors
+/// [`DataError::Encryption`], [`DataError::Kinds`].
+pub async fn known(encryption_config: Option<&Path>) -> Result<Known, DataError> {
+    let seal = match encryption_config {
+        Some(path) => crate::encryption::sealer(path, &TaskSet::new()).await?,
+        None => Seal::none(),
+    };
+    let layout = Arc::new(portico_resources::table().etcd_layout(EVENT_TTL)?);
+    Ok(Known { indexer: Arc::new(MetadataIndexer), layout, seal })
 }
 
 /// The database that is meant by a data folder, or by the database in it.

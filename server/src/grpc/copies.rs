@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portico_machinery::Status;
 use portico_proto::admin as pb;
-use portico_store::{CopyError, CopySource, Key, Resource, Store, StoreSwitch, StoredState, WriteSwitch};
+use portico_store::{CopyError, Key, Resource, Store, StoreSwitch, StoredState, WriteSwitch};
 use tonic::Response;
 
 use super::{RpcResult, refused};
@@ -13,14 +13,9 @@ fn unavailable(error: CopyError) -> tonic::Status {
     refused(Status::unavailable(error.to_string()))
 }
 
-fn source(store: &dyn Store) -> RpcResult<Arc<dyn CopySource>> {
-    let reason = "a store in etcd is copied by etcd's own means (etcdctl snapshot save)";
-    store.copy_source().ok_or_else(|| tonic::Status::unimplemented(reason))
-}
-
 /// Who the store is and how far its log goes.
 pub(super) async fn describe(store: &dyn Store, time: i64) -> RpcResult<Response<pb::DescribeLogResponse>> {
-    let source = source(store)?;
+    let source = store.copy_source();
     let extent = source.extent().await.map_err(unavailable)?;
     let revision_at_time = match time {
         0 => 0,
@@ -43,7 +38,7 @@ pub(super) async fn states(
     let after = request
         .after
         .map(|after| Key::new(&Resource::new(after.group, after.resource), &after.namespace, &after.name));
-    match source(store)?.states(request.revision, after.as_ref()).await {
+    match store.copy_source().states(request.revision, after.as_ref()).await {
         Ok(states) => {
             let states = StoredState::encode_all(states);
             Ok(Response::new(pb::ReadStatesResponse { states, oldest_revision: 0 }))
@@ -57,7 +52,7 @@ pub(super) async fn states(
 
 /// The next part of the log.
 pub(super) async fn changes(store: &dyn Store, after: i64) -> RpcResult<Response<pb::ReadChangesResponse>> {
-    match source(store)?.changes(after).await {
+    match store.copy_source().changes(after).await {
         Ok(changes) => Ok(Response::new(pb::ReadChangesResponse {
             states: StoredState::encode_all(changes.states),
             until: changes.until,

@@ -5,6 +5,7 @@
 
 mod backup;
 mod block;
+mod distinct;
 mod engine;
 mod error;
 mod file;
@@ -15,8 +16,8 @@ mod state;
 
 pub use backup::{Backup, BackupDone, back_up};
 pub use block::FormatError;
-pub use engine::{Changes, CopySource, CopyTarget, Extent, WriteSwitch};
-pub(crate) use engine::{PAGE_STATES, page_of, part_of};
+pub use engine::{Changes, CopySource, CopyTarget, Extent, Finished, WriteSwitch};
+pub(crate) use engine::{PAGE_BYTES, PAGE_STATES, page_of, part_of};
 pub use error::CopyError;
 pub use file::{BackupFile, Header, check};
 pub use migrate::{Migrated, Migration, MigrationStep, migrate};

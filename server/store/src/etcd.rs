@@ -3,7 +3,8 @@
 //! Joins the parts: `open` who the store is, `follow` the one watch that feeds cache and subscriptions, `heal` what could not be
 //! opened before, `write` the transactions
 //! (`plan` what each of them asks for), `latest` how far etcd is, `read`, `history` and `find` what readers ask for, `owners` who is
-//! named by owner references, `compaction` the history's end, `leases` of what expires; `keys` and `values` are the layout, which
+//! named by owner references, `compaction` the history's end, `leases` of what expires; `gate` is the record that stops writes,
+//! `source`, `switch` and `target` are what copies are made with, of a `place`; `keys` and `values` are the layout, which
 //! the registry knows ([`Layout`]); `client`, `members` and `wire` speak etcd's protocol.
 
 mod client;
@@ -12,9 +13,11 @@ mod events;
 mod failure;
 mod find;
 mod follow;
+mod gate;
 mod heal;
 mod history;
 mod keys;
+mod known;
 mod latest;
 mod layout;
 mod leases;
@@ -22,9 +25,13 @@ mod members;
 mod open;
 mod owners;
 mod pages;
+mod place;
 mod plan;
 mod read;
 mod settings;
+mod source;
+mod switch;
+mod target;
 mod values;
 mod wire;
 mod write;
@@ -36,9 +43,13 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::known::Known;
 pub use self::layout::Layout;
 pub use self::open::EtcdError;
 pub use self::settings::EtcdSettings;
+pub use self::source::EtcdSource;
+pub use self::switch::EtcdSwitch;
+pub use self::target::EtcdTarget;
 
 use self::client::Client;
 use self::compaction::{Compactor, Marks};
@@ -57,7 +68,6 @@ use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::identity::Identity;
-use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::latest::Latest;
 use crate::metrics::Metrics;
@@ -77,22 +87,13 @@ use crate::unreadable::Condition;
 /// Parts of the past that are read at a time. Each waits for etcd, which looks ten times a second after watches that begin there.
 const PAST_READS: usize = 64;
 
-/// What is known of objects besides what is stored.
-pub struct Known {
-    /// What is read out of them.
-    pub indexer: Arc<dyn Indexer>,
-    /// Where they stand, and in which bytes.
-    pub layout: Arc<dyn Layout>,
-    /// How they are encrypted.
-    pub seal: Arc<Seal>,
-}
-
 /// A [`Store`] in etcd.
 pub struct EtcdStore {
     identity: Identity,
     reader: Arc<Reader>,
     submitter: Submitter<CommitRequest>,
     compactor: Arc<Compactor>,
+    copied: Arc<EtcdSource>,
     closing: CancellationToken,
     closed: CancellationToken,
 }
@@ -117,7 +118,8 @@ impl EtcdStore {
             reason: failure.logged(),
         };
         let client = Client::new(&etcd).map_err(refused)?;
-        let (meta, compacted) = open::open(&client, &etcd).await?;
+        let keys = Keys::new(etcd.root(), known.layout.clone());
+        let (meta, compacted) = open::open(&client, &etcd, &keys).await?;
         let hub = Arc::new(Hub::new(meta.revision, compacted, &settings, metrics.subscriptions.clone()));
         let (wanted, wants) = watch::channel(0);
         let asking =
@@ -125,7 +127,7 @@ impl EtcdStore {
         let (latest, asking) = Latest::new(asking, hub.clone(), etcd.request_timeout);
         let reader = Arc::new(Reader {
             client,
-            keys: Keys::new(etcd.root(), known.layout.clone()),
+            keys,
             values: Values { layout: known.layout, indexer: known.indexer, seal: known.seal },
             cache: Arc::new(Cache::default()),
             hub,
@@ -142,7 +144,7 @@ impl EtcdStore {
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
             interval: etcd.compaction_interval,
-            marks: Marks::new(settings.marks_kept),
+            marks: Arc::new(Marks::new(settings.marks_kept)),
             mark_interval: settings.compaction_interval,
         });
         let store = Self {
@@ -150,6 +152,7 @@ impl EtcdStore {
             reader: reader.clone(),
             // Values are encrypted as they stand in etcd, by whoever writes them.
             submitter: Submitter { requests, seal: Seal::none(), group_operations },
+            copied: Arc::new(EtcdSource::of_store(&reader, compactor.marks.clone())),
             compactor,
             closing: tasks.token().child_token(),
             closed: CancellationToken::new(),
@@ -335,8 +338,8 @@ impl Store for EtcdStore {
         Box::pin(self.reader.sealed_otherwise(resource))
     }
 
-    fn copy_source(&self) -> Option<Arc<dyn CopySource>> {
-        None
+    fn copy_source(&self) -> Arc<dyn CopySource> {
+        self.copied.clone()
     }
 
     fn condition(&self) -> Condition {

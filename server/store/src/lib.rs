@@ -45,12 +45,12 @@ mod unix_time;
 mod unreadable;
 
 pub use copy::{
-    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, FormatError, Header,
-    Migrated, Migration, MigrationStep, RestoredFrom, StoredState, WriteSwitch, back_up,
+    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, Finished,
+    FormatError, Header, Migrated, Migration, MigrationStep, RestoredFrom, StoredState, WriteSwitch, back_up,
     check as check_backup, migrate, restore_from,
 };
 pub use error::StoreError;
-pub use etcd::{EtcdError, EtcdSettings, EtcdStore, Known, Layout};
+pub use etcd::{EtcdError, EtcdSettings, EtcdSource, EtcdStore, EtcdSwitch, EtcdTarget, Known, Layout};
 pub use event::{Event, EventType};
 pub use identity::Identity;
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};

@@ -310,8 +310,8 @@ impl Store for PostgresStore {
         Box::pin(self.reader.sealed_otherwise(resource))
     }
 
-    fn copy_source(&self) -> Option<Arc<dyn CopySource>> {
-        Some(Arc::new(PostgresSource::of_store(self.reader.pool.clone(), self.reader.seal.clone())))
+    fn copy_source(&self) -> Arc<dyn CopySource> {
+        Arc::new(PostgresSource::of_store(self.reader.pool.clone(), self.reader.seal.clone()))
     }
 
     fn condition(&self) -> Condition {

@@ -1,4 +1,4 @@
-//! A store whose writes are stopped.
+//! A store whose writes are stopped: because it was moved away, or because it is being restored.
 //!
 //! A record in the log says so, so that every process that writes meets it in the one order of all writes: what has a lower
 //! revision was acknowledged, nothing with a higher one is. It stays over restarts, and no copy takes it along.
@@ -44,6 +44,9 @@ struct ReadOnlyStore {
     api_version: String,
     metadata: Metadata,
     reason: String,
+    /// Of a restore that has begun: what is stored is not whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    restore: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -53,11 +56,21 @@ struct Metadata {
 
 /// The JSON of the record.
 pub(crate) fn json_of(reason: &str) -> Vec<u8> {
+    json(reason, None)
+}
+
+/// The JSON of the record while a restore of this id writes what will be the store.
+pub(crate) fn json_of_restore(id: &str) -> Vec<u8> {
+    json("it is being restored", Some(id))
+}
+
+fn json(reason: &str, restore: Option<&str>) -> Vec<u8> {
     let record = ReadOnlyStore {
         kind: "ReadOnlyStore".to_owned(),
         api_version: "portico.dev/v1".to_owned(),
         metadata: Metadata { name: KEY.name().to_owned() },
         reason: reason.to_owned(),
+        restore: restore.map(str::to_owned),
     };
     // A struct of strings always encodes.
     serde_json::to_vec(&record).unwrap_or_default()
@@ -65,6 +78,17 @@ pub(crate) fn json_of(reason: &str) -> Vec<u8> {
 
 /// Why writes are stopped.
 pub(crate) fn reason_of(record: &Record) -> String {
-    let record: Result<ReadOnlyStore, _> = serde_json::from_slice(record.value.json());
+    reason_in(record.value.json())
+}
+
+/// The same of the record's JSON.
+pub(crate) fn reason_in(json: &[u8]) -> String {
+    let record: Result<ReadOnlyStore, _> = serde_json::from_slice(json);
     record.map_or_else(|_| "for a reason that cannot be read".to_owned(), |record| record.reason)
+}
+
+/// Whether writes are stopped by a restore that has not come to its end.
+pub(crate) fn is_of_restore(json: &[u8]) -> bool {
+    let record: Result<ReadOnlyStore, _> = serde_json::from_slice(json);
+    record.is_ok_and(|record| record.restore.is_some())
 }

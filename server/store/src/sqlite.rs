@@ -329,8 +329,8 @@ impl Store for SqliteStore {
         Box::pin(self.reader.sealed_otherwise(resource))
     }
 
-    fn copy_source(&self) -> Option<Arc<dyn CopySource>> {
-        Some(self.source())
+    fn copy_source(&self) -> Arc<dyn CopySource> {
+        self.source()
     }
 
     fn condition(&self) -> Condition {

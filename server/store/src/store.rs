@@ -215,8 +215,9 @@ pub trait Store: Send + Sync + 'static {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>>;
 
-    /// What is stored, as it stands in the database, for copies; none where the engine's own means copy it.
-    fn copy_source(&self) -> Option<Arc<dyn CopySource>>;
+    /// What is stored, for copies: as it stands in the database, or, where that means something in it alone, as other databases keep
+    /// it.
+    fn copy_source(&self) -> Arc<dyn CopySource>;
 
     /// What is wrong with the store while it serves.
     fn condition(&self) -> Condition;

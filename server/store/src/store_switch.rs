@@ -17,9 +17,6 @@ pub struct StoreSwitch(pub Arc<dyn Store>);
 impl StoreSwitch {
     async fn set(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let failed = |reason: String| CopyError::Store { place: "the store".to_owned(), reason };
-        if self.0.copy_source().is_none() {
-            return Err(failed("writes to etcd cannot be stopped here: others write to it, too".to_owned()));
-        }
         let json = read_only::json_of(reason.unwrap_or_default());
         let indexed = MetadataIndexer.index(read_only::resource(), &json).map_err(|error| failed(error.0))?;
         let value = Value::new(json, indexed);

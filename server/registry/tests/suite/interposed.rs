@@ -158,7 +158,7 @@ impl Store for Interposed {
         self.store.sealed_otherwise(resource)
     }
 
-    fn copy_source(&self) -> Option<Arc<dyn CopySource>> {
+    fn copy_source(&self) -> Arc<dyn CopySource> {
         self.store.copy_source()
     }
 

@@ -72,6 +72,12 @@ pub trait CopySource: Send + Sync {
 
     /// Where the revision stood at a time in Unix seconds; 0 when nothing is known that far back.
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>>;
+
+    /// How far its revision may still move once writes to the store are stopped, by what is no write to the store: a copy that keeps
+    /// the revisions goes on behind that.
+    fn moves_on_by(&self) -> i64 {
+        0
+    }
 }
 
 /// Stops and resumes the writes of a store, of all processes that write to it.
@@ -81,10 +87,25 @@ pub trait WriteSwitch: Send + Sync {
     fn set_read_only<'a>(&'a self, reason: Option<&'a str>) -> BoxFuture<'a, Result<i64, CopyError>>;
 }
 
-/// Where a copy goes. Nothing of it is there before [`CopyTarget::finish`]; dropped without it, nothing is left.
+/// What became of the place of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Who the store is there, and how far its log goes.
+    pub extent: Extent,
+    /// Where what was there before is kept, if it is.
+    pub kept: Option<String>,
+}
+
+/// Where a copy goes. Nothing of it is there before [`CopyTarget::finish`]; dropped without it, nothing is left. A target that
+/// numbers by itself cannot do this: what it has been given is there, under a mark that keeps everybody from serving it.
 pub trait CopyTarget: Send {
     /// What is there and would be replaced; none when there is no object in it. The revision is the highest that is known.
     fn replaces(&self) -> Option<&Extent>;
+
+    /// Whether the database gives revisions to what is written, whatever the states say: then a copy begins a new epoch.
+    fn numbers_by_itself(&self) -> bool {
+        false
+    }
 
     /// Takes states of objects of which it has none yet.
     fn add(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>>;
@@ -92,6 +113,7 @@ pub trait CopyTarget: Send {
     /// Takes states that follow those that it has, in revision order; the owners of a state count once it is an object's last one.
     fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>>;
 
-    /// Makes what was added, and nothing else, the store. Answers where what was there before is kept, if it is.
-    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Option<String>, CopyError>>;
+    /// Makes what was added, and nothing else, the store. One that numbers by itself begins at the revision of `becomes` or a higher
+    /// one, and answers which.
+    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Finished, CopyError>>;
 }

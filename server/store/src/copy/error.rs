@@ -21,7 +21,8 @@ pub enum CopyError {
     },
     /// The revision is older than what is kept.
     #[error(
-        "revision {revision} is not kept any more: the oldest is {oldest} (--history-retention of the control service)"
+        "revision {revision} is not kept any more: the oldest is {oldest} (--history-retention of the control service; in etcd \
+         --etcd-compaction-interval)"
     )]
     Compacted {
         /// What was asked for.
@@ -48,6 +49,33 @@ pub enum CopyError {
         "{0} is sealed and was written anew meanwhile: give --encryption-provider-config, or take the current revision"
     )]
     Owners(Key),
+    /// An object has to be read to be copied, and cannot be.
+    #[error("{key} cannot be read: {reason} (what is encrypted needs --encryption-provider-config)")]
+    Unopened {
+        /// Which object.
+        key: Key,
+        /// Why.
+        reason: String,
+    },
+    /// What is there is what was written by a restore that did not come to its end.
+    #[error("{0} holds a part of a backup, of a restore or a move that did not end: --force begins it anew")]
+    HalfRestored(String),
+    /// Somebody else has begun a restore into the same place.
+    #[error("{0}: another restore or move has begun there")]
+    Overtaken(String),
+    /// The revisions of etcd are too far behind those that clients may hold.
+    #[error(
+        "{place} stands at revision {stands}, and clients may hold versions up to {needed}: make an etcd that is further first \
+         (etcdutl snapshot restore --bump-revision)"
+    )]
+    Behind {
+        /// Which etcd.
+        place: String,
+        /// Its revision.
+        stands: i64,
+        /// The revision that it must have.
+        needed: i64,
+    },
     /// Something stored has no place in a copy.
     #[error("{0}: `portico doctor` says more")]
     Unreadable(String),

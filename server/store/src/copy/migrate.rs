@@ -1,14 +1,18 @@
 //! Moves a store from one database to another while it is served: a state, then what is written meanwhile, then, with writes
 //! stopped, the rest.
 //!
-//! The new database is the same store: its id, its epoch, its revisions. See docs/adr/0030.
+//! The new database is the same store: its id, its epoch, its revisions. Where it cannot keep the revisions (etcd numbers by
+//! itself, and gives one revision to several objects, which others cannot) it is a new epoch of the store. See docs/adr/0030.
 
 use std::time::{Duration, Instant};
 
 use super::backup::readable;
-use super::engine::{CopySource, CopyTarget, Extent, WriteSwitch};
+use super::distinct::Distinct;
+use super::engine::{CopySource, CopyTarget, Extent, Finished, WriteSwitch};
 use super::error::CopyError;
 use super::state::StoredState;
+use crate::epoch::{self, DEFAULT_REVISION_BUMP};
+use crate::identity::Identity;
 use crate::key::Key;
 use crate::read_only;
 
@@ -56,6 +60,8 @@ pub enum MigrationStep {
 pub struct Migrated {
     /// Who it is, and how far its log goes, in the new database.
     pub extent: Extent,
+    /// Whether it is a new epoch: nothing that clients hold goes on.
+    pub is_new_epoch: bool,
     /// How many objects were copied.
     pub objects: u64,
     /// How many changes were taken up.
@@ -69,7 +75,7 @@ pub struct Migrated {
 /// Moves a store. Each step is told.
 ///
 /// # Errors
-/// [`CopyError`]; then the place is as it was, and the source takes writes as before, if it can be reached.
+/// [`CopyError`]; then the place is as it was (or marked as not whole), and the source takes writes as before, if it can be reached.
 pub async fn migrate(
     migration: &Migration<'_>,
     mut target: Box<dyn CopyTarget>,
@@ -77,8 +83,10 @@ pub async fn migrate(
 ) -> Result<Migrated, CopyError> {
     let begun = migration.source.extent().await?;
     let at = readable(&begun, begun.revision)?;
-    let objects = copy(migration.source, target.as_mut(), at, step).await?;
-    let mut following = Following { source: migration.source, at, changes: 0 };
+    let beyond = at.checked_add(DEFAULT_REVISION_BUMP).ok_or(CopyError::Exhausted)?;
+    let mut following =
+        Following { source: migration.source, at, changes: 0, distinct: Distinct::new(beyond) };
+    let objects = following.copy(target.as_mut(), step).await?;
     for _ in 0..ROUNDS {
         let behind = following.part(target.as_mut()).await?;
         step(MigrationStep::Followed { changes: following.changes, behind });
@@ -88,8 +96,9 @@ pub async fn migrate(
     }
     let stopped = Instant::now();
     match finish(migration, following, target, at, step).await {
-        Ok((extent, changes, kept)) => {
-            Ok(Migrated { extent, objects, changes, stopped: stopped.elapsed(), kept })
+        Ok((Finished { extent, kept }, changes)) => {
+            let (stopped, is_new_epoch) = (stopped.elapsed(), extent.identity != begun.identity);
+            Ok(Migrated { extent, is_new_epoch, objects, changes, stopped, kept })
         }
         // The new database may be whole: then nothing may be written to the old one any more.
         Err(error @ CopyError::InDoubt { .. }) => Err(error),
@@ -109,34 +118,12 @@ async fn finish(
     mut target: Box<dyn CopyTarget>,
     at: i64,
     step: &mut (dyn FnMut(MigrationStep) + Send),
-) -> Result<(Extent, u64, Option<String>), CopyError> {
+) -> Result<(Finished, u64), CopyError> {
     let last = migration.switch.set_read_only(Some(migration.reason)).await?;
     step(MigrationStep::Stopped { revision: last });
     let now = following.until_settled(target.as_mut(), last).await?;
-    // What was before the copy is not there.
-    let extent = Extent { identity: now.identity, revision: now.revision, oldest: at };
-    let kept = target.finish(extent.clone()).await?;
-    Ok((extent, following.changes, kept))
-}
-
-/// Copies the state of a revision; how many objects it has.
-async fn copy(
-    source: &dyn CopySource,
-    target: &mut dyn CopyTarget,
-    revision: i64,
-    step: &mut (dyn FnMut(MigrationStep) + Send),
-) -> Result<u64, CopyError> {
-    let (mut objects, mut bytes, mut after) = (0, 0, None::<Key>);
-    loop {
-        let states = source.states(revision, after.as_ref()).await?;
-        let Some(last) = states.last() else { return Ok(objects) };
-        after = Some(last.key.clone());
-        let states = without_switch(states);
-        objects += states.len() as u64;
-        bytes += states.iter().map(|state| state.value.len() as u64).sum::<u64>();
-        target.add(states).await?;
-        step(MigrationStep::Copied { objects, bytes });
-    }
+    let becomes = following.becomes(target.as_ref(), now, at)?;
+    Ok((target.finish(becomes).await?, following.changes))
 }
 
 /// Takes up what is written.
@@ -145,15 +132,58 @@ struct Following<'a> {
     /// Everything up to here is taken up.
     at: i64,
     changes: u64,
+    /// What the target keeps by revisions.
+    distinct: Distinct,
 }
 
 impl Following<'_> {
+    /// Copies the state of the revision; how many objects it has.
+    async fn copy(
+        &mut self,
+        target: &mut dyn CopyTarget,
+        step: &mut (dyn FnMut(MigrationStep) + Send),
+    ) -> Result<u64, CopyError> {
+        let (mut objects, mut bytes, mut after) = (0, 0, None::<Key>);
+        loop {
+            let states = self.source.states(self.at, after.as_ref()).await?;
+            let Some(last) = states.last() else { return Ok(objects) };
+            after = Some(last.key.clone());
+            let mut states = without_switch(states);
+            objects += states.len() as u64;
+            bytes += states.iter().map(|state| state.value.len() as u64).sum::<u64>();
+            if !target.numbers_by_itself() {
+                self.distinct.add(&mut states);
+            }
+            target.add(states).await?;
+            step(MigrationStep::Copied { objects, bytes });
+        }
+    }
+
+    /// Who the store is in the new database, where the old one is there and takes no writes. What was before the copy is not there.
+    fn becomes(&self, target: &dyn CopyTarget, there: Extent, copied: i64) -> Result<Extent, CopyError> {
+        let Extent { identity, revision, .. } = there;
+        let given = self.distinct.last();
+        if given.is_none() && !target.numbers_by_itself() {
+            let revision = revision.checked_add(self.source.moves_on_by()).ok_or(CopyError::Exhausted)?;
+            return Ok(Extent { identity, revision, oldest: copied });
+        }
+        let replaced = target.replaces().map_or((0, 0), |there| (there.identity.epoch, there.revision));
+        let last = given.unwrap_or(revision).max(replaced.1);
+        let next = epoch::after(identity.epoch.max(replaced.0), last, 1);
+        let (epoch, revision) = next.ok_or(CopyError::Exhausted)?;
+        let identity = Identity { store_id: identity.store_id, epoch };
+        Ok(Extent { identity, revision, oldest: revision })
+    }
+
     /// The next part; how many revisions are missing then.
     async fn part(&mut self, target: &mut dyn CopyTarget) -> Result<i64, CopyError> {
         let part = self.source.changes(self.at).await?;
-        let states = without_switch(part.states);
+        let mut states = without_switch(part.states);
         self.changes += states.len() as u64;
         if !states.is_empty() {
+            if !target.numbers_by_itself() {
+                self.distinct.follow(&mut states);
+            }
             target.follow(states).await?;
         }
         self.at = part.until;
@@ -165,7 +195,8 @@ impl Following<'_> {
         for _ in 0..ROUNDS {
             self.part(target).await?;
             let now = self.source.extent().await?;
-            if self.at >= last && self.at == now.revision {
+            let moves_on = self.at < now.revision && self.source.moves_on_by() == 0;
+            if self.at >= last && !moves_on {
                 return Ok(now);
             }
         }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::engine::{CopyTarget, Extent};
+use super::distinct::Distinct;
+use super::engine::{CopyTarget, Extent, Finished};
 use super::error::CopyError;
 use super::file::BackupFile;
 use crate::epoch;
@@ -22,7 +23,7 @@ pub struct RestoredFrom {
 /// Reads a backup into a place, as a new epoch whose revisions begin `bump` past all that are known.
 ///
 /// # Errors
-/// [`CopyError`]; then nothing has changed there.
+/// [`CopyError`]; then nothing has changed there, or, where a target numbers by itself, it is marked as not whole.
 pub async fn restore_from(
     file: &Path,
     mut target: Box<dyn CopyTarget>,
@@ -31,14 +32,19 @@ pub async fn restore_from(
     let mut backup = BackupFile::open(file)?;
     let header = backup.header().clone();
     let known = target.replaces().map_or((0, 0), |there| (there.identity.epoch, there.revision));
-    let next = epoch::after(known.0.max(header.epoch), known.1.max(header.revision), bump);
-    let (epoch, revision) = next.ok_or(CopyError::Exhausted)?;
     let failed = |error| CopyError::Format { path: file.to_owned(), error };
-    while let Some(states) = backup.next_states().map_err(failed)? {
+    let mut distinct = Distinct::new(header.revision);
+    while let Some(mut states) = backup.next_states().map_err(failed)? {
+        if !target.numbers_by_itself() {
+            distinct.add(&mut states);
+        }
         target.add(states).await?;
     }
+    let last = distinct.last().unwrap_or(header.revision);
+    let next = epoch::after(known.0.max(header.epoch), known.1.max(last), bump);
+    let (epoch, revision) = next.ok_or(CopyError::Exhausted)?;
     let becomes =
         Extent { identity: Identity { store_id: header.store_id, epoch }, revision, oldest: revision };
-    let kept = target.finish(becomes.clone()).await?;
-    Ok(RestoredFrom { becomes, objects: backup.states(), kept })
+    let Finished { extent, kept } = target.finish(becomes).await?;
+    Ok(RestoredFrom { becomes: extent, objects: backup.states(), kept })
 }

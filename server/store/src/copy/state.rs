@@ -2,7 +2,9 @@
 
 use prost::Message;
 
+use crate::codec;
 use crate::key::{Key, Resource};
+use crate::seal::Stored;
 
 /// One row of the log, as it stands in the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +59,15 @@ struct States {
 }
 
 impl StoredState {
+    /// The JSON of its value; none where it is sealed, or damaged.
+    #[must_use]
+    pub fn json(&self) -> Option<&[u8]> {
+        match codec::decode(&self.value) {
+            Ok(Stored::Plain(json)) => Some(json),
+            _ => None,
+        }
+    }
+
     /// States as bytes.
     pub fn encode_all(states: Vec<Self>) -> Vec<u8> {
         let states = states.into_iter().map(State::from).collect();

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::uri::PathAndQuery;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval, sleep, timeout};
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
@@ -31,6 +31,8 @@ const LONG_PATIENCE: Duration = Duration::from_secs(2);
 /// How long members may be without a leader until that is an answer, and how often they are asked meanwhile.
 const ELECTION: Duration = Duration::from_secs(3);
 const ELECTION_PAUSE: Duration = Duration::from_millis(50);
+/// How often it is asked how far everything has been sent, while somebody waits for that.
+pub(super) const PROGRESS: Duration = Duration::from_millis(20);
 /// How many requests of one watch wait to be sent.
 const WATCH_REQUESTS: usize = 4;
 
@@ -263,6 +265,18 @@ impl WatchStream {
     /// Another member is used from now on.
     pub(super) fn leave(&self) {
         self.members.leave(self.member);
+    }
+
+    /// The next response. A report of how far everything has been sent is asked for until there is one: etcd gives none of a watch
+    /// that it still brings up to date, and looks ten times a second after watches that begin in the past.
+    pub(super) async fn next_or_progress(&mut self) -> Result<WatchResponse, Failure> {
+        let mut asks = interval(PROGRESS);
+        loop {
+            tokio::select! {
+                response = self.next() => return response,
+                _ = asks.tick() => self.request_progress(),
+            }
+        }
     }
 
     /// Asks how far everything has been sent; one that cannot be queued is like one that waits already.

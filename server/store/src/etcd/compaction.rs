@@ -11,10 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
 use super::read::Reader;
-use super::wire::{
-    Compare, CompareResult, CompareTarget, Compared, PutRequest, RangeRequest, Request, RequestOp, Response,
-    TxnRequest,
-};
+use super::wire::{Compare, CompareResult, CompareTarget, Compared, RequestOp, TxnRequest};
 use crate::error::StoreError;
 use crate::unix_time::{self, before};
 
@@ -36,7 +33,7 @@ pub(super) struct Compactor {
     pub(super) reader: Arc<Reader>,
     /// Zero: others do it.
     pub(super) interval: Duration,
-    pub(super) marks: Marks,
+    pub(super) marks: Arc<Marks>,
     pub(super) mark_interval: Duration,
 }
 
@@ -129,15 +126,13 @@ impl Compactor {
             compared: Some(Compared::Version(turn.version)),
         };
         let value = turn.revision.to_string().into_bytes();
-        let put = PutRequest { key: TURN.to_vec(), value, lease: 0 };
-        let get = RangeRequest { key: TURN.to_vec(), ..RangeRequest::default() };
         let answer = self
             .reader
             .client
             .txn(TxnRequest {
                 compare: vec![compare],
-                success: vec![RequestOp { request: Some(Request::Put(put)) }],
-                failure: vec![RequestOp { request: Some(Request::Range(get)) }],
+                success: vec![RequestOp::put(TURN.to_vec(), value, 0)],
+                failure: vec![RequestOp::get(TURN.to_vec())],
             })
             .await?;
         turn.revision = answer.header.unwrap_or_default().revision;
@@ -145,11 +140,7 @@ impl Compactor {
             turn.version += 1;
             return Ok(true);
         }
-        let found = answer.responses.into_iter().find_map(|op| match op.response {
-            Some(Response::Range(found)) => found.kvs.into_iter().next(),
-            _ => None,
-        });
-        turn.version = found.map_or(0, |found| found.version);
+        turn.version = answer.found().first().map_or(0, |found| found.version);
         Ok(false)
     }
 

@@ -59,7 +59,8 @@ fn last_state(key: &Key, revision: i64, previous: Option<&Record>) -> Record {
     Record { key: key.clone(), revision, value }
 }
 
-fn name_alone(key: &Key) -> Value {
+/// What is told of an object of which nothing but its name is known.
+pub(super) fn name_alone(key: &Key) -> Value {
     let metadata = Metadata { name: key.name(), namespace: key.namespace() };
     // Text always has a form in JSON, and metadata of a name always reads.
     let json = serde_json::to_vec(&Named { metadata }).unwrap_or_default();

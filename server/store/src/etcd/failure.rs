@@ -13,6 +13,8 @@ pub(super) enum Fatal {
     Replaced,
     #[error("the store was restored: a new epoch has begun")]
     NewEpoch,
+    #[error("a restore of the store has begun")]
+    Restoring,
     #[error("etcd has lost writes that were shown: a new epoch begins")]
     Lost,
     #[error("what others have written was compacted before it was read here")]

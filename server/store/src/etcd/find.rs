@@ -1,7 +1,7 @@
 //! Finds objects by what is in them, and counts them: from memory, by keys alone, or by reading through what is stored.
 
 use super::failure::Failure;
-use super::pages::Pages;
+use super::pages::{self, Pages};
 use super::read::Reader;
 use super::wire::RangeRequest;
 use crate::error::StoreError;
@@ -79,26 +79,9 @@ impl Reader {
         Ok(())
     }
 
-    /// The resources that have objects, each found by one look at its first key, sorted.
+    /// The resources that have objects, sorted.
     async fn resources(&self) -> Result<Vec<Resource>, Failure> {
-        let (mut key, range_end) = self.keys.all();
-        let mut resources = Vec::new();
-        loop {
-            let request = RangeRequest {
-                key,
-                range_end: range_end.clone(),
-                limit: 1,
-                keys_only: true,
-                ..RangeRequest::default()
-            };
-            let answer = self.client.range(request).await?;
-            let Some(first) = answer.kvs.first() else { break };
-            resources.extend(self.keys.parse(&first.key).map(|key| key.resource().clone()));
-            key = self.keys.beyond(&first.key);
-        }
-        resources.sort();
-        resources.dedup();
-        Ok(resources)
+        pages::resources(&self.client, &self.keys, 0).await
     }
 
     pub(super) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::client::WatchStream;
+use super::client::{PROGRESS, WatchStream};
 use super::events;
 use super::failure::{Failure, Fatal};
 use super::open::{self, RETRY};
@@ -15,10 +15,9 @@ use super::read::Reader;
 use super::wire::{RangeRequest, WatchEvent, WatchResponse};
 use crate::identity::Identity;
 use crate::publish::Publisher;
+use crate::read_only;
 use crate::subscription::selection::Batch;
 
-/// How often it is asked how far everything has been sent, while somebody waits for that.
-const PROGRESS: Duration = Duration::from_millis(20);
 /// How often a watch is looked after; one that was quiet meanwhile is asked to say something.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a member's watch may be silent until that of another member is used.
@@ -245,6 +244,10 @@ impl Follower {
                 is_deleted: event_type == i32::from(super::wire::WatchEventType::Delete),
             };
             let Some(event) = events::read(&self.reader, &found).await? else { continue };
+            if read_only::is_switch(&event.record.key) && read_only::is_of_restore(event.record.value.json())
+            {
+                return Err(Failure::Fatal(Fatal::Restoring));
+            }
             if let Some(object) = &event.unreadable {
                 tracing::error!(
                     object = %object.key(), revision = object.revision(), reason = object.reason(),

@@ -1,24 +1,18 @@
 //! Reads past events for watches that resume: bounded parts, of which only few are read at a time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::time::interval;
 
-use super::client::WatchStream;
 use super::events;
 use super::failure::Failure;
 use super::keys::KeyRange;
 use super::read::Reader;
-use super::wire::{WatchEvent, WatchResponse};
+use super::wire::WatchEvent;
 use crate::error::StoreError;
 use crate::event::Event;
 use crate::subscription::history::{History, HistoryPage};
 use crate::subscription::selection::Selection;
-
-/// How often etcd is asked how far it has come. It looks ten times a second after watches that begin in the past.
-const REPORT: Duration = Duration::from_millis(20);
 
 /// A part of the past that is being read.
 struct Part<'a> {
@@ -36,7 +30,7 @@ impl Reader {
         let mut watch = self.client.watch(self.watched(part.selection), after + 1).await?;
         let mut parts: Vec<WatchEvent> = Vec::new();
         loop {
-            let mut response = self.client.in_time(next(&mut watch)).await?;
+            let mut response = self.client.in_time(watch.next_or_progress()).await?;
             if response.canceled {
                 // The caller looks how far that has come.
                 self.hub.set_compacted(response.compact_revision);
@@ -85,17 +79,6 @@ impl Reader {
         match selection {
             Selection::Scope(scope) => self.keys.range(&scope.resource, scope.namespace.as_deref(), None),
             Selection::Filter(_) => self.keys.all(),
-        }
-    }
-}
-
-/// The next response. A report is asked for until there is one: etcd gives none of a watch that it still brings up to date.
-async fn next(watch: &mut WatchStream) -> Result<WatchResponse, Failure> {
-    let mut asks = interval(REPORT);
-    loop {
-        tokio::select! {
-            response = watch.next() => return response,
-            _ = asks.tick() => watch.request_progress(),
         }
     }
 }

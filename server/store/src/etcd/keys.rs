@@ -6,6 +6,7 @@ use super::layout::Layout;
 use crate::key::{Key, Resource, split_path};
 
 /// Where objects stand.
+#[derive(Clone)]
 pub(super) struct Keys {
     /// The prefix, with a slash at both ends.
     root: String,

@@ -7,11 +7,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::client::Client;
 use super::failure::Failure;
+use super::gate::{self, Gate};
+use super::keys::Keys;
 use super::settings::EtcdSettings;
-use super::wire::{
-    Compare, CompareResult, CompareTarget, Compared, KeyValue, PutRequest, RangeRequest, Request, RequestOp,
-    TxnRequest,
-};
+use super::wire::{Compare, Header, KeyValue, RangeRequest, RequestOp, TxnRequest};
 use crate::identity::Identity;
 
 /// How long after a failed try to reach etcd the next one comes.
@@ -41,6 +40,14 @@ pub enum EtcdError {
         /// Its version.
         found: String,
     },
+    /// What is there is a part of a backup.
+    #[error(
+        "{place} holds a part of a backup, of a restore or a move that did not end: do it once more with --force"
+    )]
+    HalfRestored {
+        /// Its members.
+        place: String,
+    },
 }
 
 /// The record.
@@ -60,8 +67,15 @@ pub(super) struct Meta {
     pub(super) cluster_id: u64,
     /// The newest revision of all keys, of whomever they are.
     pub(super) revision: i64,
-    /// Of the record.
+    /// Of the record; 0 where nobody has opened the store.
     mark_revision: i64,
+}
+
+impl Meta {
+    /// Whether a control service has opened the store at any time.
+    pub(super) fn was_opened(&self) -> bool {
+        self.mark_revision > 0
+    }
 }
 
 /// Where the record of the store under a prefix stands.
@@ -70,13 +84,18 @@ pub(super) fn mark_key(root: &str) -> Vec<u8> {
 }
 
 /// Opens a store, waiting for an etcd that is not there yet; the oldest revision that is kept.
-pub(super) async fn open(client: &Client, settings: &EtcdSettings) -> Result<(Meta, i64), EtcdError> {
+pub(super) async fn open(
+    client: &Client,
+    settings: &EtcdSettings,
+    keys: &Keys,
+) -> Result<(Meta, i64), EtcdError> {
     let until = Instant::now() + settings.connect_timeout;
     let place = settings.place();
     loop {
-        let failure = match open_now(client, settings).await {
+        let failure = match open_now(client, &settings.root(), keys).await {
             Ok(opened) => break Ok(opened),
             Err(OpenFailure::TooOld(found)) => break Err(EtcdError::TooOld { place, found }),
+            Err(OpenFailure::HalfRestored) => break Err(EtcdError::HalfRestored { place }),
             Err(OpenFailure::Failed(failure)) => failure,
         };
         if failure.is_lasting() || Instant::now() + RETRY >= until {
@@ -87,8 +106,10 @@ pub(super) async fn open(client: &Client, settings: &EtcdSettings) -> Result<(Me
     }
 }
 
-enum OpenFailure {
+/// Why a store in etcd is not opened.
+pub(super) enum OpenFailure {
     TooOld(String),
+    HalfRestored,
     Failed(Failure),
 }
 
@@ -98,17 +119,22 @@ impl From<Failure> for OpenFailure {
     }
 }
 
-async fn open_now(client: &Client, settings: &EtcdSettings) -> Result<(Meta, i64), OpenFailure> {
+/// Refuses an etcd whose answers cannot be relied on.
+pub(super) async fn check_version(client: &Client) -> Result<(), OpenFailure> {
     let version = client.status().await?.version;
-    if is_too_old(&version) {
-        return Err(OpenFailure::TooOld(version));
+    if is_too_old(&version) { Err(OpenFailure::TooOld(version)) } else { Ok(()) }
+}
+
+async fn open_now(client: &Client, root: &str, keys: &Keys) -> Result<(Meta, i64), OpenFailure> {
+    check_version(client).await?;
+    if matches!(gate::look(client, keys).await?, Gate::Restoring(_)) {
+        return Err(OpenFailure::HalfRestored);
     }
-    let root = settings.root();
     loop {
-        let found = read(client, &root).await?;
+        let found = read(client, root).await?;
         let (before, next) = match found {
             (Some((meta, mark)), cluster_id) if mark.cluster_id == shown(cluster_id) => {
-                return Ok((meta, compacted(client, &root).await?));
+                return Ok((meta, compacted(client, root).await?));
             }
             // What was stored elsewhere goes on here: whoever holds a revision of it begins anew.
             (Some((meta, mark)), cluster_id) => {
@@ -121,7 +147,7 @@ async fn open_now(client: &Client, settings: &EtcdSettings) -> Result<(Meta, i64
             }
         };
         // Of several that do this at once one does.
-        replace(client, &root, before, &next).await?;
+        replace(client, root, before, &next).await?;
     }
 }
 
@@ -181,17 +207,36 @@ pub(super) async fn begin_epoch(client: &Client, root: &str, epoch: i64) -> Resu
 }
 
 async fn replace(client: &Client, root: &str, before: i64, mark: &Mark) -> Result<(), Failure> {
-    let key = mark_key(root);
-    let value = serde_json::to_vec(mark).map_err(|error| Failure::Settings(error.to_string()))?;
-    let compare = Compare {
-        result: CompareResult::Equal.into(),
-        target: CompareTarget::Mod.into(),
-        key: key.clone(),
-        compared: Some(Compared::ModRevision(before)),
-    };
-    let put = RequestOp { request: Some(Request::Put(PutRequest { key, value, lease: 0 })) };
+    let compare = Compare::is_at(mark_key(root), before);
+    let put = put_mark(root, mark)?;
     let request = TxnRequest { compare: vec![compare], success: vec![put], failure: Vec::new() };
     client.txn_anyway(request).await.map(drop)
+}
+
+fn put_mark(root: &str, mark: &Mark) -> Result<RequestOp, Failure> {
+    let value = serde_json::to_vec(mark).map_err(|error| Failure::Settings(error.to_string()))?;
+    Ok(RequestOp::put(mark_key(root), value, 0))
+}
+
+/// Writes who a store is from now on, in this cluster.
+pub(super) fn put_identity(root: &str, identity: Identity, cluster_id: u64) -> Result<RequestOp, Failure> {
+    let Identity { store_id, epoch } = identity;
+    put_mark(root, &Mark { store_id, epoch, cluster_id: shown(cluster_id) })
+}
+
+/// Who a store is and how far etcd is, for one that only looks. What nobody has opened yet is called by its cluster; an epoch that is
+/// to begin, because it stands in another cluster than before, counts as begun.
+pub(super) async fn look(client: &Client, root: &str) -> Result<Meta, Failure> {
+    let answer = client.probe(RangeRequest { key: mark_key(root), ..RangeRequest::default() }).await?;
+    let Header { cluster_id, revision } = answer.header.unwrap_or_default();
+    let Some(found) = answer.kvs.first() else {
+        let identity = Identity { store_id: format!("etcd-{}", shown(cluster_id)), epoch: 1 };
+        return Ok(Meta { identity, cluster_id, revision, mark_revision: 0 });
+    };
+    let mark = parse(found)?;
+    let epoch = if mark.cluster_id == shown(cluster_id) { mark.epoch } else { mark.epoch + 1 };
+    let identity = Identity { store_id: mark.store_id, epoch };
+    Ok(Meta { identity, cluster_id, revision, mark_revision: found.mod_revision })
 }
 
 /// The oldest revision that can be read; 0 where nothing was compacted.
@@ -213,7 +258,7 @@ async fn compacted_in_one(client: &Client, root: &str) -> Result<i64, Failure> {
     let end = [&*key, b"\0"].concat();
     let mut watch = client.watch((key, end), 1).await?;
     loop {
-        let response = client.in_time(watch.next()).await.inspect_err(|_| watch.leave())?;
+        let response = client.in_time(watch.next_or_progress()).await.inspect_err(|_| watch.leave())?;
         match response {
             response if response.canceled => return Ok(response.compact_revision),
             response if response.created => watch.request_progress(),

@@ -1,9 +1,10 @@
-//! Reads a range in parts, all as of one revision, each no larger than this process takes.
+//! Reads a range in parts, all as of one revision, each no larger than this process takes; and which resources there are.
 
 use super::client::Client;
 use super::failure::Failure;
-use super::keys::KeyRange;
+use super::keys::{KeyRange, Keys};
 use super::wire::{KeyValue, RangeRequest};
+use crate::key::Resource;
 
 /// Keys that are read at a time, at first: fewer when their values are large.
 const PART: i64 = 500;
@@ -50,4 +51,27 @@ impl<'a> Pages<'a> {
         self.rest = last.map(|last| ([&*last.key, b"\0"].concat(), range_end));
         Ok(Some(answer.kvs))
     }
+}
+
+/// The resources that have objects at a revision (0: the newest), each found by one look at its first key, sorted.
+pub(super) async fn resources(client: &Client, keys: &Keys, revision: i64) -> Result<Vec<Resource>, Failure> {
+    let (mut key, range_end) = keys.all();
+    let mut resources = Vec::new();
+    loop {
+        let request = RangeRequest {
+            key,
+            range_end: range_end.clone(),
+            limit: 1,
+            revision,
+            keys_only: true,
+            ..RangeRequest::default()
+        };
+        let answer = client.range(request).await?;
+        let Some(first) = answer.kvs.first() else { break };
+        resources.extend(keys.parse(&first.key).map(|key| key.resource().clone()));
+        key = keys.beyond(&first.key);
+    }
+    resources.sort();
+    resources.dedup();
+    Ok(resources)
 }

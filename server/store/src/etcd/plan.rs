@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
+use super::gate;
 use super::keys::Keys;
 use super::wire::{
-    Compare, CompareResult, CompareTarget, Compared, DeleteRequest, KeyValue, PutRequest, PutResponse,
-    RangeRequest, Request, RequestOp, Response, TxnRequest, TxnResponse,
+    Compare, CompareResult, CompareTarget, Compared, KeyValue, PutResponse, RequestOp, Response, TxnRequest,
+    TxnResponse,
 };
 use crate::key::Key;
+use crate::read_only;
 use crate::record::{Record, Value};
 use crate::txn::{Change, Committed, Expect, Operation, Txn, TxnError};
 
@@ -25,6 +27,8 @@ struct Object {
 
 /// See the module.
 pub(super) struct Plan {
+    /// The key that is not there while writes are taken, if this writes.
+    gate: Option<Vec<u8>>,
     operations: Vec<Operation>,
     objects: Vec<Object>,
     /// Which object each operation is about.
@@ -34,6 +38,8 @@ pub(super) struct Plan {
 /// Whether it was done.
 pub(super) enum Outcome {
     Done(Committed),
+    /// Writes are stopped, for this reason.
+    Stopped(String),
     /// An expectation does not hold: of which object, and what it is now.
     Refused {
         key: Key,
@@ -46,6 +52,7 @@ impl Plan {
     /// # Errors
     /// An operation expects what an earlier one of the same Txn has made otherwise.
     pub(super) fn new(txn: Txn, keys: &Keys) -> Result<Self, TxnError> {
+        let gate = read_only::stops(&txn).then(|| gate::place(keys));
         let mut objects: Vec<Object> = Vec::new();
         let mut about = Vec::with_capacity(txn.operations.len());
         let mut at = std::collections::HashMap::new();
@@ -65,7 +72,7 @@ impl Plan {
                 object.change = Some(index);
             }
         }
-        Ok(Self { operations: txn.operations, objects, about })
+        Ok(Self { gate, operations: txn.operations, objects, about })
     }
 
     /// The objects that are written, and with what.
@@ -108,24 +115,27 @@ impl Plan {
     pub(super) fn request(&self, stored: Vec<(Vec<u8>, i64)>) -> TxnRequest {
         let mut stored = stored.into_iter();
         let mut request = TxnRequest::default();
+        if let Some(gate) = &self.gate {
+            request.compare.push(Compare::is_at(gate.clone(), 0));
+            request.failure.push(RequestOp::get(gate.clone()));
+        }
         for object in &self.objects {
             let key = object.place.clone().into_bytes();
             let compares = object.expects.iter().filter_map(|expect| compare(&key, *expect));
             let before = request.compare.len();
             request.compare.extend(compares);
             if request.compare.len() > before {
-                let range = RangeRequest { key: key.clone(), ..RangeRequest::default() };
-                request.failure.push(RequestOp { request: Some(Request::Range(range)) });
+                request.failure.push(RequestOp::get(key.clone()));
             }
             let write = match object.change.map(|at| &self.operations[at].change) {
                 Some(Change::Put(_)) => {
                     let (value, lease) = stored.next().unwrap_or_default();
-                    Request::Put(PutRequest { key, value, lease })
+                    RequestOp::put(key, value, lease)
                 }
-                Some(Change::Delete(_)) => Request::Delete(DeleteRequest { key }),
+                Some(Change::Delete(_)) => RequestOp::delete(key),
                 _ => continue,
             };
-            request.success.push(RequestOp { request: Some(write) });
+            request.success.push(write);
         }
         request
     }
@@ -167,6 +177,12 @@ impl Plan {
     }
 
     fn refused(self, mut responses: impl Iterator<Item = Response>) -> Result<Outcome, TxnError> {
+        if self.gate.is_some()
+            && let Some(Response::Range(found)) = responses.next()
+            && let Some(found) = found.kvs.first()
+        {
+            return Ok(Outcome::Stopped(read_only::reason_in(&found.value)));
+        }
         for object in self.objects {
             if object.expects.iter().all(|expect| *expect == Expect::Any) {
                 continue;
@@ -205,21 +221,18 @@ fn check_after(operation: &Operation, earlier: &Change) -> Result<(), TxnError> 
 }
 
 fn compare(key: &[u8], expect: Expect) -> Option<Compare> {
-    let (result, target, compared) = match expect {
-        Expect::Any => return None,
-        Expect::Absent => (CompareResult::Equal, CompareTarget::Mod, Compared::ModRevision(0)),
-        Expect::Exists => (CompareResult::Greater, CompareTarget::Version, Compared::Version(0)),
+    match expect {
+        Expect::Any => None,
+        Expect::Absent => Some(Compare::is_at(key.to_vec(), 0)),
+        Expect::Exists => Some(Compare {
+            result: CompareResult::Greater.into(),
+            target: CompareTarget::Version.into(),
+            key: key.to_vec(),
+            compared: Some(Compared::Version(0)),
+        }),
         // No object has one below 1.
-        Expect::Revision(revision) => (
-            CompareResult::Equal,
-            CompareTarget::Mod,
-            Compared::ModRevision(if revision > 0 { revision } else { -1 }),
-        ),
-    };
-    Some(Compare {
-        result: result.into(),
-        target: target.into(),
-        key: key.to_vec(),
-        compared: Some(compared),
-    })
+        Expect::Revision(revision) => {
+            Some(Compare::is_at(key.to_vec(), if revision > 0 { revision } else { -1 }))
+        }
+    }
 }

@@ -51,7 +51,7 @@ impl EtcdSettings {
     }
 
     /// Where this is, for messages.
-    pub(super) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         format!("etcd at {}", self.endpoints.join(", "))
     }
 }

@@ -16,6 +16,7 @@ use crate::unreadable::Unreadable;
 const SEALED: &[u8] = b"k8s:enc:";
 
 /// Writes and reads values.
+#[derive(Clone)]
 pub(super) struct Values {
     pub(super) layout: Arc<dyn Layout>,
     pub(super) indexer: Arc<dyn Indexer>,
@@ -25,7 +26,12 @@ pub(super) struct Values {
 impl Values {
     /// The bytes for etcd of a value that is to stand at a place.
     pub(super) fn encode(&self, key: &Key, place: &str, value: &Value) -> Result<Vec<u8>, TxnError> {
-        let stored = self.layout.to_stored(key.resource(), value.json());
+        self.to_stored(key, place, value.json())
+    }
+
+    /// The same of its JSON.
+    pub(super) fn to_stored(&self, key: &Key, place: &str, json: &[u8]) -> Result<Vec<u8>, TxnError> {
+        let stored = self.layout.to_stored(key.resource(), json);
         let stored = stored.map_err(|why| TxnError::Unavailable(format!("{key} cannot be stored: {why}")))?;
         let sealed = self.seal.seal_at(key.resource(), place.as_bytes(), &stored);
         Ok(sealed.map_err(|error| TxnError::Sealed(error.to_string()))?.unwrap_or(stored))

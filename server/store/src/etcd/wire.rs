@@ -3,7 +3,7 @@
 use prost::{Enumeration, Message, Oneof};
 
 /// What every answer begins with.
-#[derive(Clone, PartialEq, Message)]
+#[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Header {
     #[prost(uint64, tag = "1")]
     pub(super) cluster_id: u64,
@@ -76,6 +76,9 @@ pub(super) struct PutResponse {}
 pub(super) struct DeleteRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) key: Vec<u8>,
+    /// Empty: the key alone.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) range_end: Vec<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]
@@ -98,6 +101,28 @@ pub(super) enum Request {
     Put(PutRequest),
     #[prost(message, tag = "3")]
     Delete(DeleteRequest),
+}
+
+impl RequestOp {
+    /// Looks at one key.
+    pub(super) fn get(key: Vec<u8>) -> Self {
+        Self { request: Some(Request::Range(RangeRequest { key, ..RangeRequest::default() })) }
+    }
+
+    /// Writes one key.
+    pub(super) fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> Self {
+        Self { request: Some(Request::Put(PutRequest { key, value, lease })) }
+    }
+
+    /// Deletes one key.
+    pub(super) fn delete(key: Vec<u8>) -> Self {
+        Self::delete_range((key, Vec::new()))
+    }
+
+    /// Deletes the keys of a range.
+    pub(super) fn delete_range((key, range_end): (Vec<u8>, Vec<u8>)) -> Self {
+        Self { request: Some(Request::Delete(DeleteRequest { key, range_end })) }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -150,6 +175,18 @@ pub(super) enum Compared {
     ModRevision(i64),
 }
 
+impl Compare {
+    /// Whether a key was written last at this revision; 0: whether it is not there.
+    pub(super) fn is_at(key: Vec<u8>, revision: i64) -> Self {
+        Self {
+            result: CompareResult::Equal.into(),
+            target: CompareTarget::Mod.into(),
+            key,
+            compared: Some(Compared::ModRevision(revision)),
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TxnRequest {
     #[prost(message, repeated, tag = "1")]
@@ -168,6 +205,17 @@ pub(super) struct TxnResponse {
     pub(super) succeeded: bool,
     #[prost(message, repeated, tag = "3")]
     pub(super) responses: Vec<ResponseOp>,
+}
+
+impl TxnResponse {
+    /// The keys that its first look has found.
+    pub(super) fn found(self) -> Vec<KeyValue> {
+        let found = self.responses.into_iter().find_map(|op| match op.response {
+            Some(Response::Range(found)) => Some(found.kvs),
+            _ => None,
+        });
+        found.unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

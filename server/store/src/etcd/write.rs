@@ -109,6 +109,7 @@ impl Writer {
                 reader.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
                 Ok(committed)
             }
+            Outcome::Stopped(reason) => Err(TxnError::ReadOnly(reason)),
             Outcome::Refused { key, expect, current } => Err(self.refusal(key, expect, current).await),
         }
     }

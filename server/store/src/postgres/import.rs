@@ -11,7 +11,7 @@ use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
 use super::writer::random_id;
 use super::{failure, row};
-use crate::copy::{CopyError, CopyTarget, Extent, StoredState};
+use crate::copy::{CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::identity::Identity;
 
 /// What sessions of copies are called; those of control services are called `portico`.
@@ -22,6 +22,8 @@ pub struct PostgresTarget {
     settings: PostgresSettings,
     connection: PgConnection,
     there: Option<Extent>,
+    /// Nothing that was superseded is older than this.
+    followed_from: Option<i64>,
     /// By which a commit is recognized whose answer is lost.
     commit_id: i64,
 }
@@ -64,7 +66,7 @@ impl PostgresTarget {
             return Err(CopyError::NotEmpty { place, store_id, revision: *revision });
         }
         run(&mut connection, "TRUNCATE meta, log, owner, mark, swept").await.map_err(failed)?;
-        Ok(Self { settings, connection, there, commit_id: random_id() })
+        Ok(Self { settings, connection, there, followed_from: None, commit_id: random_id() })
     }
 
     fn failed(&self, error: &sqlx::Error) -> CopyError {
@@ -117,14 +119,15 @@ impl PostgresTarget {
         insert.bind(self.commit_id).execute(&mut self.connection).await.map(drop)
     }
 
-    async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Option<String>, CopyError> {
+    async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Finished, CopyError> {
         let done = self.commit(&becomes).await;
+        let finished = Finished { extent: becomes, kept: None };
         let Err(error) = done else {
             session::close(self.connection, self.settings.patience()).await;
-            return Ok(None);
+            return Ok(finished);
         };
         if failure::is_in_doubt(&error) && self.is_there().await? {
-            return Ok(None);
+            return Ok(finished);
         }
         Err(self.failed(&error))
     }
@@ -136,7 +139,10 @@ impl PostgresTarget {
         let Identity { store_id, epoch } = &becomes.identity;
         let meta = sqlx::query(META).bind(store_id).bind(epoch).bind(becomes.revision).bind(becomes.oldest);
         meta.bind(self.commit_id).execute(&mut self.connection).await?;
-        sqlx::query(SWEPT).bind(becomes.oldest).execute(&mut self.connection).await?;
+        sqlx::query(SWEPT)
+            .bind(self.followed_from.unwrap_or(becomes.oldest).min(becomes.oldest))
+            .execute(&mut self.connection)
+            .await?;
         run(&mut self.connection, self.settings.commit()).await
     }
 
@@ -193,10 +199,12 @@ impl CopyTarget for PostgresTarget {
     }
 
     fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>> {
+        let first = states.iter().map(|state| state.revision - 1).min();
+        self.followed_from = self.followed_from.or(first);
         Box::pin(async { self.write(states, true).await.map_err(|error| self.failed(&error)) })
     }
 
-    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Option<String>, CopyError>> {
+    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Finished, CopyError>> {
         Box::pin(self.end(becomes))
     }
 }

@@ -14,7 +14,7 @@ use super::mark::{Mark, beside};
 use super::open_error::OpenError;
 use super::statement::Batch;
 use super::{failure, files, open, persist};
-use crate::copy::{CopyError, CopyTarget, Extent, StoredState};
+use crate::copy::{CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::identity::Identity;
 use crate::key::{Resource, split_path};
 
@@ -170,8 +170,8 @@ impl SqliteTarget {
         Ok(batch)
     }
 
-    async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Option<String>, CopyError> {
-        let Extent { identity, revision, oldest } = becomes;
+    async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Finished, CopyError> {
+        let Extent { identity, revision, oldest } = becomes.clone();
         let insert = || -> Result<Batch, sqlx::Error> {
             let mut batch = Batch::default();
             batch.statement(
@@ -194,7 +194,7 @@ impl SqliteTarget {
         mark.write(&self.database).map_err(|error| self.store(error.to_string()))?;
         let kept = exchange(&self.new, &self.database, self.epoch).await;
         let kept = kept.map_err(|error| self.store(error.to_string()))?;
-        Ok(kept.map(|path| path.display().to_string()))
+        Ok(Finished { extent: becomes, kept: kept.map(|path| path.display().to_string()) })
     }
 }
 
@@ -230,7 +230,7 @@ impl CopyTarget for SqliteTarget {
         Box::pin(self.write(states, true))
     }
 
-    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Option<String>, CopyError>> {
+    fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Finished, CopyError>> {
         Box::pin(self.end(becomes))
     }
 }

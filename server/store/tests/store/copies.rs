@@ -9,54 +9,84 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Backup, BackupDone, Changes, CopyError, CopySource, CopyTarget, Expect, Extent, Key, Migration,
-    OpenError, PostgresSource, PostgresSwitch, PostgresTarget, Resource, Scope, Seal, SqliteSource,
-    SqliteTarget, Store, StoreSwitch, StoredState, Txn, TxnError, WatchError, WriteSwitch, back_up,
-    check_backup, migrate, restore_from,
+    Backup, BackupDone, Changes, CopyError, CopySource, CopyTarget, EtcdSource, EtcdSwitch, EtcdTarget,
+    Expect, Extent, Key, Migration, OpenError, PostgresSource, PostgresSwitch, PostgresTarget, Resource,
+    Scope, Seal, SqliteSource, SqliteTarget, Store, StoreSwitch, StoredState, Txn, TxnError, WatchError,
+    WriteSwitch, back_up, check_backup, migrate, restore_from,
 };
 
+use crate::etcd::{Etcd, known};
 use crate::harness::*;
 use crate::postgres::Postgres;
 
 /// Callers that write at the same time.
 const CALLERS: usize = 6;
-const BUMP: i64 = 1_000;
+pub const BUMP: i64 = 1_000;
 /// How long writes are refused at most: far beyond what it takes, for machines that do much else.
 const STOPPED: Duration = Duration::from_secs(5);
 
 /// A place of a store, of any engine.
-enum Place {
+pub enum Place {
     Sqlite(Sqlite),
     Postgres(Postgres<'static>),
+    Etcd(Etcd),
 }
 
+/// Makes a new place of each engine; nothing where it is not installed.
+const ENGINES: [fn() -> Option<Place>; 3] = [
+    || Some(Place::Sqlite(Sqlite::new())),
+    || Postgres::direct().map(Place::Postgres),
+    || Etcd::new().map(Place::Etcd),
+];
+
 impl Place {
-    fn all() -> Vec<Self> {
-        let postgres = Postgres::direct().map(Self::Postgres);
-        [Some(Self::Sqlite(Sqlite::new())), postgres].into_iter().flatten().collect()
+    pub fn all() -> impl Iterator<Item = Self> {
+        ENGINES.into_iter().filter_map(|engine| engine())
     }
 
-    async fn open(&self) -> Arc<dyn Store> {
+    /// Those where nothing is changed before a copy is whole, and which keep revisions.
+    pub fn databases() -> impl Iterator<Item = Self> {
+        Self::all().filter(|place| !place.numbers_by_itself())
+    }
+
+    fn numbers_by_itself(&self) -> bool {
+        matches!(self, Self::Etcd(_))
+    }
+
+    pub async fn open(&self) -> Arc<dyn Store> {
         match self {
             Self::Sqlite(sqlite) => sqlite.open().await,
             Self::Postgres(postgres) => postgres.open().await,
+            Self::Etcd(etcd) => etcd.open().await,
         }
     }
 
+    /// Objects as they are shown here, where they were shown so elsewhere.
+    fn shown(&self, lines: &[String]) -> Vec<String> {
+        let lines = lines.iter().cloned();
+        if self.numbers_by_itself() { lines.map(without_revision).collect() } else { lines.collect() }
+    }
+
     /// As another process reads it, without any key.
-    async fn source(&self) -> Arc<dyn CopySource> {
+    pub async fn source(&self) -> Arc<dyn CopySource> {
         match self {
             Self::Sqlite(sqlite) => Arc::new(SqliteSource::open(&sqlite.path(), Seal::none()).await.unwrap()),
             Self::Postgres(postgres) => {
                 Arc::new(PostgresSource::open(postgres.settings(), Seal::none()).await.unwrap())
             }
+            Self::Etcd(etcd) => {
+                Arc::new(EtcdSource::open(&etcd.settings(), known(Seal::none())).await.unwrap())
+            }
         }
     }
 
-    async fn target(&self, store_id: &str, force: bool) -> Result<Box<dyn CopyTarget>, CopyError> {
+    pub async fn target(&self, store_id: &str, force: bool) -> Result<Box<dyn CopyTarget>, CopyError> {
         Ok(match self {
             Self::Sqlite(sqlite) => Box::new(SqliteTarget::open(&sqlite.path(), store_id, force).await?),
             Self::Postgres(postgres) => Box::new(PostgresTarget::open(postgres.settings(), force).await?),
+            Self::Etcd(etcd) => {
+                Box::new(EtcdTarget::open(&etcd.settings(), known(Seal::none()), 0, force).await?)
+            }
         })
     }
 }
@@ -65,8 +95,16 @@ fn things() -> Resource {
     Resource::new("example.com", "things")
 }
 
+/// `path=text` of `path@revision=text`.
+fn without_revision(line: String) -> String {
+    match (line.rsplit_once('@'), line.rsplit_once('=')) {
+        (Some((path, _)), Some((_, text))) => format!("{path}={text}"),
+        _ => line,
+    }
+}
+
 /// Objects of two resources, odd names, owners, changes and deletions.
-async fn fill(store: &dyn Store) {
+pub async fn fill(store: &dyn Store) {
     for n in 0..40 {
         let key = key(&format!("a/{n}"));
         put(store, &key, "0").await;
@@ -83,7 +121,7 @@ async fn fill(store: &dyn Store) {
 }
 
 /// Everything that is there: objects with their revisions, and whom they name.
-async fn all_of(store: &dyn Store) -> Vec<String> {
+pub async fn all_of(store: &dyn Store) -> Vec<String> {
     let mut all = Vec::new();
     for resource in [config_maps(), things()] {
         all.extend(lines(store.snapshot(&resource).await.unwrap().iter()));
@@ -95,11 +133,11 @@ async fn all_of(store: &dyn Store) -> Vec<String> {
     all
 }
 
-fn file_in(folder: &tempfile::TempDir) -> PathBuf {
+pub fn file_in(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("backup")
 }
 
-fn backup_of(file: &Path) -> Backup<'_> {
+pub fn backup_of(file: &Path) -> Backup<'_> {
     Backup { file, revision: None, now: 1, portico: "test" }
 }
 
@@ -117,10 +155,14 @@ async fn a_backup_restores_into_every_engine_as_a_new_epoch() {
             let target = to.target(&done.header.store_id, false).await.unwrap();
             let restored = restore_from(&file, target, BUMP).await.unwrap();
             assert_eq!(restored.becomes.identity.epoch, 2);
-            assert_eq!(restored.becomes.revision, done.header.revision + BUMP);
+            let begins = restored.becomes.revision;
+            assert!(
+                begins == done.header.revision + BUMP
+                    || to.numbers_by_itself() && begins > done.header.revision
+            );
             let there = to.open().await;
             assert_eq!(there.identity(), &restored.becomes.identity);
-            assert_eq!(all_of(&*there).await, expected);
+            assert_eq!(to.shown(&all_of(&*there).await), to.shown(&expected));
             let old = there.watch(Scope::all(&config_maps()), done.header.revision);
             assert!(matches!(old, Err(WatchError::Compacted { .. })));
             // It takes writes, and forgets what they supersede.
@@ -196,17 +238,17 @@ async fn a_backup_taken_during_writes_is_the_state_of_one_revision() {
 }
 
 /// Shows few states at a time, and fails where it is told to.
-struct Paged {
+pub struct Paged {
     source: Arc<dyn CopySource>,
     pages: AtomicUsize,
 }
 
 impl Paged {
-    fn slow(source: Arc<dyn CopySource>) -> Self {
+    pub fn slow(source: Arc<dyn CopySource>) -> Self {
         Self { source, pages: AtomicUsize::new(usize::MAX) }
     }
 
-    fn failing_after(source: Arc<dyn CopySource>, pages: usize) -> Self {
+    pub fn failing_after(source: Arc<dyn CopySource>, pages: usize) -> Self {
         Self { source, pages: AtomicUsize::new(pages) }
     }
 
@@ -239,6 +281,10 @@ impl CopySource for Paged {
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
         self.source.revision_at(time)
+    }
+
+    fn moves_on_by(&self) -> i64 {
+        self.source.moves_on_by()
     }
 }
 
@@ -324,9 +370,20 @@ async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dy
     assert!(moved.stopped < STOPPED, "{:?}", moved.stopped);
     assert!(moved.changes > 0);
     let there = to.open().await;
+    let (here, found) = (all_of(&*stores[0]).await, all_of(&*there).await);
+    assert_eq!(to.shown(&found), to.shown(&here));
+    assert_eq!(to.shown(&of_storm(&*there).await), to.shown(&expected(&acknowledged, i64::MAX)));
+    // The old one stays as it is, over a restart, too; the new one takes writes.
+    let refused = commit(&*stores[0], Txn::create(key("a/new"), value(&key("a/new"), "1"))).await;
+    assert!(matches!(refused, Err(TxnError::ReadOnly(reason)) if reason == "it was moved"));
+    assert_eq!(moved.is_new_epoch, to.numbers_by_itself());
+    if moved.is_new_epoch {
+        assert_eq!((&there.identity().store_id, there.identity().epoch), (&identity.store_id, 2));
+        let old = there.watch(Scope::all(&config_maps()), *acknowledged.keys().last().unwrap());
+        assert!(matches!(old, Err(WatchError::Compacted { .. })));
+        return assert!(put(&*there, &key("a/new"), "1").await > stores[0].revision());
+    }
     assert_eq!((there.identity(), there.revision()), (&identity, moved.extent.revision));
-    assert_eq!(of_storm(&*there).await, expected(&acknowledged, i64::MAX));
-    assert_eq!(all_of(&*there).await, all_of(&*stores[0]).await);
     // A watcher goes on at the new one from where it stood: half of what was written it has seen at the old one.
     let seen = take(&mut watched, acknowledged.len() / 2).await;
     let last = seen.last().unwrap().revision();
@@ -337,17 +394,14 @@ async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dy
     let seen_there = take(&mut goes_on, rest).await;
     let revisions: Vec<i64> = seen_there.iter().map(|event| event.revision()).collect();
     assert_eq!(revisions, acknowledged.range(from + 1..).map(|(revision, _)| *revision).collect::<Vec<_>>());
-    // The old one stays as it is, over a restart, too; the new one takes writes.
-    let refused = commit(&*stores[0], Txn::create(key("a/new"), value(&key("a/new"), "1"))).await;
-    assert!(matches!(refused, Err(TxnError::ReadOnly(reason)) if reason == "it was moved"));
     assert!(put(&*there, &key("a/new"), "1").await > moved.extent.revision);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_is_moved_to_every_engine_while_it_is_written_to() {
-    for at in 0..Place::all().len() {
+    for engine in ENGINES {
         for to in Place::all() {
-            let from = Place::all().swap_remove(at);
+            let Some(from) = engine() else { continue };
             let stores = [from.open().await];
             let switch = StoreSwitch(stores[0].clone());
             move_during_writes(&from, &stores, &switch, &to).await;
@@ -363,26 +417,33 @@ async fn a_store_is_moved_to_every_engine_while_it_is_written_to() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_of_all_control_services_of_a_database_are_stopped() {
-    let Some(postgres) = Postgres::direct() else { return };
-    let stores = [postgres.open().await, postgres.open().await, postgres.open().await];
-    let switch = PostgresSwitch(postgres.settings());
-    let from = Place::Postgres(postgres);
-    move_during_writes(&from, &stores, &switch, &Place::Sqlite(Sqlite::new())).await;
-    let stopped = switch.set_read_only(Some("again")).await.unwrap();
-    assert_eq!(switch.set_read_only(Some("again")).await.unwrap(), stopped, "it is so already");
-    assert!(switch.set_read_only(None).await.unwrap() > stopped);
-    for (n, store) in stores.iter().enumerate() {
-        put(&**store, &key(&format!("a/after-{n}")), "1").await;
+    for from in Place::all() {
+        let switch: Box<dyn WriteSwitch> = match &from {
+            // Of a file there is one.
+            Place::Sqlite(_) => continue,
+            Place::Postgres(postgres) => Box::new(PostgresSwitch(postgres.settings())),
+            Place::Etcd(etcd) => {
+                Box::new(EtcdSwitch::open(&etcd.settings(), known(Seal::none())).await.unwrap())
+            }
+        };
+        let stores = [from.open().await, from.open().await, from.open().await];
+        move_during_writes(&from, &stores, &*switch, &Place::Sqlite(Sqlite::new())).await;
+        let stopped = switch.set_read_only(Some("again")).await.unwrap();
+        assert_eq!(switch.set_read_only(Some("again")).await.unwrap(), stopped, "it is so already");
+        assert!(switch.set_read_only(None).await.unwrap() > stopped);
+        for (n, store) in stores.iter().enumerate() {
+            put(&**store, &key(&format!("a/after-{n}")), "1").await;
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_fails_leaves_both_as_they_were() {
-    for to in Place::all() {
+    for to in Place::databases() {
         let from = Sqlite::new();
         let store = from.open().await;
         fill(&*store).await;
-        let source = Paged::failing_after(store.copy_source().unwrap(), 4);
+        let source = Paged::failing_after(store.copy_source(), 4);
         let switch = StoreSwitch(store.clone());
         let migration = Migration { source: &source, switch: &switch, reason: "moved" };
         let target = to.target(&store.identity().store_id, false).await.unwrap();
@@ -400,9 +461,9 @@ async fn what_is_there_is_replaced_only_when_that_is_wanted() {
     let store = from.open().await;
     fill(&*store).await;
     let file = file_in(&folder);
-    back_up(&*store.copy_source().unwrap(), &backup_of(&file)).await.unwrap();
+    back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
     let (store_id, expected) = (store.identity().store_id.clone(), all_of(&*store).await);
-    for to in Place::all() {
+    for to in Place::databases() {
         let there = to.open().await;
         put(&*there, &key("other/1"), "1").await;
         let in_use = to.target(&store_id, true).await.err().unwrap();
@@ -423,7 +484,7 @@ async fn what_is_there_is_replaced_only_when_that_is_wanted() {
         );
         // Cut off in the middle, everything is as it was.
         let mut begun = to.target(&store_id, true).await.unwrap();
-        begun.add(store.copy_source().unwrap().states(store.revision(), None).await.unwrap()).await.unwrap();
+        begun.add(store.copy_source().states(store.revision(), None).await.unwrap()).await.unwrap();
         drop(begun);
         let there = to.open().await;
         assert_eq!((there.identity(), all_of(&*there).await), (&other, before));
@@ -447,9 +508,9 @@ async fn a_damaged_backup_replaces_nothing() {
     let store = from.open().await;
     fill(&*store).await;
     let file = file_in(&folder);
-    let done = back_up(&Paged::slow(store.copy_source().unwrap()), &backup_of(&file)).await.unwrap();
+    let done = back_up(&Paged::slow(store.copy_source()), &backup_of(&file)).await.unwrap();
     let whole = std::fs::read(&file).unwrap();
-    for to in Place::all() {
+    for to in Place::databases() {
         for at in [whole.len() / 2, whole.len() - 1] {
             std::fs::write(&file, &whole[..at]).unwrap();
             let target = to.target(&done.header.store_id, false).await.unwrap();

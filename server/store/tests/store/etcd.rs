@@ -34,17 +34,22 @@ impl Etcd {
         self.try_open_sealing(Seal::none(), tune).await
     }
 
-    async fn try_open_sealing(
+    /// How it is reached.
+    pub fn settings(&self) -> EtcdSettings {
+        let mut etcd = EtcdSettings::new(vec![self.server.url()]);
+        etcd.connect_timeout = self.within;
+        etcd.request_timeout = self.within;
+        etcd
+    }
+
+    pub async fn try_open_sealing(
         &self,
         seal: Arc<Seal>,
         tune: &(dyn Fn(&mut Settings) + Sync),
     ) -> Result<Process, EtcdError> {
         let mut settings = Settings::new("");
         tune(&mut settings);
-        let mut etcd = EtcdSettings::new(vec![self.server.url()]);
-        etcd.connect_timeout = self.within;
-        etcd.request_timeout = self.within;
-        open(etcd, settings, seal).await
+        open(self.settings(), settings, seal).await
     }
 
     /// Opens it as one of several processes would.
@@ -54,9 +59,8 @@ impl Etcd {
 }
 
 async fn open(etcd: EtcdSettings, settings: Settings, seal: Arc<Seal>) -> Result<Process, EtcdError> {
-    let known = Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal };
     let (metrics, tasks) = (Metrics::new(&Registry::new()), TaskSet::new());
-    let store = EtcdStore::open(etcd, settings, known, metrics, &tasks).await?;
+    let store = EtcdStore::open(etcd, settings, known(seal), metrics, &tasks).await?;
     Ok(Process { store: Arc::new(store), tasks })
 }
 
@@ -84,6 +88,11 @@ impl Backend for Etcd {
     fn tells_of_deletions_what_was_stored(&self) -> bool {
         true
     }
+}
+
+/// What is known of the objects of tests.
+pub fn known(seal: Arc<Seal>) -> Known {
+    Known { indexer: Arc::new(WithNodeName), layout: Arc::new(AsTheyAre), seal }
 }
 
 /// JSON as it is; resources by their group and name.

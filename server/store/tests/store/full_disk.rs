@@ -257,12 +257,12 @@ async fn copies_on_a_small_disk() {
     let (file, filler) = (disk.join("backup"), disk.join("filler"));
     fs::write(&filler, vec![0; 6 << 20]).unwrap();
     let backup = Backup { file: &file, revision: None, now: 1, portico: "test" };
-    let full = back_up(&*store.copy_source().unwrap(), &backup).await;
+    let full = back_up(&*store.copy_source(), &backup).await;
     assert!(matches!(&full, Err(CopyError::File { .. })), "{full:?}");
     assert!(full.unwrap_err().to_string().contains("no space left on device"));
     assert!(!file.exists());
     fs::remove_file(&filler).unwrap();
-    let done = back_up(&*store.copy_source().unwrap(), &backup).await.unwrap();
+    let done = back_up(&*store.copy_source(), &backup).await.unwrap();
     assert!(done.resumed > 0 && done.objects == 6, "{done:?}");
 
     fs::write(&filler, vec![0; 1 << 20]).unwrap();

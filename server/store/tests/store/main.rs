@@ -15,6 +15,8 @@ mod etcd;
 #[cfg(test)]
 mod etcd_cluster;
 #[cfg(test)]
+mod etcd_copies;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod full_disk;

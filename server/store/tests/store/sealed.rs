@@ -31,7 +31,7 @@ fn seal(providers: &[Arc<Provider>]) -> Arc<Seal> {
     Seal::new(rules, SealMetrics::new(&Registry::new(), "server"))
 }
 
-async fn open(backend: &Sqlite, seal: Arc<Seal>) -> SqliteStore {
+pub async fn open(backend: &Sqlite, seal: Arc<Seal>) -> SqliteStore {
     let (settings, metrics) = (Settings::new(backend.path()), Metrics::new(&Registry::new()));
     let indexer = Arc::new(MetadataIndexer);
     SqliteStore::open_sealed(settings, indexer, seal, metrics, &TaskSet::new()).await.unwrap()

@@ -1,0 +1,222 @@
+//! What copies of etcd have of their own: a restore that is not done in one step, revisions that several objects share, and values
+//! that are sealed otherwise elsewhere.
+
+use std::time::Duration;
+
+use portico_store::{
+    CopyError, CopyTarget, EtcdError, EtcdSource, EtcdTarget, Expect, Migration, Operation, Scope, Seal,
+    Store, StoreSwitch, Txn, WatchError, back_up, migrate, restore_from,
+};
+
+use crate::copies::{BUMP, Paged, Place, all_of, backup_of, file_in, fill};
+use crate::etcd::{Etcd, known};
+use crate::harness::*;
+use crate::unopened::seal;
+
+async fn target(etcd: &Etcd, force: bool) -> Result<EtcdTarget, CopyError> {
+    EtcdTarget::open(&etcd.settings(), known(Seal::none()), 0, force).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_that_was_cut_off_is_never_served_and_is_begun_anew_only_when_that_is_wanted() {
+    let Some(etcd) = Etcd::new() else { return };
+    let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
+    let store = from.open().await;
+    fill(&*store).await;
+    let (file, expected) = (file_in(&folder), all_of(&*store).await);
+    back_up(&Paged::slow(store.copy_source()), &backup_of(&file)).await.unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let error = restore_from(&file, Box::new(target(&etcd, false).await.unwrap()), BUMP).await.unwrap_err();
+    assert!(error.to_string().contains("it is cut off at byte"), "{error}");
+    let opened = etcd.try_open(&|_| ()).await.err().unwrap();
+    assert!(matches!(&opened, EtcdError::HalfRestored { .. }), "{opened}");
+    let source = EtcdSource::open(&etcd.settings(), known(Seal::none())).await.err().unwrap();
+    assert!(matches!(&source, CopyError::HalfRestored(_)), "{source}");
+    let again = target(&etcd, false).await.err().unwrap();
+    assert!(again.to_string().contains("--force begins it anew"), "{again}");
+    std::fs::write(&file, &whole).unwrap();
+    let to = Box::new(target(&etcd, true).await.unwrap());
+    restore_from(&file, to, BUMP).await.unwrap();
+    let there = all_of(&*etcd.open().await).await;
+    let names = |lines: &[String]| -> Vec<String> {
+        lines.iter().map(|line| line.split('@').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&there), names(&expected));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_serves_a_store_that_is_restored_ends_and_what_it_held_is_gone() {
+    let Some(etcd) = Etcd::new() else { return };
+    let (folder, process) = (tempfile::tempdir().unwrap(), etcd.process().await);
+    fill(&*process.store).await;
+    let (file, identity) = (file_in(&folder), process.store.identity().clone());
+    back_up(&*process.store.copy_source(), &backup_of(&file)).await.unwrap();
+    put(&*process.store, &key("a/lost"), "1").await;
+    let last = put(&*process.store, &key("a/1"), "changed").await;
+    let refused = target(&etcd, false).await.err().unwrap();
+    assert!(
+        matches!(&refused, CopyError::NotEmpty { store_id, .. } if *store_id == identity.store_id),
+        "{refused}"
+    );
+    let to = Box::new(target(&etcd, true).await.unwrap());
+    let restored = restore_from(&file, to, BUMP).await.unwrap();
+    let failed = tokio::time::timeout(Duration::from_secs(60), process.tasks.failed()).await.unwrap();
+    assert!(failed.to_string().contains("a restore of the store has begun"), "{failed}");
+    let there = etcd.open().await;
+    assert_eq!((there.identity(), there.identity().epoch), (&restored.becomes.identity, 2));
+    let snapshot = there.snapshot(&config_maps()).await.unwrap();
+    assert!(snapshot.get_path("a/lost").is_none());
+    assert_eq!(text(snapshot.get_path("a/1").unwrap()), "0");
+    let old = there.watch(Scope::all(&config_maps()), last);
+    assert!(matches!(old, Err(WatchError::Compacted { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_restores_at_a_time_the_later_one_is_done() {
+    let Some(etcd) = Etcd::new() else { return };
+    let from = Sqlite::new();
+    let store = from.open().await;
+    fill(&*store).await;
+    let states = store.copy_source().states(store.revision(), None).await.unwrap();
+    let mut first = target(&etcd, false).await.unwrap();
+    first.add(states[..3].to_vec()).await.unwrap();
+    let mut second = target(&etcd, true).await.unwrap();
+    second.add(states[3..5].to_vec()).await.unwrap();
+    let overtaken = first.add(states[5..].to_vec()).await.unwrap_err();
+    assert!(matches!(&overtaken, CopyError::Overtaken(_)), "{overtaken}");
+    Box::new(second).finish(store.copy_source().extent().await.unwrap()).await.unwrap();
+    assert_eq!(etcd.open().await.snapshot(&config_maps()).await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_that_is_far_behind_what_clients_may_hold_is_refused_and_one_that_is_near_catches_up() {
+    let Some(etcd) = Etcd::new() else { return };
+    let open =
+        async |revision| EtcdTarget::open(&etcd.settings(), known(Seal::none()), revision, false).await;
+    let far = open(1_000_000_000).await.err().unwrap();
+    assert!(far.to_string().contains("etcdutl snapshot restore --bump-revision"), "{far}");
+    let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
+    let store = from.open().await;
+    fill(&*store).await;
+    let file = file_in(&folder);
+    back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
+    let near = Box::new(open(5_000).await.unwrap());
+    let restored = restore_from(&file, near, 5_000).await.unwrap();
+    assert!(restored.becomes.revision > 5_000);
+    let there = etcd.open().await;
+    assert!(there.compacted() > 5_000 && there.revision() >= restored.becomes.revision);
+}
+
+/// Writes what has one revision, of objects that are changed and deleted together.
+async fn write_together(store: &dyn Store, round: &str) {
+    let operations = ["t/1", "t/2", "t/3"].map(|path| {
+        let change = match (path, round) {
+            ("t/3", "2") => portico_store::Change::Delete(value(&key(path), round)),
+            _ => portico_store::Change::Put(value(&key(path), round)),
+        };
+        Operation { key: key(path), expect: Expect::Any, change }
+    });
+    commit(store, Txn { operations: operations.to_vec() }).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_share_a_revision_get_their_own_in_a_database_and_a_new_epoch_begins() {
+    for to in Place::databases() {
+        let Some(etcd) = Etcd::new() else { return };
+        let (folder, store) = (tempfile::tempdir().unwrap(), etcd.open().await);
+        fill(&*store).await;
+        write_together(&*store, "1").await;
+        let file = file_in(&folder);
+        let done = back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
+        let other = Sqlite::new();
+        let target = portico_store::SqliteTarget::open(&other.path(), &done.header.store_id, false).await;
+        restore_from(&file, Box::new(target.unwrap()), BUMP).await.unwrap();
+        check_together(&*other.open().await, &["t/1=1", "t/2=1", "t/3=1"]).await;
+
+        // The changes come while the state is copied already.
+        let (source, switch) = (Paged::slow(store.copy_source()), StoreSwitch(store.clone()));
+        let migration = Migration { source: &source, switch: &switch, reason: "it was moved" };
+        let target = to.target(&store.identity().store_id, false).await.unwrap();
+        let (begun, mut began) = tokio::sync::oneshot::channel();
+        let mut begun = Some(begun);
+        let changing = async {
+            (&mut began).await.unwrap();
+            write_together(&*store, "2").await;
+            put(&*store, &key("t/2"), "3").await;
+        };
+        let mut step = |_| {
+            if let Some(begun) = begun.take() {
+                begun.send(()).unwrap();
+            }
+        };
+        let (moved, ()) = tokio::join!(migrate(&migration, target, &mut step), changing);
+        let moved = moved.unwrap();
+        assert!(moved.is_new_epoch);
+        let there = to.open().await;
+        assert_eq!((there.identity().epoch, there.revision()), (2, moved.extent.revision));
+        let shown = lines(store.snapshot(&config_maps()).await.unwrap().iter());
+        let shown: Vec<String> = shown
+            .iter()
+            .filter(|line| line.starts_with("t/"))
+            .map(|line| format!("t/{}={}", &line[2..3], line.rsplit('=').next().unwrap()))
+            .collect();
+        check_together(&*there, &shown.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let old = there.watch(Scope::all(&config_maps()), store.revision());
+        assert!(matches!(old, Err(WatchError::Compacted { .. })));
+        // What was superseded is forgotten, and nothing else.
+        let before = all_of(&*there).await;
+        let written = put(&*there, &key("t/1"), "later").await;
+        there.compact(written).await.unwrap();
+        there.close().await;
+        let after = all_of(&*to.open().await).await;
+        assert_eq!(after.len(), before.len());
+    }
+}
+
+/// Whether these objects, and each once, are there with revisions of their own.
+async fn check_together(store: &dyn Store, expected: &[&str]) {
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    let mut revisions: Vec<i64> = snapshot.iter().map(|record| record.revision).collect();
+    let found = snapshot.iter().filter(|record| record.key.namespace() == "t");
+    let found: Vec<String> = found.map(|record| format!("{}={}", record.key.path(), text(record))).collect();
+    assert_eq!(found, expected);
+    revisions.sort_unstable();
+    let all = revisions.len();
+    revisions.dedup();
+    assert_eq!(revisions.len(), all);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sealed_is_opened_and_sealed_again_as_the_other_database_keeps_it() {
+    let Some(etcd) = Etcd::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let process = etcd.try_open_sealing(seal(&["a"]), &|_| ()).await.unwrap();
+    fill(&*process.store).await;
+    let (file, expected) = (file_in(&folder), all_of(&*process.store).await);
+    let blind = EtcdSource::open(&etcd.settings(), known(Seal::none())).await.unwrap();
+    let refused = back_up(&blind, &backup_of(&file)).await.unwrap_err();
+    assert!(refused.to_string().contains("needs --encryption-provider-config"), "{refused}");
+    let source = EtcdSource::open(&etcd.settings(), known(seal(&["a"]))).await.unwrap();
+    let done = back_up(&source, &backup_of(&file)).await.unwrap();
+    let to = Sqlite::new();
+    let target = portico_store::SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
+    restore_from(&file, Box::new(target), BUMP).await.unwrap();
+    let restored = crate::sealed::open(&to, seal(&["a"])).await;
+    assert_eq!(all_of(&restored).await, expected);
+    assert!(restored.sealed_otherwise(&config_maps()).await.unwrap().stale.is_empty());
+    // And back, with another key.
+    let Some(other) = Etcd::new() else { return };
+    let blind = Box::new(target_of(&other, Seal::none()).await);
+    let refused = restore_from(&file, blind, BUMP).await.unwrap_err();
+    assert!(matches!(&refused, CopyError::Unopened { .. }), "{refused}");
+    let target = EtcdTarget::open(&other.settings(), known(seal(&["b", "a"])), 0, true).await.unwrap();
+    restore_from(&file, Box::new(target), BUMP).await.unwrap();
+    let process = other.try_open_sealing(seal(&["b"]), &|_| ()).await.unwrap();
+    assert_eq!(all_of(&*process.store).await.len(), expected.len());
+    assert!(process.store.condition().unreadable.is_empty());
+}
+
+async fn target_of(etcd: &Etcd, seal: std::sync::Arc<Seal>) -> EtcdTarget {
+    EtcdTarget::open(&etcd.settings(), known(seal), 0, false).await.unwrap()
+}

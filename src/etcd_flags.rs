@@ -1,0 +1,115 @@
+//! Where an etcd is and how it is reached: flags that servers and verbs about data have in common.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use portico_server::EtcdSettings;
+
+/// The scheme of URLs of an etcd without TLS, ...
+const PLAIN: &str = "etcd://";
+/// ... and with it.
+const TLS: &str = "etcds://";
+
+/// Which etcd, and what in it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EtcdFlags {
+    /// Keep everything in this etcd, 3.5.13 or newer, as kube-apiserver does, which may be another server of it: URLs of its
+    /// members.
+    #[arg(long, value_name = "URL,...", value_delimiter = ',', env = "PORTICO_ETCD_SERVERS")]
+    pub(crate) etcd_servers: Vec<String>,
+    /// What all keys in etcd begin with.
+    #[arg(long, value_name = "PREFIX", default_value = "/registry", env = "PORTICO_ETCD_PREFIX")]
+    pub(crate) etcd_prefix: String,
+    #[command(flatten)]
+    pub(crate) files: EtcdFiles,
+}
+
+/// What an etcd and this process show each other.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EtcdFiles {
+    /// CAs of etcd's certificates, PEM.
+    #[arg(long, value_name = "FILE", env = "PORTICO_ETCD_CAFILE")]
+    pub(crate) etcd_cafile: Option<PathBuf>,
+    /// The certificate that etcd is shown, PEM.
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile", env = "PORTICO_ETCD_CERTFILE")]
+    pub(crate) etcd_certfile: Option<PathBuf>,
+    /// Its key, PEM.
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile", env = "PORTICO_ETCD_KEYFILE")]
+    pub(crate) etcd_keyfile: Option<PathBuf>,
+}
+
+impl EtcdFlags {
+    /// The etcd, if there is to be one; `read` reads the file of a flag.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) fn settings<E>(
+        &self,
+        read: impl Fn(&'static str, &Path) -> Result<Vec<u8>, E>,
+    ) -> Result<Option<EtcdSettings>, E> {
+        if self.etcd_servers.is_empty() {
+            return Ok(None);
+        }
+        let mut settings = EtcdSettings::new(self.etcd_servers.clone());
+        settings.prefix.clone_from(&self.etcd_prefix);
+        self.files.add_to(settings, read).map(Some)
+    }
+}
+
+impl EtcdFiles {
+    /// Settings with what these files hold.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub(crate) fn add_to<E>(
+        &self,
+        mut settings: EtcdSettings,
+        read: impl Fn(&'static str, &Path) -> Result<Vec<u8>, E>,
+    ) -> Result<EtcdSettings, E> {
+        let read = |flag, path: &Option<PathBuf>| path.as_deref().map(|path| read(flag, path)).transpose();
+        settings.ca = read("--etcd-cafile", &self.etcd_cafile)?;
+        let certificate = read("--etcd-certfile", &self.etcd_certfile)?;
+        settings.identity = certificate.zip(read("--etcd-keyfile", &self.etcd_keyfile)?);
+        Ok(settings)
+    }
+}
+
+/// The etcd of a URL, `etcd://HOST:PORT,HOST:PORT/PREFIX`, or `etcds://` where TLS is spoken; none if it is another kind of URL.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn of_url(url: &str) -> Result<Option<EtcdSettings>, String> {
+    let (scheme, rest) = match (url.strip_prefix(PLAIN), url.strip_prefix(TLS)) {
+        (Some(rest), _) => ("http", rest),
+        (_, Some(rest)) => ("https", rest),
+        _ => return Ok(None),
+    };
+    let (members, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    if members.is_empty() || members.split(',').any(str::is_empty) {
+        return Err("a member of etcd is missing: etcd://HOST:PORT,HOST:PORT/PREFIX".to_owned());
+    }
+    let members = members.split(',').map(|member| format!("{scheme}://{member}"));
+    let mut settings = EtcdSettings::new(members.collect());
+    if !prefix.is_empty() {
+        settings.prefix = format!("/{prefix}");
+    }
+    Ok(Some(settings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_etcd_is_found_by_its_url() {
+        let found = of_url("etcd://10.0.0.1:2379,10.0.0.2:2379/registry/a").unwrap().unwrap();
+        assert_eq!(found.endpoints, ["http://10.0.0.1:2379", "http://10.0.0.2:2379"]);
+        assert_eq!(found.prefix, "/registry/a");
+        let found = of_url("etcds://etcd.example.com:2379").unwrap().unwrap();
+        assert_eq!((&*found.endpoints[0], &*found.prefix), ("https://etcd.example.com:2379", "/registry"));
+        for wrong in ["etcd://", "etcd:///registry", "etcd://a:1,,b:2"] {
+            assert!(of_url(wrong).unwrap_err().contains("a member of etcd is missing"), "{wrong}");
+        }
+        assert!(of_url("postgres://a/b").unwrap().is_none());
+    }
+}
