@@ -10,7 +10,7 @@ use http::Request;
 use http_body_util::Full;
 use portico_tests::binary::binary;
 use portico_tests::http::{Http, Lines};
-use portico_tests::{Launch, Portico, PostgresServer, until};
+use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, PostgresServer, until};
 use serde_json::{Value, json};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -139,8 +139,12 @@ async fn write(http: Http, writer: usize) -> BTreeMap<i64, String> {
     acknowledged
 }
 
-/// Moves a store under writers and a watcher, who find everything at `there` that they were told here.
-async fn move_under_writers(here: &[&Portico], arguments: &[&str], start: impl AsyncFnOnce() -> Portico) {
+/// Moves a store under writers and a watcher, who find everything at `there` that they were told here; whether its versions stay good.
+async fn move_under_writers(
+    here: &[&Portico],
+    arguments: &[&str],
+    start: impl AsyncFnOnce() -> Portico,
+) -> bool {
     let first = create(&here[0].admin(), "first").await;
     let mut events = watch(&here[0].admin(), version(&first)).await;
     let writers = (0..WRITERS).map(|writer| write(here[writer % here.len()].admin(), writer));
@@ -160,15 +164,23 @@ async fn move_under_writers(here: &[&Portico], arguments: &[&str], start: impl A
 
     let there = start().await;
     let list = there.admin().get(CONFIG_MAPS).await.json();
-    let found: BTreeMap<i64, &str> = list["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|item| (version(item), item["metadata"]["name"].as_str().unwrap()))
-        .filter(|(_, name)| name.starts_with("w-"))
-        .collect();
-    let expected: BTreeMap<i64, &str> =
-        acknowledged.iter().map(|(version, name)| (*version, name.as_str())).collect();
+    let found = list["items"].as_array().unwrap().iter();
+    let found = found.map(|item| (item["metadata"]["name"].as_str().unwrap(), version(item)));
+    let found: BTreeMap<&str, i64> = found.filter(|(name, _)| name.starts_with("w-")).collect();
+    let expected: BTreeMap<&str, i64> =
+        acknowledged.iter().map(|(version, name)| (name.as_str(), *version)).collect();
+    // Reads go on where it was, writes do not.
+    let old = here[0].admin();
+    assert_eq!(old.get(&format!("{CONFIG_MAPS}/first")).await.json(), first);
+    assert_eq!(old.delete(&format!("{CONFIG_MAPS}/first")).await.status.as_u16(), 503);
+    if said.contains("revisions could not be kept") {
+        assert!(found.keys().eq(expected.keys()), "{found:?} {expected:?}");
+        let last = *acknowledged.keys().last().unwrap();
+        let event = watch(&there.admin(), last).await.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+        assert!(version(&create(&there.admin(), "after").await) > last);
+        return false;
+    }
     assert_eq!(found, expected);
     // The watcher goes on from where it stood, though all control services are others.
     let mut seen = Vec::new();
@@ -183,10 +195,7 @@ async fn move_under_writers(here: &[&Portico], arguments: &[&str], start: impl A
     }
     assert_eq!(seen, acknowledged.keys().copied().collect::<Vec<_>>());
     assert!(version(&create(&there.admin(), "after").await) > *seen.last().unwrap());
-    // Reads go on where it was, writes do not.
-    let old = here[0].admin();
-    assert_eq!(old.get(&format!("{CONFIG_MAPS}/first")).await.json(), first);
-    assert_eq!(old.delete(&format!("{CONFIG_MAPS}/first")).await.status.as_u16(), 503);
+    true
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -195,7 +204,7 @@ async fn a_store_is_moved_to_postgresql_under_writers_and_watchers() {
     let portico = Portico::start().await;
     let from = format!("sqlite://{}", portico.data().display());
     let start = async || on(&url).start().await;
-    move_under_writers(&[&portico], &["migrate", "--from", &from, "--to", &url], start).await;
+    assert!(move_under_writers(&[&portico], &["migrate", "--from", &from, "--to", &url], start).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -205,7 +214,194 @@ async fn a_store_of_several_control_services_is_moved_to_sqlite_under_writers_an
     let (launch, there) = Launch::new().prepared();
     let to = format!("sqlite://{}", there.join("data").display());
     let start = async || launch.start().await;
-    move_under_writers(&[&one, &other], &["migrate", "--from", &url, "--to", &to], start).await;
+    let moved = move_under_writers(&[&one, &other], &["migrate", "--from", &url, "--to", &to], start).await;
+    assert!(moved);
+}
+
+/// An etcd of its own, how a control service is started on it, and its URL for moves.
+fn etcd() -> Option<(EtcdServer, Launch, String)> {
+    let server = EtcdServer::start_with(&["--unsafe-no-fsync"])?;
+    let launch = Launch::new().args(&["--etcd-servers", &server.url()]);
+    let url = format!("{}/registry", server.url().replace("http://", "etcd://"));
+    Some((server, launch, url))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_is_moved_into_etcd_under_writers_as_a_new_epoch() {
+    let Some((_etcd, launch, url)) = etcd() else { return };
+    let portico = Portico::start().await;
+    let from = format!("sqlite://{}", portico.data().display());
+    let start = async || launch.start().await;
+    assert!(!move_under_writers(&[&portico], &["migrate", "--from", &from, "--to", &url], start).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_of_several_control_services_is_moved_out_of_etcd_under_writers_and_can_be_taken_back() {
+    let Some((etcd, launch, url)) = etcd() else { return };
+    let (one, mut other) = tokio::join!(launch.start(), on_etcd(&etcd).start());
+    let (there, folder) = Launch::new().prepared();
+    let to = format!("sqlite://{}", folder.join("data").display());
+    let start = async || there.start().await;
+    // Services and their addresses share revisions: the store begins a new epoch.
+    let moved = move_under_writers(&[&one, &other], &["migrate", "--from", &url, "--to", &to], start).await;
+    assert!(!moved);
+    other.stop().await;
+    other.restart().await;
+    let refused = other.admin().post(CONFIG_MAPS, &config_map("again")).await;
+    assert_eq!(refused.status.as_u16(), 503, "{}", refused.text());
+    done(other.folder(), &["migrate", "--from", &url, "--resume-writes"]).await;
+    create(&other.admin(), "again").await;
+    create(&one.admin(), "and-here").await;
+}
+
+fn on_etcd(etcd: &EtcdServer) -> Launch {
+    Launch::new().args(&["--etcd-servers", &etcd.url()])
+}
+
+/// The objects that a test has made, without their versions.
+async fn made(http: &Http) -> Vec<Value> {
+    let mut all = Vec::new();
+    for path in [CONFIG_MAPS, "/api/v1/namespaces/default/secrets", "/apis/example.com/v1/things"] {
+        let mut items = http.get(path).await.json()["items"].as_array().unwrap().clone();
+        // Controllers keep it as the data folder of their server says.
+        items.retain(|item| item["metadata"]["name"] != "kube-root-ca.crt");
+        all.extend(items.into_iter().map(|mut item| {
+            item["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+            item
+        }));
+    }
+    all
+}
+
+async fn make(http: &Http) {
+    create(http, "cm-a").await;
+    let secret =
+        json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"a": "Yg=="}});
+    let secrets = "/api/v1/namespaces/default/secrets";
+    assert_eq!(http.post(secrets, &secret).await.status.as_u16(), 201);
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"n": {"type": "integer"}}}}});
+    let definition = json!({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(http.post(definitions, &definition).await.status.as_u16(), 201);
+    things_are_served(http).await;
+    let thing =
+        json!({"kind": "Thing", "apiVersion": "example.com/v1", "metadata": {"name": "t"}, "spec": {"n": 1}});
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    assert_eq!(http.post(things, &thing).await.status.as_u16(), 201);
+}
+
+async fn things_are_served(http: &Http) {
+    until("the definition is served", 60, async || {
+        http.get("/apis/example.com/v1/things").await.status.as_u16() == 200
+    })
+    .await;
+}
+
+/// Encryption of Secrets, in a file of a folder; the flag and the file.
+fn encryption(folder: &Path) -> [String; 2] {
+    let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
+        "resources": [{"resources": ["secrets"], "providers": [
+            {"aescbc": {"keys": [{"name": "k", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}},
+            {"identity": {}}]}]});
+    let file = folder.join("encryption.json");
+    std::fs::write(&file, configuration.to_string()).unwrap();
+    ["--encryption-provider-config".to_owned(), file.display().to_string()]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
+    let Some((etcd, ..)) = etcd() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [flag, config] = encryption(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let portico = Launch::new().args(&[&flag, &config]).start().await;
+    make(&portico.admin()).await;
+    let (first, expected) = (file("first"), made(&portico.admin()).await);
+    done(portico.folder(), &["backup", "--to", &first, "--data-dir", "data"]).await;
+    let lost = version(&create(&portico.admin(), "lost").await);
+
+    let url = etcd.url();
+    let into = ["restore", "--from", &first, "--etcd-servers", &url];
+    // Without keys it is not begun to be served, and with them it is begun anew.
+    refused(folder.path(), 1, &into, "needs --encryption-provider-config").await;
+    let launch = || on_etcd(&etcd).args(&[&flag, &config]);
+    refused(folder.path(), 1, &into, "holds a part of a backup").await;
+    let said = done(folder.path(), &[&into[..], &["--force", &flag, &config]].concat()).await;
+    assert!(said.contains("epoch 2, "), "{said}");
+    let mut restored = launch().start().await;
+    let http = restored.admin();
+    things_are_served(&http).await;
+    assert_eq!(made(&http).await, expected);
+    let event = watch(&http, lost).await.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+    refused(folder.path(), 1, &into, "a control service has renewed its Lease").await;
+
+    // From there, directly and by its control service, of a past revision, too.
+    let after = version(&create(&http, "after").await);
+    let at = (version(&http.get(&format!("{CONFIG_MAPS}/cm-a")).await.json())).max(after - 1).to_string();
+    let direct = ["backup", "--etcd-servers", &url, &flag, &config, "--to"];
+    done(folder.path(), &[&direct[..], &[&file("direct")]].concat()).await;
+    done(folder.path(), &[&direct[..], &[&file("at"), "--at-revision", &at]].concat()).await;
+    let never = file("never");
+    for (revision, why) in [("999999999", "has not been written yet"), ("1", "is not kept any more")] {
+        let arguments = [&direct[..], &[&never, "--at-revision", revision]].concat();
+        refused(folder.path(), 1, &arguments, why).await;
+    }
+    let kubeconfig = restored.data().join("admin.kubeconfig").display().to_string();
+    done(folder.path(), &["backup", "--to", &file("by-grpc"), "--kubeconfig", &kubeconfig]).await;
+    assert!(restored.stop().await.success());
+    for (name, has_after) in [("direct", true), ("at", false), ("by-grpc", true)] {
+        let (there, data) = Launch::new().args(&[&flag, &config]).prepared();
+        let said = done(&data, &["restore", "--from", &file(name), "--data-dir", "data"]).await;
+        assert!(said.contains("epoch 3, "), "{said}");
+        let there = there.start().await;
+        things_are_served(&there.admin()).await;
+        let mut found = made(&there.admin()).await;
+        found.retain(|object| object["metadata"]["name"] != "after");
+        assert_eq!(found, expected);
+        let after = there.admin().get(&format!("{CONFIG_MAPS}/after")).await.status.as_u16();
+        assert_eq!(after == 200, has_after, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kube_apiserver_starts_on_what_was_restored_and_is_not_moved_or_replaced_while_it_runs() {
+    let Some((etcd, _, url)) = etcd() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [flag, config] = encryption(folder.path());
+    let portico = Portico::start().await;
+    make(&portico.admin()).await;
+    let (backup, expected) =
+        (folder.path().join("backup").display().to_string(), made(&portico.admin()).await);
+    done(portico.folder(), &["backup", "--to", &backup, "--data-dir", "data"]).await;
+    let servers = etcd.url();
+    let into = ["restore", "--from", &backup, "--etcd-servers", &servers, &flag, &config];
+    done(folder.path(), &into).await;
+    let Some(server) = KubeApiserver::start(&etcd, &[&format!("{flag}={config}")]).await else { return };
+    let kube = server.admin();
+    things_are_served(&kube).await;
+    assert_eq!(made(&kube).await, expected);
+    let changed = kube.merge(&format!("{CONFIG_MAPS}/cm-a"), &json!({"data": {"a": "c"}})).await;
+    assert_eq!(changed.status.as_u16(), 200, "{}", changed.text());
+
+    let to = format!("sqlite://{}", folder.path().join("data").display());
+    let moving = ["migrate", "--from", &url, "--to", &to, &flag, &config];
+    refused(folder.path(), 1, &moving, "a kube-apiserver has renewed its Lease kube-system/apiserver-").await;
+    refused(folder.path(), 1, &[&into[..], &["--force"]].concat(), "a kube-apiserver has renewed").await;
+    // While it runs its store is backed up all the same.
+    let of_kube = folder.path().join("of-kube").display().to_string();
+    done(folder.path(), &["backup", "--to", &of_kube, "--etcd-servers", &servers, &flag, &config]).await;
+    let expected = made(&kube).await;
+    drop(server);
+    done(folder.path(), &[&moving[..], &["--force"]].concat()).await;
+    let (there, data) = Launch::new().args(&[&flag, &config]).prepared();
+    done(&data, &["restore", "--from", &of_kube, "--data-dir", "data"]).await;
+    let there = there.start().await;
+    things_are_served(&there.admin()).await;
+    assert_eq!(made(&there.admin()).await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -245,7 +441,13 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "the connection to it is lost")
         .await;
     refused(&folder, 1, &["migrate", "--from", "sqlite://data", "--to", nobody], "127.0.0.1:1/x: ").await;
-    refused(&folder, 2, &["migrate", "--from", "data", "--to", nobody], "it must begin with sqlite://").await;
+    refused(
+        &folder,
+        2,
+        &["migrate", "--from", "data", "--to", nobody],
+        "it must begin with sqlite://, postgres:// or etcd://",
+    )
+    .await;
     refused(&folder, 2, &["backup"], "required").await;
     let nowhere = ["backup", "--to", "nowhere/backup", "--data-dir", "data"];
     refused(&folder, 1, &nowhere, "nowhere/backup.partial: no such file or directory").await;
