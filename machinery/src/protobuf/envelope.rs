@@ -47,11 +47,15 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
         return Err(EnvelopeError::EmptyBody);
     }
     let mut envelope = Envelope::default();
-    let mut reader = Reader::new(body);
-    while let Some((number, scalar)) = reader.field()? {
+    let mut reader = Reader::of("Unknown", body);
+    let name =
+        |number| ["typeMeta", "raw", "contentEncoding", "contentType"].get(number as usize - 1).copied();
+    while let Some((number, scalar)) = reader.field_named(name)? {
         match number {
             1 => type_meta(scalar.bytes("typeMeta")?, &mut envelope)?,
             2 => envelope.raw = scalar.bytes("raw")?,
+            3 => drop(scalar.bytes("contentEncoding")?),
+            4 => drop(scalar.bytes("contentType")?),
             _ => {}
         }
     }
@@ -59,8 +63,9 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
 }
 
 fn type_meta<'a>(bytes: &'a [u8], envelope: &mut Envelope<'a>) -> Result<(), WireError> {
-    let mut reader = Reader::new(bytes);
-    while let Some((number, scalar)) = reader.field()? {
+    let mut reader = Reader::of("TypeMeta", bytes);
+    let name = |number| ["aPIVersion", "kind"].get(number as usize - 1).copied();
+    while let Some((number, scalar)) = reader.field_named(name)? {
         match number {
             1 => envelope.api_version = String::from_utf8_lossy(scalar.bytes("aPIVersion")?),
             2 => envelope.kind = String::from_utf8_lossy(scalar.bytes("kind")?),

@@ -12,18 +12,23 @@ pub enum WireError {
     /// A length that does not fit in a signed number.
     #[error("proto: negative length found during unmarshaling")]
     NegativeLength,
-    /// The end of a group that has not begun.
-    #[error("proto: wiretype end group for non-group")]
-    EndOfGroup,
-    /// A field number out of range.
-    #[error("proto: illegal tag {0} (wire type {1})")]
-    Tag(i32, u8),
+    /// The end of a group that has not begun, in a message of this name.
+    #[error("proto: {}wiretype end group for non-group", prefix(.0))]
+    EndOfGroup(String),
+    /// A field number out of range, in a message of this name.
+    #[error("proto: {}illegal tag {} (wire type {})", prefix(.0), .1, .2)]
+    Tag(String, i32, u64),
     /// A wire type that does not exist.
     #[error("proto: illegal wireType {0}")]
     WireType(u8),
     /// A field of another wire type than its own.
     #[error("proto: wrong wireType = {0} for field {1}")]
     Wrong(u8, String),
+}
+
+/// The name of a message before what is wrong with it.
+fn prefix(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!("{message}: ") }
 }
 
 /// What a field holds on the wire.
@@ -71,25 +76,37 @@ impl<'a> Scalar<'a> {
             Self::Bytes(_) => 2,
             Self::Fixed32(_) => 5,
         };
-        let mut name = field.to_owned();
-        if let Some(first) = name.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
-        WireError::Wrong(wire, name)
+        wrong(wire, field)
     }
+}
+
+fn wrong(wire: u8, field: &str) -> WireError {
+    let mut name = field.to_owned();
+    if let Some(first) = name.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    WireError::Wrong(wire, name)
 }
 
 /// A message being read.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
+    /// What Go calls the message; empty where nobody says.
+    message: &'a str,
 }
 
 impl<'a> Reader<'a> {
     /// A reader of a message's bytes.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { rest: bytes, message: "" }
+    }
+
+    /// A reader of a message that Go calls so.
+    #[must_use]
+    pub fn of(message: &'a str, bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, message }
     }
 
     /// The next field, groups left out; nothing at the end.
@@ -97,10 +114,27 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`WireError`].
     pub fn field(&mut self) -> Result<Option<(u32, Scalar<'a>)>, WireError> {
+        self.field_named(|_| None)
+    }
+
+    /// The same, where fields with a name are known: those are no groups and of no wire type that does not exist.
+    ///
+    /// # Errors
+    /// [`WireError`].
+    pub fn field_named<'n>(
+        &mut self,
+        name: impl Fn(u32) -> Option<&'n str>,
+    ) -> Result<Option<(u32, Scalar<'a>)>, WireError> {
         // How many groups are being skipped.
         let mut groups = 0_usize;
         while !self.rest.is_empty() {
-            let (number, wire) = self.tag()?;
+            let (number, wire) = self.tag(groups)?;
+            if groups == 0
+                && matches!(wire, 3 | 6 | 7)
+                && let Some(name) = name(number)
+            {
+                return Err(wrong(wire, name));
+            }
             let scalar = match wire {
                 0 => Scalar::Varint(self.varint()?),
                 1 => Scalar::Fixed64(u64::from_le_bytes(self.array()?)),
@@ -113,7 +147,8 @@ impl<'a> Reader<'a> {
                     continue;
                 }
                 4 => {
-                    groups = groups.checked_sub(1).ok_or(WireError::EndOfGroup)?;
+                    let ended = groups.checked_sub(1);
+                    groups = ended.ok_or_else(|| WireError::EndOfGroup(self.message.to_owned()))?;
                     continue;
                 }
                 5 => Scalar::Fixed32(u32::from_le_bytes(self.array()?)),
@@ -134,14 +169,17 @@ impl<'a> Reader<'a> {
         if self.rest.is_empty() { Ok(None) } else { self.varint().map(Some) }
     }
 
-    fn tag(&mut self) -> Result<(u32, u8), WireError> {
+    /// A number and a wire type, outside of so many groups.
+    fn tag(&mut self, groups: usize) -> Result<(u32, u8), WireError> {
         let tag = self.varint()?;
         let wire = (tag & 7) as u8;
         // Upstream reads the number as a signed one of 32 bits.
         let number = (tag >> 3) as i32;
         match u32::try_from(number) {
             Ok(number) if number > 0 => Ok((number, wire)),
-            _ => Err(WireError::Tag(number, wire)),
+            // The end of a group is looked for first, and what is skipped is not looked at.
+            _ if wire == 4 || groups > 0 => Ok((0, wire)),
+            _ => Err(WireError::Tag(self.message.to_owned(), number, tag)),
         }
     }
 
@@ -195,9 +233,9 @@ mod tests {
             (&[0x08], WireError::UnexpectedEof),
             (&[0x0a, 5, 1], WireError::UnexpectedEof),
             (&[0x0b, 0x08, 0x01], WireError::UnexpectedEof),
-            (&[0x0c], WireError::EndOfGroup),
+            (&[0x0c], WireError::EndOfGroup(String::new())),
             (&[0x0f], WireError::WireType(7)),
-            (&[0x00, 0x00], WireError::Tag(0, 0)),
+            (&[0x00, 0x00], WireError::Tag(String::new(), 0, 0)),
             (&[0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], WireError::Overflow),
             (&[0x0a, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], WireError::NegativeLength),
         ];

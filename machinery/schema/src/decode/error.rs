@@ -1,7 +1,32 @@
 //! Why a body was refused, and the Status that says so.
 
+use std::fmt::Write as _;
+
 use portico_machinery::gvk::{GroupKind, GroupVersionKind};
 use portico_machinery::{Status, field};
+
+/// A text as Go's `%q` prints it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\n' | '\r' | '\t' | '\\' | '"' => quoted.extend(c.escape_default()),
+            c if u32::from(c) < 0x20 || c == '\u{7f}' => {
+                let _ = write!(quoted, "\\x{:02x}", u32::from(c));
+            }
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
 
 /// A body that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +54,7 @@ pub enum DecodeError {
         head: String,
     },
     /// Another kind than the one asked for, or a value of the wrong type inside.
-    #[error("{} in version {:?} cannot be handled as a {expected}: {error}", .found.kind, .found.version)]
+    #[error("{} in version {} cannot be handled as a {expected}: {error}", .found.kind, quoted(&.found.version))]
     CannotBeHandled {
         /// What the body says it is.
         found: GroupVersionKind,
@@ -39,8 +64,8 @@ pub enum DecodeError {
         error: String,
     },
     /// Another kind than the one asked for. Whether there is such a kind is not known here.
-    #[error("{} in version {:?} cannot be handled as a {expected}: no kind {:?} is registered for version {:?}",
-        .found.kind, .found.version, .found.kind, .found.group_version().to_string())]
+    #[error("{} in version {} cannot be handled as a {expected}: no kind {} is registered for version {}",
+        .found.kind, quoted(&.found.version), quoted(&.found.kind), quoted(&.found.group_version().to_string()))]
     WrongKind {
         /// What the body says it is.
         found: GroupVersionKind,
@@ -79,7 +104,11 @@ impl DecodeError {
                 let version = found.group_version().to_string();
                 patch_status(
                     patch,
-                    &format!("no kind {:?} is registered for version {version:?}", found.kind),
+                    &format!(
+                        "no kind {} is registered for version {}",
+                        quoted(&found.kind),
+                        quoted(&version)
+                    ),
                 )
             }
             Self::Version { .. } => patch_status(patch, &self.to_string()),

@@ -49,6 +49,11 @@ pub(crate) fn document(
     Ok((Object::from_map(map), misfit))
 }
 
+/// What errors call a field: metadata is embedded in structs of Go, under the name of its type.
+fn go_name(name: &str) -> &str {
+    if name == "metadata" { "objectMeta" } else { name }
+}
+
 struct Decoder<'s> {
     types: &'s TypeSet,
     /// How many further fields, elements and entries are accepted.
@@ -66,8 +71,13 @@ impl<'s> Decoder<'s> {
         map: &mut Map<String, Value>,
     ) -> Result<()> {
         self.enter()?;
-        let mut reader = Reader::new(bytes);
-        while let Some((number, scalar)) = reader.field()? {
+        let mut reader = Reader::of(ty.short_name(), bytes);
+        let slot = |number| slots.binary_search_by_key(&number, |slot: &Slot| slot.number).ok();
+        let name = |number| match &slots[slot(number)?].part {
+            Part::Embedded(_) => Some("embedded message"),
+            Part::Field(at) => Some(go_name(&ty.fields[usize::from(*at)].name)),
+        };
+        while let Some((number, scalar)) = reader.field_named(name)? {
             let Ok(at) = slots.binary_search_by_key(&number, |slot| slot.number) else { continue };
             match &slots[at].part {
                 Part::Embedded(inner) => self.fields(ty, inner, scalar.bytes("embedded message")?, map)?,
@@ -105,7 +115,7 @@ impl<'s> Decoder<'s> {
                 self.depth -= 1;
                 return Ok(());
             }
-            FieldType::Ref(id) => return self.nested(*id, field, scalar.bytes(name)?, map),
+            FieldType::Ref(id) => return self.nested(*id, field, scalar.bytes(go_name(name))?, map),
             _ => {}
         }
         let value = self.value(&field.ty, name, scalar)?;
