@@ -1,7 +1,7 @@
 //! Patch (upstream's `patcher`): applied to the served version of the current object, again after each lost race.
 
-use portico_machinery::{Object, Status};
-use portico_schema::{merge, patch_status};
+use portico_machinery::{GroupVersion, Object, Status};
+use portico_schema::{DecodeError, merge, patch_status};
 
 use crate::Result;
 use crate::admission::{Attributes, Options};
@@ -82,10 +82,14 @@ pub(crate) fn apply(
     let merged = merged.map_err(|e| e.status())?;
     let (decoded, merged) = match patch {
         Patch::Strategic(_) => (schema.convert(merged, kind), None),
-        Patch::Json(_) | Patch::Merge(_) => (schema.retype(&merged, kind), Some(merged)),
+        Patch::Json(_) | Patch::Merge(_) => match schema.retype(&merged, kind) {
+            Ok(decoded) if decoded.strict.is_empty() => (Ok(decoded), Some(merged)),
+            // What is wrong is told in the order in which upstream has written the result.
+            _ => (schema.retype(&written(served, current, patch, &merged), kind), Some(merged)),
+        },
     };
     let shown = || shown(served, current, patch, merged.as_ref().unwrap_or(current));
-    let mut decoded = decoded.map_err(|e| e.patch_status(&shown()))?;
+    let mut decoded = decoded.map_err(|e| misfit(served, e).patch_status(&shown()))?;
     if options.write.field_validation != FieldValidation::Ignore {
         let mut said = merge::diagnostics(patch.bytes(), matches!(patch, Patch::Json(_)));
         said.extend(decoded.strict.drain(..).filter(|text| !said.contains(text)).collect::<Vec<_>>());
@@ -99,14 +103,36 @@ pub(crate) fn apply(
     }
 }
 
+/// A version that an object of this kind does not have: upstream looks for the kind, whatever the path says. A custom resource
+/// is of one version.
+fn misfit(served: &ServedResource, error: DecodeError) -> DecodeError {
+    match error {
+        DecodeError::Version { found, expected } if served.custom.is_none() => {
+            let kind = &served.info.gvk.kind;
+            match found.parse::<GroupVersion>() {
+                Ok(version) => DecodeError::WrongKind { found: version.kind(kind), expected: kind.clone() },
+                Err(_) => DecodeError::Version { found, expected },
+            }
+        }
+        error => error,
+    }
+}
+
 /// What a refusal shows: what a patch made of an object, or of a strategic merge patch the patch itself.
 fn shown(served: &ServedResource, current: &Object, patch: &Patch, merged: &Object) -> String {
-    let custom = served.info.schema.custom().is_some();
     match patch {
         Patch::Strategic(bytes) => merge::shown::strategic(bytes),
-        Patch::Json(_) | Patch::Merge(_) if custom => merge::shown::sorted(merged),
-        Patch::Json(bytes) => merge::shown::patched(bytes, merged),
-        Patch::Merge(bytes) => merge::shown::merged(current, bytes, merged),
+        Patch::Json(_) | Patch::Merge(_) => merge::shown::text(&written(served, current, patch, merged)),
+    }
+}
+
+/// What a patch made of an object, in the order in which upstream writes it.
+fn written(served: &ServedResource, current: &Object, patch: &Patch, merged: &Object) -> Object {
+    let custom = served.info.schema.custom().is_some();
+    match patch {
+        Patch::Json(bytes) if !custom => merge::shown::patched(bytes, merged),
+        Patch::Merge(bytes) if !custom => merge::shown::merged(current, bytes, merged),
+        _ => merge::shown::sorted(merged),
     }
 }
 

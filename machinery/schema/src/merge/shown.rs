@@ -10,14 +10,28 @@ use serde_json::Value;
 use super::document::read;
 use super::json_patch::unescaped;
 
-/// What a merge patch made of `current`.
+/// What a merge patch made of `current`, in the order in which upstream writes it.
 #[must_use]
-pub fn merged(current: &Object, patch: &[u8], merged: &Object) -> String {
+pub fn merged(current: &Object, patch: &[u8], merged: &Object) -> Object {
     let mut merged = in_order(merged);
     if let Ok(patch) = read(patch) {
         sort_merged(Some(&Value::Object(current.map().clone())), &patch, &mut merged);
     }
-    escape_html(&merged.to_string()).into_owned()
+    object(merged)
+}
+
+/// An object as a message shows it.
+#[must_use]
+pub fn text(object: &Object) -> String {
+    let json = object.to_json();
+    escape_html(&String::from_utf8_lossy(&json)).into_owned()
+}
+
+fn object(value: Value) -> Object {
+    match value {
+        Value::Object(map) => Object::from_map(map),
+        _ => Object::default(),
+    }
 }
 
 fn sort_merged(old: Option<&Value>, patch: &Value, merged: &mut Value) {
@@ -51,10 +65,10 @@ fn in_order(object: &Object) -> Value {
 
 /// What became of a custom resource, whose keys are sorted everywhere.
 #[must_use]
-pub fn sorted(merged: &Object) -> String {
+pub fn sorted(merged: &Object) -> Object {
     let mut merged = Value::Object(merged.map().clone());
     sort_keys(&mut merged);
-    escape_html(&merged.to_string()).into_owned()
+    object(merged)
 }
 
 /// A strategic merge patch, of which upstream shows itself as a map of Go.
@@ -65,24 +79,26 @@ pub fn strategic(patch: &[u8]) -> String {
 
 /// What operations made of an object.
 #[must_use]
-pub fn patched(patch: &[u8], patched: &Object) -> String {
+pub fn patched(patch: &[u8], patched: &Object) -> Object {
     let mut patched = in_order(patched);
     let mut visited = Visited::default();
     let operations = read(patch).ok();
     for operation in operations.as_ref().and_then(Value::as_array).into_iter().flatten() {
+        let text = |member: &str| operation.get(member).and_then(Value::as_str);
         let compared = operation.get("op").is_some_and(|op| op == "test");
-        for name in ["path", "from"] {
-            if let Some(path) = operation.get(name).and_then(Value::as_str) {
-                visited.add(path, compared);
-            }
+        if let (Some("copy" | "move"), Some(from), Some(path)) = (text("op"), text("from"), text("path")) {
+            visited.copy(from, path);
+        }
+        for path in ["path", "from"].into_iter().filter_map(text) {
+            visited.add(path, compared);
         }
     }
     visited.sort(&mut patched);
-    escape_html(&patched.to_string()).into_owned()
+    object(patched)
 }
 
 /// The containers that operations went through, each once, however many went there.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Visited {
     below: HashMap<String, Visited>,
     /// Whether nothing in it was looked at, only the container that holds it.
@@ -97,6 +113,18 @@ impl Visited {
             at = at.below.entry(unescaped(part)).or_insert_with(|| Self { is_last: true, ..Self::default() });
         }
         at.is_last &= !compared;
+    }
+
+    /// What is copied is written as it is at that moment.
+    fn copy(&mut self, from: &str, to: &str) {
+        let from =
+            from.split('/').skip(1).try_fold(&*self, |at, part| at.below.get(&unescaped(part))).cloned();
+        let Some(from) = from.filter(|from| !from.below.is_empty()) else { return };
+        self.add(to, false);
+        let to = to.split('/').skip(1).try_fold(self, |at, part| at.below.get_mut(&unescaped(part)));
+        if let Some(to) = to {
+            *to = from;
+        }
     }
 
     fn sort(&self, value: &mut Value) {
