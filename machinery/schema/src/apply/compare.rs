@@ -9,7 +9,7 @@ use super::misfit::TypeMismatch;
 use super::reading::{Reading, Side, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use super::view::{emitted, same};
-use crate::fields::{Node, PathElement, Set};
+use crate::fields::{Node, PathElement, Set, compare_values};
 use crate::model::TypeSet;
 
 /// What differs. No field is in more than one of the sets; all are empty when nothing differs.
@@ -125,9 +125,17 @@ impl<'t> Walk<'t> {
         let mut delta = Delta::default();
         delta.mark(old, new);
         if let (Some(old), Some(new)) = (old, new) {
-            delta.modified.member = !same(self.types, ty, old, new);
+            delta.modified.member = !self.same(ty, old, new);
         }
         delta
+    }
+
+    /// Whether a value that is compared as a whole is the same: of typed objects what they print, else what stands there.
+    fn same(&self, ty: TypeRef<'t>, old: &Value, new: &Value) -> bool {
+        match self.reading {
+            Reading::Typed => same(self.types, ty, old, new),
+            Reading::Raw | Reading::Whole => compare_values(old, new).is_eq(),
+        }
     }
 
     /// Maps by key, everything else as one; a value that becomes a map is modified, and its keys are added.
@@ -242,7 +250,7 @@ impl<'t> Walk<'t> {
         match (old.len(), new.len()) {
             (0 | 1, 0 | 1) => return self.value(of, a, b),
             (2.., 2..) => {
-                let all = |(a, b): (&&Value, &&Value)| same(self.types, of, a, b);
+                let all = |(a, b): (&&Value, &&Value)| self.same(of, a, b);
                 delta.modified.member = old.len() != new.len() || !old.iter().zip(new).all(all);
             }
             (2.., _) => {
