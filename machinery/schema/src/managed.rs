@@ -66,6 +66,8 @@ pub struct Managed {
     pub owners: Owners<Manager>,
     /// When each wrote last, RFC 3339 with whole seconds.
     pub times: BTreeMap<Manager, Box<str>>,
+    /// Further entries, without a time, of managers that have one already. Only written: of two entries the last is read.
+    pub further: Vec<(Manager, Owned)>,
 }
 
 impl Managed {
@@ -116,17 +118,23 @@ impl Managed {
     /// Writes the entries into an object, in upstream's order: by operation, time, manager, version and subresource.
     pub fn write(&self, object: &mut Object) {
         let time = |manager: &Manager| self.times.get(manager).map(AsRef::as_ref).unwrap_or_default();
-        let mut order: Vec<(&Manager, &Owned)> = self.owners.iter().collect();
-        order.sort_by(|(a, of_a), (b, of_b)| {
-            (a.operation, time(a), &a.name, &of_a.version, &a.subresource).cmp(&(
+        let further = self.further.iter().map(|(manager, owned)| (manager, owned, ""));
+        let mut order: Vec<(&Manager, &Owned, &str)> = self
+            .owners
+            .iter()
+            .map(|(manager, owned)| (manager, owned, time(manager)))
+            .chain(further)
+            .collect();
+        order.sort_by(|(a, of_a, time_a), (b, of_b, time_b)| {
+            (a.operation, time_a, &a.name, &of_a.version, &a.subresource).cmp(&(
                 b.operation,
-                time(b),
+                time_b,
                 &b.name,
                 &of_b.version,
                 &b.subresource,
             ))
         });
-        let entries: Vec<Value> = order.into_iter().map(|(m, owned)| entry(m, owned, time(m))).collect();
+        let entries: Vec<Value> = order.into_iter().map(|(m, owned, time)| entry(m, owned, time)).collect();
         let metadata = object.map_mut().entry("metadata").or_insert_with(|| Value::Object(Map::new()));
         let Some(metadata) = metadata.as_object_mut() else { return };
         if entries.is_empty() {

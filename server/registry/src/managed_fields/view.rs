@@ -59,13 +59,20 @@ impl<'a> Shared<'a> {
         }
         entries.owners.retain(|_, owned| !owned.set.is_empty());
         for (manager, owned) in shown {
+            if owned.set.intersection(&self.view.1).is_empty() {
+                continue;
+            }
             // As upstream has it, without a time.
             let manager = in_version(&manager, self.parent.0);
-            let mut owned = owned_in(&self.parent, owned.applied);
-            if let Some(before) = entries.owners.get(&manager) {
-                owned.set = owned.set.union(&before.set);
+            let owned = owned_in(&self.parent, owned.applied);
+            if entries.owners.contains_key(&manager) {
+                entries.further.push((manager, owned));
+            } else {
+                if manager.operation == Operation::Update {
+                    entries.times.remove(&manager);
+                }
+                entries.owners.insert(manager, owned);
             }
-            entries.owners.insert(manager, owned);
         }
         entries.write(parent);
     }
