@@ -9,6 +9,7 @@ use portico_schema::decode::{DecodeError, warnings};
 use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
+use crate::create::Origin;
 use crate::managed_fields::{self, Applying, Tracked};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::patch::check_identity;
@@ -133,9 +134,9 @@ impl Verbs {
         self.objects.authorizer.decide(&question).await.permit(&question)?;
         new.remove(&["metadata", "resourceVersion"]);
         served.to_version(&mut new);
-        let created = self
-            .create_tracked(context, served, place.namespace, new, &options.write, Tracked::Already)
-            .await;
+        let origin = Origin { part: Part::Main, tracked: Tracked::Already };
+        let created =
+            self.create_tracked(context, served, place.namespace, new, &options.write, origin).await;
         match created {
             Ok(written) => Ok(Attempt::Done(Box::new(written))),
             Err(status) if status.reason() == Reason::AlreadyExists => Ok(Attempt::Again(None)),

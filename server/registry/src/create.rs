@@ -20,6 +20,15 @@ use crate::{encoding, failure, off_fields, system};
 use portico_validation::pod_spec::allow_privileges;
 use portico_validation::{self as validation, Errors, MetaRules};
 
+/// What comes to create an object.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    /// What was written: the status of a Service that is not there creates it, too.
+    pub(crate) part: Part<'a>,
+    /// Who comes to own what was sent.
+    pub(crate) tracked: Tracked<'a>,
+}
+
 /// How often a generated name is tried.
 const NAME_ATTEMPTS: usize = 8;
 
@@ -34,7 +43,8 @@ impl Verbs {
     ) -> Result<Written> {
         served.require("create")?;
         let manager = manager_name(&options.field_manager, &context.user_agent);
-        self.create_tracked(context, served, namespace, object, options, Tracked::By(&manager)).await
+        let origin = Origin { part: Part::Main, tracked: Tracked::By(&manager) };
+        self.create_tracked(context, served, namespace, object, options, origin).await
     }
 
     pub(crate) async fn create_tracked(
@@ -44,7 +54,7 @@ impl Verbs {
         namespace: &str,
         mut object: Object,
         options: &CreateOptions,
-        tracked: Tracked<'_>,
+        origin: Origin<'_>,
     ) -> Result<Written> {
         let moment = self.objects.moment();
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
@@ -55,15 +65,15 @@ impl Verbs {
         served.complete(&mut object, moment);
         let duplicate_owners = system::dedup_owners(&mut object, "create");
         system::clear_create(&mut object);
-        if let Tracked::By(manager) = tracked {
+        if let Tracked::By(manager) = origin.tracked {
             self.objects
-                .across_versions(served, Part::Main, |versions| {
+                .across_versions(served, origin.part, |versions| {
                     managed_fields::track(versions, &Object::default(), &mut object, manager, moment.now);
                 })
                 .await;
         }
         let name = object.name().to_owned();
-        let place = Place { part: Part::Main, namespace, name: &name };
+        let place = Place { part: origin.part, namespace, name: &name };
         let attributes = Attributes::new(context, served, place, Options::Create(options));
         let mut first = Vec::from_iter(duplicate_owners);
         match self.admit_mutate(attributes, Some(&mut object), None).await {
@@ -141,7 +151,7 @@ impl Verbs {
         let beginning = Beginning {
             objects: &self.objects,
             served,
-            part: Part::Main,
+            part: attributes.part,
             old: None,
             dry_run: options.dry_run,
         };

@@ -8,6 +8,7 @@ use portico_store::Record;
 use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
+use crate::create::Origin;
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::UpdateOptions;
 use crate::replace::{Attempt, Terms, UidRule};
@@ -77,7 +78,10 @@ impl Verbs {
         mut object: Object,
         options: &UpdateOptions,
     ) -> Result<Written> {
-        if !served.info.allow_create_on_update || place.part != Part::Main {
+        let part = place.part;
+        // Upstream's status of a kind takes the kind's word for it.
+        let creates = matches!(part, Part::Main | Part::Subresource("status"));
+        if !served.info.allow_create_on_update || !creates {
             return Err(Box::new(Status::not_found(&served.resource, place.name)));
         }
         if !object.uid().is_empty() {
@@ -85,18 +89,23 @@ impl Verbs {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
             return Err(Box::new(Status::conflict(&served.resource, place.name, &why)));
         }
-        let question = portico_machinery::Attributes::resource(
+        let mut question = portico_machinery::Attributes::resource(
             context.user.clone(),
             "create",
             &served.resource,
             place.namespace,
             place.name,
         );
+        if let Part::Subresource(name) = part {
+            question = question.with_subresource(name);
+        }
         self.objects.authorizer.decide(&question).await.permit(&question)?;
         object.remove(&["metadata", "resourceVersion"]);
         // Already defaulted and in the storage version: both are idempotent.
         served.to_version(&mut object);
-        self.create(context, served, place.namespace, object, options).await
+        let manager = manager_name(&options.field_manager, &context.user_agent);
+        let origin = Origin { part, tracked: Tracked::By(&manager) };
+        self.create_tracked(context, served, place.namespace, object, options, origin).await
     }
 }
 
