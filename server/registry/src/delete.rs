@@ -169,7 +169,9 @@ pub fn check_preconditions(
             );
             return Err(Box::new(Status::conflict(&served.resource, name, &why)));
         }
-        let kind = GroupResource::new(&served.info.gvk.group, &served.info.gvk.kind);
+        // Of what is stored: an Event of `events.k8s.io` is one of the core group.
+        let kind = &served.stored_info().gvk;
+        let kind = GroupResource::new(&kind.group, &kind.kind);
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {happened}"
         );
