@@ -35,7 +35,7 @@ pub struct Diagnostic {
     pub offset: Option<usize>,
     /// Line, from 1; None for the expression as a whole.
     pub line: Option<usize>,
-    /// Column in characters, from 1; None for the expression as a whole.
+    /// Column in characters, from 1, of an empty text 0; None for the expression as a whole.
     pub column: Option<usize>,
     /// What is wrong.
     pub message: String,
@@ -84,7 +84,9 @@ impl Diagnostic {
     fn new(text: &str, Issue { offset, message }: Issue) -> Self {
         let before = offset.map(|offset| text.get(..offset).unwrap_or(text));
         let line = before.map(|before| before.matches('\n').count() + 1);
-        let column = before.map(|before| before[line_start(before)..].chars().count() + 1);
+        // cel-go puts the end of a text of nothing before its first column.
+        let first = usize::from(!text.is_empty());
+        let column = before.map(|before| before[line_start(before)..].chars().count() + first);
         Self { offset, line, column, message }
     }
 

@@ -97,7 +97,7 @@ fn what_does_not_parse_is_refused_with_its_place() {
         ("a.all(x, x, true)", "ERROR: <input>:1:10: duplicate variable name: x"),
         ("'a", "ERROR: <input>:1:1: Syntax error: token recognition error at: ''a'"),
         ("a = b", "ERROR: <input>:1:3: Syntax error: token recognition error at: '= '"),
-        ("", "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"),
+        ("", "ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>'"),
     ];
     for (text, message) in cases {
         let refused = read(text).map(|parsed| spell(&parsed.expr)).unwrap_err();
