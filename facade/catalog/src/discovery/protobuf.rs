@@ -125,10 +125,18 @@ fn aggregated(w: &mut Writer, document: &Aggregated) {
     w.message(1, |w| [1, 2, 3].into_iter().for_each(|number| w.string(number, "")));
     for item in &document.items {
         w.message(2, |w| {
-            w.message(1, |w| w.string(1, &item.metadata.name));
+            w.message(1, |w| metadata(w, &item.metadata.name));
             item.versions.iter().for_each(|v| w.message(2, |w| version(w, v)));
         });
     }
+}
+
+/// The metadata of an object that has a name and nothing else.
+fn metadata(w: &mut Writer, name: &str) {
+    w.string(1, name);
+    (2..=6).for_each(|number| w.string(number, ""));
+    w.int(7, 0);
+    w.message(8, |_| {});
 }
 
 fn version(w: &mut Writer, version: &VersionDiscovery) {
