@@ -6,6 +6,7 @@ mod device;
 mod device_class;
 mod names_of;
 mod parts;
+mod request_policy;
 mod resource_claim;
 mod resource_claim_template;
 mod resource_slice;

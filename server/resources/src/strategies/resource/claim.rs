@@ -145,11 +145,13 @@ pub(super) fn refers(list: &Cursor<'_>, known: &HashSet<String>, errors: &mut Er
 
 /// A reference to a request.
 pub(super) fn refers_to(at: &Cursor<'_>, known: &HashSet<String>, errors: &mut Errors) {
-    let before = errors.len();
-    for part in at.str().splitn(2, '/') {
-        errors.extend(names::errors(&at.path(), part, portico_validation::values::label(part)));
+    let parts: Vec<&str> = at.str().split('/').collect();
+    if parts.len() <= 2 {
+        for part in parts {
+            errors.extend(names::errors(&at.path(), part, portico_validation::values::label(part)));
+        }
     }
-    if errors.len() == before && !known.contains(at.str()) {
+    if !known.contains(at.str()) {
         errors.push(at.invalid(NO_REFERENCE));
     }
 }

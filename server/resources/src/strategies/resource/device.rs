@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, time};
 
-use super::{names_of, parts, slice_parts};
+use super::slice_parts::Choice;
+use super::{names_of, parts, request_policy, slice_parts};
 use portico_registry::Moment;
 use portico_validation::Errors;
 use portico_validation::{checks, values};
@@ -17,7 +18,13 @@ const VALUE_MAX: usize = 64;
 /// Attributes that are lists, behind a gate that is off.
 const LISTS: [&str; 4] = ["ints", "bools", "strings", "versions"];
 const MAPPINGS: &str = "nodeAllocatableResourceMappings";
-const WAYS: [&str; 3] = ["nodeName", "nodeSelector", "allNodes"];
+const WHERE: Choice = Choice {
+    ways: &["nodeName", "nodeSelector", "allNodes"],
+    none: ONE_WAY,
+    several: ONE_WAY,
+    nameless: "must not be empty",
+    one_term: false,
+};
 const ONE_WAY: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 const NO_WAY: &str = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
@@ -53,8 +60,8 @@ pub(super) fn drop_gated(slice: &mut Object) {
     });
 }
 
-/// Validates one device.
-pub(super) fn validate(device: &Cursor<'_>, per_device: bool, errors: &mut Errors) {
+/// Validates one device; taints that it had before are not looked at again.
+pub(super) fn validate(device: &Cursor<'_>, old: Option<&Cursor<'_>>, per_device: bool, errors: &mut Errors) {
     names_of::label(&device.field("name"), errors);
     let (attributes, capacity) = (device.field("attributes"), device.field("capacity"));
     let count = attributes.len() + capacity.len();
@@ -69,16 +76,17 @@ pub(super) fn validate(device: &Cursor<'_>, per_device: bool, errors: &mut Error
     for (name, _) in capacity.entries() {
         names_of::attribute(&capacity, name, errors);
         let multiple = device.field("allowMultipleAllocations").bool();
-        request_policy(&capacity.key(name), multiple, errors);
+        request_policy::validate(&capacity.key(name), multiple, errors);
     }
     let taints = device.field("taints");
-    if checks::at_most(&taints, TAINTS_MAX, errors) {
+    let had = old.is_some_and(|old| checks::same(&old.field("taints"), &taints));
+    if !had && checks::at_most(&taints, TAINTS_MAX, errors) {
         taints.items().for_each(|at| parts::taint(&at, errors));
     }
     consumed(&device.field("consumesCounters"), errors);
     if per_device {
-        slice_parts::choice(device, &WAYS, ONE_WAY, errors);
-    } else if WAYS.iter().any(|way| device.field(way).is_present()) {
+        WHERE.validate(device, errors);
+    } else if WHERE.ways.iter().any(|way| device.field(way).is_present()) {
         errors.push(Error::invalid_printed(&device.path(), "null", NO_WAY));
     }
     parts::binding_conditions(device, errors);
@@ -87,7 +95,8 @@ pub(super) fn validate(device: &Cursor<'_>, per_device: bool, errors: &mut Error
 fn attribute(attribute: &Cursor<'_>, errors: &mut Errors) {
     let set = ["int", "bool", "string", "version"].iter().filter(|f| attribute.field(f).is_present()).count();
     if set != 1 {
-        errors.push(attribute.invalid("exactly one value must be specified"));
+        let printed = if set == 0 { "\"\"".to_owned() } else { attribute.printed() };
+        errors.push(attribute.invalid_as(&printed, "exactly one value must be specified"));
     }
     let (text, version) = (attribute.field("string"), attribute.field("version"));
     checks::no_longer(&text, VALUE_MAX, errors);
@@ -111,34 +120,6 @@ fn is_semantic(version: &str) -> bool {
         && core.split('.').all(number)
         && pre.is_none_or(|pre| pre.split('.').all(pre_word))
         && build.is_none_or(|build| build.split('.').all(word))
-}
-
-fn request_policy(capacity: &Cursor<'_>, multiple: bool, errors: &mut Errors) {
-    let policy = capacity.field("requestPolicy");
-    if !policy.is_present() {
-        return;
-    }
-    if !multiple {
-        errors.push(policy.forbidden("allowMultipleAllocations must be true"));
-        return;
-    }
-    let (default, valid, range) =
-        (policy.field("default"), policy.field("validValues"), policy.field("validRange"));
-    let text = |list: &str| format!("required when {list} is defined");
-    match (!valid.is_empty(), range.is_present()) {
-        (true, true) => errors.push(policy.forbidden("exactly one policy can be specified")),
-        (true, false) if !default.is_present() => errors.push(default.required(&text("validValues"))),
-        (false, true) => {
-            if !default.is_present() {
-                errors.push(default.required(&text("validRange")));
-            }
-            if !range.field("min").is_present() {
-                errors.push(range.field("min").required(""));
-            }
-        }
-        _ => {}
-    }
-    checks::at_most(&valid, 10, errors);
 }
 
 fn consumed(list: &Cursor<'_>, errors: &mut Errors) {

@@ -1,6 +1,6 @@
 //! What drivers, pools, devices, attributes and requests may be called.
 
-use portico_machinery::field::Error;
+use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, names};
 
 use crate::strategies::storage;
@@ -42,38 +42,46 @@ pub(super) fn label_keys(map: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// `[domain/]id`; diagnostics stand where the cursor does.
+/// `[domain/]id`, or, as upstream has it, anything with more than one slash; diagnostics stand where the cursor does.
 pub(super) fn attribute(at: &Cursor<'_>, name: &str, errors: &mut Errors) {
-    let (domain, id) = name.split_once('/').map_or((None, name), |(domain, id)| (Some(domain), id));
     let path = at.path();
-    if let Some(domain) = domain {
-        if domain.is_empty() {
-            errors.push(Error::invalid(&path, "", "the domain must not be empty"));
-        } else {
-            if domain.len() > DOMAIN_MAX {
-                errors.push(Error::too_long(&path, DOMAIN_MAX));
+    let parts: Vec<&str> = name.split('/').collect();
+    match parts.as_slice() {
+        [id] => identifier(&path, id, errors),
+        [domain, id] => {
+            if domain.is_empty() {
+                errors.push(Error::invalid(&path, "", "the domain must not be empty"));
+            } else {
+                if domain.len() > DOMAIN_MAX {
+                    errors.push(Error::too_long(&path, DOMAIN_MAX));
+                }
+                errors.extend(names::errors(&path, domain, names::dns1123_subdomain(&domain.to_lowercase())));
             }
-            errors.extend(names::errors(&path, domain, names::dns1123_subdomain(&domain.to_lowercase())));
+            if id.is_empty() {
+                errors.push(Error::invalid(&path, "", "the name must not be empty"));
+            } else {
+                identifier(&path, id, errors);
+            }
         }
+        _ => {}
     }
-    if id.is_empty() {
-        errors.push(Error::invalid(&path, "", "the name must not be empty"));
-        return;
-    }
+}
+
+/// A name as C has them.
+fn identifier(path: &Path, id: &str, errors: &mut Errors) {
     if id.len() > IDENTIFIER_MAX {
-        errors.push(Error::too_long(&path, IDENTIFIER_MAX));
+        errors.push(Error::too_long(path, IDENTIFIER_MAX));
     }
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if id.starts_with(|c: char| c.is_ascii_digit()) || !id.chars().all(legal) {
-        errors.push(Error::invalid(&path, id, IDENTIFIER));
+    if id.is_empty() || id.starts_with(|c: char| c.is_ascii_digit()) || !id.chars().all(legal) {
+        errors.push(Error::invalid(path, id, IDENTIFIER));
     }
 }
 
 /// An attribute's name that must have a domain.
 pub(super) fn full_attribute(at: &Cursor<'_>, errors: &mut Errors) {
-    if at.str().contains('/') {
-        attribute(at, at.str(), errors);
-    } else {
+    attribute(at, at.str(), errors);
+    if !at.str().contains('/') {
         errors.push(at.invalid(FULLY_QUALIFIED));
     }
 }

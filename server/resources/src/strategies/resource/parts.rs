@@ -97,17 +97,19 @@ pub(super) fn taint(taint: &Cursor<'_>, errors: &mut Errors) {
 /// Conditions that must hold before a pod is bound, and those that end the wait.
 pub(super) fn binding_conditions(holder: &Cursor<'_>, errors: &mut Errors) {
     const CONDITIONS_MAX: usize = 4;
-    let lists = ["bindingConditions", "bindingFailureConditions"].map(|field| holder.field(field));
-    let mut seen = HashSet::new();
-    for list in &lists {
+    let [conditions, failures] =
+        ["bindingConditions", "bindingFailureConditions"].map(|field| holder.field(field));
+    let known: Vec<&str> = conditions.items().map(|condition| condition.str()).collect();
+    for list in [&conditions, &failures] {
         if checks::at_most(list, CONDITIONS_MAX, errors) {
-            for condition in list.items() {
-                checks::follows(&condition, names::qualified_name, errors);
-                checks::unique(&mut seen, &condition, errors);
-            }
+            list.items().for_each(|condition| checks::follows(&condition, names::qualified_name, errors));
         }
+        let mut seen = HashSet::new();
+        list.items().for_each(|condition| checks::unique(&mut seen, &condition, errors));
     }
-    let [conditions, failures] = lists;
+    for failure in failures.items().filter(|failure| known.contains(&failure.str())) {
+        errors.push(failure.invalid("bindingFailureConditions must not overlap with bindingConditions"));
+    }
     let text = |missing: &str, used: &str| format!("{missing} are required to use {used}");
     if !conditions.is_empty() && failures.is_empty() {
         let text = text("bindingFailureConditions", "bindingConditions");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
-use super::slice_parts::{choice, counters};
+use super::slice_parts::{Choice, counters};
 use super::{device, names_of};
 use portico_registry::{DecodeStrategy, FieldStrategy, Moment, Strategy};
 use portico_validation::Errors;
@@ -42,15 +42,11 @@ impl Strategy for ResourceSlice {
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        let spec = new.at(&["spec"]);
-        names_of::driver(&spec.field("driver"), errors);
-        pool(&spec.field("pool"), errors);
-        nodes(&spec, errors);
-        contents(&spec, errors);
+        slice(&new.at(&["spec"]), None, errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        self.validate(new, errors);
+        slice(&new.at(&["spec"]), Some(&old.at(&["spec"])), errors);
         for path in [&["spec", "driver"][..], &["spec", "pool", "name"]] {
             checks::unchanged(&new.at(path), &old.at(path), errors);
         }
@@ -69,6 +65,13 @@ impl Strategy for ResourceSlice {
     }
 }
 
+fn slice(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+    names_of::driver(&spec.field("driver"), errors);
+    pool(&spec.field("pool"), errors);
+    WHERE.validate(spec, errors);
+    contents(spec, old, errors);
+}
+
 fn pool(pool: &Cursor<'_>, errors: &mut Errors) {
     names_of::pool(&pool.field("name"), errors);
     let (count, generation) = (pool.field("resourceSliceCount"), pool.field("generation"));
@@ -81,17 +84,19 @@ fn pool(pool: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn nodes(spec: &Cursor<'_>, errors: &mut Errors) {
-    let ways = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
-    let text = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-    choice(spec, &ways, text, errors);
-}
+const WHERE: Choice = Choice {
+    ways: &["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"],
+    none: "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required",
+    several: "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields are set",
+    nameless: "must be either unset or set to a non-empty string",
+    one_term: true,
+};
 
-fn contents(spec: &Cursor<'_>, errors: &mut Errors) {
+fn contents(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
     let (sets, devices) = (spec.field("sharedCounters"), spec.field("devices"));
     if !sets.is_empty() && !devices.is_empty() {
         let text = "only one of `sharedCounters` or `devices` is allowed";
-        errors.push(Error::invalid(&spec.path(), "{`sharedCounters`, `devices`}", text));
+        errors.push(Error::invalid(&spec.path(), "", text));
     }
     let more =
         devices.items().any(|at| !at.field("taints").is_empty() || !at.field("consumesCounters").is_empty());
@@ -99,7 +104,9 @@ fn contents(spec: &Cursor<'_>, errors: &mut Errors) {
         let per_device = spec.field("perDeviceNodeSelection").bool();
         let mut seen = HashSet::new();
         for at in devices.items() {
-            device::validate(&at, per_device, errors);
+            let same = |other: &Cursor<'_>| other.field("name").str() == at.field("name").str();
+            let before = old.and_then(|old| old.field("devices").items().find(same));
+            device::validate(&at, before.as_ref(), per_device, errors);
             if !seen.insert(at.field("name").str()) {
                 errors.push(Error::duplicate(&at.path(), at.field("name").str()));
             }

@@ -9,39 +9,57 @@ use portico_validation::{checks, node_selector};
 
 const COUNTERS_MAX: usize = 32;
 
-/// Exactly one way to say where the devices are.
-pub(super) fn choice(holder: &Cursor<'_>, ways: &[&str], required: &str, errors: &mut Errors) {
-    let mut chosen = Vec::new();
-    for way in ways {
-        let at = holder.field(way);
-        if !at.is_present() {
-            continue;
-        }
-        chosen.push(format!("`{way}`"));
-        match (at.opt_str(), at.opt_bool()) {
-            (Some(""), _) => errors.push(at.invalid("must be either unset or set to a non-empty string")),
-            (_, Some(false)) => errors.push(at.invalid("must be either unset or set to true")),
-            (Some(_), _) => checks::follows(&at, names::dns1123_subdomain, errors),
-            _ if *way == "nodeSelector" => selector(&at, errors),
-            _ => {}
-        }
-    }
-    match chosen.len() {
-        0 => errors.push(holder.required(required)),
-        1 => {}
-        _ => {
-            let printed = format!("{{{}}}", chosen.join(", "));
-            let text = format!("{required}, but multiple fields are set");
-            errors.push(Error::invalid(&holder.path(), printed, &text));
-        }
-    }
+/// Where a slice or a device says that it is: the ways to say it, and what is said of wrong choices.
+pub(super) struct Choice {
+    pub(super) ways: &'static [&'static str],
+    /// None is chosen.
+    pub(super) none: &'static str,
+    /// Several are.
+    pub(super) several: &'static str,
+    /// A node without a name.
+    pub(super) nameless: &'static str,
+    /// Whether a selector has exactly one term.
+    pub(super) one_term: bool,
 }
 
-fn selector(at: &Cursor<'_>, errors: &mut Errors) {
-    node_selector::validate(at, errors);
-    let terms = at.field("nodeSelectorTerms");
-    if terms.len() > 1 {
-        errors.push(terms.invalid("must have exactly one node selector term"));
+impl Choice {
+    /// Exactly one way to say where the devices are.
+    pub(super) fn validate(&self, holder: &Cursor<'_>, errors: &mut Errors) {
+        let mut chosen = Vec::new();
+        for way in self.ways {
+            let at = holder.field(way);
+            match (at.opt_str(), at.opt_bool()) {
+                _ if !at.is_present() => continue,
+                (Some(""), _) => {
+                    errors.push(at.invalid(self.nameless));
+                    continue;
+                }
+                (_, Some(false)) => {
+                    errors.push(at.invalid("must be either unset or set to true"));
+                    continue;
+                }
+                (Some(_), _) => checks::follows(&at, names::dns1123_subdomain, errors),
+                _ if *way == "nodeSelector" => self.selector(&at, errors),
+                _ => {}
+            }
+            chosen.push(format!("`{way}`"));
+        }
+        match chosen.len() {
+            0 => errors.push(holder.required(self.none)),
+            1 => {}
+            _ => {
+                let printed = format!("{{{}}}", chosen.join(", "));
+                errors.push(Error::invalid(&holder.path(), printed, self.several));
+            }
+        }
+    }
+
+    fn selector(&self, at: &Cursor<'_>, errors: &mut Errors) {
+        node_selector::validate(at, errors);
+        let terms = at.field("nodeSelectorTerms");
+        if self.one_term && terms.len() != 1 {
+            errors.push(terms.invalid("must have exactly one node selector term"));
+        }
     }
 }
 
