@@ -91,7 +91,7 @@ pub(super) fn wipe(new: &mut Object, old: &Object) {
             gone.push(field);
         }
     };
-    if then.needs_address() && !now.needs_address() {
+    if !then.is_external_name() && now.is_external_name() {
         let list = same("clusterIPs");
         for field in ADDRESS_FIELDS {
             drop(list || !field.starts_with("clusterIP"), field);

@@ -13,20 +13,11 @@ const ONCE: &str = "may not change once set";
 pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
     let (now, then) = (View::of(new), View::of(old));
     let external = now.is_external_name() || then.is_external_name();
-    let headless = now.is_headless() && then.is_headless();
-    if !external && !headless {
-        kept(
-            &now.field("clusterIPs"),
-            &then.field("clusterIPs"),
-            "primary clusterIP can not be unset",
-            errors,
-        );
-        kept(
-            &now.field("ipFamilies"),
-            &then.field("ipFamilies"),
-            "primary ipFamily can not be unset",
-            errors,
-        );
+    if !external && !(now.is_headless() && then.is_headless()) {
+        addresses(&now.field("clusterIPs"), &then.field("clusterIPs"), errors);
+    }
+    if !external && !now.is_headless() && !then.is_headless() {
+        families(&now, &then, errors);
     }
     let class = now.field("loadBalancerClass");
     let balanced = now.kind() == "LoadBalancer" && then.kind() == "LoadBalancer";
@@ -39,19 +30,38 @@ pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-/// The first entry stays; others stay as long as there are as many.
-fn kept(now: &Cursor<'_>, then: &Cursor<'_>, unset: &str, errors: &mut Errors) {
-    let mut complain = |at: usize, text: &str| {
-        errors.push(Error::invalid_printed(&now.path().index(at), &now.printed(), text));
-    };
+/// The first address stays; others stay as long as there are as many.
+fn addresses<'a>(now: &Cursor<'a>, then: &Cursor<'a>, errors: &mut Errors) {
     if now.is_empty() && !then.is_empty() {
-        complain(0, unset);
-        return;
+        errors.push(at(now, 0, now, "primary clusterIP can not be unset"));
     }
+    for index in changed(now, then) {
+        errors.push(at(now, index, now, ONCE));
+    }
+}
+
+/// As with addresses, whose list upstream shows where there are not as many families as before.
+fn families(now: &View<'_>, then: &View<'_>, errors: &mut Errors) {
+    let (list, before, addresses) =
+        (now.field("ipFamilies"), then.field("ipFamilies"), now.field("clusterIPs"));
+    if list.len() < before.len() && addresses.is_empty() {
+        errors.push(at(&list, 0, &list, "primary ipFamily can not be unset"));
+    }
+    let shown = if list.len() == before.len() { &list } else { &addresses };
+    for _ in changed(&list, &before) {
+        errors.push(at(&list, 0, shown, ONCE));
+    }
+}
+
+/// Where two lists differ: anywhere when they are as long, else at the beginning alone.
+fn changed<'a>(now: &Cursor<'a>, then: &Cursor<'a>) -> Vec<usize> {
     let compared = if now.len() == then.len() { now.len() } else { 1 };
-    for (at, (new, old)) in now.items().zip(then.items()).enumerate().take(compared) {
-        if new.str() != old.str() {
-            complain(at, ONCE);
-        }
-    }
+    let pairs = now.items().zip(then.items()).enumerate().take(compared);
+    pairs.filter(|(_, (new, old))| new.str() != old.str()).map(|(index, _)| index).collect()
+}
+
+/// An entry of a list, told with a whole list.
+fn at(list: &Cursor<'_>, index: usize, shown: &Cursor<'_>, text: &str) -> Error {
+    let printed = if shown.is_empty() { "null".to_owned() } else { shown.printed() };
+    Error::invalid_printed(&list.path().index(index), &printed, text)
 }

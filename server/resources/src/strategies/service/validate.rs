@@ -35,8 +35,9 @@ pub(super) fn service(new: &Object, known: &[&str], errors: &mut Errors) {
         _ => errors.push(kind.not_supported(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"])),
     }
     for ip in spec.field("externalIPs").items() {
-        let address = values::ip(&ip, errors);
-        values::endpoint_ip(&ip, address, errors);
+        if let Some(address) = values::ip(&ip, errors) {
+            values::endpoint_ip(&ip, Some(address), errors);
+        }
     }
     by_type(&spec, errors);
     policies(&spec, errors);
@@ -198,7 +199,6 @@ fn one_port(spec: &Cursor<'_>, port: &Cursor<'_>, errors: &mut Errors) {
     let target = port.field("targetPort");
     match target.opt_str() {
         Some(name) => errors.extend(values::port_name(name).iter().map(|m| target.invalid(m))),
-        None if is_headless(spec) => {}
         None => values::port(&target, errors),
     }
     let app = port.field("appProtocol");
