@@ -9,6 +9,9 @@ use super::scene::Scene;
 use crate::Errors;
 use crate::{checks, paths};
 
+const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
+const RECURSIVE: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
+
 /// `volumeMounts`, then `volumeDevices` of a container.
 pub(super) fn validate(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
     let (mounts, devices) = (container.field("volumeMounts"), container.field("volumeDevices"));
@@ -32,13 +35,13 @@ pub(super) fn validate(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &m
             errors.push(path.invalid("must not already exist as a path in volumeDevices"));
         }
         sub_paths(&mount, &mounts, errors);
-        propagation(&mount, container, errors);
-        read_only(&mount, errors);
+        propagation(&mount, &mounts, container, errors);
+        read_only(&mount, &mounts, errors);
     }
     validate_devices(&mounts, &devices, scene, errors);
 }
 
-/// Their errors stand at the list, without an index.
+/// What is wrong with a path stands at the list, without an index.
 fn sub_paths(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
     let (plain, expanded) = (mount.field("subPath"), mount.field("subPathExpr"));
     if !plain.str().is_empty() {
@@ -47,33 +50,40 @@ fn sub_paths(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
     if !expanded.str().is_empty() {
         let path = mounts.path().child("subPathExpr");
         if !plain.str().is_empty() {
-            let text = "subPathExpr and subPath are mutually exclusive";
-            errors.push(Error::invalid(&path, expanded.str(), text));
+            errors.push(expanded.invalid("subPathExpr and subPath are mutually exclusive"));
         }
         paths::local(&expanded, &path, errors);
     }
 }
 
-fn propagation(mount: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
+/// Its errors stand at the list, too.
+fn propagation(mount: &Cursor<'_>, mounts: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
     let propagation = mount.field("mountPropagation");
-    checks::one_of(&propagation, &["Bidirectional", "HostToContainer", "None"], errors);
+    let path = mounts.path().child("mountPropagation");
+    if propagation.is_present() && !PROPAGATIONS.contains(&propagation.str()) {
+        errors.push(Error::not_supported(&path, propagation.str(), &PROPAGATIONS));
+    }
     let privileged = container.field("securityContext").field("privileged").bool();
     if propagation.str() == "Bidirectional" && !privileged {
         let text = "Bidirectional mount propagation is available only to privileged containers";
-        errors.push(propagation.forbidden(text));
+        errors.push(Error::forbidden(&path, text));
     }
 }
 
-fn read_only(mount: &Cursor<'_>, errors: &mut Errors) {
+/// Its errors stand at the list, too.
+fn read_only(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
     let recursive = mount.field("recursiveReadOnly");
-    checks::one_of(&recursive, &["Disabled", "Enabled", "IfPossible"], errors);
+    let path = mounts.path().child("recursiveReadOnly");
+    if recursive.is_present() && !RECURSIVE.contains(&recursive.str()) {
+        errors.push(Error::not_supported(&path, recursive.str(), &RECURSIVE));
+    }
     if matches!(recursive.str(), "Enabled" | "IfPossible") {
         if !mount.field("readOnly").bool() {
-            errors.push(recursive.forbidden("may only be specified when readOnly is true"));
+            errors.push(Error::forbidden(&path, "may only be specified when readOnly is true"));
         }
         if !matches!(mount.field("mountPropagation").str(), "" | "None") {
             let text = "may only be specified when mountPropagation is None or not specified";
-            errors.push(recursive.forbidden(text));
+            errors.push(Error::forbidden(&path, text));
         }
     }
 }
@@ -106,8 +116,9 @@ fn validate_devices(mounts: &Cursor<'_>, devices: &Cursor<'_>, scene: &Scene<'_,
         if paths.contains(path.str()) {
             errors.push(path.invalid("must be unique"));
         }
-        if !path.str().is_empty() {
-            paths::no_climbing(&path, &path.path(), errors);
+        if path.str().split('/').any(|part| part == "..") {
+            errors.push(path.invalid("can not contain backsteps ('..')"));
+        } else {
             paths.insert(path.str());
         }
         if !name.str().is_empty() {

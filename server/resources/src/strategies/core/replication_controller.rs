@@ -17,13 +17,21 @@ pub(crate) struct ReplicationController;
 impl DecodeStrategy for ReplicationController {
     fn default(&self, object: &mut Object, _moment: Moment) {
         object.edit(&["spec", "template"], default_template);
-        let Some(labels) = object.get(&["spec", "template", "metadata", "labels"]) else { return };
-        for path in [&["spec", "selector"], &["metadata", "labels"]] {
-            if object.at(path).is_empty() {
-                object.put(path, labels.clone());
-            }
+        label_by_template(object);
+    }
+}
+
+/// Gives the object the labels of its template, as selector and as labels of its own, where it has none. Whether it did.
+fn label_by_template(object: &mut Object) -> bool {
+    let Some(labels) = object.get(&["spec", "template", "metadata", "labels"]) else { return false };
+    let mut changed = false;
+    for path in [&["spec", "selector"], &["metadata", "labels"]] {
+        if object.at(path).is_empty() {
+            object.put(path, labels.clone());
+            changed = true;
         }
     }
+    changed
 }
 
 impl Strategy for ReplicationController {
@@ -48,6 +56,11 @@ impl Strategy for ReplicationController {
         }
         validate_template(&template, errors);
         validate_restarting_template(&template, "ReplicationController", errors);
+    }
+
+    /// A status that comes with a template without labels: upstream gives labels to whatever it reads back.
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        label_by_template(new)
     }
 
     fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {

@@ -3,14 +3,14 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use portico_machinery::field::Error;
+use portico_machinery::field::{Error, Path};
 use portico_machinery::table::Cell;
 use portico_machinery::{Bounded, Cursor, Object};
 
 use portico_registry::{DecodeStrategy, Moment, Strategy, SubresourceStrategy, TableStrategy};
 use portico_validation::Errors;
 use portico_validation::checks;
-use portico_validation::pod_spec::{COUNTED, is_counted, resource_name, round_to_milli};
+use portico_validation::pod_spec::{is_counted, resource_name, round_to_milli};
 
 const SCOPES: [&str; 7] = [
     "Terminating",
@@ -147,36 +147,43 @@ fn is_huge(name: &str) -> bool {
 
 fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
     let list = spec.field("scopes");
-    let known: Vec<&str> = list.items().map(|scope| scope.str()).collect();
-    validate_scopes(&known, spec, &list, errors);
-}
-
-fn validate_scopes(scopes: &[&str], spec: &Cursor<'_>, at: &Cursor<'_>, errors: &mut Errors) {
+    let printed = OnceCell::new();
     // Each error prints the whole list, and each scope may be wrong with each resource.
-    let (path, printed) = (at.path(), OnceCell::new());
-    let invalid = |text| Error::invalid_printed(&path, printed.get_or_init(|| at.printed()), text);
-    let hard = spec.field("hard");
-    let limited: Vec<&str> = hard.entries().map(|(resource, _)| resource).filter(|r| has_scopes(r)).collect();
+    let invalid =
+        |text| Error::invalid_printed(&list.path(), printed.get_or_init(|| printed_list(&list)), text);
     let mut found = Bounded::field_errors();
-    for scope in scopes {
-        if !SCOPES.contains(scope) {
+    let limited = standard(spec);
+    for scope in list.items() {
+        if !SCOPES.contains(&scope.str()) {
             found.push_with(|| invalid("unsupported scope"));
         }
-        for _ in limited.iter().filter(|resource| !covers(scope, resource)) {
-            found.push_with(|| invalid("unsupported scope applied to resource"));
+        for _ in limited.iter().filter(|resource| !covers(scope.str(), resource)) {
+            found.push_with(|| invalid(NOT_OF_RESOURCE));
         }
     }
-    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
-        if pair.iter().all(|scope| scopes.contains(scope)) {
-            found.push_with(|| invalid("conflicting scopes"));
-        }
+    let known: Vec<&str> = list.items().map(|scope| scope.str()).collect();
+    for _ in conflicts(&known) {
+        found.push_with(|| invalid(CONFLICTING));
     }
     errors.extend(found.into_items());
 }
 
-/// Whether it matters to a resource in which scopes it is counted.
-fn has_scopes(resource: &str) -> bool {
-    COUNTED.contains(&resource) || COMPUTE.contains(&resource) || resource == "requests.storage"
+/// The resources with a limit that quotas know by themselves: only those fit into some scopes and not into others.
+fn standard<'a>(spec: &Cursor<'a>) -> Vec<&'a str> {
+    let names = spec.field("hard").entries().map(|(resource, _)| resource);
+    names.filter(|name| STANDARD.contains(name) || is_huge(name)).collect()
+}
+
+/// Pairs of scopes that no object is in, of which both are asked for.
+fn conflicts(scopes: &[&str]) -> impl Iterator<Item = [&'static str; 2]> {
+    [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]]
+        .into_iter()
+        .filter(|pair| pair.iter().all(|scope| scopes.contains(scope)))
+}
+
+/// A list as Go prints it: null where there is none.
+fn printed_list(list: &Cursor<'_>) -> String {
+    if list.is_empty() { "null".to_owned() } else { list.printed() }
 }
 
 fn covers(scope: &str, resource: &str) -> bool {
@@ -191,36 +198,67 @@ fn covers(scope: &str, resource: &str) -> bool {
 /// Errors stand at the list, without an index.
 fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
     let list = spec.field("scopeSelector").field("matchExpressions");
-    let path = list.path();
+    let (path, printed) = (list.path(), OnceCell::new());
     let (mut scopes, mut found) = (Vec::new(), Bounded::field_errors());
+    let limited = standard(spec);
     for expression in list.items() {
         let [scope, operator] = ["scopeName", "operator"].map(|field| expression.field(field));
-        let values = expression.field("values");
         if !SCOPES.contains(&scope.str()) {
             found.push_with(|| Error::invalid(&path.child("scopeName"), scope.str(), "unsupported scope"));
+        }
+        for _ in limited.iter().filter(|resource| !covers(scope.str(), resource)) {
+            let selector = printed.get_or_init(|| printed_selector(&list));
+            found.push_with(|| Error::invalid_printed(&path, selector, NOT_OF_RESOURCE));
         }
         let by_value = matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass");
         if !by_value && SCOPES.contains(&scope.str()) && operator.str() != "Exists" {
             found.push_with(|| Error::invalid(&path.child("operator"), operator.str(), EXISTS_ONLY));
         }
-        match operator.str() {
-            "In" | "NotIn" if values.is_empty() => {
-                let text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-                found.push_with(|| Error::required(&path.child("values"), text));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                found.push_with(|| Error::invalid_printed(&path.child("values"), &values.printed(), text));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => found.push_with(|| {
-                Error::invalid(&path.child("operator"), other, "not a valid selector operator")
-            }),
+        if let Some(error) = scope_values(&path, &operator, &expression.field("values")) {
+            found.push_with(|| error);
         }
         scopes.push(scope.str());
     }
+    for _ in conflicts(&scopes) {
+        found.push_with(|| Error::invalid_printed(&path, &printed_list(&spec.field("scopes")), CONFLICTING));
+    }
     errors.extend(found.into_items());
-    validate_scopes(&scopes, spec, &list, errors);
 }
 
+/// What is wrong with the operator of an expression, or with how many values it has.
+fn scope_values(path: &Path, operator: &Cursor<'_>, values: &Cursor<'_>) -> Option<Error> {
+    match operator.str() {
+        "In" | "NotIn" if values.is_empty() => {
+            let text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+            Some(Error::required(&path.child("values"), text))
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+            Some(Error::invalid_printed(&path.child("values"), &values.printed(), text))
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+        other => Some(Error::invalid(&path.child("operator"), other, "not a valid selector operator")),
+    }
+}
+
+/// The selector as Go prints its struct.
+fn printed_selector(list: &Cursor<'_>) -> String {
+    let expression = |at: Cursor<'_>| {
+        let text = |field: &str| match at.field(field).opt_str() {
+            Some(_) => at.field(field).printed(),
+            None => "\"\"".to_owned(),
+        };
+        let values = printed_list(&at.field("values"));
+        format!(
+            "{{\"ScopeName\":{},\"Operator\":{},\"Values\":{values}}}",
+            text("scopeName"),
+            text("operator")
+        )
+    };
+    let expressions: Vec<String> = list.items().map(expression).collect();
+    format!("{{\"MatchExpressions\":[{}]}}", expressions.join(","))
+}
+
+const NOT_OF_RESOURCE: &str = "unsupported scope applied to resource";
+const CONFLICTING: &str = "conflicting scopes";
 const EXISTS_ONLY: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";

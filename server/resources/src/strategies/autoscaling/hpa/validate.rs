@@ -39,8 +39,9 @@ pub(super) fn spec(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Err
     }
     scale_target(&spec.field("scaleTargetRef"), old, errors);
     let list = spec.field("metrics");
+    let forgiven = old.is_some_and(|old| old.field("metrics").items().any(|metric| is_misread(&metric)));
     for item in list.items() {
-        metric(&item, errors);
+        metric(&item, forgiven, errors);
     }
     let scales_from_zero = |m: Cursor<'_>| matches!(m.field("type").str(), "Object" | "External");
     if least.i64() == Some(0) && !list.items().any(scales_from_zero) {
@@ -65,15 +66,19 @@ fn scale_target(target: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Erro
     if kept {
         return;
     }
-    match version.str().parse::<GroupVersion>() {
-        Err(_) => {
-            errors.push(version.invalid(&format!("unexpected GroupVersion string: {}", version.str())));
-        }
-        Ok(found) if found.group.is_empty() && kind.str() != "ReplicationController" => {
-            errors.push(version.invalid("apiVersion must specify API group"));
-        }
-        Ok(_) => {}
+    let parsed = self::version(&version, errors);
+    if parsed.is_some_and(|found| found.group.is_empty()) && kind.str() != "ReplicationController" {
+        errors.push(version.invalid("apiVersion must specify API group"));
     }
+}
+
+/// A group and version, or an error.
+fn version(at: &Cursor<'_>, errors: &mut Errors) -> Option<GroupVersion> {
+    let parsed = at.str().parse().ok();
+    if parsed.is_none() {
+        errors.push(at.invalid(&format!("unexpected GroupVersion string: {}", at.str())));
+    }
+    parsed
 }
 
 fn reference(target: &Cursor<'_>, errors: &mut Errors) {
@@ -82,7 +87,14 @@ fn reference(target: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn metric(metric: &Cursor<'_>, errors: &mut Errors) {
+/// Whether a metric says of an object a version that is none. Where one did before, none is looked at.
+fn is_misread(metric: &Cursor<'_>) -> bool {
+    let version = metric.field("object").field("describedObject").field("apiVersion");
+    metric.field("type").str() == "Object" && version.str().parse::<GroupVersion>().is_err()
+}
+
+/// A metric; `forgiven` are versions of objects that are none.
+fn metric(metric: &Cursor<'_>, forgiven: bool, errors: &mut Errors) {
     let kind = metric.field("type");
     if kind.str().is_empty() {
         errors.push(kind.required("must specify a metric source type"));
@@ -93,26 +105,34 @@ fn metric(metric: &Cursor<'_>, errors: &mut Errors) {
     let present: Vec<_> = SOURCES.iter().filter(|(field, _)| metric.field(field).is_present()).collect();
     let wanted = SOURCES.iter().find(|(_, name)| *name == kind.str());
     if let Some((field, _)) = present.first() {
-        source(field, &metric.field(field), errors);
+        source(field, &metric.field(field), forgiven, errors);
     }
-    let Some((wanted, _)) = wanted else { return };
-    if !metric.field(wanted).is_present() {
-        let text = "must populate information for the given metric source";
-        errors.push(metric.field(wanted).required(text));
+    match wanted {
+        Some((wanted, _)) if !metric.field(wanted).is_present() => {
+            let text = "must populate information for the given metric source";
+            errors.push(metric.field(wanted).required(text));
+        }
+        Some(_) => {}
+        // Once more: no source is that of such a type.
+        None => errors.push(kind.not_supported(&TYPES)),
     }
     if present.len() > 1 {
-        for (other, _) in present.iter().filter(|(field, _)| field != wanted) {
+        let wanted = wanted.map(|(field, _)| *field);
+        for (other, _) in present.iter().filter(|(field, _)| Some(*field) != wanted) {
             errors.push(metric.field(other).forbidden("must populate the given metric source only"));
         }
     }
 }
 
-fn source(kind: &str, source: &Cursor<'_>, errors: &mut Errors) {
+fn source(kind: &str, source: &Cursor<'_>, forgiven: bool, errors: &mut Errors) {
     let target = source.field("target");
     let has = |field: &str| target.field(field).is_present();
     match kind {
         "object" => {
             reference(&source.field("describedObject"), errors);
+            if !forgiven {
+                version(&source.field("describedObject").field("apiVersion"), errors);
+            }
             identifier(&source.field("metric"), errors);
             metric_target(&target, errors);
             if !has("value") && !has("averageValue") {

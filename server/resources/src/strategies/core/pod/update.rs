@@ -21,6 +21,7 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
             errors.push(now.forbidden("pod updates may not add or remove containers"));
             return;
         }
+        now.items().for_each(|container| image(&container.field("image"), errors));
     }
     deadline(&new_spec, &old_spec, errors);
     tolerations(&new_spec.field("tolerations"), &old_spec.field("tolerations"), errors);
@@ -34,6 +35,16 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     if !munged.at(&["spec"]).same_as(&old_spec) {
         let text = format!("{REFUSED}\n{}", difference(&munged.at(&["spec"]), &old.at(&["spec"])));
         errors.push(new_spec.forbidden(&text));
+    }
+}
+
+/// An image, of which a change says once more that it is missing.
+fn image(image: &Cursor<'_>, errors: &mut Errors) {
+    if image.str().is_empty() {
+        errors.push(image.required(""));
+    }
+    if image.str().trim() != image.str() {
+        errors.push(image.invalid("must not have leading or trailing whitespace"));
     }
 }
 
