@@ -50,6 +50,8 @@ pub(crate) struct KindEntry {
     pub storage: Option<String>,
     /// Absent means this version.
     pub storage_version: Option<String>,
+    /// The version in which upstream's server stores it, where that is none which is served here.
+    pub upstream_storage_version: Option<String>,
     /// False for what is computed, reviewed or acted upon, and never kept.
     #[serde(default = "yes")]
     pub stored: bool,
@@ -57,6 +59,9 @@ pub(crate) struct KindEntry {
     pub name_rule: NameRule,
     #[serde(default)]
     pub create_on_update: bool,
+    /// Whether upstream's server has no cache of it.
+    #[serde(default)]
+    pub uncached: bool,
     #[serde(default = "yes")]
     pub unconditional_update: bool,
     #[serde(default)]
@@ -67,6 +72,9 @@ pub(crate) struct KindEntry {
     pub dependents: Orphaning,
     /// Paths whose change counts, `*` for everything outside metadata; none: 1 for ever; absent: never touched.
     pub generation: Option<Vec<String>>,
+    /// Whether an empty list or map in the place of none counts, too.
+    #[serde(default)]
+    pub generation_tells_empty: bool,
     pub status: Option<StatusEntry>,
     /// Fields that a write resets, which nobody comes to own by sending them: by subresource, `main` for the object.
     /// Absent: what the status subresource implies.

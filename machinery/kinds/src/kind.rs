@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use portico_machinery::Object;
 use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::{
     GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource,
 };
+use portico_machinery::{Cursor, Object};
 use portico_schema::Schema;
 
 pub use crate::choice::{NameRule, Orphaning};
@@ -42,6 +42,8 @@ pub struct KindInfo {
     pub storage: GroupResource,
     /// The version (of the storage group) that objects are stored in.
     pub storage_version: String,
+    /// The version in which upstream's server stores it: discovery has a hash of it.
+    pub upstream_storage_version: String,
     /// The types of the object.
     pub schema: Schema,
     /// The types of its list; nothing for kinds that are never listed (reviews, bindings).
@@ -50,6 +52,8 @@ pub struct KindInfo {
     pub stored: bool,
     /// The rule that names follow.
     pub name_rule: NameRule,
+    /// Whether upstream's server has no cache of it, and so does not say when a revision that is not there yet may be there.
+    pub uncached: bool,
     /// Whether PUT of a missing object creates it.
     pub allow_create_on_update: bool,
     /// Whether an update without resourceVersion is accepted: the last write wins.
@@ -75,6 +79,12 @@ pub struct KindInfo {
 }
 
 impl KindInfo {
+    /// Whether a table of it has the columns that upstream's server gives kinds without a printer.
+    #[must_use]
+    pub fn has_default_columns(&self) -> bool {
+        self.columns.iter().map(|rule| rule.column.name.as_str()).eq(["Name", "Created At"])
+    }
+
     /// The group version.
     #[must_use]
     pub fn group_version(&self) -> GroupVersion {
@@ -176,21 +186,43 @@ pub enum Generation {
     #[default]
     Untouched,
     /// 1 on creation; one more when one of these fields changes. Each is a path; the path `*` stands for everything
-    /// outside `metadata`, `kind` and `apiVersion`.
-    Changes(Vec<Vec<String>>),
+    /// outside `metadata`, `kind` and `apiVersion`. Upstream tells an empty collection from none where it compares by
+    /// `reflect.DeepEqual`: what is stored has none that is empty.
+    Changes {
+        /// The fields.
+        paths: Vec<Vec<String>>,
+        /// Whether an empty collection differs from none.
+        tells_empty: bool,
+    },
 }
 
 impl Generation {
     /// Whether the kind counts at all.
     #[must_use]
     pub fn counts(&self) -> bool {
-        matches!(self, Self::Changes(_))
+        matches!(self, Self::Changes { .. })
+    }
+
+    /// The object as it is before it is normalised, where what that takes away counts.
+    #[must_use]
+    pub fn before(&self, new: &Object) -> Option<Object> {
+        matches!(self, Self::Changes { tells_empty: true, .. }).then(|| new.clone())
+    }
+
+    /// Whether an object lost empty collections that count when it was normalised.
+    #[must_use]
+    pub fn lost_empty(&self, before: &Object, after: &Object) -> bool {
+        let Self::Changes { paths, tells_empty: true } = self else { return false };
+        paths.iter().any(|path| {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            lost_empty(&before.at(&path), &after.at(&path))
+        })
     }
 
     /// Whether this change counts. Both must be normalised.
     #[must_use]
     pub fn changes(&self, new: &Object, old: &Object) -> bool {
-        let Self::Changes(paths) = self else { return false };
+        let Self::Changes { paths, .. } = self else { return false };
         paths.iter().any(|path| match path.as_slice() {
             [all] if all == "*" => !same_outside_metadata(new, old),
             path => {
@@ -199,6 +231,14 @@ impl Generation {
             }
         })
     }
+}
+
+fn lost_empty(before: &Cursor<'_>, after: &Cursor<'_>) -> bool {
+    if before.is_present() && !before.is_scalar() && before.is_empty() {
+        return !after.is_present();
+    }
+    before.items().zip(after.items()).any(|(before, after)| lost_empty(&before, &after))
+        || before.entries().any(|(name, before)| lost_empty(&before, &after.field(name)))
 }
 
 fn same_outside_metadata(new: &Object, old: &Object) -> bool {

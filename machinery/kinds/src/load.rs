@@ -101,8 +101,13 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         columns: columns?,
         selectable: entry.selectable,
         storage,
+        upstream_storage_version: entry
+            .upstream_storage_version
+            .or_else(|| entry.storage_version.clone())
+            .unwrap_or_else(|| gvk.version.clone()),
         storage_version: entry.storage_version.unwrap_or_else(|| gvk.version.clone()),
         name_rule: entry.name_rule,
+        uncached: entry.uncached,
         allow_create_on_update: entry.create_on_update,
         allow_unconditional_update: entry.unconditional_update,
         deletion: Deletion {
@@ -110,7 +115,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
             graceful: entry.graceful,
             dependents: entry.dependents,
         },
-        generation: generation(entry.generation.as_deref()),
+        generation: generation(entry.generation.as_deref(), entry.generation_tells_empty),
         ownership: Ownership::new(
             &entry.resets,
             &entry.keeps,
@@ -213,10 +218,10 @@ fn cells(entry: &ColumnEntry) -> Vec<CellRule> {
     .collect()
 }
 
-fn generation(paths: Option<&[String]>) -> Generation {
+fn generation(paths: Option<&[String]>, tells_empty: bool) -> Generation {
     match paths {
         None => Generation::Untouched,
-        Some(paths) => Generation::Changes(paths.iter().map(|at| path(at)).collect()),
+        Some(paths) => Generation::Changes { paths: paths.iter().map(|at| path(at)).collect(), tells_empty },
     }
 }
 

@@ -189,6 +189,24 @@ fn generation_counts_what_data_says() {
 }
 
 #[test]
+fn an_empty_list_counts_where_data_says_so() {
+    let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
+    for (group, resource, sent, want) in [
+        ("networking.k8s.io", "networkpolicies", r#"{"spec":{"podSelector":{},"ingress":[]}}"#, true),
+        ("networking.k8s.io", "networkpolicies", r#"{"spec":{"podSelector":{"matchLabels":{}}}}"#, true),
+        ("networking.k8s.io", "networkpolicies", r#"{"spec":{"podSelector":{}}}"#, false),
+        ("networking.k8s.io", "ingresses", r#"{"spec":{"rules":[]}}"#, false),
+    ] {
+        let info = kind(group, resource);
+        let mut new = object(sent);
+        let before = info.generation.before(&new);
+        info.schema.normalise(&mut new);
+        let lost = before.is_some_and(|before| info.generation.lost_empty(&before, &new));
+        assert_eq!(lost, want, "{sent}");
+    }
+}
+
+#[test]
 fn cells_that_data_can_say_need_no_code() {
     let object = Object::from_json(
         br#"{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z"},"data":{"a":"","b":""},"binaryData":{"c":""},"type":"x"}"#,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_machinery::Status;
 use portico_store::{ListAt, Record, Scope, Snapshot, StoreError, Unreadable};
 
 use crate::Result;
@@ -78,6 +79,12 @@ struct Request<'a> {
     only: Option<String>,
 }
 
+/// 504. Upstream's caches say when to ask again; its storage does not.
+fn unreached(served: &ServedResource, wanted: i64, current: i64) -> Status {
+    let status = too_large_version(wanted, current);
+    if served.info.uncached { status.with_retry_after(0) } else { status }
+}
+
 impl Objects {
     /// A page of a resource's objects; an empty namespace is all of them.
     ///
@@ -98,7 +105,8 @@ impl Objects {
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
         let (at, after) = start(options)?;
         // Upstream's cache ignores the limit at revision 0, with a continue token too.
-        let unlimited = options.limit == 0 || options.resource_version == Some(0);
+        let of_cache = options.resource_version == Some(0) && !served.info.uncached;
+        let unlimited = options.limit == 0 || of_cache;
         let only = match (selection.only_name(), namespace, served.info.namespaced) {
             _ if after.is_some() => None,
             (Some(name), None, false) => Some(name.to_owned()),
@@ -133,7 +141,7 @@ impl Objects {
 
     /// A state of at least this revision.
     pub(crate) async fn not_older_than(&self, served: &ServedResource, least: i64) -> Result<Snapshot> {
-        self.reach(least).await?;
+        self.reach(served, least).await?;
         match self.store.cached(&served.storage) {
             Some(snapshot) => Ok(snapshot),
             None => self.snapshot(served).await,
@@ -188,14 +196,14 @@ impl Objects {
     }
 
     /// Waits a moment for a revision that has not been written yet, then answers 504.
-    pub(crate) async fn reach(&self, revision: i64) -> Result<()> {
+    pub(crate) async fn reach(&self, served: &ServedResource, revision: i64) -> Result<()> {
         if revision <= self.store.revision() {
             return Ok(());
         }
         let wait: Duration = self.settings.future_revision_wait;
         match tokio::time::timeout(wait, self.store.wait_for(revision)).await {
             Ok(reached) => reached.map_err(|e| failure::of_read(e, revision)),
-            Err(_) => Err(Box::new(too_large_version(revision, self.store.revision()))),
+            Err(_) => Err(Box::new(unreached(served, revision, self.store.revision()))),
         }
     }
 
@@ -216,6 +224,7 @@ impl Objects {
         match self.read_exactly(scope, request, revision).await {
             Ok(page) => Ok(page),
             Err(StoreError::Compacted { .. }) if request.begin.is_some() => Err(compacted_token(request)),
+            Err(StoreError::Future { current }) => Err(Box::new(unreached(served, revision, current))),
             Err(error) => Err(failure::of_read(error, revision)),
         }
     }

@@ -141,7 +141,12 @@ impl Replacement<'_> {
             None => drop(new.remove(&MANAGED_FIELDS)),
         }
         // Validated in canonical form, in which empty and absent are one, and which the old state has.
+        let generation = &served.stored_info().generation;
+        let before = generation.before(new).filter(|_| part != Part::Subresource("status"));
         served.stored_info().schema.normalise(new);
+        if before.is_some_and(|before| generation.lost_empty(&before, new)) {
+            new.set(&["metadata", "generation"], old.generation() + 1);
+        }
         if part == Part::Main {
             served.strategies.main.count_changes(new, old);
         }
@@ -287,7 +292,9 @@ fn findings(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object)
     let mut errors = Vec::new();
     validation::validate_any_update(new, old, served.info.namespaced, &mut errors);
     let rules = MetaRules::of(&served.info);
-    validation::validate_update(new, old, rules, &mut errors);
+    if served.strategies.main.compares_metadata_again(part == Part::Subresource("status")) {
+        validation::validate_update(new, old, rules, &mut errors);
+    }
     if part == Part::Main && served.strategies.main.validates_metadata_again() {
         validation::validate_create(new, rules, &mut errors);
     }

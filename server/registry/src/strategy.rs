@@ -78,6 +78,12 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// Whether what validates a change compares the metadata with what it was: upstream's storage does so for every kind, and
+    /// what is wrong is then said once more.
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        true
+    }
+
     /// Validates a new object or a change, for a kind whose rules look into the types of its own description.
     fn validate_with_kind(&self, _kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
         match old {

@@ -75,8 +75,8 @@ impl Subresource<'_> {
 
 impl<'a> From<&'a KindInfo> for Kind<'a> {
     fn from(info: &'a KindInfo) -> Self {
-        let (storage, version, kind) = (&info.storage, &info.storage_version, &info.gvk.kind);
-        let listed = info.has_verb("list");
+        let (storage, version, kind) = (&info.storage, &info.upstream_storage_version, &info.gvk.kind);
+        let listed = info.stored && info.has_verb("list");
         Self {
             gvk: info.gvk.clone(),
             list_kind: &info.list_kind,

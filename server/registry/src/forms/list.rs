@@ -85,6 +85,16 @@ struct Writer {
 }
 
 impl Writer {
+    /// What comes after the last element. Where upstream has no printer for a kind it has no rows either when there are none.
+    fn end(&self, out: &mut Vec<u8>) {
+        let is_table = matches!(self.form, Form::Table(_));
+        if is_table && self.first && self.served.info.has_default_columns() && out.pop() == Some(b'[') {
+            out.extend_from_slice(b"null}\n");
+        } else {
+            out.extend_from_slice(b"]}\n");
+        }
+    }
+
     fn piece(&mut self) -> Option<Bytes> {
         if self.done {
             return None;
@@ -100,7 +110,7 @@ impl Writer {
         };
         while out.len() < PIECE {
             let Some(record) = self.records.next() else {
-                out.extend_from_slice(b"]}\n");
+                self.end(&mut out);
                 self.done = true;
                 break;
             };

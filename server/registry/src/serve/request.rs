@@ -196,7 +196,7 @@ impl Request<'_> {
             )));
         }
         let options = self.query.version_options()?;
-        self.objects().reach(options.unwrap_or(0)).await?;
+        self.objects().reach(&self.served, options.unwrap_or(0)).await?;
         if let Some(view) = self.view() {
             return self.object(200, &self.objects().get_view(view).await?, wanted, true);
         }

@@ -20,6 +20,14 @@ const MANAGERS: [&str; 2] = ["endpointslice-controller.k8s.io", "endpointslicemi
 pub(crate) struct EndpointSlice;
 
 impl Strategy for EndpointSlice {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         drop_topology(new);
     }

@@ -20,6 +20,14 @@ pub(crate) struct Binding {
 }
 
 impl Strategy for Binding {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         checks::required(&spec.field("policyName"), names::dns1123_subdomain, errors);

@@ -17,6 +17,14 @@ pub(crate) struct Policy {
 }
 
 impl Strategy for Policy {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         self.validate_spec(new, true, errors);
     }

@@ -16,6 +16,14 @@ use portico_validation::checks;
 pub(crate) struct WebhookConfiguration;
 
 impl Strategy for WebhookConfiguration {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate(new, &Expressions::of_webhook(true), errors);
     }

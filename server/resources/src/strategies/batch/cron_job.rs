@@ -24,6 +24,10 @@ impl DecodeStrategy for CronJob {
 }
 
 impl Strategy for CronJob {
+    fn compares_metadata_again(&self, is_status: bool) -> bool {
+        !is_status
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         validate_spec(new, None, errors);
         if new.name().len() > NAME_MAX {

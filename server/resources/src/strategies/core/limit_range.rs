@@ -32,6 +32,14 @@ impl DecodeStrategy for LimitRange {
 }
 
 impl Strategy for LimitRange {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         if new.name().is_empty() && new.generate_name().is_empty() {
             new.set(&["metadata", "name"], uuid::Uuid::new_v4().to_string());

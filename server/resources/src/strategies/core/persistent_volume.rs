@@ -4,14 +4,15 @@ mod source;
 mod validate;
 mod warnings;
 
+use portico_kinds::KindInfo;
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, time};
 
 use super::storage_cells;
 use portico_registry::Part;
 use portico_registry::{DecodeStrategy, Moment, Strategy, TableStrategy};
-use portico_validation::Errors;
 use portico_validation::pod_spec::round_to_milli;
+use portico_validation::{Errors, MetaRules, validate_create};
 
 pub(crate) struct PersistentVolume;
 
@@ -32,8 +33,23 @@ impl DecodeStrategy for PersistentVolume {
 }
 
 impl Strategy for PersistentVolume {
+    fn compares_metadata_again(&self, is_status: bool) -> bool {
+        is_status
+    }
+
     fn validates_metadata_again(&self) -> bool {
         true
+    }
+
+    fn validate_with_kind(&self, kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
+        match old {
+            None => self.validate(new, errors),
+            Some(old) => {
+                // As the whole, so its metadata: told twice.
+                validate_create(new, MetaRules::of(kind), errors);
+                self.validate_update(new, old, errors);
+            }
+        }
     }
 
     fn prepare_create(&self, new: &mut Object, moment: Moment) {

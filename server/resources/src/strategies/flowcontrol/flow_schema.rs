@@ -17,6 +17,14 @@ const KINDS: [(&str, &str); 3] = [("User", "user"), ("Group", "group"), ("Servic
 pub(crate) struct FlowSchema;
 
 impl Strategy for FlowSchema {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         spec(new, errors);
         let text = format!("spec of '{}' must equal the fixed value", new.name());

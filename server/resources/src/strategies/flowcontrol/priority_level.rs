@@ -27,6 +27,14 @@ impl DecodeStrategy for PriorityLevel {
 }
 
 impl Strategy for PriorityLevel {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         if new.annotation(PRESERVE).is_some() {
             let path = Path::new("metadata.annotations");

@@ -20,6 +20,10 @@ impl DecodeStrategy for PodDisruptionBudget {
 }
 
 impl Strategy for PodDisruptionBudget {
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         let (least, most) = (spec.field("minAvailable"), spec.field("maxUnavailable"));

@@ -14,6 +14,14 @@ const NODE_ID_MAX: usize = 256;
 pub(crate) struct CsiNode;
 
 impl Strategy for CsiNode {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let drivers = new.at(&["spec", "drivers"]);
         let mut seen = HashSet::new();

@@ -16,6 +16,14 @@ const NOT_INLINE: &str = "may not be specified in the context of inline volumes"
 pub(crate) struct VolumeAttachment;
 
 impl Strategy for VolumeAttachment {
+    fn validates_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn compares_metadata_again(&self, _is_status: bool) -> bool {
+        false
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let spec = new.at(&["spec"]);
         super::driver_name(&spec.field("attacher"), errors);
