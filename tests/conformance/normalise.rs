@@ -1,5 +1,6 @@
 //! Replaces by a word what differs between two right servers: uids, times, revisions, ports, keys of the fixture.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -167,8 +168,9 @@ pub fn difference(want: &Value, got: &Value) -> String {
         serde_json::to_string_pretty(&value).unwrap()
     };
     let (want, got) = (lines(want), lines(got));
-    let missing = want.lines().filter(|line| !got.lines().any(|other| other == *line));
-    let added = got.lines().filter(|line| !want.lines().any(|other| other == *line));
+    let (wanted, found): (HashSet<&str>, HashSet<&str>) = (want.lines().collect(), got.lines().collect());
+    let missing = want.lines().filter(|line| !found.contains(line));
+    let added = got.lines().filter(|line| !wanted.contains(line));
     let reported = missing.map(|line| format!("  - {line}")).chain(added.map(|line| format!("  + {line}")));
     let reported: Vec<String> = reported.take(40).collect();
     if reported.is_empty() {

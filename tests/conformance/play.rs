@@ -48,6 +48,16 @@ fn header(value: Option<&HeaderValue>) -> Value {
     normalise::header(value.and_then(|value| value.to_str().ok()))
 }
 
+/// Adds the headers that count to an answer.
+pub fn show(answer: &mut Value, step: &Step, headers: &HeaderMap) {
+    for name in &step.show {
+        answer["headers"][name] = match name.strip_suffix("[]") {
+            Some(each) => headers.get_all(each).iter().map(|value| header(Some(value))).collect(),
+            None => header(headers.get(name)),
+        };
+    }
+}
+
 impl<'a> Player<'a> {
     /// Against the server at this address with this CA (PEM).
     pub async fn new(fixture: &'a Fixture, address: SocketAddr, ca: &[u8], with_backend: bool) -> Self {
@@ -70,24 +80,24 @@ impl<'a> Player<'a> {
             // A connection that breaks is an answer, too; how is each library's own.
             Err(_) => return json!({"error": "the connection broke"}),
         };
-        for (variable, path) in &step.save {
-            let value = match path.strip_prefix("header:") {
-                Some(name) => reply.headers.get(name).and_then(|value| value.to_str().ok()).map(Value::from),
-                None => paths::pick(&reply.body, path).cloned(),
-            };
-            self.variables.insert(variable.clone(), value.unwrap_or_default());
-        }
+        self.keep(step, &reply.headers, &reply.body);
         let mut answer = json!({"status": reply.status.as_u16()});
-        for name in &step.show {
-            answer["headers"][name] = match name.strip_suffix("[]") {
-                Some(each) => reply.headers.get_all(each).iter().map(|value| header(Some(value))).collect(),
-                None => header(reply.headers.get(name)),
-            };
-        }
+        show(&mut answer, step, &reply.headers);
         if step.compare == Compare::Body {
             answer["body"] = normalise::body(reply.body, step, &self.names);
         }
         answer
+    }
+
+    /// Keeps what later steps need of an answer.
+    pub fn keep(&mut self, step: &Step, headers: &HeaderMap, body: &Value) {
+        for (variable, path) in &step.save {
+            let value = match path.strip_prefix("header:") {
+                Some(name) => headers.get(name).and_then(|value| value.to_str().ok()).map(Value::from),
+                None => paths::pick(body, path).cloned(),
+            };
+            self.variables.insert(variable.clone(), value.unwrap_or_default());
+        }
     }
 
     /// Repeats a step until what it waits for holds; gives the last answer when that takes too long.
@@ -152,10 +162,11 @@ impl<'a> Player<'a> {
         let accept = step.accept.as_deref().unwrap_or("application/json");
         let mut fields =
             vec![("accept".to_owned(), accept.to_owned()), ("user-agent".to_owned(), AGENT.to_owned())];
-        let body = match (&step.raw, &step.body) {
-            (Some(raw), _) => Some(self.filled(raw)),
-            (None, Some(body)) => Some(self.filled_in(body).to_string()),
-            (None, None) => None,
+        let body = match (&step.bytes, &step.raw, &step.body) {
+            (Some(bytes), ..) => Some(base64::engine::general_purpose::STANDARD.decode(bytes)?),
+            (None, Some(raw), _) => Some(self.filled(raw).into_bytes()),
+            (None, None, Some(body)) => Some(self.filled_in(body).to_string().into_bytes()),
+            (None, None, None) => None,
         };
         if body.is_some() {
             let media_type = step.content_type.as_deref().unwrap_or("application/json");

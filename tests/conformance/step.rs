@@ -49,6 +49,9 @@ pub struct Step {
     /// Sent as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
+    /// Bytes to send, as base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<String>,
     /// Variables for later steps: paths into the body, or `header:Name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub save: BTreeMap<String, String>,

@@ -1,13 +1,17 @@
 //! A case: requests about one object, made of a recorded one and a few changes of it.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
 use super::corpus::{Base, Corpus};
+use super::custom;
 use super::further::Further;
 use super::mutate::{Change, Mutation, Part};
+use super::protobuf::{self, Damage, MEDIA_TYPE};
 use super::schemas::Schemas;
 use crate::step::Step;
 
@@ -25,9 +29,13 @@ enum Sent {
     JsonPatch,
     Apply,
     ApplyTwice,
+    /// As protobuf, by POST.
+    Protobuf,
+    /// As protobuf, by PUT.
+    ProtobufPut,
 }
 
-const WAYS: [Sent; 12] = [
+const WAYS: [Sent; 15] = [
     Sent::Create,
     Sent::Create,
     Sent::Create,
@@ -40,6 +48,9 @@ const WAYS: [Sent; 12] = [
     Sent::JsonPatch,
     Sent::Apply,
     Sent::ApplyTwice,
+    Sent::Protobuf,
+    Sent::Protobuf,
+    Sent::ProtobufPut,
 ];
 /// How often each query is sent: most have none.
 const QUERIES: [&str; 14] = [
@@ -60,16 +71,25 @@ const QUERIES: [&str; 14] = [
 ];
 /// The query of a case that only tries.
 const DRY_RUN: &str = "dryRun=All";
-const ACCEPTS: [&str; 8] = [
+const ACCEPTS: [&str; 14] = [
     "application/json",
     "application/json",
     "application/json",
+    "application/json",
+    MEDIA_TYPE,
+    MEDIA_TYPE,
+    "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1",
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+    "application/vnd.kubernetes.protobuf;q=0.5,application/json;q=0.9",
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
     "application/yaml",
     "text/plain",
     "*/*",
 ];
+
+/// A table in JSON.
+pub(super) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// Requests about one object; its name is given when they are sent.
 #[derive(Clone)]
@@ -82,6 +102,10 @@ pub struct Case {
     query: &'static str,
     /// How the object is read afterwards.
     accept: &'static str,
+    /// How the write is answered.
+    answered_as: &'static str,
+    /// What happens to the bytes of a body in protobuf.
+    damage: Option<Damage>,
     selected: Option<String>,
     /// What else is asked of the object.
     further: Option<Further>,
@@ -123,8 +147,14 @@ impl Maker<'_> {
         });
         let (mut sent, mut query) = (*WAYS.choose(random).unwrap(), *QUERIES.choose(random).unwrap());
         if chosen.is_only_tried() {
-            (sent, query) = (if sent == Sent::Apply { sent } else { Sent::Create }, DRY_RUN);
+            (sent, query) =
+                (if matches!(sent, Sent::Apply | Sent::Protobuf) { sent } else { Sent::Create }, DRY_RUN);
         }
+        // kube-apiserver panics over a custom resource in protobuf.
+        if kind == custom::KIND && matches!(sent, Sent::Protobuf | Sent::ProtobufPut) {
+            sent = Sent::Create;
+        }
+        let as_protobuf = matches!(sent, Sent::Protobuf | Sent::ProtobufPut);
         Case {
             collection: collection.clone(),
             kind: kind.clone(),
@@ -133,14 +163,38 @@ impl Maker<'_> {
             sent,
             query,
             accept: ACCEPTS.choose(random).unwrap(),
+            answered_as: if random.random_ratio(1, 5) { ACCEPTS.choose(random).unwrap() } else { ACCEPTS[0] },
+            damage: (as_protobuf && random.random_ratio(2, 3)).then(|| Damage::random(random)),
             selected,
-            further: Further::random(collection, random),
+            // Pages are made of objects that are there.
+            further: Further::random(collection, random)
+                .filter(|further| !(chosen.is_only_tried() && matches!(further, Further::Pages(..)))),
             only_tried: chosen.is_only_tried(),
         }
     }
 }
 
 impl Case {
+    /// A recorded object as it is, read as a table in every way.
+    pub fn of_table(base: &Base) -> Self {
+        let mut body = base.body.clone();
+        body["metadata"]["name"] = NAME.into();
+        Self {
+            collection: base.collection.clone(),
+            kind: base.kind.clone(),
+            base: body,
+            mutations: Vec::new(),
+            sent: Sent::Create,
+            query: if base.is_only_tried() { DRY_RUN } else { "" },
+            accept: ACCEPTS[0],
+            answered_as: TABLE,
+            damage: None,
+            selected: None,
+            further: Some(Further::Tables),
+            only_tried: base.is_only_tried(),
+        }
+    }
+
     /// What is tried, in two words.
     pub fn about(&self) -> String {
         format!("{} {:?}", self.kind, self.sent)
@@ -165,6 +219,12 @@ impl Case {
         }
         if self.accept != ACCEPTS[0] {
             smaller.push(Self { accept: ACCEPTS[0], ..self.clone() });
+        }
+        if self.answered_as != ACCEPTS[0] {
+            smaller.push(Self { answered_as: ACCEPTS[0], ..self.clone() });
+        }
+        if self.damage.is_some() {
+            smaller.push(Self { damage: None, ..self.clone() });
         }
         if self.further.is_some() {
             smaller.push(Self { further: None, ..self.clone() });
@@ -194,7 +254,8 @@ impl Case {
     pub fn steps(&self, name: &str) -> Vec<Step> {
         let object = format!("{}/{NAME}", self.collection);
         let mut steps = Vec::new();
-        let is_first = matches!(self.sent, Sent::Create | Sent::ApplyTwice) || self.only_tried;
+        let is_first =
+            matches!(self.sent, Sent::Create | Sent::ApplyTwice | Sent::Protobuf) || self.only_tried;
         if !is_first {
             steps.push(step("create", "POST", &self.collection, "", Some(self.base.clone())));
         }
@@ -222,6 +283,11 @@ impl Case {
             Sent::JsonPatch => steps.push(patch("application/json-patch+json", self.json_patch())),
             Sent::Apply => steps.push(apply(changed)),
             Sent::ApplyTwice => steps.extend([apply(self.base.clone()), apply(changed)]),
+            Sent::Protobuf => steps.push(self.in_protobuf("POST", &self.collection, &changed, name)),
+            Sent::ProtobufPut => steps.push(self.in_protobuf("PUT", &object, &changed, name)),
+        }
+        if let Some(last) = steps.last_mut() {
+            last.accept = Some(self.answered_as.to_owned());
         }
         steps.push(Step { accept: Some(self.accept.to_owned()), ..step("get", "GET", &object, "", None) });
         if let Some(selected) = &self.selected {
@@ -234,7 +300,7 @@ impl Case {
             ));
         }
         if let Some(further) = &self.further {
-            steps.extend(further.steps(&self.collection, NAME));
+            steps.extend(further.steps(&self.collection, NAME, &self.base));
         }
         steps.push(step("delete", "DELETE", &object, "gracePeriodSeconds=0", None));
         // Whatever holds it back.
@@ -249,6 +315,24 @@ impl Case {
             step.body = step.body.take().map(|body| named(body, name));
         }
         steps
+    }
+
+    /// A write in protobuf: of the changed object, or, where that does not fit its kind, of the object that was recorded; of a
+    /// kind that has no such form the JSON is sent as if it were.
+    fn in_protobuf(&self, method: &str, target: &str, changed: &Value, name: &str) -> Step {
+        let sealed = |object: &Value| protobuf::sealed(&named(object.clone(), name));
+        let whole = sealed(changed)
+            .or_else(|| sealed(&self.base))
+            .unwrap_or_else(|| named(changed.clone(), name).to_string().into_bytes());
+        let bytes = match self.damage {
+            Some(damage) => damage.apply(whole),
+            None => whole,
+        };
+        Step {
+            content_type: Some(MEDIA_TYPE.to_owned()),
+            bytes: Some(BASE64_STANDARD.encode(bytes)),
+            ..step("protobuf", method, target, self.query, None)
+        }
     }
 
     /// The top-level fields that changes are about, as they are after them.

@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-use super::case::step;
+use super::case::{TABLE, step};
 use crate::step::Step;
 
 /// Requests about an object that was written.
@@ -19,7 +19,16 @@ pub enum Further {
     List(&'static str),
     DeleteCollection(&'static str),
     DeleteOptions(Value),
+    /// It and its collection as tables.
+    Tables,
+    /// A few objects like it, read page by page, with writes between the pages: the limit, and what else lists ask for.
+    Pages(usize, &'static str),
 }
+
+/// How many objects pages are made of, besides the one that was written.
+const PAGED: usize = 4;
+/// The label that they have; their name is its value.
+const PAGE_LABEL: &str = "campaign";
 
 /// Which resources have which subresources.
 const SUBRESOURCES: [(&str, &[&str]); 9] = [
@@ -46,7 +55,7 @@ impl Further {
         {
             return Some(subresource(names.choose(random)?, random));
         }
-        Some(match random.random_range(0..60) {
+        Some(match random.random_range(0..70) {
             0 => Self::Watch(["", "&resourceVersion=0", "&sendInitialEvents=true"].choose(random)?),
             1..=3 => Self::List(
                 [
@@ -62,12 +71,18 @@ impl Further {
                     .choose(random)?,
             ),
             7..=9 => Self::DeleteOptions(delete_options(random)),
+            10..=12 => Self::Tables,
+            13..=15 => Self::Pages(
+                *[1, 2, 3].choose(random)?,
+                ["", "&resourceVersion=0", "&resourceVersionMatch=NotOlderThan&resourceVersion=1"]
+                    .choose(random)?,
+            ),
             _ => return None,
         })
     }
 
     /// The requests about the object of this name.
-    pub fn steps(&self, collection: &str, name: &str) -> Vec<Step> {
+    pub fn steps(&self, collection: &str, name: &str, base: &Value) -> Vec<Step> {
         let (object, only) =
             (format!("{collection}/{name}"), format!("fieldSelector=metadata.name%3D{name}"));
         let one = |method: &str, target: &str, query: String, body: Option<Value>| {
@@ -94,8 +109,66 @@ impl Further {
             Self::List(query) => one("GET", collection, format!("{only}&{query}"), None),
             Self::DeleteCollection(query) => one("DELETE", collection, format!("{only}{query}"), None),
             Self::DeleteOptions(options) => one("DELETE", &object, String::new(), Some(options.clone())),
+            Self::Tables => tables(&object, collection, &only),
+            Self::Pages(limit, query) => pages(*limit, query, collection, name, base),
         }
     }
+}
+
+fn tables(object: &str, collection: &str, only: &str) -> Vec<Step> {
+    let table = |target: &str, query: &str| Step {
+        accept: Some(TABLE.to_owned()),
+        ..step("table", "GET", target, query, None)
+    };
+    let each = ["", "includeObject=None", "includeObject=Metadata", "includeObject=Object"];
+    let mut steps: Vec<Step> = each.iter().map(|query| table(object, query)).collect();
+    steps.extend(each[1..].iter().map(|query| table(collection, &format!("{only}&{query}"))));
+    steps.push(table(object, "includeObject=x"));
+    let older = "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+    steps.push(Step { accept: Some(older.to_owned()), ..table(collection, only) });
+    steps
+}
+
+/// Creates objects, and lists them; between the first pages one is changed, one goes and one comes.
+fn pages(limit: usize, query: &str, collection: &str, name: &str, base: &Value) -> Vec<Step> {
+    let paged = |at: usize| format!("{name}-page{at}");
+    let create = |at: usize| {
+        let mut body = base.clone();
+        body["metadata"]["name"] = paged(at).into();
+        body["metadata"]["labels"] = json!({PAGE_LABEL: name});
+        step("page object", "POST", collection, "", Some(body))
+    };
+    let delete = |at: usize| {
+        step("page delete", "DELETE", &format!("{collection}/{}", paged(at)), "gracePeriodSeconds=0", None)
+    };
+    let list = |from: &str| Step {
+        save: [("continue".to_owned(), "metadata.continue".to_owned())].into(),
+        ..step(
+            "page",
+            "GET",
+            collection,
+            &format!("labelSelector={PAGE_LABEL}%3D{name}&limit={limit}{from}"),
+            None,
+        )
+    };
+    let next = "&continue=${continue}";
+    let mut steps: Vec<Step> = (0..PAGED).map(create).collect();
+    let label = json!({"metadata": {"labels": {"changed": "yes"}}});
+    steps.extend([
+        list(query),
+        Step {
+            content_type: Some(MERGE.to_owned()),
+            ..step("page patch", "PATCH", &format!("{collection}/{}", paged(2)), "", Some(label))
+        },
+        delete(1),
+        list(next),
+        create(PAGED),
+        list(next),
+        list(next),
+        list(next),
+    ]);
+    steps.extend([0, 2, 3, PAGED].map(delete));
+    steps
 }
 
 fn subresource(name: &'static str, random: &mut StdRng) -> Further {

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use portico_tests::http::{Broken, Connection, collect};
+use http::HeaderMap;
+use portico_tests::http::{Answer, Broken, Connection, collect};
 use serde_json::{Value, json};
 
 use super::custom;
-use super::words;
+use super::{wire, words};
 use crate::fixture::Fixture;
 use crate::normalise;
 use crate::play::{self, Player};
@@ -58,8 +59,14 @@ impl<'a> Side<'a> {
             Err(_) => self.exchange(step).await,
             answered => answered,
         };
-        let Ok((status, body)) = answered else { return json!({"error": "the connection broke"}) };
-        let mut answer = json!({"status": status});
+        let Ok(Answer { status, headers, body, .. }) = answered else {
+            self.connection = None;
+            return json!({"error": "the connection broke"});
+        };
+        let body = read(&headers, &body);
+        self.player.keep(step, &headers, &body);
+        let mut answer = json!({"status": status.as_u16()});
+        play::show(&mut answer, step, &headers);
         if step.compare == Compare::Body {
             let mut body = normalise::body(body, step, &self.names);
             words::replace(&mut body, step.body.as_ref(), name);
@@ -68,7 +75,7 @@ impl<'a> Side<'a> {
         answer
     }
 
-    async fn exchange(&mut self, step: &Step) -> Result<(u16, Value), Broken> {
+    async fn exchange(&mut self, step: &Step) -> Result<Answer, Broken> {
         let request = self.player.request(step)?;
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -76,12 +83,16 @@ impl<'a> Side<'a> {
         };
         let answer = collect(connection.send(request).await?).await?;
         self.connection = Some(connection);
-        Ok((answer.status.as_u16(), read(&answer.body)))
+        Ok(answer)
     }
 }
 
-/// A body that is JSON, or a line of JSON for each event of a watch.
-fn read(body: &[u8]) -> Value {
+/// A body that is JSON or protobuf, or a line of JSON for each event of a watch.
+fn read(headers: &HeaderMap, body: &[u8]) -> Value {
+    let media_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if media_type.contains("protobuf") && !body.is_empty() {
+        return wire::read(body);
+    }
     let lines: Option<Vec<Value>> = body
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
