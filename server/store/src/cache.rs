@@ -1,15 +1,27 @@
 //! The current state of every loaded resource, published as immutable snapshots: readers never block the writer.
 //!
-//! Where this process alone writes, a write is queued only after its resources are loaded, so nothing of a resource changes
-//! while it is being loaded. Where others write, too, what is applied meanwhile waits beside it ([`Cache::begin_load`]).
+//! What is applied while a resource is loaded waits beside it ([`Cache::begin_load`]). How much is loaded is bounded: `budget` counts
+//! it, `room` says what stays, `intake` ends what has no room; `slot` is one resource, `unheld` what is known of one
+//! that is not here, `counts` how many objects that has.
+
+mod budget;
+mod counts;
+mod intake;
+mod room;
+mod slot;
+mod unheld;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use arc_swap::ArcSwapOption;
 use parking_lot::{Mutex, RwLock};
 
+pub(crate) use self::budget::Budget;
+use self::intake::weight;
+pub(crate) use self::intake::{Intake, average_weight};
+use self::slot::Loaded;
+pub(crate) use self::slot::Slot;
 use crate::event::{Event, EventType};
 use crate::key::{Key, Resource};
 use crate::record::Record;
@@ -17,29 +29,26 @@ use crate::snapshot::{Objects, Snapshot};
 use crate::unreadable::Unreadable;
 
 /// All resources that were ever written or asked for.
-#[derive(Default)]
 pub(crate) struct Cache {
     slots: RwLock<HashMap<Resource, Arc<Slot>>>,
     next_id: AtomicI64,
-    bytes: AtomicI64,
-    /// How many objects cannot be read.
+    budget: Arc<Budget>,
+    /// How many objects are known that cannot be read.
     unreadable: AtomicUsize,
+    /// Whether the database may know of a resource that is new here.
+    is_shared: bool,
+    /// The revision of the store when it was opened: nothing was applied since then of what has no slot.
+    opened_at: i64,
     /// Everything up to here is applied. Held while a group is.
     applied: Mutex<i64>,
 }
 
-/// One resource.
-pub(crate) struct Slot {
-    /// Its number in the database.
-    pub(crate) id: i64,
-    /// Whether the database knows the number.
-    pub(crate) stored: AtomicBool,
-    pub(crate) resource: Resource,
-    /// Held while loading, so that one caller loads and the others wait.
-    pub(crate) loading: tokio::sync::Mutex<()>,
-    /// What was applied since [`Cache::begin_load`]; nothing at other times.
-    arrived: Mutex<Option<Vec<Arc<Event>>>>,
-    state: ArcSwapOption<Loaded>,
+/// Where a resource stands at the moment at which it is read without being loaded.
+pub(crate) struct Begun {
+    /// The state of this revision is to be read.
+    pub(crate) revision: i64,
+    /// It has been so since this one.
+    changed: i64,
 }
 
 /// A resource is being loaded. Dropped, it is not any more.
@@ -47,6 +56,7 @@ pub(crate) struct Loading<'a> {
     slot: &'a Slot,
     /// The state of this revision is to be read.
     pub(crate) revision: i64,
+    changed: i64,
 }
 
 impl Drop for Loading<'_> {
@@ -55,18 +65,24 @@ impl Drop for Loading<'_> {
     }
 }
 
-#[derive(Clone)]
-struct Loaded {
-    objects: Arc<Objects>,
-    /// The objects are the state at every revision from here to the current one.
-    changed: i64,
-}
-
 impl Cache {
+    /// Of a store at this revision; nothing is loaded yet. `is_shared`: others write to the database, too.
+    pub(crate) fn new(budget: Budget, revision: i64, is_shared: bool) -> Self {
+        Self {
+            is_shared,
+            slots: RwLock::default(),
+            next_id: AtomicI64::new(0),
+            budget: Arc::new(budget),
+            unreadable: AtomicUsize::new(0),
+            opened_at: revision,
+            applied: Mutex::new(revision),
+        }
+    }
+
     /// A resource that the database knows by this number.
     pub(crate) fn stored(&self, id: i64, resource: Resource) {
         self.reserve(id);
-        let slot = Arc::new(Slot::new(id, true, resource.clone()));
+        let slot = Arc::new(Slot::new(id, true, resource.clone(), self.opened_at));
         self.slots.write().insert(resource, slot);
     }
 
@@ -83,7 +99,7 @@ impl Cache {
         let mut slots = self.slots.write();
         let made = slots.entry(resource.clone()).or_insert_with(|| {
             let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
-            Arc::new(Slot::new(id, false, resource.clone()))
+            Arc::new(Slot::new(id, self.is_shared, resource.clone(), self.opened_at))
         });
         made.clone()
     }
@@ -99,12 +115,12 @@ impl Cache {
     }
 
     /// The keys of the objects in memory that may be being deleted, and the slots of resources that are not loaded.
-    pub(crate) fn deleting(&self, current: i64) -> (Vec<Key>, Vec<Arc<Slot>>) {
+    pub(crate) fn deleting(&self) -> (Vec<Key>, Vec<Arc<Slot>>) {
         let (mut keys, mut unread) = (Vec::new(), Vec::new());
         for slot in self.slots() {
-            match slot.snapshot(current) {
-                Some(snapshot) => {
-                    let found = snapshot.iter().filter(|record| record.may_be_deleting());
+            match slot.objects() {
+                Some(objects) => {
+                    let found = objects.iter().filter(|record| record.may_be_deleting());
                     keys.extend(found.map(|record| record.key.clone()));
                 }
                 None => unread.push(slot),
@@ -120,36 +136,64 @@ impl Cache {
 
     /// An object's current state, whether it can be read or not; None also when its resource is not loaded.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Record>> {
-        let slots = self.slots.read();
-        let state = slots.get(key.resource())?.state.load();
-        let objects = &state.as_ref()?.objects;
-        let unreadable = || objects.get_unreadable(key.path()).map(|object| object.record.clone());
-        objects.get(key.path()).cloned().or_else(unreadable)
+        self.objects(key.resource())?.get_any(key.path())
     }
 
-    /// The objects that cannot be read, of the resources that are loaded; in key order.
+    /// The objects of a resource, if they are in memory.
+    pub(crate) fn objects(&self, resource: &Resource) -> Option<Arc<Objects>> {
+        self.slots.read().get(resource)?.objects()
+    }
+
+    /// The resource stays in memory once it is there, whatever the budget is.
+    pub(crate) fn keep(&self, resource: &Resource) {
+        self.slot(resource).is_kept.store(true, Ordering::Relaxed);
+    }
+
+    /// The objects that are known and cannot be read, in key order: all of the resources that are loaded, and those of others that
+    /// were met.
     pub(crate) fn unreadable(&self) -> Vec<Unreadable> {
         if self.unreadable.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
-        let loaded = self.slots().into_iter().filter_map(|slot| slot.state.load_full());
-        let mut all: Vec<_> =
-            loaded.flat_map(|loaded| loaded.objects.unreadable().cloned().collect::<Vec<_>>()).collect();
+        let mut all = Vec::new();
+        for slot in self.slots() {
+            match slot.objects() {
+                Some(objects) => all.extend(objects.unreadable().cloned()),
+                None => all.extend_from_slice(slot.unheld.lock().unreadable()),
+            }
+        }
         all.sort_by(|a, b| a.key().cmp(b.key()));
         all
     }
 
-    /// How many objects of a resource cannot be read; none when it is not loaded.
+    /// How many objects of a resource are known that cannot be read; none when it is not known at all.
     pub(crate) fn unreadable_of(&self, resource: &Resource) -> Option<usize> {
-        let loaded = self.slots.read().get(resource)?.state.load_full()?;
-        Some(loaded.objects.unreadable().count())
+        let slot = self.slots.read().get(resource)?.clone();
+        let of_unheld = || slot.unheld.lock().unreadable().len();
+        Some(slot.objects().map_or_else(of_unheld, |objects| objects.unreadable().count()))
+    }
+
+    /// Remembers what was met, as of a revision, of a resource that is not loaded and cannot be read.
+    pub(crate) fn note_unreadable(&self, slot: &Slot, revision: i64, met: &[Unreadable]) {
+        if met.is_empty() {
+            return;
+        }
+        let _nothing_is_applied = self.applied.lock();
+        if slot.state.load().is_none() && slot.changed.load(Ordering::Acquire) <= revision {
+            let new = slot.unheld.lock().note(met);
+            self.unreadable.fetch_add(new, Ordering::Relaxed);
+        }
     }
 
     /// Shows what could not be read and can be now, where it is still what was read.
     pub(crate) fn heal(&self, record: Arc<Record>) {
         let _nothing_is_applied = self.applied.lock();
         let slot = self.slot(record.key.resource());
-        let Some(loaded) = slot.state.load_full() else { return };
+        let Some(loaded) = slot.state.load_full() else {
+            let gone = slot.unheld.lock().forget(record.key.path());
+            self.unreadable.fetch_sub(gone, Ordering::Relaxed);
+            return;
+        };
         let known = loaded.objects.get_unreadable(record.key.path());
         if known.is_none_or(|object| object.revision() != record.revision) {
             return;
@@ -157,52 +201,75 @@ impl Cache {
         let mut objects = (*loaded.objects).clone();
         objects.remove_unreadable(record.key.path());
         self.unreadable.fetch_sub(1, Ordering::Relaxed);
-        self.add_bytes(weight(&record));
+        self.weighs_more(&slot, weight(&record));
         objects.insert(record);
         slot.state.store(Some(Arc::new(Loaded { objects: Arc::new(objects), changed: loaded.changed })));
     }
 
-    /// Publishes what the database holds of a resource; `records` are in key order.
-    pub(crate) fn load(
-        &self,
-        slot: &Slot,
-        records: &[Arc<Record>],
-        unreadable: Vec<Unreadable>,
-        revision: i64,
-    ) {
-        self.add_bytes(records.iter().map(|record| weight(record)).sum());
-        self.unreadable.fetch_add(unreadable.len(), Ordering::Relaxed);
-        let objects = Arc::new(Objects::from_sorted(records, unreadable));
-        slot.state.store(Some(Arc::new(Loaded { objects, changed: revision })));
+    /// What a resource is read into that is being loaded: it ends where there is no room. One that is kept has room.
+    pub(crate) fn intake(&self, slot: &Slot) -> Intake {
+        let is_kept = slot.is_kept.load(Ordering::Relaxed);
+        Intake::new(Some((self.budget.clone(), !is_kept)))
+    }
+
+    /// What a resource is read into for a caller who keeps it.
+    pub(crate) fn intake_for_caller(&self) -> Intake {
+        Intake::new(None)
     }
 
     /// Begins to load a resource: what is applied from now on waits until it is there.
     pub(crate) fn begin_load<'a>(&self, slot: &'a Slot) -> Loading<'a> {
         let applied = self.applied.lock();
         *slot.arrived.lock() = Some(Vec::new());
-        Loading { slot, revision: *applied }
+        Loading { slot, revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
     }
 
     /// Publishes what the database held of a resource at the revision of `loading`, with what has come since.
-    pub(crate) fn end_load(
-        &self,
-        loading: &Loading<'_>,
-        records: &[Arc<Record>],
-        unreadable: Vec<Unreadable>,
-    ) {
+    pub(crate) fn end_load(&self, loading: &Loading<'_>, intake: Intake) {
         let _nothing_is_applied = self.applied.lock();
         let slot = loading.slot;
-        self.load(slot, records, unreadable, loading.revision);
+        let (mut objects, bytes) = intake.finish();
+        let forgotten = std::mem::take(&mut *slot.unheld.lock()).forget_all();
+        self.unreadable.fetch_add(objects.unreadable().count(), Ordering::Relaxed);
+        self.unreadable.fetch_sub(forgotten, Ordering::Relaxed);
+        slot.bytes.store(bytes, Ordering::Relaxed);
         let arrived = slot.arrived.lock().take().unwrap_or_default();
-        if let (Some(last), Some(loaded)) = (arrived.last(), slot.state.load_full()) {
-            let mut objects = (*loaded.objects).clone();
-            arrived.iter().for_each(|event| self.apply_one(&mut objects, event));
-            let loaded = Loaded { objects: Arc::new(objects), changed: last.revision() };
-            slot.state.store(Some(Arc::new(loaded)));
+        let more = arrived.iter().map(|event| self.apply_one(&mut objects, event)).sum();
+        self.weighs_more(slot, more);
+        let changed = arrived.last().map_or(loading.changed, |event| event.revision());
+        slot.state.store(Some(Arc::new(Loaded { objects: Arc::new(objects), changed })));
+        if self.budget.is_over() {
+            self.shrink();
         }
     }
 
-    /// Everything up to here is applied: when the store is opened, and when the revision moves without an event.
+    /// What was read for a caller, as the state at the revision of `begun`.
+    pub(crate) fn snapshot_of(&self, slot: &Slot, begun: &Begun, intake: Intake) -> Snapshot {
+        self.note_unreadable(slot, begun.revision, &intake.unreadable);
+        let (objects, _) = intake.finish();
+        Snapshot::new(slot.resource.clone(), Arc::new(objects), begun.changed, begun.revision)
+    }
+
+    /// Where a resource stands that is not loaded, for who reads it at this moment.
+    pub(crate) fn begin_read(&self, slot: &Slot) -> Begun {
+        let applied = self.applied.lock();
+        Begun { revision: *applied, changed: slot.changed.load(Ordering::Acquire) }
+    }
+
+    /// Begins to count the objects that a resource that is not loaded has in a namespace (empty: in all): as of this revision, or of
+    /// now. At which to count; none when that would not be kept.
+    pub(crate) fn begin_count(&self, slot: &Slot, namespace: &str, revision: Option<i64>) -> Option<i64> {
+        let applied = self.applied.lock();
+        let revision = revision.unwrap_or(*applied);
+        let is_unchanged = slot.changed.load(Ordering::Acquire) <= revision && revision <= *applied;
+        if !is_unchanged || slot.state.load().is_some() {
+            return None;
+        }
+        slot.unheld.lock().counts.begin(namespace, revision);
+        Some(revision)
+    }
+
+    /// Everything up to here is applied: the revision moves without an event.
     pub(crate) fn applied_up_to(&self, revision: i64) {
         *self.applied.lock() = revision;
     }
@@ -210,7 +277,7 @@ impl Cache {
     /// Applies a committed group: each resource gets one new snapshot. The writer alone calls this.
     pub(crate) fn apply(&self, events: &[Arc<Event>]) {
         let mut applied = self.applied.lock();
-        let mut changed: Vec<(Arc<Slot>, Loaded, Objects)> = Vec::new();
+        let mut changed: Vec<(Arc<Slot>, Loaded, Objects, i64)> = Vec::new();
         for event in events {
             let resource = event.record.key.resource();
             let index = match changed.iter().position(|(slot, ..)| slot.resource == *resource) {
@@ -218,74 +285,60 @@ impl Cache {
                 None => {
                     let slot = self.slot(resource);
                     let Some(loaded) = slot.state.load_full() else {
-                        slot.arrived.lock().iter_mut().for_each(|waiting| waiting.push(event.clone()));
+                        self.pass(&slot, event);
                         continue;
                     };
-                    changed.push((slot, (*loaded).clone(), (*loaded.objects).clone()));
+                    changed.push((slot, (*loaded).clone(), (*loaded.objects).clone(), 0));
                     changed.len() - 1
                 }
             };
-            let (_, loaded, objects) = &mut changed[index];
+            let (_, loaded, objects, more) = &mut changed[index];
             loaded.changed = event.revision();
-            self.apply_one(objects, event);
+            *more += self.apply_one(objects, event);
         }
-        for (slot, loaded, objects) in changed {
+        for (slot, loaded, objects, more) in changed {
             let loaded = Loaded { objects: Arc::new(objects), ..loaded };
             slot.state.store(Some(Arc::new(loaded)));
+            self.weighs_more(&slot, more);
         }
         *applied = events.last().map_or(*applied, |event| event.revision());
+        if self.budget.is_over() {
+            self.shrink();
+        }
     }
 
-    fn apply_one(&self, objects: &mut Objects, event: &Event) {
-        let before = match (event.event_type, &event.unreadable) {
-            (EventType::Deleted, _) => objects.remove(event.record.key.path()),
+    /// A change of a resource that is not loaded.
+    fn pass(&self, slot: &Slot, event: &Arc<Event>) {
+        slot.changed.store(event.revision(), Ordering::Release);
+        slot.arrived.lock().iter_mut().for_each(|waiting| waiting.push(event.clone()));
+        let (gone, come) = slot.unheld.lock().pass(event);
+        self.unreadable.fetch_add(come, Ordering::Relaxed);
+        self.unreadable.fetch_sub(gone, Ordering::Relaxed);
+    }
+
+    /// How many bytes the objects weigh more.
+    fn apply_one(&self, objects: &mut Objects, event: &Event) -> i64 {
+        let (before, more) = match (event.event_type, &event.unreadable) {
+            (EventType::Deleted, _) => (objects.remove(event.record.key.path()), 0),
             (_, Some(object)) => {
                 let before = objects.remove(event.record.key.path());
-                self.add_bytes(-before.map_or(0, |record| weight(&record)));
                 if objects.insert_unreadable((**object).clone()) {
                     self.unreadable.fetch_add(1, Ordering::Relaxed);
                 }
-                return;
+                return -before.map_or(0, |record| weight(&record));
             }
             (EventType::Added | EventType::Modified, None) => {
-                self.add_bytes(weight(&event.record));
-                objects.insert(event.record.clone())
+                (objects.insert(event.record.clone()), weight(&event.record))
             }
         };
-        self.add_bytes(-before.map_or(0, |record| weight(&record)));
         if objects.remove_unreadable(event.record.key.path()) {
             self.unreadable.fetch_sub(1, Ordering::Relaxed);
         }
+        more - before.map_or(0, |record| weight(&record))
     }
 
-    fn add_bytes(&self, bytes: i64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    fn weighs_more(&self, slot: &Slot, bytes: i64) {
+        slot.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.add(bytes);
     }
-
-    /// About how much memory the current state takes.
-    pub(crate) fn bytes(&self) -> i64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-}
-
-impl Slot {
-    fn new(id: i64, stored: bool, resource: Resource) -> Self {
-        let (stored, loading) = (AtomicBool::new(stored), tokio::sync::Mutex::default());
-        Self { id, stored, resource, loading, arrived: Mutex::default(), state: ArcSwapOption::empty() }
-    }
-
-    pub(crate) fn is_loaded(&self) -> bool {
-        self.state.load().is_some()
-    }
-
-    /// The current state, if loaded. `current` is the store's revision, read before this call.
-    pub(crate) fn snapshot(&self, current: i64) -> Option<Snapshot> {
-        let loaded = self.state.load();
-        let loaded = loaded.as_ref()?;
-        Some(Snapshot::new(self.resource.clone(), loaded.objects.clone(), loaded.changed, current))
-    }
-}
-
-fn weight(record: &Record) -> i64 {
-    i64::try_from(record.weight()).unwrap_or(i64::MAX)
 }

@@ -62,8 +62,9 @@ use self::owners::Owners;
 use self::read::Reader;
 use self::values::Values;
 use self::write::Writer;
-use crate::cache::Cache;
+use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
+use crate::current::{Found, State};
 use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
@@ -100,7 +101,7 @@ pub struct EtcdStore {
 
 impl EtcdStore {
     /// Opens the store under a prefix of etcd, and starts what writes, follows and compacts in `tasks`. Of `settings` what concerns
-    /// files, and the age and size of history, has no meaning here.
+    /// files, the age and size of history, and how much is held in memory, has no meaning here.
     ///
     /// When `tasks` is cancelled the store finishes what is queued and closes.
     ///
@@ -129,7 +130,8 @@ impl EtcdStore {
             client,
             keys,
             values: Values { layout: known.layout, indexer: known.indexer, seal: known.seal },
-            cache: Arc::new(Cache::default()),
+            // Its writers ask the cache alone what cannot be read: it has all of it.
+            cache: Arc::new(Cache::new(Budget::unbounded(&metrics), meta.revision, true)),
             hub,
             metrics,
             latest,
@@ -137,7 +139,6 @@ impl EtcdStore {
             root: etcd.root(),
             resumes: Semaphore::new(PAST_READS),
         });
-        reader.cache.applied_up_to(meta.revision);
         reader.note_resources().await.map_err(refused)?;
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
         let group_operations = settings.group_operations.max(1);
@@ -235,6 +236,21 @@ impl Store for EtcdStore {
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
         Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
+    }
+
+    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {
+        Box::pin(async move { self.snapshot(resource).await.map(State::Held) })
+    }
+
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
+        Box::pin(async move {
+            let snapshot = self.snapshot(key.resource()).await?;
+            Ok(Found::in_snapshot(&snapshot, key))
+        })
+    }
+
+    fn keep(&self, resource: &Resource) {
+        self.reader.cache.keep(resource);
     }
 
     fn current(&self, _: &Resource) -> Option<Snapshot> {

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use crate::cache::{Cache, Slot};
+use crate::error::StoreError;
 use crate::key::split_path;
-use crate::store::ListAt;
+use crate::store::{ListAt, Page};
 
 /// Which keys of a resource.
 pub(crate) struct Range {
@@ -29,4 +31,40 @@ impl Range {
         };
         Some(Self { after: (only.clone(), after), namespace: Some(only) })
     }
+}
+
+/// How many objects follow a full page that was read out of `seen` rows; `count` counts what is behind them, of which at most so
+/// many.
+pub(crate) async fn remaining(
+    cache: &Cache,
+    slot: &Slot,
+    query: &ListAt,
+    page: &Page,
+    seen: usize,
+    count: impl AsyncFnOnce(Option<i64>) -> Result<i64, StoreError>,
+) -> Result<u64, StoreError> {
+    if !query.counted {
+        return Ok(u64::try_from(count(Some(1)).await?).unwrap_or(0));
+    }
+    let (namespace, revision) = (query.scope.namespace.as_deref().unwrap_or_default(), query.revision);
+    let seen = i64::try_from(seen).unwrap_or(i64::MAX);
+    let remaining = match slot.following(namespace, revision, query.after.as_deref()) {
+        Some(there) => there - seen,
+        None => {
+            let begun = match &query.after {
+                None => cache.begin_count(slot, namespace, Some(revision)),
+                Some(_) => None,
+            };
+            let behind = count(None).await?;
+            if let Some(begun) = begun {
+                slot.end_count(namespace, begun, behind + seen);
+            }
+            behind
+        }
+    };
+    // What cannot be read may stand behind the last one that can.
+    if let (Some(last), true) = (page.records.last(), page.unreadable.is_empty()) {
+        slot.page_ended(namespace, revision, last.key.path(), remaining);
+    }
+    Ok(u64::try_from(remaining).unwrap_or(0))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::cache::Cache;
+use crate::basis::Basis;
 use crate::event::{Event, EventType};
 use crate::key::Key;
 use crate::read_only;
@@ -12,7 +12,7 @@ use crate::txn::{Change, Committed, Expect, Operation, Prepared, TxnError};
 
 /// The Txns that one database transaction makes durable.
 pub(crate) struct Group<'a> {
-    cache: &'a Cache,
+    basis: &'a Basis,
     /// The revision after the operations accepted so far.
     pub(crate) revision: i64,
     /// What the accepted operations did, in revision order.
@@ -22,7 +22,7 @@ pub(crate) struct Group<'a> {
     /// Every key that was looked at: its state before the group and after it.
     pub(crate) touched: HashMap<Key, Touched>,
     /// The record that stops writes, where it is there.
-    stopped: Option<Arc<Record>>,
+    stopped: Result<Option<Arc<Record>>, TxnError>,
 }
 
 /// A key in a group; the two states are the same one when it was not written.
@@ -40,24 +40,26 @@ struct Staged {
 }
 
 impl<'a> Group<'a> {
-    /// A group that starts after `revision`. The cache holds the resources of all keys.
-    pub(crate) fn new(cache: &'a Cache, revision: i64) -> Self {
-        let stopped = cache.get(read_only::key());
-        Self { cache, revision, events: Vec::new(), sealed: Vec::new(), touched: HashMap::new(), stopped }
+    /// A group that starts after `revision`, at which the objects of all keys are what the basis has.
+    pub(crate) fn new(basis: &'a Basis, revision: i64) -> Self {
+        let stopped = basis.get(read_only::key());
+        Self { basis, revision, events: Vec::new(), sealed: Vec::new(), touched: HashMap::new(), stopped }
     }
 
     /// Accepts a Txn whole, or refuses it whole.
     pub(crate) fn check(&mut self, prepared: Prepared) -> Result<Committed, TxnError> {
         let mut staged = Staged::default();
         let Prepared { txn, sealed } = prepared;
-        if let Some(stopped) = self.stopped.as_ref().filter(|_| read_only::stops(&txn)) {
+        if read_only::stops(&txn)
+            && let Some(stopped) = self.stopped.as_ref().map_err(TxnError::clone)?
+        {
             return Err(TxnError::ReadOnly(read_only::reason_of(stopped)));
         }
         let mut sealed = sealed.into_iter();
         let mut records = Vec::with_capacity(txn.operations.len());
         for Operation { key, expect, change } in txn.operations {
             let sealed = sealed.next().flatten();
-            let current = self.current(&staged, &key);
+            let current = self.current(&staged, &key)?;
             check_readable(&key, expect, &change, current.as_ref())?;
             check(&key, expect, current.as_ref())?;
             let revision = self.revision + 1 + staged.events.len() as i64;
@@ -74,16 +76,16 @@ impl<'a> Group<'a> {
         Ok(Committed { revision: self.revision, records })
     }
 
-    fn current(&mut self, staged: &Staged, key: &Key) -> Option<Arc<Record>> {
+    fn current(&mut self, staged: &Staged, key: &Key) -> Result<Option<Arc<Record>>, TxnError> {
         if let Some((_, state)) = staged.states.iter().rev().find(|(other, _)| other == key) {
-            return state.clone();
+            return Ok(state.clone());
         }
         if let Some(touched) = self.touched.get(key) {
-            return touched.after.clone();
+            return Ok(touched.after.clone());
         }
-        let before = self.cache.get(key);
+        let before = self.basis.get(key)?;
         self.touched.insert(key.clone(), Touched { before: before.clone(), after: before.clone() });
-        before
+        Ok(before)
     }
 
     fn accept(&mut self, staged: Staged) {
@@ -92,7 +94,7 @@ impl<'a> Group<'a> {
         self.sealed.extend(staged.sealed);
         for (key, after) in staged.states {
             if read_only::is_switch(&key) {
-                self.stopped.clone_from(&after);
+                self.stopped = Ok(after.clone());
             }
             if let Some(touched) = self.touched.get_mut(&key) {
                 touched.after = after;

@@ -133,6 +133,12 @@ impl Hub {
         }
     }
 
+    /// Refuses what was read of a revision whose states may be gone since.
+    pub(crate) fn check_kept(&self, revision: i64) -> Result<(), StoreError> {
+        let oldest = self.compacted();
+        if revision < oldest { Err(StoreError::Compacted { oldest }) } else { Ok(()) }
+    }
+
     /// Moves the compaction point; must happen before rows are deleted.
     pub(crate) fn set_compacted(&self, revision: i64) {
         self.compacted.fetch_max(revision, Ordering::AcqRel);

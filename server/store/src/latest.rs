@@ -92,6 +92,12 @@ impl Latest {
         }
         reached
     }
+
+    /// The same, whether the request that is being served has asked or not.
+    pub(crate) async fn reach_again(&self) -> Result<(), StoreError> {
+        ask_again();
+        self.reach().await
+    }
 }
 
 async fn serve(mut asked: mpsc::Receiver<Reply>, ask: impl Ask, hub: Arc<Hub>) {

@@ -7,9 +7,11 @@
 //! queued as one group, checks each Txn inside one SQL transaction, makes it durable, applies it to the cache, moves
 //! the revision, answers the callers, then hands the events to the subscriptions.
 
+mod basis;
 mod cache;
 mod codec;
 mod copy;
+mod current;
 mod decode;
 mod ending;
 mod epoch;
@@ -49,6 +51,7 @@ pub use copy::{
     FormatError, Header, Migrated, Migration, MigrationStep, RestoredFrom, StoredState, WriteSwitch, back_up,
     check as check_backup, migrate, restore_from,
 };
+pub use current::{Found, State};
 pub use error::StoreError;
 pub use etcd::{EtcdError, EtcdSettings, EtcdSource, EtcdStore, EtcdSwitch, EtcdTarget, Known, Layout};
 pub use event::{Event, EventType};

@@ -30,6 +30,12 @@ pub struct Metrics {
     pub(crate) compacted: Gauge,
     /// `portico_store_cache_bytes`: estimate of what the current state takes in memory.
     pub(crate) cache_bytes: Gauge,
+    /// `portico_store_cache_max_bytes`: what it may take; 0 where that has no end.
+    pub(crate) cache_max_bytes: Gauge,
+    /// `portico_store_cache_evictions_total`: resources that left memory to make room.
+    pub(crate) cache_evictions: Counter,
+    /// `portico_store_reads_past_cache_total`: reads of the current state that memory did not answer.
+    pub(crate) reads_past_cache: Counter,
     /// `portico_store_history_bytes`: superseded values in the database.
     pub(crate) history_bytes: Gauge,
     /// `portico_store_subscriptions`: running watches.
@@ -70,6 +76,16 @@ impl Metrics {
             revision: gauge("portico_store_revision", "The current revision"),
             compacted: gauge("portico_store_compacted_revision", "The oldest revision that is kept"),
             cache_bytes: gauge("portico_store_cache_bytes", "Memory that the current state takes"),
+            cache_max_bytes: gauge(
+                "portico_store_cache_max_bytes",
+                "Memory that the current state may take; 0: as much as it is",
+            ),
+            cache_evictions: registry
+                .counter("portico_store_cache_evictions_total", "Resources that left memory to make room"),
+            reads_past_cache: registry.counter(
+                "portico_store_reads_past_cache_total",
+                "Reads of the current state that went to the database",
+            ),
             history_bytes: gauge("portico_store_history_bytes", "Superseded values in the database"),
             subscriptions: gauge("portico_store_subscriptions", "Running watches"),
             unreadable: registry.gauge_vec(

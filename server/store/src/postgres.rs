@@ -1,10 +1,11 @@
-//! The store in a PostgreSQL database, which several control services may write to: everything current in memory here, too.
+//! The store in a PostgreSQL database, which several control services may write to: what is current in memory here, too, as far as there is room.
 //!
 //! Joins the parts: `open` the database, `session` one connection and its limits, `pool` those that read, `outage` what the log says
 //! of one that does not answer; `writer` the one task of this process that writes and follows others, `connection` what it
 //! does when it is cut off, `commit` its SQL, `follow` what others wrote, `heal` what could not be opened before; `read`, `history` and `find` the SQL
 //! of readers, `latest` how far the database is, `wake` what tells of others' commits, `compaction` the history's end.
 
+mod before;
 mod commit;
 mod compaction;
 mod connection;
@@ -16,6 +17,7 @@ mod heal;
 mod history;
 mod import;
 mod latest;
+mod load;
 mod open;
 mod outage;
 mod pending;
@@ -48,8 +50,9 @@ use self::latest::Asking;
 use self::pool::Connections;
 use self::read::Reader;
 use self::writer::Writer;
-use crate::cache::Cache;
+use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
+use crate::current::{Found, State};
 use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
@@ -100,8 +103,8 @@ impl PostgresStore {
         let opened = open::open(&postgres).await?;
         let meta = opened.meta;
         let hub = Hub::new(meta.revision, meta.compacted, &settings, metrics.subscriptions.clone());
-        let (hub, cache) = (Arc::new(hub), Arc::new(Cache::default()));
-        cache.applied_up_to(meta.revision);
+        let cache = Cache::new(Budget::new(&settings, &metrics), meta.revision, true);
+        let (hub, cache) = (Arc::new(hub), Arc::new(cache));
         opened.resources.iter().for_each(|resource| drop(cache.slot(resource)));
         let (history, wake) = (Arc::new(HistoryBytes::default()), Arc::new(Notify::new()));
         let pool = Arc::new(Connections::new(&postgres));
@@ -208,6 +211,18 @@ impl Store for PostgresStore {
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
         Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
+    }
+
+    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {
+        Box::pin(async move { self.reader.current(&self.reader.cache.slot(resource)).await })
+    }
+
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
+        Box::pin(self.reader.find(key))
+    }
+
+    fn keep(&self, resource: &Resource) {
+        self.reader.cache.keep(resource);
     }
 
     fn current(&self, _: &Resource) -> Option<Snapshot> {

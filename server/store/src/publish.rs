@@ -68,6 +68,5 @@ impl Publisher {
         self.history.superseded(events);
         self.metrics.group_operations.observe(events.len() as f64);
         self.metrics.revision.set(revision);
-        self.metrics.cache_bytes.set(self.cache.bytes());
     }
 }

@@ -23,6 +23,12 @@ pub struct Settings {
     pub reserve_bytes: u64,
     /// Whether what is deleted is overwritten in the file.
     pub overwrite_deleted: bool,
+    /// How many bytes of the current state are held in memory at most, as its objects are weighed; the resources that do not fit
+    /// are read from the database. None: everything is held that was ever read or written, as it always is of etcd.
+    pub cache_max_bytes: Option<u64>,
+    /// How long a resource is unused before another one may take its room in memory, and how long one that finds none is read
+    /// from the database before it looks again.
+    pub cache_rest: Duration,
     /// How many requests wait for the writer; a caller beyond that waits for room.
     pub write_queue: usize,
     /// How many operations the writer makes durable with one sync at most.
@@ -52,6 +58,8 @@ impl Settings {
             max_file_bytes: None,
             reserve_bytes: 4 << 20,
             overwrite_deleted: false,
+            cache_max_bytes: None,
+            cache_rest: Duration::from_secs(30),
             write_queue: 1_024,
             group_operations: 256,
             ring_events: 16_384,

@@ -94,6 +94,22 @@ impl Objects {
         Some(&chunk[at].record)
     }
 
+    /// The state of an object, whether it can be read or not.
+    pub(crate) fn get_any(&self, path: &str) -> Option<Arc<Record>> {
+        let unreadable = || self.get_unreadable(path).map(|object| object.record.clone());
+        self.get(path).cloned().or_else(unreadable)
+    }
+
+    /// How many there are, those that cannot be read included.
+    pub(crate) fn count(&self) -> usize {
+        self.len + self.unreadable().count()
+    }
+
+    /// All records that can be read, in path order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Record>> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter().map(|entry| &entry.record))
+    }
+
     /// Inserts or replaces; the record before.
     pub(crate) fn insert(&mut self, record: Arc<Record>) -> Option<Arc<Record>> {
         if self.chunks.is_empty() {

@@ -1,9 +1,10 @@
-//! The store in a SQLite file: one writer, few readers, everything current in memory.
+//! The store in a SQLite file: one writer, few readers, what is current in memory as far as there is room.
 //!
 //! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read`, `history` and `find` the SQL of
 //! readers, `compaction` the history's end.
 
 mod backup;
+mod before;
 mod compaction;
 mod decode;
 mod doctor;
@@ -13,6 +14,7 @@ mod files;
 mod find;
 mod history;
 mod import;
+mod load;
 mod lock;
 mod maintenance;
 mod mark;
@@ -47,7 +49,9 @@ use self::open::Opened;
 use self::read::Reader;
 use self::space::Space;
 use self::writer::{Request, Writer};
+use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
+use crate::current::{Found, State};
 use crate::ending::Ending;
 use crate::error::StoreError;
 use crate::hub::Hub;
@@ -62,7 +66,7 @@ use crate::seal::Seal;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::store::{ListAt, Page, SealedOtherwise, Store};
-use crate::submit::{Load, Submitter};
+use crate::submit::Submitter;
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
@@ -123,7 +127,10 @@ impl SqliteStore {
         let hub =
             Arc::new(Hub::new(opened.revision, opened.compacted, &settings, metrics.subscriptions.clone()));
         let history = Arc::new(HistoryBytes::default());
-        let cache = Arc::new(opened.cache);
+        let cache = Cache::new(Budget::new(&settings, &metrics), opened.revision, false);
+        opened.resources.into_iter().for_each(|(id, resource)| cache.stored(id, resource));
+        opened.reserved.into_iter().for_each(|id| cache.reserve(id));
+        let cache = Arc::new(cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
         let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes, full);
         let space = Arc::new(space);
@@ -135,6 +142,7 @@ impl SqliteStore {
             hub: hub.clone(),
             metrics: metrics.clone(),
             resumes: Semaphore::new(concurrent_resumes(settings.read_connections)),
+            scans: Semaphore::new(1),
         });
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
@@ -155,7 +163,7 @@ impl SqliteStore {
             publisher: Publisher { cache, hub, history, metrics },
             revision: opened.revision,
             compacted: opened.compacted,
-            readers: reader.pool.clone(),
+            reader: reader.clone(),
             path: settings.path.clone(),
             identity: opened.identity.clone(),
             marked: opened.revision,
@@ -219,11 +227,19 @@ impl Store for SqliteStore {
     }
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
-        Box::pin(async move {
-            let slot = self.reader.cache.slot(resource);
-            self.reader.ensure_loaded(&slot).await?;
-            slot.snapshot(self.revision()).ok_or(StoreError::Closed)
-        })
+        Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
+    }
+
+    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {
+        Box::pin(async move { self.reader.state(&self.reader.cache.slot(resource)).await })
+    }
+
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
+        Box::pin(self.reader.find(key))
+    }
+
+    fn keep(&self, resource: &Resource) {
+        self.reader.cache.keep(resource);
     }
 
     fn current(&self, resource: &Resource) -> Option<Snapshot> {

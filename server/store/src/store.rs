@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::copy::CopySource;
+use crate::current::{Found, State};
 use crate::error::StoreError;
 pub use crate::identity::Identity;
 use crate::key::{Key, Resource};
@@ -79,19 +80,37 @@ pub trait Store: Send + Sync + 'static {
     /// A dropped future does not take back what is queued already.
     fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>>;
 
-    /// The current state of a resource, from memory, with a revision at which it is exact: all that was acknowledged, by whomever,
+    /// The current state of a resource, whole, with a revision at which it is exact: all that was acknowledged, by whomever,
     /// before this is called. The first ask for a resource loads it; objects that cannot be read are logged then, and kept
-    /// apart ([`Snapshot::unreadable`]).
+    /// apart ([`Snapshot::unreadable`]). One that memory has no room for is read from the database each time, for this caller:
+    /// who does not need all of it asks [`Store::state`] or [`Store::find`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>>;
 
-    /// [`Store::snapshot`] without a future: none where the resource is not loaded yet, or others may write to the database, so
+    /// Where the current state of a resource is: all that was acknowledged, by whomever, before this is called. The first ask for
+    /// a resource loads it if there is room for it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>>;
+
+    /// One object as [`Store::state`] has it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>>;
+
+    /// From now on this resource stays in memory once it is there, however little may be held: of those that
+    /// [`Store::cached`] is asked for, which have few objects.
+    fn keep(&self, resource: &Resource);
+
+    /// [`Store::snapshot`] without a future: none where the resource is not in memory, or others may write to the database, so
     /// that it has to be asked.
     fn current(&self, resource: &Resource) -> Option<Snapshot>;
 
-    /// What this process has seen of a resource, if it is loaded: at least what it has written, and what it was shown before. Where
+    /// What this process has seen of a resource, if it is in memory: at least what it has written, and what it was shown before. Where
     /// others may write to the database it may be behind them.
     fn cached(&self, resource: &Resource) -> Option<Snapshot>;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Committed, Condition, CopySource, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope,
-    SealedOtherwise, Snapshot, Store, StoreError, Subscription, Txn, TxnError, WatchError,
+    Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter,
+    Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn, TxnError, WatchError,
 };
 use tokio::sync::watch;
 
@@ -56,6 +56,18 @@ impl Store for Interposed {
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
         self.store.snapshot(resource)
+    }
+
+    fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {
+        self.store.state(resource)
+    }
+
+    fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
+        self.store.find(key)
+    }
+
+    fn keep(&self, resource: &Resource) {
+        self.store.keep(resource);
     }
 
     fn current(&self, resource: &Resource) -> Option<Snapshot> {

@@ -55,7 +55,7 @@ impl Reader {
     pub(super) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
         self.latest.reach().await?;
         self.note_resources().await.map_err(Failure::of_read)?;
-        let (mut keys, unread) = self.cache.deleting(self.hub.revision());
+        let (mut keys, unread) = self.cache.deleting();
         for slot in unread {
             let range = self.keys.range(&slot.resource, None, None);
             let mut pages = Pages::new(&self.client, range, 0);

@@ -12,7 +12,7 @@ use super::owners::Owners;
 use super::pages::Pages;
 use super::values::Values;
 use super::wire::RangeRequest;
-use crate::cache::{Cache, Slot};
+use crate::cache::{Cache, Intake, Slot};
 use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::key::Key;
@@ -22,7 +22,6 @@ use crate::record::Record;
 use crate::snapshot::Snapshot;
 use crate::store::{ListAt, Page};
 use crate::submit::Load;
-use crate::unreadable::Unreadable;
 
 /// How often a resource is read whose history is compacted meanwhile.
 const LOADS: usize = 5;
@@ -123,31 +122,25 @@ impl Reader {
         Ok(Some(Arc::new(record.map_err(|object| StoreError::corrupt(&object))?)))
     }
 
-    /// The state of a resource at a revision, in key order.
-    async fn state(
-        &self,
-        slot: &Slot,
-        revision: i64,
-    ) -> Result<(Vec<Arc<Record>>, Vec<Unreadable>), Failure> {
+    /// Reads the state of a resource at a revision.
+    async fn state(&self, slot: &Slot, revision: i64, intake: &mut Intake) -> Result<(), Failure> {
         let range = self.keys.range(&slot.resource, None, None);
         let mut pages = Pages::new(&self.client, range, revision);
-        let (mut records, mut unreadable) = (Vec::new(), Vec::new());
         while let Some(found) = pages.next(None).await? {
             for found in &found {
                 let Some(key) = self.keys.parse(&found.key) else { continue };
-                match self.values.decode(key, found).await? {
-                    Ok(record) => records.push(Arc::new(record)),
-                    Err(object) => {
-                        tracing::error!(
-                            object = %object.key(), revision = object.revision(), reason = object.reason(),
-                            "a stored object cannot be read: it is left out of lists"
-                        );
-                        unreadable.push(object);
-                    }
+                let read = self.values.decode(key, found).await?;
+                if let Err(object) = &read {
+                    tracing::error!(
+                        object = %object.key(), revision = object.revision(), reason = object.reason(),
+                        "a stored object cannot be read: it is left out of lists"
+                    );
                 }
+                // There is room for everything.
+                let _is_taken = intake.take(read);
             }
         }
-        Ok((records, unreadable))
+        Ok(())
     }
 }
 
@@ -157,22 +150,23 @@ impl Load for Reader {
     }
 
     async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
-        if slot.is_loaded() {
+        if slot.is_settled() {
             return Ok(());
         }
-        let _one_loads = slot.loading.lock().await;
+        let Some(_turn) = slot.turn_to_load().await else { return Ok(()) };
         let mut last = Ok(());
         for _ in 0..LOADS {
-            if slot.is_loaded() {
+            if slot.is_settled() {
                 return Ok(());
             }
             let loading = self.cache.begin_load(slot);
-            match self.state(slot, loading.revision).await {
-                Ok((records, unreadable)) => {
-                    if !unreadable.is_empty() {
-                        self.metrics.unreadable(&slot.resource, unreadable.len());
+            let mut intake = self.cache.intake(slot);
+            match self.state(slot, loading.revision, &mut intake).await {
+                Ok(()) => {
+                    if intake.has_unreadable() {
+                        self.metrics.unreadable(&slot.resource, intake.unreadable_mut().len());
                     }
-                    self.cache.end_load(&loading, &records, unreadable);
+                    self.cache.end_load(&loading, intake);
                     return Ok(());
                 }
                 // It is read anew as of a newer revision.

@@ -7,6 +7,7 @@ use sqlx::postgres::PgRow;
 use super::failure::failed;
 use super::read::{Reader, undecoded};
 use super::row;
+use crate::cache::Slot;
 use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
@@ -38,7 +39,7 @@ impl Reader {
 
     pub(super) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
         self.latest.reach().await?;
-        let (mut keys, unread) = self.cache.deleting(self.hub.revision());
+        let (mut keys, unread) = self.cache.deleting();
         let unread = unread.iter().map(|slot| slot.resource.to_string()).collect();
         keys.extend(self.deleting_in(unread).await?);
         keys.sort();
@@ -95,11 +96,35 @@ impl Reader {
     }
 
     pub(super) async fn counts(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
-        const SELECT: &str = "SELECT resource, count(*) FROM (SELECT DISTINCT ON (resource, namespace, name) resource, deleted \
-            FROM log ORDER BY resource, namespace, name, revision DESC) k WHERE NOT deleted GROUP BY resource";
-        let select = sqlx::query_as(SELECT);
-        let rows = self.pool.read(async |c| select.fetch_all(c).await).await.map_err(failed)?;
-        Ok(by_resource(rows))
+        self.latest.reach().await?;
+        let mut counts = Vec::new();
+        for slot in self.cache.slots() {
+            let count = match slot.count() {
+                Some(count) => count,
+                None => self.count(&slot).await?,
+            };
+            if count > 0 {
+                counts.push((slot.resource.clone(), count));
+            }
+        }
+        counts.sort();
+        Ok(counts)
+    }
+
+    /// Counts the objects of a resource that is not in memory, once: from then on the count is kept.
+    async fn count(&self, slot: &Slot) -> Result<u64, StoreError> {
+        const SELECT: &str = "SELECT count(*) FROM (SELECT DISTINCT ON (namespace, name) deleted FROM log \
+            WHERE resource = $1 AND revision <= $2 ORDER BY namespace, name, revision DESC) k WHERE NOT deleted";
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let begun = self.cache.begin_count(slot, "", None);
+        let revision = begun.unwrap_or_else(|| self.hub.revision());
+        let count = sqlx::query_scalar(SELECT).bind(slot.resource.to_string()).bind(revision);
+        let count: i64 = self.pool.in_time(count.fetch_one(&mut *lent)).await.map_err(failed)?;
+        let kept = self.end_exact(lent, revision).await;
+        if begun.is_some() && kept.is_ok() {
+            slot.end_count("", revision, count);
+        }
+        Ok(u64::try_from(count).unwrap_or_default())
     }
 
     pub(super) async fn average_sizes(&self) -> Result<Vec<(Resource, u64)>, StoreError> {

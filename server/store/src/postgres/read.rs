@@ -14,24 +14,23 @@ use super::open::{self, Meta};
 use super::pool::{Connections, Lent};
 use super::row;
 use crate::cache::{Cache, Slot};
+use crate::current::{Found, State};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::StoreError;
-use crate::exact::Range;
+use crate::exact::{self, Range};
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::Key;
-use crate::latest::{Latest, ask_again};
+use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
-use crate::snapshot::Snapshot;
 use crate::store::{Identity, ListAt, Page};
 use crate::submit::Load;
-use crate::txn::Txn;
 use crate::unreadable::Unreadable;
 
-/// How often a resource is read whose history is forgotten meanwhile.
-const LOADS: u32 = 3;
+/// How often an object is read whose history is forgotten meanwhile.
+const READS: u32 = 3;
 
 /// What reading needs; shared by the store and its subscriptions.
 pub(super) struct Reader {
@@ -68,11 +67,40 @@ impl Reader {
         Decoder { indexer: &*self.indexer, seal: &self.seal }
     }
 
-    /// The current state of a resource: all that was acknowledged, by whomever, before this is called.
-    pub(super) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
+    /// Where the current state of a resource is: all that was acknowledged, by whomever, before this is called.
+    pub(super) async fn current(&self, slot: &Slot) -> Result<State, StoreError> {
         self.latest.reach().await?;
         self.ensure_loaded(slot).await?;
-        slot.snapshot(self.hub.revision()).ok_or(StoreError::Closed)
+        let revision = self.hub.revision();
+        Ok(slot.snapshot(revision).map_or(State::Stored(revision), State::Held))
+    }
+
+    /// An object as it is now.
+    pub(super) async fn find(&self, key: &Key) -> Result<Found, StoreError> {
+        self.latest.reach().await?;
+        let slot = self.cache.slot(key.resource());
+        self.ensure_loaded(&slot).await?;
+        if let Some(snapshot) = slot.snapshot(self.hub.revision()) {
+            return Ok(Found::in_snapshot(&snapshot, key));
+        }
+        self.metrics.reads_past_cache.inc();
+        let mut last = StoreError::Closed;
+        for _ in 0..READS {
+            let revision = self.hub.revision();
+            match self.read_at(key, revision).await {
+                Ok(object) => {
+                    if let Some(Err(object)) = &object {
+                        self.cache.note_unreadable(&slot, revision, std::slice::from_ref(object));
+                    }
+                    return Ok(Found { revision, object });
+                }
+                Err(error @ StoreError::Compacted { .. }) => last = error,
+                Err(error) => return Err(error),
+            }
+            // What is shown here is behind what was forgotten.
+            self.latest.reach_again().await?;
+        }
+        Err(last)
     }
 
     /// What the database says of itself after a read at a revision, by the connection that has read.
@@ -84,7 +112,7 @@ impl Reader {
     }
 
     /// Whether history still goes back to a revision at which something was read; the connection is given back.
-    async fn end_exact(&self, mut lent: Lent<'_>, revision: i64) -> Result<(), StoreError> {
+    pub(super) async fn end_exact(&self, mut lent: Lent<'_>, revision: i64) -> Result<(), StoreError> {
         let oldest = self.look(&mut lent, revision).await?.compacted;
         lent.give_back().await.map_err(failed)?;
         if oldest > revision { Err(StoreError::Compacted { oldest }) } else { Ok(()) }
@@ -95,35 +123,6 @@ impl Reader {
         let meta = self.look(&mut lent, revision).await?;
         lent.give_back().await.map_err(failed)?;
         if meta.swept > revision { Err(StoreError::Compacted { oldest: meta.compacted }) } else { Ok(()) }
-    }
-
-    /// The state of a resource at a revision, in key order.
-    async fn state(
-        &self,
-        lent: &mut Lent<'_>,
-        slot: &Slot,
-        revision: i64,
-    ) -> Result<(Vec<Arc<Record>>, Vec<Unreadable>), StoreError> {
-        const SELECT: &str = "SELECT l.namespace, l.name, l.revision, l.value, l.uid FROM (\
-            SELECT DISTINCT ON (namespace, name) revision, deleted FROM log WHERE resource = $1 AND revision <= $2 \
-            ORDER BY namespace, name, revision DESC) k JOIN log l ON l.revision = k.revision WHERE NOT k.deleted";
-        let mut rows = sqlx::query(SELECT).bind(slot.resource.to_string()).bind(revision).fetch(&mut **lent);
-        let (mut records, mut unreadable) = (Vec::new(), Vec::new());
-        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
-            match self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)? {
-                Ok(record) => records.push(Arc::new(record)),
-                Err(object) => {
-                    tracing::error!(
-                        object = %object.key(), revision = object.revision(), reason = object.reason(),
-                        "a stored object cannot be read: it is left out of lists"
-                    );
-                    let uid: &str = row.try_get(4).map_err(failed)?;
-                    unreadable.push(object.with_uid(&row::from_column(uid)));
-                }
-            }
-        }
-        records.sort_by(|a, b| a.key.path().cmp(b.key.path()));
-        Ok((records, unreadable))
     }
 
     /// The answer to an exact read: from memory when nothing has changed since, else from the log.
@@ -153,7 +152,7 @@ impl Reader {
             "SELECT k.namespace, k.name, k.revision, l.value FROM {states} \
              JOIN log l ON l.revision = k.revision WHERE NOT k.deleted ORDER BY k.namespace, k.name LIMIT $5"
         );
-        let mut page = Page::default();
+        let (mut page, mut seen) = (Page::default(), 0);
         let resource = slot.resource.to_string();
         // What cannot be read takes no place in the page.
         while query.limit.is_none_or(|limit| page.records.len() < limit) {
@@ -171,24 +170,39 @@ impl Reader {
                     Err(object) => page.unreadable.push(object),
                 }
             }
+            seen += found;
             if wanted != Some(found) {
                 return Ok(page);
             }
         }
-        let count =
+        let select =
             format!("SELECT count(*) FROM (SELECT 1 FROM {states} WHERE NOT k.deleted LIMIT $5) found");
-        let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(&resource).bind(query.revision);
-        let most = if query.counted { None } else { Some(1_i64) };
-        let count = count.bind(range.after.0).bind(range.after.1).bind(most);
-        let remaining: i64 = self.pool.in_time(count.fetch_one(&mut **lent)).await.map_err(failed)?;
-        page.remaining = u64::try_from(remaining).unwrap_or(0);
+        let count = async |most: Option<i64>| {
+            let count = sqlx::query_scalar(AssertSqlSafe(select)).bind(&resource).bind(query.revision);
+            let count = count.bind(range.after.0).bind(range.after.1).bind(most);
+            self.pool.in_time(count.fetch_one(&mut **lent)).await.map_err(failed)
+        };
+        page.remaining = exact::remaining(&self.cache, slot, query, &page, seen, count).await?;
         Ok(page)
     }
 
     pub(super) async fn get_at(&self, key: &Key, revision: i64) -> Result<Option<Arc<Record>>, StoreError> {
-        const SELECT: &str = "SELECT revision, value, deleted FROM log WHERE resource = $1 AND namespace = $2 \
-            AND name = $3 AND revision <= $4 ORDER BY revision DESC LIMIT 1";
         self.hub.check(revision)?;
+        match self.read_at(key, revision).await? {
+            Some(Ok(record)) => Ok(Some(record)),
+            Some(Err(object)) => Err(StoreError::corrupt(&object)),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads an object as of a revision.
+    async fn read_at(
+        &self,
+        key: &Key,
+        revision: i64,
+    ) -> Result<Option<Result<Arc<Record>, Unreadable>>, StoreError> {
+        const SELECT: &str = "SELECT revision, value, deleted, uid FROM log WHERE resource = $1 AND namespace = $2 \
+            AND name = $3 AND revision <= $4 ORDER BY revision DESC LIMIT 1";
         let (namespace, name) = row::columns(key.path());
         let select = sqlx::query(SELECT).bind(key.resource().to_string()).bind(namespace).bind(name);
         let mut lent = self.pool.take().await.map_err(failed)?;
@@ -196,50 +210,10 @@ impl Reader {
         let row = found.await.map_err(failed)?;
         self.end_exact(lent, revision).await?;
         let Some(row) = row.filter(|row| !row.get::<bool, _>(2)) else { return Ok(None) };
-        let value = row.try_get(1).map_err(failed)?;
-        let revision = row.try_get(0).map_err(failed)?;
-        let record = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
-        Ok(Some(Arc::new(record.map_err(|object| StoreError::corrupt(&object))?)))
-    }
-}
-
-impl Load for Reader {
-    fn cache(&self) -> &Cache {
-        &self.cache
-    }
-
-    fn unacceptable(&self, txn: &Txn) -> Option<String> {
-        txn.operations.iter().find_map(row::beyond_index)
-    }
-
-    async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
-        if slot.is_loaded() {
-            return Ok(());
-        }
-        let _one_loads = slot.loading.lock().await;
-        let mut last = Ok(());
-        for _ in 0..LOADS {
-            if slot.is_loaded() {
-                return Ok(());
-            }
-            if last.is_err() {
-                // What is in memory is behind what was forgotten.
-                ask_again();
-                self.latest.reach().await?;
-            }
-            let mut lent = self.pool.take().await.map_err(failed)?;
-            let loading = self.cache.begin_load(slot);
-            let (records, unreadable) = self.state(&mut lent, slot, loading.revision).await?;
-            last = self.end_whole(lent, loading.revision).await;
-            if last.is_ok() {
-                if !unreadable.is_empty() {
-                    self.metrics.unreadable(&slot.resource, unreadable.len());
-                }
-                self.cache.end_load(&loading, &records, unreadable);
-                return Ok(());
-            }
-        }
-        last
+        let (revision, value) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+        let uid: &str = row.try_get(3).map_err(failed)?;
+        let decoded = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
+        Ok(Some(decoded.map(Arc::new).map_err(|object| object.with_uid(&row::from_column(uid)))))
     }
 }
 

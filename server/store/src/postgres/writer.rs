@@ -1,7 +1,7 @@
 //! The one task of this process that writes, and takes up what others write: what is queued is checked as a group by the state
 //! that the database has, made durable, made visible, answered.
 //!
-//! A group is checked by the cache and written if the revision still stands where the cache does. If others have written, it is
+//! A group is checked by the cache, or by what the database has of what is not in it, and written if the revision still stands where the cache does. If others have written, it is
 //! taken up and the group checked anew; from then on, for a while, the row that orders all writers is locked first, so that
 //! no process can be kept from writing by faster ones.
 
@@ -13,6 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use super::before;
 use super::commit::{self, CheckedAt, Statement};
 use super::failure::{self, logged};
 use super::fatal::{Failure, Fatal};
@@ -21,6 +22,7 @@ use super::pending::Pending;
 use super::read::Reader;
 use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
+use crate::basis::Basis;
 use crate::group::Group;
 use crate::publish::Publisher;
 use crate::store::Identity;
@@ -220,8 +222,8 @@ impl Writer {
             // After the wait for the lock, if there was one: more has come meanwhile.
             pending.fill(&mut self.requests, self.group_operations);
         }
-        let cache = self.publisher.cache.clone();
-        let mut group = Group::new(&cache, self.revision);
+        let basis = self.basis(connection, &pending.txns).await?;
+        let mut group = Group::new(&basis, self.revision);
         let of_request =
             |txns: &Vec<Prepared>| -> Results { txns.iter().map(|txn| group.check(txn.clone())).collect() };
         let results: Vec<Results> = pending.txns.iter().map(of_request).collect();
@@ -258,6 +260,21 @@ impl Writer {
             }
             Err(error) => Err(Failure::Database(error)),
         }
+    }
+
+    /// What a group is checked by.
+    async fn basis(
+        &self,
+        connection: &mut PgConnection,
+        txns: &[Vec<Prepared>],
+    ) -> Result<Basis, sqlx::Error> {
+        let (mut basis, unread) = Basis::new(&self.publisher.cache, txns.iter().flatten());
+        if !unread.is_empty() {
+            let decoder = self.reader.decoder();
+            let read = before::read(connection, &decoder, unread);
+            basis.read(in_time(self.settings.patience(), read).await?);
+        }
+        Ok(basis)
     }
 
     /// Whether nobody has written since what was checked was applied.

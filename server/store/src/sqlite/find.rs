@@ -4,8 +4,9 @@ use futures::TryStreamExt;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::read::{Reader, failed, undecoded};
+use super::read::{CURRENT, Reader, failed, undecoded};
 use super::row::{self, Text};
+use crate::cache::Slot;
 use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
@@ -32,23 +33,25 @@ impl Reader {
     }
 
     pub(crate) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
-        let (mut keys, unread) = self.cache.deleting(self.hub.revision());
+        let (mut keys, unread) = self.cache.deleting();
+        let _permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
         let unread: Vec<String> = unread.iter().map(|slot| slot.id.to_string()).collect();
         keys.extend(self.deleting_in(&unread.join(",")).await?);
         keys.sort();
         Ok(keys)
     }
 
-    /// The same of resources that are not in memory, by their numbers: current states first, as their values are read. What is
-    /// sealed is opened here.
+    /// The same of resources that are not in memory, by their numbers. An index knows what may be being deleted, as it stands in its
+    /// definition; what is sealed is opened here.
     async fn deleting_in(&self, resources: &str) -> Result<Vec<Key>, StoreError> {
+        const MAY_BE: &str = "(instr(l.value, x'64656c6574696f6e54696d657374616d70223a') > 0 \
+            OR substr(l.value, 1, 1) = x'02')";
         let select = format!(
-            "SELECT r.api_group, r.resource, k.namespace, k.name, \
-             iif(hex(substr(l.value, 1, 1)) = '{SEALED_JSON:02X}', l.value, NULL) FROM (SELECT resource, namespace, name, \
-             max(revision) AS revision, deleted FROM log WHERE resource IN ({resources}) \
-             GROUP BY resource, namespace, name HAVING deleted = 0) k CROSS JOIN log l ON l.revision = k.revision \
-             JOIN resource r ON r.id = k.resource WHERE instr(l.value, CAST('deletionTimestamp\":' AS BLOB)) > 0 \
-             OR hex(substr(l.value, 1, 1)) = '{SEALED_JSON:02X}'"
+            "SELECT r.api_group, r.resource, l.namespace, l.name, \
+             iif(hex(substr(l.value, 1, 1)) = '{SEALED_JSON:02X}', l.value, NULL) FROM log l INDEXED BY log_deleting \
+             JOIN resource r ON r.id = l.resource WHERE {MAY_BE} AND l.resource IN ({resources}) AND l.deleted = 0 \
+             AND NOT EXISTS (SELECT 1 FROM log n WHERE n.resource = l.resource AND n.namespace = l.namespace \
+             AND n.name = l.name AND n.revision > l.revision)"
         );
         let mut rows = sqlx::query(AssertSqlSafe(select)).fetch(&self.pool);
         let mut keys = Vec::new();
@@ -107,10 +110,32 @@ impl Reader {
     }
 
     pub(crate) async fn counts(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
-        // Of a group SQLite takes the other columns from the row that holds its maximum: here the current state.
-        const SELECT: &str = "SELECT resource, COUNT(*) FROM (SELECT resource, deleted, MAX(revision) FROM log \
-            GROUP BY resource, namespace, name) WHERE deleted = 0 GROUP BY resource";
-        self.by_resource(SELECT).await
+        let mut counts = Vec::new();
+        for slot in self.cache.slots() {
+            let count = match slot.count() {
+                Some(count) => count,
+                None => self.count(&slot).await?,
+            };
+            if count > 0 {
+                counts.push((slot.resource.clone(), count));
+            }
+        }
+        counts.sort();
+        Ok(counts)
+    }
+
+    /// Counts the objects of a resource that is not in memory, once: from then on the count is kept.
+    async fn count(&self, slot: &Slot) -> Result<u64, StoreError> {
+        let _permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
+        let begun = self.cache.begin_count(slot, "", None);
+        let revision = begun.unwrap_or_else(|| self.hub.revision());
+        let count = AssertSqlSafe(format!("SELECT count(*) FROM ({CURRENT})"));
+        let count = sqlx::query_scalar(count).bind(slot.id).bind(revision);
+        let count: i64 = count.fetch_one(&self.pool).await.map_err(failed)?;
+        if begun.is_some() && self.hub.check_kept(revision).is_ok() {
+            slot.end_count("", revision, count);
+        }
+        Ok(u64::try_from(count).unwrap_or_default())
     }
 
     pub(crate) async fn average_sizes(&self) -> Result<Vec<(Resource, u64)>, StoreError> {

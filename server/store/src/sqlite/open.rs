@@ -14,15 +14,16 @@ use super::mark::{self, Found, Mark, Verdict, beside};
 use super::open_error::OpenError;
 use super::read::CURRENT;
 use super::{failure, row, space};
-use crate::cache::Cache;
 use crate::identity::Identity;
 use crate::key::Resource;
 use crate::new_file::sync_folder_of;
 use crate::settings::Settings;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql")),
+    (2, "deleting", include_str!("../../../../migrations/sqlite/0002_deleting.sql")),
+];
 
 impl OpenError {
     /// Whether it is for lack of space on the disk.
@@ -54,7 +55,10 @@ pub(crate) struct Contents {
     pub(crate) identity: Identity,
     pub(crate) revision: i64,
     pub(crate) compacted: i64,
-    pub(crate) cache: Cache,
+    /// The resources that it knows, by their numbers.
+    pub(crate) resources: Vec<(i64, Resource)>,
+    /// Further numbers that no new resource may get.
+    pub(crate) reserved: Vec<i64>,
     /// What is left of the names of resources that cannot be read, and how many objects each has.
     pub(crate) unreadable_resources: Vec<(Resource, usize)>,
 }
@@ -84,7 +88,8 @@ async fn open_locked(settings: &Settings) -> Result<Opened, OpenError> {
         Ok(contents) => {
             let readers = SqlitePoolOptions::new()
                 .min_connections(0)
-                .max_connections(settings.read_connections.max(1))
+                // One more looks at everything, now and then: no other read waits for that.
+                .max_connections(settings.read_connections.max(1).saturating_add(1))
                 .test_before_acquire(false)
                 .connect_lazy_with(base_options(path).read_only(true));
             Ok(Opened { writer, readers, contents, full: None })
@@ -127,8 +132,16 @@ async fn prepare(
     // The name of the log is durable before the mark says that there is one.
     sync_folder_of(&path).map_err(|error| OpenError::File { path: path.clone(), error })?;
     mark_of(&identity, revision, true).write(&path)?;
-    let (cache, unreadable_resources) = resources(writer).await.map_err(failed)?;
-    Ok(Contents { identity, revision, compacted, cache, unreadable_resources })
+    let mut contents = Contents {
+        identity,
+        revision,
+        compacted,
+        resources: Vec::new(),
+        reserved: Vec::new(),
+        unreadable_resources: Vec::new(),
+    };
+    contents.read_resources(writer).await.map_err(failed)?;
+    Ok(contents)
 }
 
 /// What the mark of a database says from now on.
@@ -236,26 +249,29 @@ async fn meta(writer: &mut SqliteConnection) -> Result<(Identity, i64, i64), sql
     Ok((identity, row.try_get(2)?, row.try_get(3)?))
 }
 
-/// All resources that the database knows. One whose name cannot be read keeps its number; nobody is served its objects.
-async fn resources(writer: &mut SqliteConnection) -> Result<(Cache, Vec<(Resource, usize)>), sqlx::Error> {
-    let (cache, mut unreadable) = (Cache::default(), Vec::new());
-    for row in sqlx::query("SELECT id, api_group, resource FROM resource").fetch_all(&mut *writer).await? {
-        let id: i64 = row.try_get(0)?;
-        match row::resource(&row, 1)? {
-            Ok(resource) => cache.stored(id, resource),
-            Err(shown) => {
-                let objects = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM ({CURRENT})")));
-                let objects: i64 = objects.bind(id).fetch_one(&mut *writer).await?;
-                tracing::error!(
-                    resource = %shown, id, objects,
-                    "the name of a stored resource cannot be read: none of its objects is served; `portico doctor` removes them"
-                );
-                cache.reserve(id);
-                unreadable.push((shown, usize::try_from(objects).unwrap_or_default()));
+impl Contents {
+    /// All resources that the database knows. One whose name cannot be read keeps its number; nobody is served its objects.
+    async fn read_resources(&mut self, writer: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        for row in sqlx::query("SELECT id, api_group, resource FROM resource").fetch_all(&mut *writer).await?
+        {
+            let id: i64 = row.try_get(0)?;
+            match row::resource(&row, 1)? {
+                Ok(resource) => self.resources.push((id, resource)),
+                Err(shown) => {
+                    let objects = AssertSqlSafe(format!("SELECT count(*) FROM ({CURRENT})"));
+                    let objects = sqlx::query_scalar(objects).bind(id).bind(i64::MAX);
+                    let objects: i64 = objects.fetch_one(&mut *writer).await?;
+                    tracing::error!(
+                        resource = %shown, id, objects,
+                        "the name of a stored resource cannot be read: none of its objects is served; `portico doctor` removes them"
+                    );
+                    self.reserved.push(id);
+                    self.unreadable_resources.push((shown, usize::try_from(objects).unwrap_or_default()));
+                }
             }
         }
+        Ok(())
     }
-    Ok((cache, unreadable))
 }
 
 /// Closes the writing connection, which moves the WAL into the file.

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use futures::TryStreamExt;
 use sqlx::sqlite::SqlitePool;
@@ -14,9 +13,10 @@ use tokio::sync::Semaphore;
 use super::failure;
 use super::row;
 use crate::cache::{Cache, Slot};
+use crate::current::{Found, State};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::StoreError;
-use crate::exact::Range;
+use crate::exact::{self, Range};
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::{Key, split_path};
@@ -26,6 +26,9 @@ use crate::seal::Seal;
 use crate::store::{ListAt, Page};
 use crate::submit::Load;
 use crate::unreadable::Unreadable;
+
+/// How often an object is read whose history is forgotten meanwhile.
+const READS: usize = 5;
 
 /// What reading needs; shared by the store and its subscriptions.
 pub(crate) struct Reader {
@@ -37,11 +40,13 @@ pub(crate) struct Reader {
     pub(crate) metrics: Metrics,
     /// One permit for each part of history that is read at a time.
     pub(crate) resumes: Semaphore,
+    /// One permit for the one read at a time that looks at everything, by a connection more than others have.
+    pub(crate) scans: Semaphore,
 }
 
-/// The current state of each key of a resource (`?1`).
+/// The state of each key of a resource (`?1`) at a revision (`?2`).
 pub(crate) const CURRENT: &str = "SELECT namespace, name, max(revision) AS revision, deleted FROM log \
-    WHERE resource = ?1 GROUP BY namespace, name HAVING deleted = 0";
+    WHERE resource = ?1 AND revision <= ?2 GROUP BY namespace, name HAVING deleted = 0";
 
 impl Range {
     /// The last state of each key of a resource (`?1`) up to a revision (`?2`) behind a key (`?3`, `?4`), in key order: so many
@@ -67,43 +72,36 @@ impl Reader {
         Decoder { indexer: &*self.indexer, seal: &self.seal }
     }
 
-    async fn current(&self, slot: &Slot) -> Result<(Vec<Arc<Record>>, Vec<Unreadable>), StoreError> {
-        // In revision order, which is the order of the file: every page is read once, however the keys lie.
-        let select = format!(
-            "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
-             WHERE l.revision IN (SELECT revision FROM ({CURRENT}))"
-        );
-        let mut rows = sqlx::query(AssertSqlSafe(select)).bind(slot.id).fetch(&self.pool);
-        let (mut records, mut unreadable) = (Vec::new(), Vec::new());
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
-            match self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)? {
-                Ok(record) => records.push(Arc::new(record)),
-                Err(object) => unreadable.push(object),
-            }
-        }
-        // Its connection is needed for what follows.
-        drop(rows);
-        sort(&mut records);
-        Ok((records, self.named(unreadable).await?))
+    /// Where the current state of a resource is.
+    pub(crate) async fn state(&self, slot: &Slot) -> Result<State, StoreError> {
+        self.ensure_loaded(slot).await?;
+        let revision = self.hub.revision();
+        Ok(slot.snapshot(revision).map_or(State::Stored(revision), State::Held))
     }
 
-    /// Objects that cannot be read, with their uids; each is logged.
-    async fn named(&self, objects: Vec<Unreadable>) -> Result<Vec<Unreadable>, StoreError> {
-        let mut named = Vec::with_capacity(objects.len());
-        for object in objects {
-            let uid = sqlx::query("SELECT uid FROM log WHERE revision = ?").bind(object.revision());
-            let uid = uid.fetch_optional(&self.pool).await.map_err(failed)?;
-            let uid = uid.as_ref().map(|row| row::text(row, 0)).transpose().map_err(failed)?;
-            tracing::error!(
-                object = %object.key(),
-                revision = object.revision(),
-                reason = object.reason(),
-                "a stored object cannot be read: it is left out of lists{}",
-                if object.is_sealed() { "" } else { "; `portico doctor` removes it" }
-            );
-            named.push(object.with_uid(uid.and_then(row::Text::good).unwrap_or_default()));
+    /// An object as it is now.
+    pub(crate) async fn find(&self, key: &Key) -> Result<Found, StoreError> {
+        let slot = self.cache.slot(key.resource());
+        self.ensure_loaded(&slot).await?;
+        if let Some(snapshot) = slot.snapshot(self.hub.revision()) {
+            return Ok(Found::in_snapshot(&snapshot, key));
         }
-        Ok(named)
+        self.metrics.reads_past_cache.inc();
+        let mut last = StoreError::Closed;
+        for _ in 0..READS {
+            let revision = self.hub.revision();
+            match self.read_at(&slot, key, revision).await {
+                Ok(object) => {
+                    if let Some(Err(object)) = &object {
+                        self.cache.note_unreadable(&slot, revision, std::slice::from_ref(object));
+                    }
+                    return Ok(Found { revision, object });
+                }
+                Err(error @ StoreError::Compacted { .. }) => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
     }
 
     /// The answer to an exact read: from memory when nothing has changed since, else from the log.
@@ -154,23 +152,39 @@ impl Reader {
                 return Ok(page);
             }
         }
-        let count =
-            query_of(format!("SELECT count(*) FROM ({states})"), if query.counted { -1 } else { 1 }, seen);
-        let row = count.fetch_one(&self.pool).await.map_err(failed)?;
-        let remaining: i64 = row.try_get(0).map_err(failed)?;
-        page.remaining = u64::try_from(remaining).unwrap_or(0);
+        let count = async |most: Option<i64>| {
+            let _permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
+            let count = query_of(format!("SELECT count(*) FROM ({states})"), most.unwrap_or(-1), seen);
+            count.fetch_one(&self.pool).await.and_then(|row| row.try_get(0)).map_err(failed)
+        };
+        page.remaining = exact::remaining(&self.cache, slot, query, &page, seen, count).await?;
         Ok(page)
     }
 
     pub(crate) async fn get_at(&self, key: &Key, revision: i64) -> Result<Option<Arc<Record>>, StoreError> {
-        const SELECT: &str = "SELECT revision, value, deleted FROM log WHERE resource = ? AND namespace = ? \
-            AND name = ? AND revision <= ? ORDER BY revision DESC LIMIT 1";
         self.hub.check(revision)?;
         let slot = self.cache.slot(key.resource());
+        match self.read_at(&slot, key, revision).await? {
+            Some(Ok(record)) => Ok(Some(record)),
+            Some(Err(object)) => Err(StoreError::corrupt(&object)),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads an object as of a revision.
+    async fn read_at(
+        &self,
+        slot: &Slot,
+        key: &Key,
+        revision: i64,
+    ) -> Result<Option<Result<Arc<Record>, Unreadable>>, StoreError> {
+        const SELECT: &str = "SELECT revision, value, deleted, uid FROM log WHERE resource = ? AND namespace = ? \
+            AND name = ? AND revision <= ? ORDER BY revision DESC LIMIT 1";
         let (namespace, name) = split_path(key.path());
         let select = sqlx::query(SELECT).bind(slot.id).bind(namespace).bind(name).bind(revision);
         let row = select.fetch_optional(&self.pool).await.map_err(failed)?;
-        self.hub.check(revision)?;
+        // Rows are deleted only after the compaction point has moved: what was read before is whole.
+        self.hub.check_kept(revision)?;
         let Some(row) = row else { return Ok(None) };
         let (revision, deleted): (i64, i64) =
             (row.try_get(0).map_err(failed)?, row.try_get_unchecked(2).map_err(failed)?);
@@ -178,33 +192,9 @@ impl Reader {
             return Ok(None);
         }
         let value = row.try_get_unchecked(1).map_err(failed)?;
-        let record = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
-        Ok(Some(Arc::new(record.map_err(|object| StoreError::corrupt(&object))?)))
-    }
-}
-
-impl Load for Reader {
-    fn cache(&self) -> &Cache {
-        &self.cache
-    }
-
-    async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
-        if slot.is_loaded() {
-            return Ok(());
-        }
-        let _one_loads = slot.loading.lock().await;
-        if slot.is_loaded() {
-            return Ok(());
-        }
-        // Nothing of this resource is written before it is loaded: any revision read now is good.
-        let revision = self.hub.revision();
-        let (records, unreadable) =
-            if slot.stored.load(Ordering::Acquire) { self.current(slot).await? } else { Default::default() };
-        if !unreadable.is_empty() {
-            self.metrics.unreadable(&slot.resource, unreadable.len());
-        }
-        self.cache.load(slot, &records, unreadable, revision);
-        Ok(())
+        let uid = row::text(&row, 3).map_err(failed)?.good().unwrap_or_default();
+        let decoded = self.decoder().value(key.clone(), revision, value).await.map_err(undecoded)?;
+        Ok(Some(decoded.map(Arc::new).map_err(|object| object.with_uid(uid))))
     }
 }
 

@@ -29,7 +29,7 @@ impl Reader {
             "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
              WHERE l.revision IN (SELECT revision FROM ({CURRENT}))"
         );
-        let mut rows = sqlx::query(AssertSqlSafe(select)).bind(slot.id).fetch(&self.pool);
+        let mut rows = sqlx::query(AssertSqlSafe(select)).bind(slot.id).bind(i64::MAX).fetch(&self.pool);
         let mut found = SealedOtherwise::default();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
             let (revision, value): (i64, &[u8]) =

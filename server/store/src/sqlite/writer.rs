@@ -8,16 +8,16 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use sqlx::SqliteConnection;
-use sqlx::sqlite::SqlitePool;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::lock::FileLock;
 use super::maintenance::{Maintenance, Step};
 use super::mark::{MARK_REVISIONS, Mark};
+use super::read::Reader;
 use super::space::{self, Space};
-use super::{failure, open, persist};
-use crate::cache::Cache;
+use super::{before, failure, open, persist};
+use crate::basis::Basis;
 use crate::group::Group;
 use crate::identity::Identity;
 use crate::publish::Publisher;
@@ -55,7 +55,7 @@ pub(crate) struct Writer {
     pub(crate) revision: i64,
     /// The compaction point in the database; the hub's may be ahead of it.
     pub(crate) compacted: i64,
-    pub(crate) readers: SqlitePool,
+    pub(crate) reader: Arc<Reader>,
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
     /// The revision at which the database's mark was written, or could not be written.
@@ -81,7 +81,7 @@ impl Writer {
         }
         // The last connection that closes moves the log into the file, and readers cannot. After an error, too, the lock is let
         // go of after everything that has the file open.
-        self.readers.close().await;
+        self.reader.pool.close().await;
         if marked {
             open::close(self.connection).await;
         } else {
@@ -159,8 +159,16 @@ impl Writer {
     /// Commits a group. When there is no space for it what makes objects go is tried again, without the rest.
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
         let started = Instant::now();
-        let cache = self.publisher.cache.clone();
         let txns: Vec<Vec<Prepared>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
+        let basis = match self.basis(&txns).await {
+            Ok(basis) => basis,
+            Err(error) => {
+                let (failure, refuse) = (self.failed(error).await?, |txns: &Vec<Prepared>| txns.len());
+                let refused = txns.iter().map(refuse).map(|count| vec![Err(failure.clone()); count]);
+                answer(requests, refused.collect());
+                return Ok(());
+            }
+        };
         let (mut offered, mut freeing) = match (self.space.full(), freeing(&txns)) {
             (Some(why), freeing) => (only(freeing, &why), None),
             (None, freeing) => {
@@ -168,7 +176,7 @@ impl Writer {
             }
         };
         loop {
-            let (group, mut results) = check(&cache, self.revision, offered);
+            let (group, mut results) = check(&basis, self.revision, offered);
             let Err(error) = self.persist(&group).await else {
                 self.publisher.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
                 self.visible(group, requests, results);
@@ -189,6 +197,17 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// What a group is checked by.
+    async fn basis(&mut self, txns: &[Vec<Prepared>]) -> Result<Basis, sqlx::Error> {
+        let cache = &self.publisher.cache;
+        let (mut basis, unread) = Basis::new(cache, txns.iter().flatten());
+        if !unread.is_empty() {
+            let decoder = self.reader.decoder();
+            basis.read(before::read(&mut self.connection, &decoder, cache, unread).await?);
+        }
+        Ok(basis)
     }
 
     /// Makes a group durable. When all are refused nothing is written: what they were checked by is what the last commit
@@ -264,8 +283,8 @@ fn only(freeing: Vec<Vec<Option<Prepared>>>, why: &str) -> Offered {
     freeing.into_iter().map(of_request).collect()
 }
 
-fn check(cache: &Cache, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {
-    let mut group = Group::new(cache, revision);
+fn check(basis: &Basis, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {
+    let mut group = Group::new(basis, revision);
     let mut of_request = |txns: Vec<Result<Prepared, TxnError>>| -> Results {
         txns.into_iter().map(|txn| txn.and_then(|txn| group.check(txn))).collect()
     };

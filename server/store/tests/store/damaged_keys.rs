@@ -48,7 +48,6 @@ fn page(namespace: Option<&str>, revision: i64, after: Option<String>, limit: Op
     ListAt { scope, revision, after, limit, counted: true }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_without_its_key_is_named_and_every_other_is_served() {
     for (set, shown, _, reason) in DAMAGES {
         let backend = Sqlite::new();
@@ -82,7 +81,6 @@ async fn an_object_without_its_key_is_named_and_every_other_is_served() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exact_reads_leave_out_an_object_without_its_key_and_name_it() {
     for (set, shown, ..) in DAMAGES {
         let backend = Sqlite::new();
@@ -113,7 +111,6 @@ async fn exact_reads_leave_out_an_object_without_its_key_and_name_it() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn past_states_that_cannot_be_read_end_watches_that_would_have_to_show_them_and_no_others() {
     let value = ("value = x'09'", "b/3", true, "");
     for (set, shown, in_namespace, _) in DAMAGES.into_iter().chain([value]) {
@@ -137,7 +134,6 @@ async fn past_states_that_cannot_be_read_end_watches_that_would_have_to_show_the
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_doctor_names_and_removes_what_has_lost_its_key() {
     for (set, shown, _, reason) in DAMAGES {
         let backend = Sqlite::new();
@@ -163,7 +159,6 @@ async fn the_doctor_names_and_removes_what_has_lost_its_key() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_index_of_owners_and_damaged_uids_fail_nobody() {
     let backend = Sqlite::new();
     filled(&backend).await;
@@ -188,7 +183,6 @@ async fn a_damaged_index_of_owners_and_damaged_uids_fail_nobody() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
     let backend = Sqlite::new();
     filled(&backend).await;
@@ -242,7 +236,6 @@ async fn chained(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
     backend.open().await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forgetting_history_removes_no_current_state_whatever_damaged_rows_point_to() {
     for damage in CHAINS {
         let backend = Sqlite::new();
@@ -264,7 +257,6 @@ async fn forgetting_history_removes_no_current_state_whatever_damaged_rows_point
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point_to() {
     for damage in CHAINS {
         let backend = Sqlite::new();
@@ -283,7 +275,6 @@ async fn a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_never_shows_another_objects_state_as_the_one_before() {
     let backend = Sqlite::new();
     let store = chained(&backend, "UPDATE log SET previous = 3 WHERE revision = 7").await;
@@ -291,4 +282,16 @@ async fn a_watch_never_shows_another_objects_state_as_the_one_before() {
     let events = take(&mut watch, 1).await;
     assert_eq!(reported(&events), ["Modified a/1@7"]);
     assert!(events[0].is_of_unreadable());
+}
+
+crate::in_memory_and_past_it! {
+    an_object_without_its_key_is_named_and_every_other_is_served,
+    exact_reads_leave_out_an_object_without_its_key_and_name_it,
+    past_states_that_cannot_be_read_end_watches_that_would_have_to_show_them_and_no_others,
+    the_doctor_names_and_removes_what_has_lost_its_key,
+    a_damaged_index_of_owners_and_damaged_uids_fail_nobody,
+    a_resource_without_its_name_keeps_the_store_from_nothing_else,
+    forgetting_history_removes_no_current_state_whatever_damaged_rows_point_to,
+    a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point_to,
+    a_watch_never_shows_another_objects_state_as_the_one_before,
 }

@@ -34,6 +34,58 @@ pub trait Backend: Send + Sync {
 }
 
 tokio::task_local! {
+    /// How much of the current state the stores of the running test hold in memory.
+    static CACHE_MAX_BYTES: u64;
+}
+
+/// Runs a test whose stores hold nothing in memory that has any bytes.
+pub async fn past_the_cache<T>(test: impl Future<Output = T>) -> T {
+    with_cache(1, test).await
+}
+
+/// Runs a test whose stores hold everything in memory.
+pub async fn in_memory<T>(test: impl Future<Output = T>) -> T {
+    test.await
+}
+
+/// Runs a test whose stores hold so much in memory.
+pub async fn with_cache<T>(max_bytes: u64, test: impl Future<Output = T>) -> T {
+    CACHE_MAX_BYTES.scope(max_bytes, test).await
+}
+
+/// The settings of stores of the running test.
+pub fn settings_at(path: impl Into<PathBuf>) -> Settings {
+    let mut settings = Settings::new(path);
+    settings.cache_max_bytes = CACHE_MAX_BYTES.try_with(|bytes| *bytes).ok();
+    // What found no room looks for it again with the next read.
+    settings.cache_rest = Duration::ZERO;
+    settings
+}
+
+/// Makes two tests of each: of what is in memory, and of what is in the database alone.
+#[macro_export]
+macro_rules! in_memory_and_past_it {
+    ($($name:ident),* $(,)?) => {
+        mod in_memory {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    $crate::harness::in_memory(super::$name()).await;
+                }
+            )*
+        }
+        mod past_memory {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    $crate::harness::past_the_cache(super::$name()).await;
+                }
+            )*
+        }
+    };
+}
+
+tokio::task_local! {
     /// How many writes a new database of the running test has behind it.
     pub static WRITTEN_BEFORE: i64;
 }
@@ -88,10 +140,10 @@ pub async fn open_sqlite(
     path: PathBuf,
     tune: &(dyn Fn(&mut Settings) + Sync),
 ) -> Result<SqliteStore, OpenError> {
-    let mut settings = Settings::new(path);
+    let mut settings = settings_at(path);
     tune(&mut settings);
     let metrics = Metrics::new(&Registry::new());
-    SqliteStore::open(settings, Arc::new(MetadataIndexer), metrics, &TaskSet::new()).await
+    SqliteStore::open(settings, Arc::new(WithNodeName), metrics, &TaskSet::new()).await
 }
 
 impl Backend for Sqlite {

@@ -17,6 +17,8 @@ mod etcd_cluster;
 #[cfg(test)]
 mod etcd_copies;
 #[cfg(test)]
+mod evictions;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod full_disk;
@@ -62,12 +64,38 @@ macro_rules! suite {
         suite!(in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
         suite!(behind_a_pooler: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
         suite!(in_etcd: crate::etcd::Etcd::new(), $($module::$behaviour),*);
+        suite!(past_the_cache of sqlite_alone: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
+        suite!(past_the_cache of postgres_alone: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
+        suite!(past_the_cache of pooled_postgres_alone: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
     };
     // Of those that give every operation a revision of its own.
     (of databases: $($module:ident :: $behaviour:ident),* $(,)?) => {
         suite!(ordered_in_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
         suite!(ordered_in_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
         suite!(ordered_behind_a_pooler: crate::postgres::Postgres::pooled().await, $($module::$behaviour),*);
+        suite!(past_the_cache of ordered_in_sqlite_alone: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
+        suite!(past_the_cache of ordered_in_postgres_alone: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
+    };
+    (of those with a budget: $($module:ident :: $behaviour:ident),* $(,)?) => {
+        suite!(budget_of_sqlite: Some(crate::harness::Sqlite::new()), $($module::$behaviour),*);
+        suite!(budget_of_postgres: crate::postgres::Postgres::direct(), $($module::$behaviour),*);
+    };
+    // Nothing is in memory, everything is read from the database.
+    (past_the_cache of $place:ident: $backend:expr, $($module:ident :: $behaviour:ident),*) => {
+        #[cfg(test)]
+        mod $place {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $behaviour() {
+                    if let Some(backend) = $backend {
+                        let before = crate::harness::Backend::written_before(&backend);
+                        let test = crate::$module::$behaviour(&backend);
+                        let test = crate::harness::WRITTEN_BEFORE.scope(before, test);
+                        crate::harness::past_the_cache(test).await;
+                    }
+                }
+            )*
+        }
     };
     ($place:ident: $backend:expr, $($module:ident :: $behaviour:ident),*) => {
         #[cfg(test)]
@@ -121,4 +149,13 @@ suite! {
     history::what_is_being_deleted_is_found_in_memory_and_in_the_database,
     history::resources_in_a_namespace_follow_its_objects,
     history::objects_are_counted_by_resource,
+}
+
+suite! {
+    of those with a budget:
+    evictions::what_was_not_used_makes_room_and_comes_back,
+    evictions::what_is_used_keeps_its_room_and_the_other_one_is_read_from_the_database,
+    evictions::what_stays_by_wish_stays_and_what_grows_too_large_leaves,
+    evictions::pages_say_how_many_follow_while_objects_come_and_go,
+    evictions::nobody_notices_that_resources_come_and_go,
 }

@@ -174,6 +174,11 @@ async fn compare(store: &dyn Store, model: &Model) {
     assert_eq!(store.revision(), model.revision());
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     assert_eq!(lines(snapshot.iter()), described(model.now()));
+    for path in model.paths {
+        let found = store.find(&key(path)).await.unwrap().object;
+        let expected = model.now().get(path).map(|(revision, text, _)| (*revision, text.clone()));
+        assert_eq!(found.map(Result::unwrap).map(|record| (record.revision, text(&record))), expected);
+    }
     for owner in OWNERS {
         let mut expected: Vec<_> = model
             .now()
@@ -229,9 +234,12 @@ async fn compare_watch(store: &dyn Store, model: &Model, from: i64) {
     assert_eq!(reported, model.log[from as usize - 1..]);
 }
 
-async fn run(steps: Vec<Step>, ring: usize, paths: Paths) {
+async fn run(steps: Vec<Step>, ring: usize, paths: Paths, cache: Option<u64>) {
     let backend = Sqlite::new();
-    let open = async || backend.open_with(&|settings| settings.ring_events = ring).await;
+    let tune = |settings: &mut portico_store::Settings| {
+        (settings.ring_events, settings.cache_max_bytes) = (ring, cache);
+    };
+    let open = async || backend.open_with(&tune).await;
     let mut store = open().await;
     let mut model = Model { paths, states: vec![State::new()], log: Vec::new(), compacted: 0 };
     for step in steps {
@@ -271,8 +279,11 @@ proptest! {
         steps in prop::collection::vec(step(), 1..24),
         ring in 1..40usize,
         namespaced in any::<bool>(),
+        // All of it, nothing, or about two objects: the resource comes and goes.
+        cache in prop_oneof![Just(None), Just(Some(1)), Just(Some(1_600))],
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(run(steps, ring, if namespaced { NAMESPACED } else { CLUSTER_SCOPED }));
+        let paths = if namespaced { NAMESPACED } else { CLUSTER_SCOPED };
+        runtime.block_on(run(steps, ring, paths, cache));
     }
 }

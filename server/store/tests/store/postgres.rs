@@ -6,12 +6,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use portico_kit::metrics::{Format, Registry};
 use portico_kit::tasks::TaskSet;
-use portico_store::{
-    MetadataIndexer, Metrics, PostgresError, PostgresSettings, PostgresStore, Seal, Settings, Store,
-};
+use portico_store::{Metrics, PostgresError, PostgresSettings, PostgresStore, Seal, Settings, Store};
 use portico_tests::{PostgresServer, Wire};
 
-use crate::harness::Backend;
+use crate::harness::{Backend, WithNodeName, settings_at};
 
 /// A database of the shared server.
 pub struct Postgres<'s> {
@@ -45,14 +43,14 @@ impl<'s> Postgres<'s> {
 
     /// Opens the database as one of several processes would.
     pub async fn process(&self, tune: &(dyn Fn(&mut Settings) + Sync)) -> Process {
-        let mut settings = Settings::new("");
+        let mut settings = settings_at("");
         tune(&mut settings);
         self.try_open(self.settings(), settings, Seal::none()).await.unwrap()
     }
 
     /// Opens it with other settings of PostgreSQL.
     pub async fn process_with(&self, settings: PostgresSettings) -> Process {
-        self.try_open(settings, Settings::new(""), Seal::none()).await.unwrap()
+        self.try_open(settings, settings_at(""), Seal::none()).await.unwrap()
     }
 
     /// How it is reached.
@@ -78,7 +76,7 @@ impl<'s> Postgres<'s> {
         seal: Arc<Seal>,
     ) -> Result<Process, PostgresError> {
         let (registry, tasks) = (Registry::new(), TaskSet::new());
-        let (metrics, indexer) = (Metrics::new(&registry), Arc::new(MetadataIndexer));
+        let (metrics, indexer) = (Metrics::new(&registry), Arc::new(WithNodeName));
         let store = PostgresStore::open(postgres, settings, indexer, seal, metrics, &tasks).await?;
         Ok(Process { store: Arc::new(store), tasks, registry })
     }

@@ -7,8 +7,8 @@ use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
     Backup, BackupFile, CipherKey, CipherKind, CopyError, Doctor, ListAt, MetadataIndexer, Metrics, Provider,
-    Scope, Seal, SealMetrics, SealRules, Settings, SqliteSource, SqliteStore, SqliteTarget, Store, Txn,
-    back_up, backup, restore_from,
+    Scope, Seal, SealMetrics, SealRules, SqliteSource, SqliteStore, SqliteTarget, Store, Txn, back_up,
+    backup, restore_from,
 };
 
 use crate::harness::*;
@@ -32,7 +32,7 @@ fn seal(providers: &[Arc<Provider>]) -> Arc<Seal> {
 }
 
 pub async fn open(backend: &Sqlite, seal: Arc<Seal>) -> SqliteStore {
-    let (settings, metrics) = (Settings::new(backend.path()), Metrics::new(&Registry::new()));
+    let (settings, metrics) = (settings_at(backend.path()), Metrics::new(&Registry::new()));
     let indexer = Arc::new(MetadataIndexer);
     SqliteStore::open_sealed(settings, indexer, seal, metrics, &TaskSet::new()).await.unwrap()
 }
@@ -66,7 +66,6 @@ async fn readable(store: &SqliteStore) -> (Vec<String>, usize) {
     (names, snapshot.unreadable_in(None).count())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_file_and_no_backup_holds_what_is_sealed_in_plain_text() {
     let backend = Sqlite::new();
     let folder = backend.path().parent().unwrap().to_owned();
@@ -89,7 +88,6 @@ async fn no_file_and_no_backup_holds_what_is_sealed_in_plain_text() {
     assert!(!files_with(plain.path().parent().unwrap(), SECRET).is_empty(), "the search finds plain text");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sealed_values_are_read_back_with_all_their_states() {
     let backend = Sqlite::new();
     let store = open(&backend, seal(&[keys("a")])).await;
@@ -114,7 +112,6 @@ async fn sealed_values_are_read_back_with_all_their_states() {
     assert_eq!(text(events[0].previous.as_ref().unwrap()), "one");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_plain_values_stay_readable_until_they_are_written_anew() {
     let backend = Sqlite::new();
     let store = backend.open().await;
@@ -137,7 +134,6 @@ async fn old_plain_values_stay_readable_until_they_are_written_anew() {
     assert_eq!(files_with(backend.path().parent().unwrap(), SECRET), Vec::<String>::new());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_opened_keeps_nobody_from_the_rest_and_comes_back_with_its_key() {
     let backend = Sqlite::new();
     let store = open(&backend, seal(&[keys("a")])).await;
@@ -156,7 +152,6 @@ async fn what_cannot_be_opened_keeps_nobody_from_the_rest_and_comes_back_with_it
     assert_eq!(readable(&store).await, (vec!["x/new".to_owned(), "x/old".to_owned()], 0));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_doctor_without_keys_removes_nothing_that_is_sealed() {
     let backend = Sqlite::new();
     let store = open(&backend, seal(&[keys("a")])).await;
@@ -174,7 +169,6 @@ async fn a_doctor_without_keys_removes_nothing_that_is_sealed() {
     assert!(!doctor().opening_with(seal(&[keys("b")])).examine().await.unwrap().is_sound());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_being_deleted_is_found_though_it_is_sealed() {
     let backend = Sqlite::new();
     let store = open(&backend, seal(&[keys("a")])).await;
@@ -190,7 +184,6 @@ async fn what_is_being_deleted_is_found_though_it_is_sealed() {
     assert_eq!(store.deleting().await.unwrap(), [key("x/2")]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs_no_key() {
     let (backend, key) = (Sqlite::new(), key("a/1"));
     let store = open(&backend, seal(&[keys("a")])).await;
@@ -222,4 +215,14 @@ async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs
     back_up(&with_key, &backup).await.unwrap();
     let again = BackupFile::open(&file).unwrap().next_states().unwrap().unwrap();
     assert_eq!(again, states);
+}
+
+crate::in_memory_and_past_it! {
+    no_file_and_no_backup_holds_what_is_sealed_in_plain_text,
+    sealed_values_are_read_back_with_all_their_states,
+    old_plain_values_stay_readable_until_they_are_written_anew,
+    what_cannot_be_opened_keeps_nobody_from_the_rest_and_comes_back_with_its_key,
+    a_doctor_without_keys_removes_nothing_that_is_sealed,
+    what_is_being_deleted_is_found_though_it_is_sealed,
+    a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs_no_key,
 }

@@ -23,10 +23,12 @@ async fn processes(database: &Postgres<'_>) -> Vec<Process> {
 /// A test of processes that share a database, where PostgreSQL is installed.
 macro_rules! shared {
     ($($name:ident),* $(,)?) => {
-        shared!(direct: std::future::ready(Postgres::direct()), $($name),*);
-        shared!(behind_a_pooler: Postgres::pooled(), $($name),*);
+        shared!(direct: std::future::ready(Postgres::direct()), in_memory, $($name),*);
+        shared!(behind_a_pooler: Postgres::pooled(), in_memory, $($name),*);
+        shared!(direct_past_the_cache: std::future::ready(Postgres::direct()), past_the_cache, $($name),*);
+        shared!(behind_a_pooler_past_the_cache: Postgres::pooled(), past_the_cache, $($name),*);
     };
-    ($place:ident: $new:expr, $($name:ident),*) => {
+    ($place:ident: $new:expr, $run:ident, $($name:ident),*) => {
         mod $place {
             use super::*;
 
@@ -34,7 +36,7 @@ macro_rules! shared {
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
                     if let Some(database) = $new.await {
-                        super::$name(&database).await;
+                        $run(super::$name(&database)).await;
                     }
                 }
             )*

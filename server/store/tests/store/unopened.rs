@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use portico_kit::metrics::Registry;
 use portico_store::{
-    Change, CipherKey, CipherKind, Expect, Provider, Scope, Seal, SealMetrics, SealRules, Settings,
-    StoreError, Txn, TxnError, WatchError,
+    Change, CipherKey, CipherKind, Expect, Provider, Scope, Seal, SealMetrics, SealRules, StoreError, Txn,
+    TxnError, WatchError,
 };
 
 use crate::harness::*;
@@ -34,13 +34,12 @@ async fn everywhere(check: impl AsyncFn(&Postgres<'_>)) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_others_have_sealed_is_unreadable_alone_and_comes_back_with_its_key() {
     everywhere(comes_back_with_its_key).await;
 }
 
 async fn comes_back_with_its_key(database: &Postgres<'_>) {
-    let open = async |seal| database.try_open(database.settings(), Settings::new(""), seal).await.unwrap();
+    let open = async |seal| database.try_open(database.settings(), settings_at(""), seal).await.unwrap();
     let (ahead, own) = (open(seal(&["a", "b"])).await, seal(&["b"]));
     let behind = open(own.clone()).await;
     let (writer, store) = (&*ahead.store, &*behind.store);
@@ -83,13 +82,12 @@ async fn comes_back_with_its_key(database: &Postgres<'_>) {
     assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_deleted_without_a_key_is_gone() {
     everywhere(is_gone_without_a_key).await;
 }
 
 async fn is_gone_without_a_key(database: &Postgres<'_>) {
-    let open = async |seal| database.try_open(database.settings(), Settings::new(""), seal).await.unwrap();
+    let open = async |seal| database.try_open(database.settings(), settings_at(""), seal).await.unwrap();
     let (ahead, behind) = (open(seal(&["a", "b"])).await, open(seal(&["b"])).await);
     put(&*behind.store, &key("x/1"), "0").await;
     let seen = behind.store.snapshot(&config_maps()).await.unwrap().revision();
@@ -102,4 +100,9 @@ async fn is_gone_without_a_key(database: &Postgres<'_>) {
     while !behind.store.snapshot(&config_maps()).await.unwrap().is_empty() {
         assert!(Instant::now() < deadline);
     }
+}
+
+crate::in_memory_and_past_it! {
+    what_others_have_sealed_is_unreadable_alone_and_comes_back_with_its_key,
+    what_is_deleted_without_a_key_is_gone,
 }

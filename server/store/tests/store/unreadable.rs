@@ -60,7 +60,6 @@ fn paths(unreadable: &[Unreadable]) -> Vec<&str> {
     unreadable.iter().map(|object| object.key().path()).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_is_wrong_with_one_object_the_others_are_read_written_and_watched() {
     for (value, reason) in DAMAGES {
         let backend = Sqlite::new();
@@ -92,7 +91,6 @@ fn value_of(path: &str) -> portico_store::Value {
     value(&key(path), "x")
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_read_is_deleted_and_nothing_else() {
     let backend = Sqlite::new();
     let store = damaged(&backend, "x'09'").await;
@@ -133,7 +131,6 @@ async fn what_cannot_be_read_is_deleted_and_nothing_else() {
     commit(&*store, Txn::create(key("a/2"), value_of("a/2"))).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
     let backend = Sqlite::new();
     let store = damaged(&backend, "x'09'").await;
@@ -159,7 +156,6 @@ async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
     assert!(matches!(error, StoreError::Corrupt { key: found, .. } if found == key("a/2")));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_that_would_have_to_show_it_ends_with_its_name() {
     let backend = Sqlite::new();
     let store = damaged(&backend, "x'09'").await;
@@ -167,4 +163,11 @@ async fn a_watch_that_would_have_to_show_it_ends_with_its_name() {
     let ended = watch.next().await;
     let Err(WatchError::Store(StoreError::Corrupt { key: found, .. })) = ended else { panic!("{ended:?}") };
     assert_eq!(found, key("a/2"));
+}
+
+crate::in_memory_and_past_it! {
+    whatever_is_wrong_with_one_object_the_others_are_read_written_and_watched,
+    what_cannot_be_read_is_deleted_and_nothing_else,
+    exact_reads_leave_it_out_of_full_pages_and_name_it,
+    a_watch_that_would_have_to_show_it_ends_with_its_name,
 }

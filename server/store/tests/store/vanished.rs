@@ -25,7 +25,6 @@ fn is_away<T>(read: &Result<T, StoreError>) -> bool {
     matches!(read, Err(StoreError::Unavailable(_)))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_vanishes_fails_reads_and_writes_in_time_and_is_found_again_at_once() {
     let Some(database) = Postgres::direct() else { return };
     let wire = database.server().wire().await;
@@ -64,7 +63,6 @@ async fn a_database_that_vanishes_fails_reads_and_writes_in_time_and_is_found_ag
     assert_eq!(names, ["a/1", "a/3"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_has_fallen_behind_takes_up_large_writes_in_parts() {
     let Some(database) = Postgres::direct() else { return };
     let wire = database.server().wire().await;
@@ -106,7 +104,6 @@ async fn a_process_that_has_fallen_behind_takes_up_large_writes_in_parts() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_a_moment_behind_what_is_forgotten_misses_nothing() {
     let Some(database) = Postgres::direct() else { return };
     let wire = database.server().wire().await;
@@ -136,7 +133,6 @@ async fn who_is_a_moment_behind_what_is_forgotten_misses_nothing() {
     assert_eq!(database.psql("SELECT count(*) FROM log"), "1");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_behind_what_is_gone_ends() {
     let Some(database) = Postgres::direct() else { return };
     let wire = database.server().wire().await;
@@ -156,7 +152,6 @@ async fn who_is_behind_what_is_gone_ends() {
     assert!(failure.to_string().contains("was forgotten before it was read here"), "{failure}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_is_refused_and_one_that_is_behind_is_not_read() {
     let Some(primary) = PostgresServer::start() else { return };
     let (database, standby) = (Postgres::of(&primary), primary.standby());
@@ -164,7 +159,7 @@ async fn a_standby_is_refused_and_one_that_is_behind_is_not_read() {
     wire.lead_to(&standby.socket());
     let mut settings = database.settings_over(&wire);
     settings.connect_timeout = Duration::from_secs(1);
-    let refused = database.try_open(settings, portico_store::Settings::new(""), portico_store::Seal::none());
+    let refused = database.try_open(settings, settings_at(""), portico_store::Seal::none());
     let refused = refused.await.err().unwrap().to_string();
     assert!(refused.contains("the server is a standby"), "{refused}");
 
@@ -199,4 +194,12 @@ async fn a_standby_is_refused_and_one_that_is_behind_is_not_read() {
     .await;
     assert_eq!(text(&store.get_at(&key("a/1"), shown).await.unwrap().unwrap()), "1");
     assert_eq!(process.tasks.failure().map(|failure| failure.to_string()), None);
+}
+
+crate::in_memory_and_past_it! {
+    a_database_that_vanishes_fails_reads_and_writes_in_time_and_is_found_again_at_once,
+    a_process_that_has_fallen_behind_takes_up_large_writes_in_parts,
+    who_is_a_moment_behind_what_is_forgotten_misses_nothing,
+    who_is_behind_what_is_gone_ends,
+    a_standby_is_refused_and_one_that_is_behind_is_not_read,
 }

@@ -1,0 +1,47 @@
+//! Reads the objects that a group of writes is about, where memory does not have them: by the connection that writes. If others
+//! write meanwhile the group is not written.
+
+use std::collections::{BTreeSet, HashMap};
+
+use sqlx::{PgConnection, Row};
+
+use super::row;
+use crate::basis::Before;
+use crate::decode::{DecodeError, Decoder};
+use crate::error::StoreError;
+use crate::key::Key;
+
+/// The states of these objects; those that do not exist are not among them.
+pub(super) async fn read(
+    connection: &mut PgConnection,
+    decoder: &Decoder<'_>,
+    keys: BTreeSet<Key>,
+) -> Result<HashMap<Key, Before>, sqlx::Error> {
+    const SELECT: &str = "SELECT k.at, l.revision, l.value, l.uid \
+        FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS k(resource, namespace, name, at) \
+        CROSS JOIN LATERAL (SELECT n.revision, n.value, n.uid, n.deleted FROM log n WHERE n.resource = k.resource \
+        AND n.namespace = k.namespace AND n.name = k.name ORDER BY n.revision DESC LIMIT 1) l WHERE NOT l.deleted";
+    let keys: Vec<Key> = keys.into_iter().collect();
+    let (mut resources, mut namespaces, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for key in &keys {
+        let (namespace, name) = row::columns(key.path());
+        resources.push(key.resource().to_string());
+        namespaces.push(namespace.into_owned());
+        names.push(name.into_owned());
+    }
+    let select = sqlx::query(SELECT).bind(resources).bind(namespaces).bind(names);
+    let mut states = HashMap::with_capacity(keys.len());
+    for row in select.fetch_all(connection).await? {
+        let (at, revision, value): (i64, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        // Ordinals begin with 1.
+        let Some(key) = usize::try_from(at - 1).ok().and_then(|at| keys.get(at)) else { continue };
+        let before = match decoder.value(key.clone(), revision, value).await {
+            Ok(Ok(record)) => Ok(Some(record.into())),
+            Ok(Err(object)) => Ok(Some(object.with_uid(&row::from_column(row.try_get(3)?)).record)),
+            Err(DecodeError::Sealed { key, reason }) => Err(StoreError::Sealed { key, reason }.to_string()),
+            Err(DecodeError::Database(error)) => return Err(error),
+        };
+        states.insert(key.clone(), before);
+    }
+    Ok(states)
+}

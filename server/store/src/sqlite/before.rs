@@ -1,0 +1,57 @@
+//! Reads the objects that a group of writes is about, where memory does not have them: by the connection that writes, since nobody
+//! else writes to the file.
+
+use std::collections::{BTreeSet, HashMap};
+
+use sqlx::{Row, SqliteConnection};
+
+use super::row;
+use super::statement::Batch;
+use crate::basis::Before;
+use crate::cache::Cache;
+use crate::decode::{DecodeError, Decoder};
+use crate::error::StoreError;
+use crate::key::{Key, split_path};
+
+/// The states of these objects; those that do not exist are not among them.
+pub(crate) async fn read(
+    connection: &mut SqliteConnection,
+    decoder: &Decoder<'_>,
+    cache: &Cache,
+    keys: BTreeSet<Key>,
+) -> Result<HashMap<Key, Before>, sqlx::Error> {
+    let keys: Vec<(i64, Key)> = (0..).zip(keys).collect();
+    let mut batch = Batch::default();
+    batch.rows(
+        "WITH k(at, resource, namespace, name) AS (VALUES ",
+        "(?,?,?,?)",
+        ") SELECT k.at, l.revision, l.value, l.uid FROM k CROSS JOIN log l ON l.revision = (SELECT n.revision FROM log n \
+         WHERE n.resource = k.resource AND n.namespace = k.namespace AND n.name = k.name \
+         ORDER BY n.revision DESC LIMIT 1) WHERE l.deleted = 0",
+        &keys,
+        |batch, (at, key)| {
+            let (namespace, name) = split_path(key.path());
+            batch.bind(*at)?;
+            batch.bind(cache.slot(key.resource()).id)?;
+            batch.bind(namespace)?;
+            batch.bind(name)
+        },
+    )?;
+    let mut states = HashMap::with_capacity(keys.len());
+    for row in batch.fetch(connection).await? {
+        let (at, revision): (i64, i64) = (row.try_get_unchecked(0)?, row.try_get(1)?);
+        let value: &[u8] = row.try_get_unchecked(2)?;
+        let Some((_, key)) = usize::try_from(at).ok().and_then(|at| keys.get(at)) else { continue };
+        let before = match decoder.value(key.clone(), revision, value).await {
+            Ok(Ok(record)) => Ok(Some(record.into())),
+            Ok(Err(object)) => {
+                let uid = row::text(&row, 3)?.good().unwrap_or_default();
+                Ok(Some(object.with_uid(uid).record))
+            }
+            Err(DecodeError::Sealed { key, reason }) => Err(StoreError::Sealed { key, reason }.to_string()),
+            Err(DecodeError::Database(error)) => return Err(error),
+        };
+        states.insert(key.clone(), before);
+    }
+    Ok(states)
+}
