@@ -66,7 +66,10 @@ impl<T> Derived<T> {
     /// Built-in resources are served as long as the process lives, or never: it is looked up once.
     fn served(&self, objects: &Objects) -> Option<&Arc<ServedResource>> {
         if self.served.get().is_none() {
-            let _kept_by_the_first = self.served.set(objects.served(&self.resource).ok()?);
+            let served = objects.served(&self.resource).ok()?;
+            // Each request looks into it.
+            objects.store.keep(&served.storage);
+            let _kept_by_the_first = self.served.set(served);
         }
         self.served.get()
     }

@@ -121,6 +121,7 @@ impl Quotas<'_> {
     async fn stored(&self) -> Result<Vec<Arc<Record>>> {
         // A registry without quotas has none in any namespace.
         let Ok(kind) = self.objects.served(&quotas()) else { return Ok(Vec::new()) };
+        self.shared.keeps_quotas.get_or_init(|| self.objects.store.keep(&kind.storage));
         let snapshot = self.objects.snapshot(&kind).await?;
         Ok(snapshot.range(Some(self.write.new.namespace()), None).cloned().collect())
     }

@@ -48,10 +48,10 @@ impl Verbs {
     ) -> Result<Deleted> {
         served.require("delete")?;
         self.authorize_unsafe(context, served, namespace, name).await?;
-        let snapshot = self.objects.snapshot(served).await?;
+        let found = self.objects.find(served, namespace, name).await?;
         let namespace = if served.info.namespaced { namespace } else { "" };
         let key = portico_store::Key::new(&served.storage, namespace, name);
-        let Some(unreadable) = snapshot.unreadable(key.path()) else {
+        let Some(Err(unreadable)) = found.object else {
             let why = "is exclusively used to delete corrupt object(s), try again by removing this option";
             let error = field::Error::invalid(&field::Path::from(IGNORE_READ_ERROR), true, why);
             let kind = portico_machinery::gvk::GroupKind {

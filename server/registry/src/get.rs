@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Object, Status};
-use portico_store::{Key, Record, Snapshot};
+use portico_store::{Found, Key, Record, Snapshot, State};
 
 use crate::Result;
 use crate::encoding;
@@ -47,12 +47,10 @@ impl Objects {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<Record>>> {
-        let snapshot = self.snapshot(served).await?;
-        let namespace = if served.info.namespaced { namespace } else { "" };
-        let path = Key::new(&served.storage, namespace, name).path().to_owned();
-        match snapshot.get_path(&path) {
-            Some(record) => self.incoming(served, Arc::clone(record)).await.map(Some),
-            None => self.check_readable(served, &snapshot, &path).map(|()| None),
+        match self.find(served, namespace, name).await?.object {
+            Some(Ok(record)) => self.incoming(served, record).await.map(Some),
+            Some(Err(object)) => Err(Box::new(unreadable::of(&served.resource, &object))),
+            None => Ok(None),
         }
     }
 
@@ -91,7 +89,8 @@ impl Objects {
         object
     }
 
-    /// The current state of a resource: everything that was acknowledged before this was asked.
+    /// The current state of a resource, whole: everything that was acknowledged before this was asked. One that memory has no room
+    /// for is read from the database: who wants a part of it asks [`Objects::state`] or [`Objects::find`].
     pub async fn snapshot(&self, served: &ServedResource) -> Result<Snapshot> {
         if let Some(snapshot) = self.store.current(&served.storage) {
             return Ok(snapshot);
@@ -99,11 +98,21 @@ impl Objects {
         self.store.snapshot(&served.storage).await.map_err(|e| failure::of_read(e, 0))
     }
 
-    /// 500 when the object exists and cannot be read.
-    fn check_readable(&self, served: &ServedResource, snapshot: &Snapshot, path: &str) -> Result<()> {
-        match snapshot.unreadable(path) {
-            Some(object) => Err(Box::new(unreadable::of(&served.resource, object))),
-            None => Ok(()),
+    /// Where the current state of a resource is: everything that was acknowledged before this was asked.
+    pub(crate) async fn state(&self, served: &ServedResource) -> Result<State> {
+        if let Some(snapshot) = self.store.current(&served.storage) {
+            return Ok(State::Held(snapshot));
         }
+        self.store.state(&served.storage).await.map_err(|e| failure::of_read(e, 0))
+    }
+
+    /// An object as it is stored now, whether it can be read or not.
+    pub async fn find(&self, served: &ServedResource, namespace: &str, name: &str) -> Result<Found> {
+        let namespace = if served.info.namespaced { namespace } else { "" };
+        let key = Key::new(&served.storage, namespace, name);
+        if let Some(snapshot) = self.store.current(&served.storage) {
+            return Ok(Found::in_snapshot(&snapshot, &key));
+        }
+        self.store.find(&key).await.map_err(|e| failure::of_read(e, 0))
     }
 }

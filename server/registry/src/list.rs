@@ -1,10 +1,14 @@
 //! List: which objects, at which revision, which page (upstream's `Store.ListPredicate` and the watch cache's reading of revisions).
+//!
+//! `stored` reads states that are in the database alone.
+
+mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use portico_machinery::Status;
-use portico_store::{ListAt, Record, Scope, Snapshot, StoreError, Unreadable};
+use portico_store::{Record, Snapshot, State, Unreadable};
 
 use crate::Result;
 use crate::failure::{self, too_large_version};
@@ -46,9 +50,6 @@ impl From<Page> for Listed {
 /// How many objects are converted at a time, at least, when only some of them are wanted.
 const CONVERTED_AT_ONCE: usize = 500;
 
-/// How many objects are read at a time, at least, when only some of them are wanted: of past states, from the log.
-const SELECTED_AT_ONCE: usize = 500;
-
 /// How many objects are read or converted at a time, at most, when only some of them are wanted.
 const MAX_AT_ONCE: usize = 10_000;
 
@@ -79,6 +80,17 @@ struct Request<'a> {
     only: Option<String>,
 }
 
+impl Request<'_> {
+    /// The path of the only object that a selection can take, when it names it.
+    fn only(served: &ServedResource, namespace: Option<&str>, selection: &Selection) -> Option<String> {
+        match (selection.only_name(), namespace, served.info.namespaced) {
+            (Some(name), None, false) => Some(name.to_owned()),
+            (Some(name), Some(namespace), true) => Some(format!("{namespace}/{name}")),
+            _ => None,
+        }
+    }
+}
+
 /// 504. Upstream's caches say when to ask again; its storage does not.
 fn unreached(served: &ServedResource, wanted: i64, current: i64) -> Status {
     let status = too_large_version(wanted, current);
@@ -107,12 +119,7 @@ impl Objects {
         // Upstream's cache ignores the limit at revision 0, with a continue token too.
         let of_cache = options.resource_version == Some(0) && !served.info.uncached;
         let unlimited = options.limit == 0 || of_cache;
-        let only = match (selection.only_name(), namespace, served.info.namespaced) {
-            _ if after.is_some() => None,
-            (Some(name), None, false) => Some(name.to_owned()),
-            (Some(name), Some(namespace), true) => Some(format!("{namespace}/{name}")),
-            _ => None,
-        };
+        let only = if after.is_some() { None } else { Request::only(served, namespace, &selection) };
         let begin = after.map(|key| namespace.map_or(key.clone(), |n| format!("{n}/{key}")));
         let request = Request {
             namespace,
@@ -132,19 +139,23 @@ impl Objects {
     }
 
     async fn list_at(&self, served: &ServedResource, request: &Request<'_>, at: At) -> Result<Page> {
-        match at {
-            At::Newest => Ok(page_of(&self.snapshot(served).await?, request)),
-            At::NotOlderThan(least) => Ok(page_of(&self.not_older_than(served, least).await?, request)),
-            At::Exactly(revision) => self.list_exactly(served, request, revision).await,
+        let state = match at {
+            At::Newest => self.state(served).await?,
+            At::NotOlderThan(least) => self.not_older_than(served, least).await?,
+            At::Exactly(revision) => return self.list_exactly(served, request, revision).await,
+        };
+        match state {
+            State::Held(snapshot) => Ok(page_of(&snapshot, request)),
+            State::Stored(revision) => self.list_stored(served, request, revision).await,
         }
     }
 
     /// A state of at least this revision.
-    pub(crate) async fn not_older_than(&self, served: &ServedResource, least: i64) -> Result<Snapshot> {
+    pub(crate) async fn not_older_than(&self, served: &ServedResource, least: i64) -> Result<State> {
         self.reach(served, least).await?;
         match self.store.cached(&served.storage) {
-            Some(snapshot) => Ok(snapshot),
-            None => self.snapshot(served).await,
+            Some(snapshot) => Ok(State::Held(snapshot)),
+            None => self.state(served).await,
         }
     }
 
@@ -160,19 +171,16 @@ impl Objects {
         request.limit = limit.map(|limit| limit.clamp(CONVERTED_AT_ONCE, MAX_AT_ONCE));
         // All parts are of one state.
         let state = match at {
-            At::Newest => Some(self.snapshot(served).await?),
-            At::NotOlderThan(least) => Some(self.not_older_than(served, least).await?),
-            At::Exactly(_) => None,
+            At::Newest => self.state(served).await?,
+            At::NotOlderThan(least) => self.not_older_than(served, least).await?,
+            At::Exactly(revision) => State::Stored(revision),
         };
-        let revision = match (at, &state) {
-            (At::Exactly(revision), _) => revision,
-            (_, state) => state.as_ref().map_or(0, Snapshot::revision),
-        };
+        let revision = state.revision();
         let (mut shown, mut unreadable) = (Vec::new(), Vec::new());
         let left = loop {
             let part = match &state {
-                Some(snapshot) => page_of(snapshot, &request),
-                None => self.list_exactly(served, &request, revision).await?,
+                State::Held(snapshot) => page_of(snapshot, &request),
+                State::Stored(revision) => self.list_exactly(served, &request, *revision).await?,
             };
             let mut left = part.remaining.unwrap_or_default();
             request.after = part.records.last().map(|record| record.key.path().to_owned());
@@ -188,10 +196,7 @@ impl Objects {
                 break left;
             }
         };
-        // What is read from memory names them with each part.
-        unreadable.sort_by(|a: &Unreadable, b| (a.key(), a.revision()).cmp(&(b.key(), b.revision())));
-        unreadable.dedup();
-        let page = Page { records: shown, revision, unreadable, ..Page::default() };
+        let page = Page { records: shown, revision, unreadable: each_once(unreadable), ..Page::default() };
         Ok(page.followed_by(left, &Request { selection, limit, ..request }))
     }
 
@@ -206,58 +211,13 @@ impl Objects {
             Err(_) => Err(Box::new(unreached(served, revision, self.store.revision()))),
         }
     }
+}
 
-    async fn list_exactly(
-        &self,
-        served: &ServedResource,
-        request: &Request<'_>,
-        revision: i64,
-    ) -> Result<Page> {
-        let snapshot = self.snapshot(served).await?;
-        if (snapshot.changed()..=snapshot.revision()).contains(&revision) {
-            return Ok(Page { revision, ..page_of(&snapshot, request) }.at(request, revision));
-        }
-        let scope = match request.namespace {
-            Some(namespace) => Scope::namespace(&served.storage, namespace),
-            None => Scope::all(&served.storage),
-        };
-        match self.read_exactly(scope, request, revision).await {
-            Ok(page) => Ok(page),
-            Err(StoreError::Compacted { .. }) if request.begin.is_some() => Err(compacted_token(request)),
-            Err(StoreError::Future { current }) => Err(Box::new(unreached(served, revision, current))),
-            Err(error) => Err(failure::of_read(error, revision)),
-        }
-    }
-
-    /// Reads until a page is full. What selectors leave out is not known before reading: more is read at a time then, and
-    /// twice as much each time, up to [`MAX_AT_ONCE`], so that few reads find what is rare, and few objects are read for a page of what is not.
-    async fn read_exactly(
-        &self,
-        scope: Scope,
-        request: &Request<'_>,
-        revision: i64,
-    ) -> std::result::Result<Page, StoreError> {
-        let everything = request.selection.is_everything();
-        let mut chunk = request.limit.map(|limit| match everything {
-            true => limit,
-            false => limit.clamp(SELECTED_AT_ONCE, MAX_AT_ONCE),
-        });
-        let (mut selected, mut unreadable) = (Vec::new(), Vec::new());
-        let mut after = request.after.clone();
-        loop {
-            let query =
-                ListAt { scope: scope.clone(), revision, after, limit: chunk, counted: request.counted };
-            let found = self.store.list_at(query).await?;
-            after = found.records.last().map(|record| record.key.path().to_owned());
-            unreadable.extend(found.unreadable);
-            selected.extend(found.records.into_iter().filter(|record| request.selection.takes(record)));
-            let full = request.limit.is_some_and(|limit| selected.len() >= limit);
-            if full || found.remaining == 0 || after.is_none() {
-                return Ok(Page { unreadable, ..cut(selected, found.remaining, request, revision) });
-            }
-            chunk = chunk.map(|chunk| chunk.saturating_mul(2).min(MAX_AT_ONCE));
-        }
-    }
+/// Objects that cannot be read, in their order: what is read from memory names them with each part.
+fn each_once(mut unreadable: Vec<Unreadable>) -> Vec<Unreadable> {
+    unreadable.sort_by(|a, b| (a.key(), a.revision()).cmp(&(b.key(), b.revision())));
+    unreadable.dedup();
+    unreadable
 }
 
 /// Where to read, and behind which key.

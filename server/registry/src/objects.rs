@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use portico_auth::Authorizer;
 use portico_kinds::Kinds;
 use portico_machinery::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, Status};
-use portico_store::Store;
+use portico_store::{Resource, Store};
 
 use crate::Result;
 use crate::builtin::{ResourceIndex, StrategyTable};
@@ -50,6 +50,8 @@ impl Objects {
         settings: Settings,
         clock: Clock,
     ) -> Self {
+        // It is looked into without waiting.
+        store.keep(&Resource::from(crate::definition::resource()));
         Self {
             store,
             builtin: Arc::new(ResourceIndex::new(kinds, strategies)),

@@ -71,7 +71,7 @@ impl CallHandler {
     pub(crate) async fn serve(self: &Arc<Self>, call: Call) -> Answer {
         let served = route::served(self.objects(), &call.target);
         let offload = match self.offload.get() {
-            Some(offload) if long_work::is_long(self.objects(), served.as_deref(), &call).await => offload,
+            Some(offload) if long_work::is_long(self.objects(), served.as_deref(), &call) => offload,
             _ => return self.answer(&call, served).await,
         };
         // In a box: held here by value it would make the future of every request three times as large.

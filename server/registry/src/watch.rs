@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::stream;
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_machinery::{Object, Status};
-use portico_store::{Event, Record, Scope, Signature, StoreError, Subscription, WatchError};
+use portico_store::{Event, Record, Scope, State, StoreError, Subscription, WatchError};
 use rand::RngExt;
 use tokio::time::{Instant, Sleep};
 
@@ -133,19 +133,27 @@ impl Objects {
         if let Some(from) = version.filter(|_| !initial) {
             return Ok(Start { initial: Ok(VecDeque::new()), initial_end: None, from });
         }
-        let snapshot = match options.resource_version {
+        let state = match options.resource_version {
             Some(version) => self.not_older_than(served, version).await?,
-            None => self.snapshot(served).await?,
+            None => self.state(served).await?,
         };
-        let from = snapshot.revision();
+        let from = state.revision();
         if !initial {
             return Ok(Start { initial: Ok(VecDeque::new()), initial_end: None, from });
         }
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
         let late = served.selects_converted(selection);
-        let required = if late { Signature::default() } else { selection.signature() };
-        let there = snapshot.range(namespace, None).matching(required);
-        let there = there.filter(|record| late || selection.takes(record)).cloned().collect();
+        let early = if late { Selection::default() } else { selection.clone() };
+        let (there, from): (Vec<Arc<Record>>, i64) = match state {
+            State::Held(snapshot) => {
+                let there = snapshot.range(namespace, None).matching(early.signature());
+                (there.filter(|record| early.takes(record)).cloned().collect(), from)
+            }
+            State::Stored(revision) => {
+                let page = self.all_stored(served, namespace, early, revision).await?;
+                (page.records, page.revision)
+            }
+        };
         let mut shown = self.incoming_all(served, there).await;
         if let Ok(shown) = &mut shown
             && late

@@ -35,6 +35,8 @@ pub(super) fn resource() -> GroupResource {
 impl MasterLeases {
     /// Of this store; `own` is where the facade of this control service is reached, once that is known.
     pub(super) fn new(store: &Arc<dyn Store>, own: watch::Receiver<Option<SocketAddr>>) -> Self {
+        // They are looked for without waiting.
+        store.keep(&Resource::from(resource()));
         Self { store: Arc::clone(store), own }
     }
 

@@ -60,7 +60,7 @@ async fn of_resource(
         return Ok(false);
     }
     for batch in found.stale.chunks(BATCH) {
-        write(store, resource, batch).await?;
+        write(store, batch).await?;
         message.rewritten += count(batch.len());
         if progress.send(Ok(message.clone())).await.is_err() {
             return Ok(false);
@@ -70,13 +70,17 @@ async fn of_resource(
 }
 
 /// Writes these objects as they are, where they are still at these revisions.
-async fn write(store: &dyn Store, resource: &Resource, batch: &[(Key, i64)]) -> Result<(), Status> {
-    let snapshot = store.snapshot(resource).await.map_err(|error| Status::unavailable(error.to_string()))?;
-    let same = |(key, revision): &(Key, i64)| {
-        let record = snapshot.get(key).filter(|record| record.revision == *revision)?;
-        Some(Txn::update(key.clone(), *revision, record.value.clone()))
-    };
-    for written in store.commit(batch.iter().filter_map(same).collect()).await {
+async fn write(store: &dyn Store, batch: &[(Key, i64)]) -> Result<(), Status> {
+    let mut same = Vec::with_capacity(batch.len());
+    for (key, revision) in batch {
+        let found = store.find(key).await.map_err(|error| Status::unavailable(error.to_string()))?;
+        if let Some(Ok(record)) = found.object
+            && record.revision == *revision
+        {
+            same.push(Txn::update(key.clone(), *revision, record.value.clone()));
+        }
+    }
+    for written in store.commit(same).await {
         match written {
             Ok(_) | Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => {}
             Err(error) => return Err(Status::unavailable(error.to_string())),

@@ -3,7 +3,6 @@
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, GroupResource, Object, Status};
 use portico_registry::{Objects, Operation, Result};
-use portico_store::Key;
 
 use super::target::{MatchTarget, Pair};
 
@@ -88,11 +87,9 @@ impl Selectors {
         }
         let resource = GroupResource::new("", "namespaces");
         let served = objects.served(&resource)?;
-        let snapshot = objects.snapshot(&served).await?;
-        let record = snapshot.get(&Key::new(&served.storage, "", target.namespace));
-        match record {
-            Some(record) => Ok(selector.matches(|key| record.value.label(key))),
-            None => Err(Box::new(Status::not_found(&resource, target.namespace))),
+        match objects.find(&served, "", target.namespace).await?.object {
+            Some(Ok(record)) => Ok(selector.matches(|key| record.value.label(key))),
+            _ => Err(Box::new(Status::not_found(&resource, target.namespace))),
         }
     }
 

@@ -12,7 +12,7 @@ mod outcome;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
@@ -31,6 +31,8 @@ use portico_registry::preconditions::is_about;
 #[derive(Default)]
 pub(crate) struct SharedTransactions {
     namespaces: Mutex<HashMap<Box<str>, Arc<Mutex<Queue>>>>,
+    /// Quotas are looked into without waiting.
+    pub(super) keeps_quotas: OnceLock<()>,
 }
 
 /// The transactions of one namespace, as long as a write of it is under way.

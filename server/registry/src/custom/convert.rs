@@ -220,8 +220,8 @@ impl Objects {
             return Ok(true);
         }
         let Some(custom) = &served.custom else { return Ok(false) };
-        let snapshot = self.snapshot(served).await?;
-        let Some(record) = snapshot.get(key) else { return Ok(false) };
+        let found = self.find(served, key.namespace(), key.name()).await?;
+        let Some(Ok(record)) = found.object else { return Ok(false) };
         if record.revision > custom.since && record.value.json().starts_with(&head(&custom.stored_as)) {
             return Ok(false);
         }
