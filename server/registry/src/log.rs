@@ -187,10 +187,8 @@ impl Registry {
         if !store.condition().unreadable_resources.is_empty() {
             return Ok(true);
         }
-        // Whether its bytes are damaged is known of what is loaded. It nearly always is: an owner's end was just written.
-        let snapshot = store.snapshot(&Resource::from(resource.clone())).await.map_err(of_read)?;
-        let mut without_key = snapshot.unreadable_in(None).filter(|object| !object.has_key());
-        Ok(without_key.any(|object| object.uid() == uid || object.uid().is_empty()))
+        let damaged = store.damaged_keys(&Resource::from(resource.clone())).await.map_err(of_read)?;
+        Ok(damaged.iter().any(|object| object.uid() == uid || object.uid().is_empty()))
     }
 
     /// The existing objects that name this uid as an owner.

@@ -83,7 +83,7 @@ use crate::submit::{CommitRequest, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::Condition;
+use crate::unreadable::{Condition, Unreadable};
 
 /// Parts of the past that are read at a time. Each waits for etcd, which looks ten times a second after watches that begin there.
 const PAST_READS: usize = 64;
@@ -247,6 +247,10 @@ impl Store for EtcdStore {
             let snapshot = self.snapshot(key.resource()).await?;
             Ok(Found::in_snapshot(&snapshot, key))
         })
+    }
+
+    fn damaged_keys<'a>(&'a self, _: &'a Resource) -> BoxFuture<'a, Result<Vec<Unreadable>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     fn keep(&self, resource: &Resource) {

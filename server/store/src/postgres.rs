@@ -72,7 +72,7 @@ use crate::submit::{CommitRequest, Submitter};
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::Condition;
+use crate::unreadable::{Condition, Unreadable};
 
 /// A [`Store`] in a PostgreSQL database.
 pub struct PostgresStore {
@@ -219,6 +219,10 @@ impl Store for PostgresStore {
 
     fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
         Box::pin(self.reader.find(key))
+    }
+
+    fn damaged_keys<'a>(&'a self, _: &'a Resource) -> BoxFuture<'a, Result<Vec<Unreadable>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
     fn keep(&self, resource: &Resource) {

@@ -70,7 +70,7 @@ use crate::submit::Submitter;
 use crate::subscription::selection::Selection;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
-use crate::unreadable::Condition;
+use crate::unreadable::{Condition, Unreadable};
 
 /// A [`Store`] in a SQLite file.
 pub struct SqliteStore {
@@ -236,6 +236,13 @@ impl Store for SqliteStore {
 
     fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
         Box::pin(self.reader.find(key))
+    }
+
+    fn damaged_keys<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<Vec<Unreadable>, StoreError>> {
+        Box::pin(self.reader.damaged_keys(resource))
     }
 
     fn keep(&self, resource: &Resource) {

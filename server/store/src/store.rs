@@ -102,6 +102,16 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
     fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>>;
 
+    /// The objects of a resource whose keys cannot be read, in SQLite alone there may be some. One that memory has
+    /// no room for is looked through once.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn damaged_keys<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<Vec<Unreadable>, StoreError>>;
+
     /// From now on this resource stays in memory once it is there, however little may be held: of those that
     /// [`Store::cached`] is asked for, which have few objects.
     fn keep(&self, resource: &Resource);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use portico_store::{
     Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter,
-    Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn, TxnError, WatchError,
+    Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn, TxnError, Unreadable,
+    WatchError,
 };
 use tokio::sync::watch;
 
@@ -64,6 +65,13 @@ impl Store for Interposed {
 
     fn find<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Found, StoreError>> {
         self.store.find(key)
+    }
+
+    fn damaged_keys<'a>(
+        &'a self,
+        resource: &'a Resource,
+    ) -> BoxFuture<'a, Result<Vec<Unreadable>, StoreError>> {
+        self.store.damaged_keys(resource)
     }
 
     fn keep(&self, resource: &Resource) {

@@ -1,7 +1,7 @@
 //! One resource: its objects where they are in memory, and what is known of it where they are not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
@@ -11,6 +11,7 @@ use super::unheld::Unheld;
 use crate::event::Event;
 use crate::key::Resource;
 use crate::snapshot::{Objects, Snapshot};
+use crate::unreadable::Unreadable;
 
 /// See the module.
 pub(crate) struct Slot {
@@ -29,6 +30,8 @@ pub(crate) struct Slot {
     /// While it is not in memory: the revision of its last change.
     pub(super) changed: AtomicI64,
     pub(super) unheld: Mutex<Unheld>,
+    /// Its objects whose keys cannot be read, once they were looked for: no write makes or removes such.
+    pub(crate) damaged_keys: OnceLock<Vec<Unreadable>>,
     /// Whether it stays in memory whatever the budget is.
     pub(super) is_kept: AtomicBool,
     /// Whether it was used since `used_at`.
@@ -56,6 +59,7 @@ impl Slot {
             bytes: AtomicI64::new(0),
             changed: AtomicI64::new(changed),
             unheld: Mutex::default(),
+            damaged_keys: OnceLock::new(),
             is_kept: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
             used_at: Mutex::new(Instant::now()),

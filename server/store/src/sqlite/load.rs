@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use futures::TryStreamExt;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Row};
 
 use super::read::{CURRENT, Reader, failed, undecoded};
 use super::row;
 use crate::cache::{Cache, Intake, Slot, average_weight};
 use crate::error::StoreError;
+use crate::key::Resource;
 use crate::snapshot::Snapshot;
 use crate::submit::Load;
 use crate::unreadable::Unreadable;
@@ -65,6 +66,30 @@ impl Reader {
         drop(rows);
         self.name(intake.unreadable_mut()).await?;
         Ok(true)
+    }
+
+    /// The objects of a resource whose keys cannot be read.
+    pub(crate) async fn damaged_keys(&self, resource: &Resource) -> Result<Vec<Unreadable>, StoreError> {
+        let slot = self.cache.slot(resource);
+        self.ensure_loaded(&slot).await?;
+        if let Some(snapshot) = slot.snapshot(self.hub.revision()) {
+            return Ok(snapshot.unreadable_in(None).filter(|object| !object.has_key()).cloned().collect());
+        }
+        if let Some(known) = slot.damaged_keys.get() {
+            return Ok(known.clone());
+        }
+        let _permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
+        let mut damaged = Vec::new();
+        let mut rows = sqlx::query(CURRENT).bind(slot.id).bind(i64::MAX).fetch(&self.pool);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            if let Err(key) = row::key(&slot.resource, &row, 0).map_err(failed)? {
+                let (reason, revision) = (key.reason(), row.try_get_unchecked(2).map_err(failed)?);
+                damaged.push(Unreadable::without_key(key.shown, revision, reason));
+            }
+        }
+        drop(rows);
+        self.name(&mut damaged).await?;
+        Ok(slot.damaged_keys.get_or_init(|| damaged).clone())
     }
 
     /// Gives objects that cannot be read their uids; each is logged.

@@ -59,6 +59,12 @@ async fn an_object_without_its_key_is_named_and_every_other_is_served() {
         let [object] = &condition.unreadable[..] else { panic!("{set}: {:?}", condition.unreadable) };
         assert_eq!((object.key().path(), object.has_key(), object.uid()), (shown, false, "uid-3"), "{set}");
         assert_eq!((object.reason(), object.revision()), (reason, 4), "{set}");
+        let damaged = store.damaged_keys(&config_maps()).await.unwrap();
+        assert_eq!(
+            damaged.iter().map(|object| (object.uid(), object.revision())).collect::<Vec<_>>(),
+            [("uid-3", 4)]
+        );
+        assert!(store.damaged_keys(&leases()).await.unwrap().is_empty());
         // What is left of the key leads to nothing.
         assert!(snapshot.unreadable(shown).is_none() && snapshot.get_path(shown).is_none());
         assert_eq!(snapshot.unreadable_in(Some("b")).count(), usize::from(shown.starts_with("b/")), "{set}");
