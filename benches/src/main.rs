@@ -54,9 +54,12 @@ struct Options {
     /// Connections that the 64 clients of `create` share; fewer cost the clients less.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// ConfigMaps of `scale-objects`, at most: 12,500, doubled until they are more.
+    /// ConfigMaps of `scale-objects`, at most: 12,500, doubled until they are more, and this many at last.
     #[arg(long, default_value_t = 200_000)]
     most: usize,
+    /// How many bytes of objects the servers of `scale-objects` hold in memory; 0: all of them.
+    #[arg(long, default_value_t = 0)]
+    cache_max_bytes: u64,
     /// Where data folders are made; figures of writes depend on this disk. Default: the temporary folder.
     #[arg(long)]
     dir: Option<PathBuf>,

@@ -20,6 +20,10 @@ pub(crate) struct StoreSettings {
     /// How many bytes of past states are kept at most.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub(crate) history_max_bytes: u64,
+    /// How many bytes of the current state are held in memory at most, on SQLite and PostgreSQL; resources that do not fit are
+    /// read from the database. 0 = everything that was ever read or written.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) cache_max_bytes: u64,
     /// How long events are kept after their last write.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
     pub(crate) event_ttl: Duration,

@@ -12,6 +12,7 @@ mod authorization;
 mod availability;
 mod binder;
 mod budgets;
+mod cache_limit;
 mod certificates;
 mod command_line;
 mod connections;

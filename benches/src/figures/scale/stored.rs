@@ -29,6 +29,9 @@ const WRITERS: usize = 16;
 const PAGE: &str = "?limit=500&labelSelector=app%21%3Dnone";
 /// Pages that are looked at; all objects are, several times where there are few.
 const PAGES: usize = 400;
+/// Without a selector it is said how many follow.
+const COUNTED_PAGE: &str = "?limit=500";
+const COUNTED_PAGES: usize = 40;
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     grow(setting, report, "SQLite", &[]).await?;
@@ -44,12 +47,15 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 
 /// One engine at each size.
 async fn grow(setting: &Setting, report: &mut Report, engine: &str, flags: &[&str]) -> Result<(), Failure> {
-    let (mut stored, mut size) = (0, FEWEST);
-    let mut portico = Portico::with(setting, flags).await?;
-    while size <= setting.options.most {
+    let most = setting.options.most;
+    let budget = setting.options.cache_max_bytes.to_string();
+    let flags: Vec<&str> = flags.iter().copied().chain(["--cache-max-bytes", &budget]).collect();
+    let mut portico = Portico::with(setting, &flags).await?;
+    let mut stored = 0;
+    for size in sizes(most) {
         fill(&portico.endpoint(setting)?, stored..size).await?;
         stored = size;
-        let (again, ready) = Portico::again(setting, portico.end(), flags).await?;
+        let (again, ready) = Portico::again(setting, portico.end(), &flags).await?;
         portico = again;
         let what = format!("{engine}, {size}");
         let goal = |most| if size == WANTED { Goal::AtMost(most) } else { Goal::None };
@@ -58,9 +64,16 @@ async fn grow(setting: &Setting, report: &mut Report, engine: &str, flags: &[&st
         read(setting, report, &portico.endpoint(setting)?, &what, size).await?;
         let resident = portico.process.resident()?;
         report.add(NAME, format!("{what}: resident when all is read"), resident, "MiB", goal(RESIDENT_MIB));
-        size *= 2;
     }
     Ok(())
+}
+
+/// Doubled up to the most, which is the last.
+fn sizes(most: usize) -> Vec<usize> {
+    let doubled = std::iter::successors(Some(FEWEST), |size| size.checked_mul(2));
+    let mut sizes: Vec<usize> = doubled.take_while(|size| *size < most).collect();
+    sizes.push(most);
+    sizes
 }
 
 /// The first page, all pages, single requests.
@@ -73,21 +86,29 @@ async fn read(
 ) -> Result<(), Failure> {
     let mut client = endpoint.client().await?;
     let begun = Instant::now();
-    page(&mut client, "").await?;
+    page(&mut client, PAGE, "").await?;
     let first = begun.elapsed().as_secs_f64() * 1e3;
     report.add(NAME, format!("{what}: the first page after a start"), first, "ms", Goal::None);
-    let pages = pages(&mut client).await?;
+    let counted = pages(&mut client, COUNTED_PAGE, COUNTED_PAGES).await?;
+    let pages = pages(&mut client, PAGE, PAGES).await?;
     let goal = if size == WANTED { Goal::AtMost(PAGE_MS) } else { Goal::None };
     report.add(NAME, format!("{what}: a page of 500, p50"), pages.micros(0.5) / 1e3, "ms", Goal::None);
     report.add(NAME, format!("{what}: a page of 500, p99"), pages.micros(0.99) / 1e3, "ms", goal);
+    for (part, name) in [(0.5, "p50"), (0.99, "p99")] {
+        let page = format!("{what}: a page of 500 that says how many follow, {name}");
+        report.add(NAME, page, counted.micros(part) / 1e3, "ms", Goal::None);
+    }
     let time = Duration::from_secs(setting.options.seconds);
     let one = get(endpoint, &format!("{COLLECTION}/object-{:07}", size / 2), 1, time).await?.clean("GET")?;
     report.add(NAME, format!("{what}: GET, p50"), one.p50(), "us", Goal::None);
+    report.add(NAME, format!("{what}: GET, p99"), one.p99(), "us", Goal::None);
     let maker = endpoint.clone();
     let post = drive(endpoint, 1, time, move |_, sent| {
         maker.json(Method::POST, COLLECTION, config_map(&format!("more-{size}-{sent}"), 'm'))
     });
-    report.add(NAME, format!("{what}: POST, p50"), post.await?.clean("POST")?.p50(), "us", Goal::None);
+    let post = post.await?.clean("POST")?;
+    report.add(NAME, format!("{what}: POST, p50"), post.p50(), "us", Goal::None);
+    report.add(NAME, format!("{what}: POST, p99"), post.p99(), "us", Goal::None);
     Ok(())
 }
 
@@ -126,7 +147,7 @@ async fn fill(endpoint: &Endpoint, which: std::ops::Range<usize>) -> Result<(), 
 }
 
 /// The token of the next page, empty after the last one.
-async fn page(client: &mut Client, token: &str) -> Result<String, Failure> {
+async fn page(client: &mut Client, query: &str, token: &str) -> Result<String, Failure> {
     #[derive(Deserialize)]
     struct List {
         metadata: Metadata,
@@ -137,19 +158,19 @@ async fn page(client: &mut Client, token: &str) -> Result<String, Failure> {
         token: String,
     }
     let path = match token {
-        "" => format!("{COLLECTION}{PAGE}"),
-        token => format!("{COLLECTION}{PAGE}&continue={token}"),
+        "" => format!("{COLLECTION}{query}"),
+        token => format!("{COLLECTION}{query}&continue={token}"),
     };
     let body = client.must(Method::GET, &path, String::new()).await?;
     Ok(serde_json::from_slice::<List>(&body)?.metadata.token)
 }
 
 /// Page after page, from the beginning again where they end too early.
-async fn pages(client: &mut Client) -> Result<Latencies, Failure> {
+async fn pages(client: &mut Client, query: &str, count: usize) -> Result<Latencies, Failure> {
     let (mut nanos, mut token) = (Vec::new(), String::new());
-    for _ in 0..PAGES {
+    for _ in 0..count {
         let begun = Instant::now();
-        token = page(client, &token).await?;
+        token = page(client, query, &token).await?;
         nanos.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
     Ok(Latencies::new(nanos))
