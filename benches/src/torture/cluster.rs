@@ -40,6 +40,8 @@ pub(crate) struct Cluster {
     pub(crate) etcd: Option<EtcdCluster>,
     /// Of each control service the wires that lead to etcd.
     pub(crate) links: Vec<Range<usize>>,
+    /// How often processes had ended by themselves when everything was healed.
+    pub(crate) ended_before: u64,
 }
 
 impl Cluster {
@@ -184,7 +186,13 @@ impl Cluster {
         for node in &mut self.nodes {
             node.ready().await?;
         }
+        self.ended_before = self.ended();
         Ok(())
+    }
+
+    /// How often processes have ended by themselves.
+    pub(crate) fn ended(&self) -> u64 {
+        self.nodes.iter().map(|node| node.ended).sum()
     }
 
     /// Ends everything, by SIGTERM or by `kill -9`, and starts it again.

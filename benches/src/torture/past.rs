@@ -76,7 +76,31 @@ impl<'a> Past<'a> {
                 }
             }
         }
+        for segment in watchers.iter().flat_map(|watched| &watched.segments) {
+            violations.extend(segment.events.iter().filter_map(|event| past.only_shown_by_label(event)));
+        }
         (past, violations)
+    }
+
+    /// Where nobody else knows of a revision, one at which something left a selection by label was a deletion, if it can have been
+    /// one.
+    fn only_shown_by_label(&mut self, event: &'a Event) -> Option<Violation> {
+        let Event { kind, object, state, .. } = event;
+        let is_known = *kind != Kind::Deleted || self.by_revision.contains_key(&state.revision);
+        let uid = state.uid.as_str();
+        let mut later =
+            self.by_object.get(object.as_str())?.range(state.revision..).map(|(_, later)| later.state());
+        if is_known || !self.is_asked_to_go(object, uid) || later.any(|later| later.uid == uid) {
+            return None;
+        }
+        self.gone.insert(uid);
+        self.add(object, Change::Deleted(state))
+    }
+
+    /// Whether a client may have deleted the object of this uid.
+    fn is_asked_to_go(&self, object: &str, uid: &str) -> bool {
+        let mut by = self.deleted.get(object).into_iter().flatten();
+        by.any(|asked| asked.is_none_or(|asked| asked == uid))
     }
 
     fn shown(&mut self, selection: &Selection, event: &'a Event) -> Option<Violation> {
@@ -118,12 +142,10 @@ impl<'a> Past<'a> {
             _ => None,
         };
         let may_be_deleted = state.is_some_and(|state| {
-            let by = self.deleted.get(object).into_iter().flatten();
-            let mut uids = by.map(|uid| uid.is_none_or(|uid| uid == state.uid));
             let after = changes.into_iter().flat_map(|changes| changes.range(revision + 1..));
             let mut later = after.map(|(_, change)| change.state());
             !self.gone.contains(state.uid.as_str())
-                && uids.any(|may| may)
+                && self.is_asked_to_go(object, &state.uid)
                 && !later.any(|later| later.uid == state.uid)
         });
         Then { state, may_be_deleted }

@@ -30,6 +30,7 @@ pub(crate) struct Verdict {
     resumed: u64,
     relisted: usize,
     ended: u64,
+    ended_late: u64,
     starts: u64,
     disk: Seen,
 }
@@ -77,7 +78,8 @@ impl Verdict {
             events: segments(&watched).map(|segment| segment.events.len()).sum(),
             resumed: watched.iter().map(|watched| watched.resumed).sum(),
             relisted: watched.iter().map(|watched| watched.segments.len().saturating_sub(1)).sum(),
-            ended: cluster.nodes.iter().map(|node| node.ended).sum(),
+            ended: cluster.ended(),
+            ended_late: cluster.ended() - cluster.ended_before,
             starts: cluster.nodes.iter().map(|node| node.starts).sum(),
             disk,
         })
@@ -102,8 +104,8 @@ impl Verdict {
         let _ = writeln!(text, "  faults: {}", faults.join(", "));
         let _ = writeln!(
             text,
-            "  {} starts of processes, {} after they had ended by themselves",
-            self.starts, self.ended
+            "  {} starts of processes, {} after they had ended by themselves, {} of these when all was healed",
+            self.starts, self.ended, self.ended_late
         );
         let disk = self.disk;
         let _ = writeln!(

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::history::{Operation, Request, Response};
+use super::super::history::{Content, Operation, Request, Response, State};
 use super::super::simulated::{OBJECT, Simulated};
 use super::*;
 
@@ -103,4 +103,43 @@ fn an_event_of_what_never_happened_is_found() {
     segment.events.insert(4, made_up);
     let found = found(&history.operations, &all);
     assert!(found.iter().any(|violation| violation.what.contains("had to be shown")), "{found:#?}");
+}
+
+/// A state of the one object, by who wrote it.
+fn state(uid: &str, revision: u64, writer: u64, group: &str) -> State {
+    let content = Content { writer, group: group.to_owned(), ..Content::default() };
+    State { uid: uid.to_owned(), revision, content }
+}
+
+#[test]
+fn a_deletion_that_one_watcher_by_label_alone_was_shown_is_one_and_has_to_be_shown() {
+    let (first, second) = (state("1", 5, 1, "b"), state("2", 7, 3, "a"));
+    let operation = |id: u64, request, response| Operation {
+        id,
+        client: "c".to_owned(),
+        object: OBJECT.to_owned(),
+        begun: id,
+        ended: id,
+        request,
+        response,
+    };
+    let operations = [
+        operation(1, Request::Create(first.content.clone()), Response::State(first.clone())),
+        operation(2, Request::Delete(None), Response::Deleted("1".to_owned())),
+        operation(3, Request::Create(second.content.clone()), Response::State(second.clone())),
+    ];
+    let event = |kind, state: &State| Event { at: 9, kind, object: OBJECT.to_owned(), state: state.clone() };
+    let watched = |selection, listed: u64, there: &[&State], events: Vec<Event>| {
+        let states = there.iter().map(|state| (OBJECT.to_owned(), (*state).clone())).collect();
+        let list = Listed { revision: listed, states };
+        let segments = vec![Segment { list, events, reached: 8 }];
+        Watched { name: "w".to_owned(), selection, segments, resumed: 0 }
+    };
+    let all = watched(Selection::All, 6, &[], vec![event(Kind::Added, &second)]);
+    let gone = event(Kind::Deleted, &State { revision: 6, ..first.clone() });
+    let by_label = |events| watched(Selection::Group("b".to_owned()), 5, &[&first], events);
+    let found = found(&operations, &[all.clone(), by_label(vec![gone])]);
+    assert!(found.is_empty(), "{found:#?}");
+    let found = super::tests::found(&operations, &[all, by_label(Vec::new())]);
+    assert_eq!(found.len(), 1, "{found:#?}");
 }
