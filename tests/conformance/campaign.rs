@@ -43,7 +43,7 @@ const KEPT_ALIKE: usize = 1;
 /// Every so manieth case is looked up in the audit logs, too.
 const RECORDED: usize = 8;
 /// After so many cases it is said how far it is.
-const SAID: usize = 2_000;
+const SAID: usize = 250;
 
 /// What a campaign is told by its environment.
 struct Settings {

@@ -18,7 +18,7 @@ const IDENTIFIER: &str = "Audit-ID";
 /// What the identifiers of compared requests begin with.
 const PREFIX: &str = "campaign-";
 /// How long events may take from the answer to the log.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each level, each verb, bodies with and without managed fields.
 const POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [
