@@ -12,11 +12,12 @@ const ONCE: &str = "may not change once set";
 /// Validates a change.
 pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
     let (now, then) = (View::of(new), View::of(old));
-    let external = now.is_external_name() || then.is_external_name();
-    if !external && !(now.is_headless() && then.is_headless()) {
+    let named = now.is_external_name() || then.is_external_name();
+    let (headless, both) = (now.is_headless() || then.is_headless(), now.is_headless() && then.is_headless());
+    if !named && !both {
         addresses(&now.field("clusterIPs"), &then.field("clusterIPs"), errors);
     }
-    if !external && !now.is_headless() && !then.is_headless() {
+    if !named && !headless {
         families(&now, &then, errors);
     }
     let class = now.field("loadBalancerClass");
