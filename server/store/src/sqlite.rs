@@ -29,6 +29,7 @@ mod space;
 mod statement;
 mod writer;
 
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -158,7 +159,7 @@ impl SqliteStore {
         });
         let closing = tasks.token().child_token();
         let writer = Writer {
-            connection,
+            connection: ManuallyDrop::new(connection),
             requests: queue,
             publisher: Publisher { cache, hub, history, metrics },
             revision: opened.revision,

@@ -2,6 +2,7 @@
 //!
 //! The queue holds [`crate::Settings::write_queue`] requests; a caller beyond that waits for room.
 
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +50,9 @@ pub(crate) enum Fatal {
 }
 
 pub(crate) struct Writer {
-    pub(crate) connection: SqliteConnection,
+    /// Closed by [`Writer::run`] alone. When the runtime ends first (a start that failed later than here), the log must stay for a mark
+    /// that says that there is one: what is left then is what a kill leaves.
+    pub(crate) connection: ManuallyDrop<SqliteConnection>,
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) publisher: Publisher,
     pub(crate) revision: i64,
@@ -82,13 +85,14 @@ impl Writer {
         // The last connection that closes moves the log into the file, and readers cannot. After an error, too, the lock is let
         // go of after everything that has the file open.
         self.reader.pool.close().await;
+        let connection = ManuallyDrop::into_inner(self.connection);
         if marked {
-            open::close(self.connection).await;
+            open::close(connection).await;
         } else {
             tracing::warn!(
                 "the database's mark does not say that it is closed: its log is kept for the next start"
             );
-            open::close_keeping_log(self.connection, &self.path).await;
+            open::close_keeping_log(connection, &self.path).await;
         }
         if released {
             let space = self.space.clone();
@@ -242,7 +246,7 @@ impl Writer {
             return Err(Fatal::Disagree);
         }
         let revision = sqlx::query_scalar("SELECT revision FROM meta WHERE id = 1");
-        let revision: i64 = match revision.fetch_one(&mut self.connection).await {
+        let revision: i64 = match revision.fetch_one(&mut *self.connection).await {
             Ok(revision) => revision,
             Err(error) => return Err(Fatal::Lost(error)),
         };
@@ -260,7 +264,7 @@ impl Writer {
             self.mark(true).await;
         }
         let (publisher, space) = (&self.publisher, self.space.clone());
-        let (connection, compacted) = (&mut self.connection, &mut self.compacted);
+        let (connection, compacted) = (&mut *self.connection, &mut self.compacted);
         maintenance.run(connection, compacted, self.revision, publisher, &space).await;
         publisher.metrics.compacted.set(publisher.hub.compacted());
         publisher.metrics.history_bytes.set(publisher.history.bytes.load(Ordering::Relaxed));

@@ -216,3 +216,23 @@ async fn a_start_that_is_cut_off_at_any_step_is_followed_by_one_that_serves_in_t
     // A start that changes nothing durable would be no start.
     assert!(steps.iter().all(|steps| *steps > 10), "{steps:?}");
 }
+
+#[test]
+fn a_store_whose_runtime_ends_first_leaves_its_log_and_is_the_same_when_it_opens_again() {
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (backend, first) = (Sqlite::new(), runtime());
+    let (store, revision) = first.block_on(async {
+        let store = backend.try_open(&tune).await.unwrap();
+        let revision = put(&store, &key("a/1"), "x").await;
+        (store, revision)
+    });
+    drop(first);
+    assert!(backend.path().with_file_name("portico.db-wal").exists());
+    drop(store);
+    runtime().block_on(async {
+        let store = backend.try_open(&tune).await.unwrap();
+        assert_eq!((store.identity().epoch, store.revision()), (1, revision));
+        store.close().await;
+    });
+}
