@@ -8,10 +8,8 @@ use super::failure::failed;
 use super::read::{Reader, undecoded};
 use super::row;
 use crate::cache::Slot;
-use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
-use crate::record::DELETION;
 use crate::store::SealedOtherwise;
 use crate::unix_time;
 
@@ -48,12 +46,14 @@ impl Reader {
 
     /// The same of resources that are not in memory. What is sealed is opened here.
     async fn deleting_in(&self, resources: Vec<String>) -> Result<Vec<Key>, StoreError> {
+        // The condition is that of the index `log_deleting`. Past states are among those that it finds.
         const SELECT: &str = "SELECT k.resource, k.namespace, k.name, l.value FROM (\
-            SELECT DISTINCT ON (resource, namespace, name) resource, namespace, name, revision, deleted FROM log \
-            WHERE resource = ANY($1) ORDER BY resource, namespace, name, revision DESC) k \
-            JOIN log l ON l.revision = k.revision WHERE NOT k.deleted \
-            AND (position($2::bytea IN l.value) > 0 OR get_byte(l.value, 0) = $3)";
-        let select = sqlx::query(SELECT).bind(resources).bind(DELETION).bind(i32::from(SEALED_JSON));
+            SELECT DISTINCT resource, namespace, name FROM log WHERE resource = ANY($1) AND \
+            (position('\\x64656c6574696f6e54696d657374616d70223a'::bytea IN value) > 0 OR get_byte(value, 0) = 2)) k \
+            JOIN LATERAL (SELECT s.deleted, s.value FROM log s WHERE s.resource = k.resource \
+            AND s.namespace = k.namespace AND s.name = k.name ORDER BY s.revision DESC LIMIT 1) l ON true \
+            WHERE NOT l.deleted";
+        let select = sqlx::query(SELECT).bind(resources);
         let mut lent = self.pool.take().await.map_err(failed)?;
         let mut rows = select.fetch(&mut *lent);
         let mut keys = Vec::new();
