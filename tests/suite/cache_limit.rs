@@ -173,3 +173,28 @@ async fn what_is_held_stays_within_the_budget_however_much_is_written() {
     assert!(metric(&admin, "portico_store_cache_bytes").await <= 4_194_304);
     assert!(metric(&admin, "portico_store_cache_evictions_total").await > 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_stays_bounded_however_much_is_stored() {
+    const LARGE: usize = 96;
+    const BYTES: usize = 512 << 10;
+    let portico = Launch::new().args(&["--cache-max-bytes", "4194304"]).start().await;
+    let admin = portico.admin();
+    let large = |n: usize| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name(n)},
+            "data": {"k": "x".repeat(BYTES)}})
+    };
+    for n in 0..8 {
+        assert_eq!(admin.post(MAPS, &large(n)).await.status, 201);
+    }
+    pages(&admin, "limit=2").await;
+    let before = portico.resident_kib();
+    for n in 8..LARGE {
+        assert_eq!(admin.post(MAPS, &large(n)).await.status, 201);
+    }
+    assert_eq!(pages(&admin, "limit=2").await.0.iter().filter(|name| name.starts_with('m')).count(), LARGE);
+    let grown = portico.resident_kib().saturating_sub(before) as usize * 1_024;
+    // In memory they would take all of it.
+    assert!(grown < (LARGE - 8) * BYTES / 2, "{} MiB more", grown >> 20);
+    assert!(metric(&admin, "portico_store_cache_evictions_total").await > 0);
+}

@@ -43,6 +43,11 @@ impl Basis {
         self.held[at].1.as_ref()
     }
 
+    /// Whether the objects of a resource of this group are in memory.
+    pub(crate) fn holds(&self, resource: &Resource) -> bool {
+        self.held.iter().any(|(held, objects)| held == resource && objects.is_some())
+    }
+
     /// What has been read. A key that is not among it does not exist.
     pub(crate) fn read(&mut self, read: HashMap<Key, Before>) {
         self.read = read;

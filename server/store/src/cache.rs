@@ -144,6 +144,11 @@ impl Cache {
         self.slots.read().get(resource)?.objects()
     }
 
+    /// Whether an event's record is among the objects in memory once it is applied.
+    pub(crate) fn will_hold(&self, resource: &Resource, event_type: EventType) -> bool {
+        event_type != EventType::Deleted && self.objects(resource).is_some()
+    }
+
     /// The resource stays in memory once it is there, whatever the budget is.
     pub(crate) fn keep(&self, resource: &Resource) {
         self.slot(resource).is_kept.store(true, Ordering::Relaxed);

@@ -39,6 +39,8 @@ pub struct Event {
     pub previous: Option<Arc<Record>>,
     /// What another process has written and cannot be read here; the value of `record` is none then. No subscription hands one out.
     pub(crate) unreadable: Option<Arc<Unreadable>>,
+    /// Whether the current state in memory held the record, too, when this was made: then it is that one's weight.
+    pub(crate) is_held: bool,
 }
 
 impl Event {
@@ -64,6 +66,7 @@ impl Event {
 
     /// About how many bytes of memory only this event keeps alive.
     pub(crate) fn weight(&self) -> usize {
-        size_of::<Self>() + self.previous.as_ref().map_or(0, |record| record.weight())
+        let record = if self.is_held { 0 } else { self.record.weight() };
+        size_of::<Self>() + record + self.previous.as_ref().map_or(0, |record| record.weight())
     }
 }

@@ -63,7 +63,10 @@ impl<'a> Group<'a> {
             check_readable(&key, expect, &change, current.as_ref())?;
             check(&key, expect, current.as_ref())?;
             let revision = self.revision + 1 + staged.events.len() as i64;
-            let event = event_of(&key, change, current, revision);
+            let mut event = event_of(&key, change, current, revision);
+            if let Some(event) = &mut event {
+                event.is_held = event.event_type != EventType::Deleted && self.basis.holds(key.resource());
+            }
             records.push(event.as_ref().map(|event| event.record.clone()));
             staged.sealed.extend(event.as_ref().map(|_| sealed));
             staged.events.extend(event.map(|event| {
@@ -141,5 +144,5 @@ fn event_of(key: &Key, change: Change, previous: Option<Arc<Record>>, revision: 
         (Change::Delete(value), Some(_)) => (EventType::Deleted, value),
     };
     let record = Arc::new(Record { key: key.clone(), revision, value });
-    Some(Event { event_type, record, previous, unreadable: None })
+    Some(Event { event_type, record, previous, unreadable: None, is_held: false })
 }

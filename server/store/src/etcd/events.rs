@@ -29,7 +29,8 @@ pub(super) async fn read(reader: &Reader, found: &WatchEvent) -> Result<Option<E
         },
     };
     let event_type = EventType::of(is_deleted, previous.is_some());
-    Ok(Some(Event { event_type, record: Arc::new(record), previous, unreadable }))
+    let is_held = reader.cache.will_hold(record.key.resource(), event_type);
+    Ok(Some(Event { event_type, record: Arc::new(record), previous, unreadable, is_held }))
 }
 
 /// Takes the events of whole revisions out of what has come: of the last one more follows where `is_fragment`.

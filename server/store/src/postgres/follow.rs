@@ -203,7 +203,8 @@ impl Writer {
     async fn event(&self, row: &PgRow) -> Result<Logged, Failure> {
         let decoder = self.reader.decoder();
         let commit_id = row.try_get(7).map_err(Failure::Database)?;
-        let event = event(&decoder, row, 0, 9).await?;
+        let mut event = event(&decoder, row, 0, 9).await?;
+        event.is_held = self.reader.cache.will_hold(event.record.key.resource(), event.event_type);
         if let Some(object) = &event.unreadable {
             tracing::error!(
                 object = %object.key(), revision = object.revision(), reason = object.reason(),
@@ -248,7 +249,7 @@ pub(super) async fn event(
     {
         (record.value, unreadable) = (previous.value.clone(), None);
     }
-    Ok(Event { event_type, record: Arc::new(record), previous, unreadable })
+    Ok(Event { event_type, record: Arc::new(record), previous, unreadable, is_held: false })
 }
 
 /// The state before a record, which may be unreadable.

@@ -119,7 +119,7 @@ impl Reader {
             _ => None,
         };
         let event_type = EventType::of(deleted == 1, previous.is_some());
-        Ok(Event { event_type, record: Arc::new(record), previous, unreadable: None })
+        Ok(Event { event_type, record: Arc::new(record), previous, unreadable: None, is_held: false })
     }
 
     /// The state before a record. That of another object is none: then it is there and cannot be read.
