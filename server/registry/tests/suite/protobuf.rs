@@ -139,7 +139,7 @@ async fn refusals_are_protobuf_for_who_reads_nothing_else() {
         ("", "empty data"),
         ("{\"kind\":\"ConfigMap\"}", "expected prefix [107 56 115 0] ({"),
         ("k8s\0\n\x01", "unexpected EOF"),
-        ("k8s\0\n\x0b\x12\x09ConfigMap\x12\x02\x08\x01", "proto: wrong wireType = 0 for field Metadata"),
+        ("k8s\0\n\x0b\x12\x09ConfigMap\x12\x02\x08\x01", "proto: wrong wireType = 0 for field ObjectMeta"),
         ("k8s\0\n\x08\x12\x06Secret", "cannot be handled as a ConfigMap"),
     ] {
         let refused = harness.ask("POST", MAPS, JSON, PROTOBUF, body).await;
