@@ -149,8 +149,8 @@ impl Reader {
     ) -> Result<Page, StoreError> {
         let states = states(&range);
         let select = format!(
-            "SELECT k.namespace, k.name, k.revision, l.value FROM {states} \
-             JOIN log l ON l.revision = k.revision WHERE NOT k.deleted ORDER BY k.namespace, k.name LIMIT $5"
+            "SELECT k.namespace, k.name, k.revision, l.value FROM (SELECT * FROM {states} WHERE NOT k.deleted \
+             ORDER BY k.namespace, k.name LIMIT $5) k JOIN log l ON l.revision = k.revision ORDER BY k.namespace, k.name"
         );
         let (mut page, mut seen) = (Page::default(), 0);
         let resource = slot.resource.to_string();
