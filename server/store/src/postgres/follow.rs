@@ -161,7 +161,7 @@ impl Writer {
         self.read(connection, sqlx::query(SELECT).bind(self.revision).bind(until)).await
     }
 
-    /// The rows of a query for [`columns!`].
+    /// The rows of a query for `columns!`.
     async fn read(
         &self,
         connection: &mut PgConnection,
