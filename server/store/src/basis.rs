@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::cache::Cache;
+use crate::decode::{DecodeError, Decoded};
+use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::read_only;
 use crate::record::Record;
@@ -12,6 +14,19 @@ use crate::txn::{Prepared, TxnError};
 
 /// The state of an object, which may be one that cannot be read. Without one: why it is not known now whether it can be.
 pub(crate) type Before = Result<Option<Arc<Record>>, String>;
+
+/// What a value that was read says of the object's state; `uid` is that of the row, which one that cannot be read does not show.
+pub(crate) fn before(
+    read: Result<Decoded, DecodeError>,
+    uid: impl FnOnce() -> Result<String, sqlx::Error>,
+) -> Result<Before, sqlx::Error> {
+    match read {
+        Ok(Ok(record)) => Ok(Ok(Some(record.into()))),
+        Ok(Err(object)) => Ok(Ok(Some(object.with_uid(&uid()?).record))),
+        Err(DecodeError::Sealed { key, reason }) => Ok(Err(StoreError::Sealed { key, reason }.to_string())),
+        Err(DecodeError::Database(error)) => Err(error),
+    }
+}
 
 /// See the module.
 pub(crate) struct Basis {

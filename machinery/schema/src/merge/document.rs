@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use portico_gostd::json;
 use serde_json::{Map, Value};
 
 use super::error::PatchError;
@@ -42,15 +43,7 @@ pub(super) fn drop_nulls_of_maps(value: &mut Value) {
     }
 }
 
-/// The type that Go holds a value in.
+/// The type that Go holds a value in, as upstream prints that of a patch.
 pub(super) fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
+    if value.is_null() { "%!s(<nil>)" } else { json::go_type(value) }
 }

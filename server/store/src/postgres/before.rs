@@ -6,9 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use sqlx::{PgConnection, Row};
 
 use super::row;
-use crate::basis::Before;
-use crate::decode::{DecodeError, Decoder};
-use crate::error::StoreError;
+use crate::basis::{Before, before};
+use crate::decode::Decoder;
 use crate::key::Key;
 
 /// The states of these objects; those that do not exist are not among them.
@@ -35,13 +34,9 @@ pub(super) async fn read(
         let (at, revision, value): (i64, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         // Ordinals begin with 1.
         let Some(key) = usize::try_from(at - 1).ok().and_then(|at| keys.get(at)) else { continue };
-        let before = match decoder.value(key.clone(), revision, value).await {
-            Ok(Ok(record)) => Ok(Some(record.into())),
-            Ok(Err(object)) => Ok(Some(object.with_uid(&row::from_column(row.try_get(3)?)).record)),
-            Err(DecodeError::Sealed { key, reason }) => Err(StoreError::Sealed { key, reason }.to_string()),
-            Err(DecodeError::Database(error)) => return Err(error),
-        };
-        states.insert(key.clone(), before);
+        let read = decoder.value(key.clone(), revision, value).await;
+        let uid = || Ok(row::from_column(row.try_get(3)?).into_owned());
+        states.insert(key.clone(), before(read, uid)?);
     }
     Ok(states)
 }

@@ -7,10 +7,9 @@ use sqlx::{Row, SqliteConnection};
 
 use super::row;
 use super::statement::Batch;
-use crate::basis::Before;
+use crate::basis::{Before, before};
 use crate::cache::Cache;
-use crate::decode::{DecodeError, Decoder};
-use crate::error::StoreError;
+use crate::decode::Decoder;
 use crate::key::{Key, split_path};
 
 /// The states of these objects; those that do not exist are not among them.
@@ -42,16 +41,9 @@ pub(crate) async fn read(
         let (at, revision): (i64, i64) = (row.try_get_unchecked(0)?, row.try_get(1)?);
         let value: &[u8] = row.try_get_unchecked(2)?;
         let Some((_, key)) = usize::try_from(at).ok().and_then(|at| keys.get(at)) else { continue };
-        let before = match decoder.value(key.clone(), revision, value).await {
-            Ok(Ok(record)) => Ok(Some(record.into())),
-            Ok(Err(object)) => {
-                let uid = row::text(&row, 3)?.good().unwrap_or_default();
-                Ok(Some(object.with_uid(uid).record))
-            }
-            Err(DecodeError::Sealed { key, reason }) => Err(StoreError::Sealed { key, reason }.to_string()),
-            Err(DecodeError::Database(error)) => return Err(error),
-        };
-        states.insert(key.clone(), before);
+        let read = decoder.value(key.clone(), revision, value).await;
+        let uid = || Ok(row::text(&row, 3)?.good().unwrap_or_default().to_owned());
+        states.insert(key.clone(), before(read, uid)?);
     }
     Ok(states)
 }
