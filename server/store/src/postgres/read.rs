@@ -52,7 +52,8 @@ pub(super) struct Reader {
 /// `$3` or of all. Two texts: a plan that serves both reads all namespaces for one.
 fn states(range: &Range) -> String {
     let keys = match range.namespace {
-        Some(_) => "namespace = $3 AND name > $4",
+        // Not `namespace = $3 AND name > $4`: the database would not see then that the index has the order of keys.
+        Some(_) => "(namespace, name) > ($3, $4) AND namespace <= $3",
         None => "(namespace, name) > ($3, $4)",
     };
     format!(
