@@ -97,20 +97,18 @@ pub(super) async fn connect(
     in_time(settings.patience(), connected).await
 }
 
-/// Has the database give up what takes too long, too, and notice that we are not there any more. Reads of pages are planned for any
-/// values: what statistics say of some of them makes the database sort all that follows.
+/// Has the database give up what takes too long, too, and notice that we are not there any more.
 async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) -> Result<(), sqlx::Error> {
     // Not all that speak PostgreSQL's protocol know each of them, nor does each system that PostgreSQL runs on.
     const SET: &str = "SELECT set_config(name, $2, false) FROM pg_catalog.pg_settings WHERE name = $1";
     let most = milliseconds(most).to_string();
-    let limits =
-        ["idle_in_transaction_session_timeout", "tcp_user_timeout", "client_connection_check_interval"];
-    let of_purpose = match purpose {
-        Purpose::Write => ("statement_timeout", &*most),
-        Purpose::Read => ("plan_cache_mode", "force_generic_plan"),
-    };
-    for (name, value) in limits.map(|name| (name, &*most)).into_iter().chain([of_purpose]) {
-        let set = sqlx::query(SET).bind(name).bind(value).execute(&mut *connection).await;
+    let mut limits =
+        vec!["idle_in_transaction_session_timeout", "tcp_user_timeout", "client_connection_check_interval"];
+    if purpose == Purpose::Write {
+        limits.push("statement_timeout");
+    }
+    for name in limits {
+        let set = sqlx::query(SET).bind(name).bind(&most).execute(&mut *connection).await;
         match set {
             Err(error) if failure::is_lost(&error) => return Err(error),
             Err(error) => tracing::debug!(name, error = failure::logged(&error), "a limit is not set"),
