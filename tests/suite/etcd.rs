@@ -4,7 +4,7 @@ use portico_tests::http::Lines;
 use portico_tests::{EtcdServer, Launch, Portico, until};
 use serde_json::{Value, json};
 
-use crate::engines::{CONFIG_MAPS, config_map, version, watch, writes_survive};
+use crate::engines::{CONFIG_MAPS, config_map, limit_config_maps, version, watch, writes_survive};
 
 fn on(etcd: &EtcdServer) -> Launch {
     Launch::new().arg("--etcd-servers").arg(&etcd.url())
@@ -160,21 +160,13 @@ async fn quotas_are_exact_while_many_write() {
     let Some(etcd) = EtcdServer::start() else { return };
     let portico = on(&etcd).start().await;
     let admin = portico.admin();
-    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"},
-        "spec": {"hard": {"count/configmaps": "200"}}});
-    admin.post("/api/v1/namespaces/default/resourcequotas", &quota).await;
-    until("the quota is counted", 60, async || {
-        let quota = admin.get("/api/v1/namespaces/default/resourcequotas/q").await.json();
-        quota["status"]["hard"]["count/configmaps"] == "200"
-    })
-    .await;
+    limit_config_maps(&admin, "200").await;
     let create = async |n: usize| {
         let answer = admin.post(CONFIG_MAPS, &config_map(&format!("c-{n}"), "")).await;
         answer.status.as_u16()
     };
     let answers = futures::future::join_all((0..300).map(create)).await;
     assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
-    // A controller may have made one, too.
     let there = admin.get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
     assert_eq!(there, 200, "{answers:?}");
 }

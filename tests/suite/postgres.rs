@@ -9,7 +9,7 @@ use portico_tests::{Launch, Portico, PostgresServer, own_address, until};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::engines::{CONFIG_MAPS, config_map, version, watch, writes_survive};
+use crate::engines::{CONFIG_MAPS, config_map, limit_config_maps, version, watch, writes_survive};
 
 fn on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)
@@ -75,14 +75,7 @@ async fn a_definition_that_one_control_service_takes_is_served_by_all() {
 async fn quotas_and_addresses_are_exact_over_control_services() {
     let Some(pair) = pair().await else { return };
     let clients = [pair[0].admin(), pair[1].admin()];
-    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"},
-        "spec": {"hard": {"count/configmaps": "30"}}});
-    clients[0].post("/api/v1/namespaces/default/resourcequotas", &quota).await;
-    until("the quota is counted", 60, async || {
-        let quota = clients[1].get("/api/v1/namespaces/default/resourcequotas/q").await.json();
-        quota["status"]["hard"]["count/configmaps"] == "30"
-    })
-    .await;
+    limit_config_maps(&clients[1], "30").await;
     let already = clients[0].get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
     let create = async |n: usize| {
         let answer = clients[n % 2].post(CONFIG_MAPS, &config_map(&format!("c-{n}"), "")).await;

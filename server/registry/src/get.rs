@@ -90,7 +90,7 @@ impl Objects {
     }
 
     /// The current state of a resource, whole: everything that was acknowledged before this was asked. One that memory has no room
-    /// for is read from the database: who wants a part of it asks [`Objects::state`] or [`Objects::find`].
+    /// for is read from the database: who wants a part of it asks `Objects::state` or [`Objects::find`].
     pub async fn snapshot(&self, served: &ServedResource) -> Result<Snapshot> {
         if let Some(snapshot) = self.store.current(&served.storage) {
             return Ok(snapshot);
