@@ -17,6 +17,7 @@ mod heal;
 mod history;
 mod import;
 mod latest;
+mod list;
 mod load;
 mod open;
 mod outage;

@@ -1,11 +1,10 @@
-//! Reads the current state of resources, and what they were at an exact revision.
+//! Reads the current state of resources, and what an object was at an exact revision. Beside it `list` reads what resources were.
 //!
 //! Other processes forget history, too: after a read the database is asked, by the connection that has read, how far that has come.
 
 use std::sync::Arc;
 
-use futures::TryStreamExt;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::Row;
 use tokio::sync::{Notify, Semaphore};
 
 use super::failure::failed;
@@ -17,7 +16,6 @@ use crate::cache::{Cache, Slot};
 use crate::current::{Found, State};
 use crate::decode::{DecodeError, Decoder};
 use crate::error::StoreError;
-use crate::exact::{self, Range};
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::Key;
@@ -25,7 +23,7 @@ use crate::latest::Latest;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
-use crate::store::{Identity, ListAt, Page};
+use crate::store::Identity;
 use crate::submit::Load;
 use crate::unreadable::Unreadable;
 
@@ -46,20 +44,6 @@ pub(super) struct Reader {
     pub(super) latest: Latest,
     /// One permit for each part of history that is read at a time.
     pub(super) resumes: Semaphore,
-}
-
-/// The states at a revision (`$2`) of the keys of a resource (`$1`) behind a key (`$3`, `$4`), in key order: of the namespace
-/// `$3` or of all. Two texts: a plan that serves both reads all namespaces for one.
-fn states(range: &Range) -> String {
-    let keys = match range.namespace {
-        // Not `namespace = $3 AND name > $4`: the database would not see then that the index has the order of keys.
-        Some(_) => "(namespace, name) > ($3, $4) AND namespace <= $3",
-        None => "(namespace, name) > ($3, $4)",
-    };
-    format!(
-        "(SELECT DISTINCT ON (namespace, name) namespace, name, revision, deleted FROM log \
-         WHERE resource = $1 AND revision <= $2 AND {keys} ORDER BY namespace, name, revision DESC) k"
-    )
 }
 
 impl Reader {
@@ -124,67 +108,6 @@ impl Reader {
         let meta = self.look(&mut lent, revision).await?;
         lent.give_back().await.map_err(failed)?;
         if meta.swept > revision { Err(StoreError::Compacted { oldest: meta.compacted }) } else { Ok(()) }
-    }
-
-    /// The answer to an exact read: from memory when nothing has changed since, else from the log.
-    pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
-        self.hub.check(query.revision)?;
-        let slot = self.cache.slot(&query.scope.resource);
-        let snapshot = slot.snapshot(self.hub.revision());
-        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
-            return Ok(Page::of(&snapshot, &query));
-        }
-        let Some(range) = Range::new(&query, row::to_column) else { return Ok(Page::default()) };
-        let mut lent = self.pool.take().await.map_err(failed)?;
-        let page = self.list_from_log(&mut lent, &slot, range, &query).await?;
-        self.end_exact(lent, query.revision).await?;
-        Ok(page)
-    }
-
-    async fn list_from_log(
-        &self,
-        lent: &mut Lent<'_>,
-        slot: &Slot,
-        mut range: Range,
-        query: &ListAt,
-    ) -> Result<Page, StoreError> {
-        let states = states(&range);
-        let select = format!(
-            "SELECT k.namespace, k.name, k.revision, l.value FROM (SELECT * FROM {states} WHERE NOT k.deleted \
-             ORDER BY k.namespace, k.name LIMIT $5) k JOIN log l ON l.revision = k.revision ORDER BY k.namespace, k.name"
-        );
-        let (mut page, mut seen) = (Page::default(), 0);
-        let resource = slot.resource.to_string();
-        // What cannot be read takes no place in the page.
-        while query.limit.is_none_or(|limit| page.records.len() < limit) {
-            let wanted = query.limit.map(|limit| limit - page.records.len());
-            let limit = wanted.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-            let query = sqlx::query(AssertSqlSafe(select.as_str())).bind(&resource).bind(query.revision);
-            let query = query.bind(range.after.0.clone()).bind(range.after.1.clone()).bind(limit);
-            let mut rows = query.fetch(&mut **lent);
-            let mut found = 0;
-            while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
-                found += 1;
-                range.after = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
-                match self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)? {
-                    Ok(record) => page.records.push(Arc::new(record)),
-                    Err(object) => page.unreadable.push(object),
-                }
-            }
-            seen += found;
-            if wanted != Some(found) {
-                return Ok(page);
-            }
-        }
-        let select =
-            format!("SELECT count(*) FROM (SELECT 1 FROM {states} WHERE NOT k.deleted LIMIT $5) found");
-        let count = async |most: Option<i64>| {
-            let count = sqlx::query_scalar(AssertSqlSafe(select)).bind(&resource).bind(query.revision);
-            let count = count.bind(range.after.0).bind(range.after.1).bind(most);
-            self.pool.in_time(count.fetch_one(&mut **lent)).await.map_err(failed)
-        };
-        page.remaining = exact::remaining(&self.cache, slot, query, &page, seen, count).await?;
-        Ok(page)
     }
 
     pub(super) async fn get_at(&self, key: &Key, revision: i64) -> Result<Option<Arc<Record>>, StoreError> {

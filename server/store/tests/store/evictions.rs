@@ -130,6 +130,23 @@ pub async fn pages_say_how_many_follow_while_objects_come_and_go(backend: &dyn B
     assert_eq!(store.counts().await.unwrap(), [(config_maps(), 13)]);
 }
 
+pub async fn pages_are_full_whatever_is_deleted_before_among_and_behind_them(backend: &dyn Backend) {
+    let store = backend.open_with(&|settings| settings.cache_max_bytes = Some(1)).await;
+    for n in 0..90 {
+        put(&*store, &key(&format!("a/{n:02}")), "x").await;
+    }
+    let stay = [40, 41, 50, 60, 61, 62, 63];
+    for n in (0..90).filter(|n| !stay.contains(n)) {
+        delete(&*store, &key(&format!("a/{n:02}"))).await;
+    }
+    for namespace in [None, Some("a")] {
+        assert_eq!(pages(&*store, namespace, 1).await.0, [1; 7]);
+        assert_eq!(pages(&*store, namespace, 3).await, (vec![3, 3, 1], vec![4, 1, 0]));
+        assert_eq!(pages(&*store, namespace, 7).await, (vec![7], vec![0]));
+        assert_eq!(pages(&*store, namespace, 100).await, (vec![7], vec![0]));
+    }
+}
+
 /// Adds one to the number that an object says, whatever others do meanwhile.
 async fn add_one(store: &dyn Store, key: &Key) {
     loop {

@@ -1,0 +1,133 @@
+//! Lists what a resource was at an exact revision, page by page.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::failure::failed;
+use super::pool::Lent;
+use super::read::{Reader, undecoded};
+use super::row;
+use crate::cache::Slot;
+use crate::error::StoreError;
+use crate::exact::{self, Range};
+use crate::store::{ListAt, Page};
+
+/// How many keys one query looks at, at most, where deleted ones take the places of others.
+const MOST_KEYS: usize = 4_096;
+
+/// How a query for a part of a page ended.
+enum PartEnd {
+    /// Nothing follows.
+    Last,
+    /// The page is full, and something follows it.
+    PageFull,
+    /// All keys that were asked for were looked at; the page has room for more.
+    GoOn,
+}
+
+/// The last states up to a revision (`$2`) of the keys of a resource (`$1`) behind a key (`$3`, `$4`), in key order: of the
+/// namespace `$3` or of all, deleted ones too. Two texts: a plan that serves both reads all namespaces for one.
+///
+/// A limit belongs at the end of this very query, not of one around it that leaves deleted states out: the database would expect to
+/// look at so many states that it sorts all of them rather than follow the index.
+fn states(range: &Range) -> String {
+    let keys = match range.namespace {
+        // Not `namespace = $3 AND name > $4`: the database would not see then that the index has the order of keys.
+        Some(_) => "(namespace, name) > ($3, $4) AND namespace <= $3",
+        None => "(namespace, name) > ($3, $4)",
+    };
+    format!(
+        "SELECT DISTINCT ON (namespace, name) namespace, name, revision, deleted FROM log \
+         WHERE resource = $1 AND revision <= $2 AND {keys} ORDER BY namespace, name, revision DESC"
+    )
+}
+
+impl Reader {
+    /// The answer to an exact read: from memory when nothing has changed since, else from the log.
+    pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
+        self.hub.check(query.revision)?;
+        let slot = self.cache.slot(&query.scope.resource);
+        let snapshot = slot.snapshot(self.hub.revision());
+        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
+            return Ok(Page::of(&snapshot, &query));
+        }
+        let Some(range) = Range::new(&query, row::to_column) else { return Ok(Page::default()) };
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let page = self.list_from_log(&mut lent, &slot, range, &query).await?;
+        self.end_exact(lent, query.revision).await?;
+        Ok(page)
+    }
+
+    async fn list_from_log(
+        &self,
+        lent: &mut Lent<'_>,
+        slot: &Slot,
+        mut range: Range,
+        query: &ListAt,
+    ) -> Result<Page, StoreError> {
+        let mut page = Page::default();
+        // One more than wanted tells whether anything follows.
+        let mut keys = query.limit.map(|limit| limit.saturating_add(1));
+        loop {
+            match self.read_part(lent, slot, &mut range, query, keys, &mut page).await? {
+                PartEnd::Last => return Ok(page),
+                PartEnd::PageFull => break,
+                PartEnd::GoOn => keys = keys.map(|keys| keys.max((keys * 2).min(MOST_KEYS))),
+            }
+        }
+        if !query.counted {
+            page.remaining = 1;
+            return Ok(page);
+        }
+        let count = async |_| {
+            let select = format!("SELECT count(*) FROM ({}) k WHERE NOT deleted", states(&range));
+            let count = sqlx::query_scalar(AssertSqlSafe(select)).bind(slot.resource.to_string());
+            let count = count.bind(query.revision).bind(range.after.0).bind(range.after.1);
+            self.pool.in_time(count.fetch_one(&mut **lent)).await.map_err(failed)
+        };
+        let seen = page.records.len() + page.unreadable.len();
+        page.remaining = exact::remaining(&self.cache, slot, query, &page, seen, count).await?;
+        Ok(page)
+    }
+
+    /// Looks at so many keys behind the beginning of a range, which moves behind what is put into the page or passed over. What
+    /// cannot be read takes no place in the page.
+    async fn read_part(
+        &self,
+        lent: &mut Lent<'_>,
+        slot: &Slot,
+        range: &mut Range,
+        query: &ListAt,
+        keys: Option<usize>,
+        page: &mut Page,
+    ) -> Result<PartEnd, StoreError> {
+        let select = format!(
+            "SELECT k.namespace, k.name, k.revision, l.value, k.deleted FROM ({} LIMIT $5) k \
+             LEFT JOIN log l ON l.revision = k.revision AND NOT k.deleted ORDER BY k.namespace, k.name",
+            states(range)
+        );
+        let limit = keys.map(|keys| i64::try_from(keys).unwrap_or(i64::MAX));
+        let select = sqlx::query(AssertSqlSafe(select)).bind(slot.resource.to_string()).bind(query.revision);
+        let select = select.bind(range.after.0.clone()).bind(range.after.1.clone()).bind(limit);
+        let mut rows = select.fetch(&mut **lent);
+        let mut looked = 0;
+        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
+            looked += 1;
+            let deleted: bool = row.try_get(4).map_err(failed)?;
+            if !deleted && query.limit == Some(page.records.len()) {
+                return Ok(PartEnd::PageFull);
+            }
+            range.after = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+            if deleted {
+                continue;
+            }
+            match self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)? {
+                Ok(record) => page.records.push(Arc::new(record)),
+                Err(object) => page.unreadable.push(object),
+            }
+        }
+        Ok(if keys == Some(looked) { PartEnd::GoOn } else { PartEnd::Last })
+    }
+}
