@@ -21,6 +21,9 @@ pub(crate) struct Kube {
     /// From the first exec to the first 200 of /readyz.
     pub(crate) startup: Duration,
     address: SocketAddr,
+    /// How kube-apiserver is started.
+    command: Command,
+    log: PathBuf,
 }
 
 /// Why there is none.
@@ -34,23 +37,24 @@ impl Kube {
 
     /// The same in this authorization mode, with further flags.
     pub(crate) async fn with(setting: &Setting, mode: &str, flags: &[&str]) -> Result<Option<Self>, Failure> {
-        let (Some(server), Some(etcd)) = (path("KUBE_APISERVER"), path("ETCD")) else { return Ok(None) };
+        let (Some(binary), Some(etcd)) = (path("KUBE_APISERVER"), path("ETCD")) else { return Ok(None) };
         let folder = setting.fresh("kube-")?;
         let (address, clients, peers) = (free_address()?, free_address()?, free_address()?);
         let begun = Instant::now();
         let etcd =
             Process::start(&mut etcd_command(&etcd, &folder, clients, peers), &folder.join("etcd.log"))?;
-        let mut command = server_command(&server, &setting.certificates, &folder, clients, address);
+        let mut command = server_command(&binary, &setting.certificates, &folder, clients, address);
         command.arg(format!("--authorization-mode={mode}")).args(flags);
-        let mut server = Process::start(&mut command, &folder.join("kube-apiserver.log"))?;
-        // Where everything is allowed, it lets nobody in without credentials.
-        let admin = admin(setting, address)?;
-        until("kube-apiserver is ready", async || {
-            server.alive()?;
-            Ok(ready(&admin).await.then_some(()))
-        })
-        .await?;
-        Ok(Some(Self { server, etcd, startup: begun.elapsed(), address }))
+        let log = folder.join("kube-apiserver.log");
+        let server = started(setting, &mut command, &log, address).await?;
+        Ok(Some(Self { server, etcd, startup: begun.elapsed(), address, command, log }))
+    }
+
+    /// Kills kube-apiserver and starts it on the same data, ready.
+    pub(crate) async fn restart(&mut self, setting: &Setting) -> Result<(), Failure> {
+        self.server.kill();
+        self.server = started(setting, &mut self.command, &self.log, self.address).await?;
+        Ok(())
     }
 
     /// As the admin.
@@ -64,6 +68,24 @@ impl Kube {
         client.must(Method::POST, "/api/v1/namespaces/default/services", body).await?;
         Ok(())
     }
+}
+
+/// kube-apiserver, ready.
+async fn started(
+    setting: &Setting,
+    command: &mut Command,
+    log: &Path,
+    address: SocketAddr,
+) -> Result<Process, Failure> {
+    let mut server = Process::start(command, log)?;
+    // Where everything is allowed, it lets nobody in without credentials.
+    let admin = admin(setting, address)?;
+    until("kube-apiserver is ready", async || {
+        server.alive()?;
+        Ok(ready(&admin).await.then_some(()))
+    })
+    .await?;
+    Ok(server)
 }
 
 /// The server at this address, with the certificate of its admin.

@@ -69,7 +69,8 @@ impl Process {
         }
     }
 
-    fn kill(&mut self) {
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) {
         // It may have ended by itself: then there is nothing to do.
         let _ = self.child.kill();
         let _ = self.child.wait();

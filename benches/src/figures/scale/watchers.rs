@@ -1,4 +1,4 @@
-//! Ten thousand watchers on a hundred connections of a facade, and what its restart does to them.
+//! Ten thousand watchers on a hundred connections of a facade, and what its restart does to them. kube-apiserver beside it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 
 use super::super::objects::config_map;
 use crate::https::{Client, Endpoint};
+use crate::kube::{Kube, WHY_NOT};
 use crate::portico::Portico;
-use crate::process::{free_address, until};
+use crate::process::{Process, free_address, until};
 use crate::report::{Goal, Report};
 use crate::statistics::Latencies;
 use crate::{Failure, Setting};
@@ -37,33 +38,106 @@ struct Seen {
     revisions: Vec<AtomicI64>,
 }
 
+impl Seen {
+    /// Nothing yet; and where events are told.
+    fn nothing() -> (Arc<Self>, mpsc::UnboundedReceiver<(usize, Instant)>) {
+        let (events, arrived) = mpsc::unbounded_channel();
+        let revisions = (0..NAMESPACES).map(|_| AtomicI64::new(0)).collect();
+        (Arc::new(Self { events, revisions }), arrived)
+    }
+}
+
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let server = Portico::server(setting).await?;
     let port = free_address()?.port();
     let facade = Portico::facade_on(setting, &server, port).await?;
-    let endpoint = facade.endpoint(setting)?;
+    let (seen, mut arrived) = Seen::nothing();
+    let what = format!("{} watches on {NAMESPACES} connections", NAMESPACES * WATCHES);
+    let wanted = Wanted { p99: Goal::AtMost(P99_MS), lost: Goal::AtMost(0.0) };
+    let watched = (facade.endpoint(setting)?, &facade.process);
+    events(setting, report, &what, wanted, watched, &seen, &mut arrived).await?;
+    restart(setting, report, (&server, facade, port), &seen, &mut arrived).await?;
+    beside(setting, report).await
+}
+
+/// What figures are to be.
+struct Wanted {
+    p99: Goal,
+    lost: Goal,
+}
+
+/// Watches of everything, a while of events, and the end of the watches.
+async fn events(
+    setting: &Setting,
+    report: &mut Report,
+    what: &str,
+    wanted: Wanted,
+    (endpoint, process): (Endpoint, &Process),
+    seen: &Arc<Seen>,
+    arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>,
+) -> Result<(), Failure> {
     let mut writer = endpoint.client().await?;
     for at in 0..NAMESPACES {
         let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"scale-{at}"}}}}"#);
         writer.must(Method::POST, "/api/v1/namespaces", body).await?;
     }
-    let (events, mut arrived) = mpsc::unbounded_channel();
-    let revisions = (0..NAMESPACES).map(|_| AtomicI64::new(0)).collect();
-    let seen = Arc::new(Seen { events, revisions });
-    let before = facade.process.resident()?;
-    let tasks = watch_all(&endpoint, &seen).await?;
+    let before = process.resident()?;
+    let tasks = watch_all(&endpoint, seen).await?;
     #[expect(clippy::cast_precision_loss, reason = "ten thousand")]
-    let each = (facade.process.resident()? - before) * 1024.0 / (NAMESPACES * WATCHES) as f64;
-    let what = format!("{} watches on {NAMESPACES} connections", NAMESPACES * WATCHES);
-    report.add(NAME, format!("{what}: memory of each in the facade"), each, "KiB", Goal::None);
+    let each = (process.resident()? - before) * 1024.0 / (NAMESPACES * WATCHES) as f64;
+    report.add(NAME, format!("{what}: memory of each"), each, "KiB", Goal::None);
     let sent = create(&mut writer, setting).await?;
-    let (latencies, lost) = collect(&sent, &mut arrived).await;
+    let (latencies, lost) = collect(&sent, arrived).await;
     let figure = format!("{what}, {PER_SECOND} events/s: p99");
-    report.add(NAME, figure, latencies.micros(0.99) / 1e3, "ms", Goal::AtMost(P99_MS));
+    report.add(NAME, figure, latencies.micros(0.99) / 1e3, "ms", wanted.p99);
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
-    report.add(NAME, format!("{what}: events that never came"), lost as f64, "", Goal::AtMost(0.0));
+    report.add(NAME, format!("{what}: events that never came"), lost as f64, "", wanted.lost);
     tasks.cancel();
-    restart(setting, report, (&server, facade, port), &seen, &mut arrived).await
+    Ok(())
+}
+
+/// kube-apiserver with as many watches, and what its restart does to them. It is alone: nothing can be made while it is away, so
+/// one object is made in each namespace when all watches are open again.
+async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let Some(mut kube) = Kube::start(setting).await? else {
+        report.skip("the same on kube-apiserver", WHY_NOT);
+        return Ok(());
+    };
+    let (seen, mut arrived) = Seen::nothing();
+    let what = format!("kube-apiserver, {} watches on {NAMESPACES} connections", NAMESPACES * WATCHES);
+    let wanted = Wanted { p99: Goal::None, lost: Goal::None };
+    let watched = (kube.endpoint(setting)?, &kube.server);
+    events(setting, report, &what, wanted, watched, &seen, &mut arrived).await?;
+    let begun = Instant::now();
+    kube.restart(setting).await?;
+    let endpoint = kube.endpoint(setting)?;
+    let tasks = watch_all(&endpoint, &seen).await?;
+    let mut writer = endpoint.client().await?;
+    for at in 0..NAMESPACES {
+        make(&mut writer, at).await?;
+    }
+    all_have_one(&mut arrived).await?;
+    let took = begun.elapsed().as_secs_f64() * 1e3;
+    tasks.cancel();
+    let figure = "kube-apiserver, a start until all watches have one more event";
+    report.add(NAME, figure, took, "ms", Goal::None);
+    Ok(())
+}
+
+/// Waits until so many events have come as there are watches.
+async fn all_have_one(arrived: &mut mpsc::UnboundedReceiver<(usize, Instant)>) -> Result<(), Failure> {
+    let mut count = 0;
+    let counted = async {
+        while count < NAMESPACES * WATCHES {
+            arrived.recv().await.ok_or("no watcher is left")?;
+            count += 1;
+        }
+        Ok::<_, Failure>(())
+    };
+    match tokio::time::timeout(GRACE, counted).await {
+        Ok(counted) => counted,
+        Err(_) => Err(format!("{count} watches have resumed").into()),
+    }
 }
 
 /// The facade is killed; one object is made in each namespace while it is away; it starts, and every watch goes on from
@@ -86,17 +160,7 @@ async fn restart(
     let facade = Portico::facade_on(setting, server, port).await?;
     let ready = begun.elapsed();
     let tasks = watch_all(&facade.endpoint(setting)?, seen).await?;
-    let mut resumed = 0;
-    let counted = async {
-        while resumed < NAMESPACES * WATCHES {
-            arrived.recv().await.ok_or("no watcher is left")?;
-            resumed += 1;
-        }
-        Ok::<_, Failure>(())
-    };
-    if tokio::time::timeout(GRACE, counted).await.is_err() {
-        return Err(format!("{resumed} watches have resumed").into());
-    }
+    all_have_one(arrived).await?;
     let took = begun.elapsed();
     tasks.cancel();
     report.add(NAME, "a facade's start until ready", ready.as_secs_f64() * 1e3, "ms", Goal::None);
