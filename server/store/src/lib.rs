@@ -25,6 +25,7 @@ mod identity;
 mod index;
 mod key;
 mod latest;
+mod load;
 mod metrics;
 mod new_file;
 mod owners;

@@ -59,6 +59,7 @@ use crate::hub::Hub;
 use crate::identity::Identity;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
+use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
@@ -228,7 +229,7 @@ impl Store for SqliteStore {
     }
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
-        Box::pin(async move { self.reader.snapshot(&self.reader.cache.slot(resource)).await })
+        Box::pin(async move { self.reader.whole(&self.reader.cache.slot(resource)).await })
     }
 
     fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cache::{Cache, Slot};
 use crate::error::StoreError;
 use crate::latest;
+use crate::load::Load;
 use crate::read_only;
 use crate::seal::Seal;
 use crate::txn::{Change, Committed, Operation, Prepared, Txn, TxnError};
@@ -43,20 +43,6 @@ pub(crate) fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
     for (request, results) in requests.into_iter().zip(results) {
         let _gone = request.reply.send(results);
     }
-}
-
-/// Sees to it that the cache holds a resource.
-pub(crate) trait Load: Send + Sync {
-    /// What is loaded into.
-    fn cache(&self) -> &Cache;
-
-    /// Why the database cannot hold what a Txn would write, if so: of several Txns that one alone is refused.
-    fn unacceptable(&self, _: &Txn) -> Option<String> {
-        None
-    }
-
-    /// Loads a resource unless it is there.
-    fn ensure_loaded(&self, slot: &Slot) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// Queues for a writer that takes requests of this type.

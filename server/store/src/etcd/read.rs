@@ -17,14 +17,11 @@ use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::key::Key;
 use crate::latest::Latest;
+use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::snapshot::Snapshot;
 use crate::store::{ListAt, Page};
-use crate::submit::Load;
-
-/// How often a resource is read whose history is compacted meanwhile.
-const LOADS: usize = 5;
 
 /// What reading needs.
 pub(super) struct Reader {
@@ -45,8 +42,7 @@ impl Reader {
     /// The current state of a resource: all that was acknowledged, by whomever, before this is called.
     pub(super) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
         self.latest.reach().await?;
-        self.ensure_loaded(slot).await?;
-        slot.snapshot(self.hub.revision()).ok_or(StoreError::Closed)
+        self.whole(slot).await
     }
 
     /// What a failed read is to its caller: where it was too old, how old it may be.
@@ -149,31 +145,22 @@ impl Load for Reader {
         &self.cache
     }
 
-    async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
-        if slot.is_settled() {
-            return Ok(());
+    fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    fn whole_reads(&self) -> &Semaphore {
+        &self.resumes
+    }
+
+    async fn read_state(&self, slot: &Slot, revision: i64, intake: &mut Intake) -> Result<bool, StoreError> {
+        match self.state(slot, revision, intake).await {
+            Ok(()) => Ok(true),
+            Err(failure) => Err(self.failed(failure).await),
         }
-        let Some(_turn) = slot.turn_to_load().await else { return Ok(()) };
-        let mut last = Ok(());
-        for _ in 0..LOADS {
-            if slot.is_settled() {
-                return Ok(());
-            }
-            let loading = self.cache.begin_load(slot);
-            let mut intake = self.cache.intake(slot);
-            match self.state(slot, loading.revision, &mut intake).await {
-                Ok(()) => {
-                    if intake.has_unreadable() {
-                        self.metrics.unreadable(&slot.resource, intake.unreadable_mut().len());
-                    }
-                    self.cache.end_load(&loading, intake);
-                    return Ok(());
-                }
-                // It is read anew as of a newer revision.
-                Err(failure) if failure.is_compacted() => last = Err(self.failed(failure).await),
-                Err(failure) => return Err(failure.of_read()),
-            }
-        }
-        last
     }
 }

@@ -20,11 +20,12 @@ use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::Key;
 use crate::latest::Latest;
+use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
+use crate::snapshot::Snapshot;
 use crate::store::Identity;
-use crate::submit::Load;
 use crate::unreadable::Unreadable;
 
 /// How often an object is read whose history is forgotten meanwhile.
@@ -50,6 +51,12 @@ impl Reader {
     /// What reads values.
     pub(super) fn decoder(&self) -> Decoder<'_> {
         Decoder { indexer: &*self.indexer, seal: &self.seal }
+    }
+
+    /// The current state of a resource, whole: all that was acknowledged, by whomever, before this is called.
+    pub(super) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
+        self.latest.reach().await?;
+        self.whole(slot).await
     }
 
     /// Where the current state of a resource is: all that was acknowledged, by whomever, before this is called.

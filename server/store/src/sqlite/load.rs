@@ -1,73 +1,22 @@
-//! Reads a resource whole: into memory where there is room for it, or for one caller.
+//! How a resource is read whole, and which of its keys are damaged.
 
 use std::sync::atomic::Ordering;
 
 use futures::TryStreamExt;
 use sqlx::{AssertSqlSafe, Row};
+use tokio::sync::Semaphore;
 
 use super::read::{CURRENT, Reader, failed, undecoded};
 use super::row;
 use crate::cache::{Cache, Intake, Slot, average_weight};
 use crate::error::StoreError;
+use crate::hub::Hub;
 use crate::key::Resource;
-use crate::snapshot::Snapshot;
-use crate::submit::Load;
+use crate::load::Load;
+use crate::metrics::Metrics;
 use crate::unreadable::Unreadable;
 
-/// How often a resource is read whose history is forgotten meanwhile.
-const LOADS: usize = 5;
-
 impl Reader {
-    /// The current state of a resource, whole: from memory, or read for this caller.
-    pub(crate) async fn snapshot(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
-        self.ensure_loaded(slot).await?;
-        match slot.snapshot(self.hub.revision()) {
-            Some(snapshot) => Ok(snapshot),
-            None => self.read_whole(slot).await,
-        }
-    }
-
-    /// Reads one that is not in memory.
-    async fn read_whole(&self, slot: &Slot) -> Result<Snapshot, StoreError> {
-        self.metrics.reads_past_cache.inc();
-        let _permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
-        let mut last = StoreError::Closed;
-        for _ in 0..LOADS {
-            let begun = self.cache.begin_read(slot);
-            let mut intake = self.cache.intake_for_caller();
-            // For a caller there is room.
-            let _is_whole = self.read_state(slot, begun.revision, &mut intake).await?;
-            match self.hub.check_kept(begun.revision) {
-                Ok(()) => return Ok(self.cache.snapshot_of(slot, &begun, intake)),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
-    /// Reads the state of a resource at a revision; false when there is no room for all of it.
-    async fn read_state(&self, slot: &Slot, revision: i64, intake: &mut Intake) -> Result<bool, StoreError> {
-        if !slot.stored.load(Ordering::Acquire) {
-            return Ok(true);
-        }
-        // In revision order, which is the order of the file: every page is read once, however the keys lie.
-        let select = format!(
-            "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
-             WHERE l.revision IN (SELECT revision FROM ({CURRENT}))"
-        );
-        let select = sqlx::query(AssertSqlSafe(select)).bind(slot.id).bind(revision);
-        let mut rows = select.fetch(&self.pool);
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
-            if !intake.take(self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)?) {
-                return Ok(false);
-            }
-        }
-        // Its connection is needed for what follows.
-        drop(rows);
-        self.name(intake.unreadable_mut()).await?;
-        Ok(true)
-    }
-
     /// The objects of a resource whose keys cannot be read.
     pub(crate) async fn damaged_keys(&self, resource: &Resource) -> Result<Vec<Unreadable>, StoreError> {
         let slot = self.cache.slot(resource);
@@ -103,25 +52,6 @@ impl Reader {
         }
         Ok(())
     }
-
-    /// About how many bytes the objects of a resource would take in memory; of those beyond `most` one alone is counted.
-    async fn estimate(&self, slot: &Slot, most: i64) -> Result<i64, StoreError> {
-        const AVERAGE: &str = "SELECT CAST(AVG(bytes) AS INTEGER) FROM (SELECT LENGTH(value) AS bytes FROM log \
-            WHERE resource = ? AND deleted = 0 LIMIT 128)";
-        if !slot.stored.load(Ordering::Acquire) {
-            return Ok(0);
-        }
-        let average = sqlx::query_scalar(AVERAGE).bind(slot.id).fetch_one(&self.pool);
-        let average: Option<i64> = average.await.map_err(failed)?;
-        let each = average_weight(average.unwrap_or_default());
-        if let Some(count) = slot.count() {
-            return Ok(i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(each));
-        }
-        let count = format!("SELECT count(*) FROM ({CURRENT} LIMIT ?3)");
-        let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(slot.id).bind(i64::MAX);
-        let count: i64 = count.bind(most / each + 1).fetch_one(&self.pool).await.map_err(failed)?;
-        Ok(count.saturating_mul(each))
-    }
 }
 
 /// Says of an object that it cannot be read.
@@ -140,37 +70,56 @@ impl Load for Reader {
         &self.cache
     }
 
-    async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
-        if slot.is_settled() {
-            return Ok(());
+    fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    fn whole_reads(&self) -> &Semaphore {
+        &self.scans
+    }
+
+    async fn estimate(&self, slot: &Slot, most: i64) -> Result<i64, StoreError> {
+        const AVERAGE: &str = "SELECT CAST(AVG(bytes) AS INTEGER) FROM (SELECT LENGTH(value) AS bytes FROM log \
+            WHERE resource = ? AND deleted = 0 LIMIT 128)";
+        if !slot.stored.load(Ordering::Acquire) {
+            return Ok(0);
         }
-        let Some(_turn) = slot.turn_to_load().await else { return Ok(()) };
-        let mut last = Ok(());
-        for _ in 0..LOADS {
-            if slot.is_settled() {
-                return Ok(());
-            }
-            if let Some(most) = self.cache.most(slot) {
-                let bytes = self.estimate(slot, most).await?;
-                if !self.cache.make_room(slot, bytes) {
-                    return Ok(());
-                }
-            }
-            let loading = self.cache.begin_load(slot);
-            let mut intake = self.cache.intake(slot);
-            if !self.read_state(slot, loading.revision, &mut intake).await? {
-                self.cache.leave(slot, intake.bytes());
-                return Ok(());
-            }
-            last = self.hub.check_kept(loading.revision);
-            if last.is_ok() {
-                if intake.has_unreadable() {
-                    self.metrics.unreadable(&slot.resource, intake.unreadable_mut().len());
-                }
-                self.cache.end_load(&loading, intake);
-                return Ok(());
+        let average = sqlx::query_scalar(AVERAGE).bind(slot.id).fetch_one(&self.pool);
+        let average: Option<i64> = average.await.map_err(failed)?;
+        let each = average_weight(average.unwrap_or_default());
+        if let Some(count) = slot.count() {
+            return Ok(i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(each));
+        }
+        let count = format!("SELECT count(*) FROM ({CURRENT} LIMIT ?3)");
+        let count = sqlx::query_scalar(AssertSqlSafe(count)).bind(slot.id).bind(i64::MAX);
+        let count: i64 = count.bind(most / each + 1).fetch_one(&self.pool).await.map_err(failed)?;
+        Ok(count.saturating_mul(each))
+    }
+
+    async fn read_state(&self, slot: &Slot, revision: i64, intake: &mut Intake) -> Result<bool, StoreError> {
+        if !slot.stored.load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        // In revision order, which is the order of the file: every page is read once, however the keys lie.
+        let select = format!(
+            "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
+             WHERE l.revision IN (SELECT revision FROM ({CURRENT}))"
+        );
+        let select = sqlx::query(AssertSqlSafe(select)).bind(slot.id).bind(revision);
+        let mut rows = select.fetch(&self.pool);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            if !intake.take(self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)?) {
+                return Ok(false);
             }
         }
-        last
+        // Its connection is needed for what follows.
+        drop(rows);
+        self.name(intake.unreadable_mut()).await?;
+        self.hub.check_kept(revision)?;
+        Ok(true)
     }
 }

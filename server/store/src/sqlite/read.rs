@@ -20,11 +20,11 @@ use crate::exact::{self, Range};
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::{Key, split_path};
+use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::record::Record;
 use crate::seal::Seal;
 use crate::store::{ListAt, Page};
-use crate::submit::Load;
 use crate::unreadable::Unreadable;
 
 /// How often an object is read whose history is forgotten meanwhile.
