@@ -259,22 +259,6 @@ fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
     page.followed_by(range.len() as u64, request)
 }
 
-fn cut(records: Vec<Arc<Record>>, beyond: u64, request: &Request<'_>, revision: i64) -> Page {
-    let limit = request.limit.unwrap_or(usize::MAX);
-    let mut left = records.len();
-    let mut kept = Vec::new();
-    for record in records {
-        if kept.len() == limit {
-            break;
-        }
-        left -= 1;
-        if request.selection.takes(&record) {
-            kept.push(record);
-        }
-    }
-    Page { records: kept, revision, ..Page::default() }.followed_by(left as u64 + beyond, request)
-}
-
 impl Page {
     /// Says that so many objects follow.
     fn followed_by(mut self, left: u64, request: &Request<'_>) -> Self {

@@ -2,7 +2,7 @@
 
 use portico_store::{Key, ListAt, Scope, State, StoreError};
 
-use super::{MAX_AT_ONCE, Page, Request, compacted_token, cut, each_once, page_of, unreached};
+use super::{MAX_AT_ONCE, Page, Request, compacted_token, each_once, page_of, unreached};
 use crate::Result;
 use crate::failure;
 use crate::objects::Objects;
@@ -105,18 +105,25 @@ impl Objects {
             None => MAX_AT_ONCE,
         };
         let counted = request.counted && request.limit.is_some();
-        let (mut selected, mut unreadable) = (Vec::new(), Vec::new());
+        let limit = request.limit.unwrap_or(usize::MAX);
+        let (mut records, mut unreadable, mut left) = (Vec::new(), Vec::new(), 0);
         let mut after = request.after.clone();
         loop {
             let query = ListAt { scope: scope.clone(), revision, after, limit: Some(chunk), counted };
             let found = self.store.list_at(query).await?;
             after = found.records.last().map(|record| record.key.path().to_owned());
             unreadable.extend(found.unreadable);
-            selected.extend(found.records.into_iter().filter(|record| request.selection.takes(record)));
-            let full = request.limit.is_some_and(|limit| selected.len() >= limit);
-            if full || found.remaining == 0 || after.is_none() {
-                let page = cut(selected, found.remaining, request, revision);
-                return Ok(Page { unreadable: each_once(unreadable), ..page });
+            for record in found.records {
+                match records.len() < limit {
+                    true if request.selection.takes(&record) => records.push(record),
+                    true => {}
+                    // Upstream counts what no selector takes, too: the page that it leads to may be empty.
+                    false => left += 1,
+                }
+            }
+            if records.len() >= limit || found.remaining == 0 || after.is_none() {
+                let page = Page { records, revision, unreadable: each_once(unreadable), ..Page::default() };
+                return Ok(page.followed_by(left + found.remaining, request));
             }
             chunk = chunk.saturating_mul(2).min(MAX_AT_ONCE);
         }
