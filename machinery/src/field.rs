@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use portico_gostd::strconv::quote;
+
 use crate::cause::Cause;
-use crate::object::{MAX_PRINTED_BYTES, cut, cut_at};
+use crate::object::{MAX_PRINTED_BYTES, Printed, cut, cut_at, go_json};
 
 /// The most bytes of one error's text; of a longer one the beginning is kept. A message may list a hundred thousand supported
 /// values, and be given for each element of a list.
@@ -132,9 +134,8 @@ impl Error {
     }
 
     /// `Invalid value: <value>: detail`, where the value prints as upstream prints it: strings quoted, numbers bare.
-    pub fn invalid(path: &Path, value: impl fmt::Debug, detail: &str) -> Self {
-        let shown = as_go_escapes(format!("{value:?}"));
-        Self::new(ErrorType::Invalid, path, with_detail(&format!("Invalid value: {shown}"), detail))
+    pub fn invalid(path: &Path, value: impl Printed, detail: &str) -> Self {
+        Self::invalid_printed(path, &value.printed(), detail)
     }
 
     /// As [`Error::invalid`], for a value whose printed form is already made (JSON of an object, say).
@@ -147,14 +148,14 @@ impl Error {
         Self::new(ErrorType::Invalid, path, with_detail("Invalid value", detail))
     }
 
-    /// `Unsupported value: "x": supported values: "a", "b"`.
+    /// `Unsupported value: "x": supported values: "a", "b"`. The value is that of a type which is a string: upstream prints it as JSON.
     pub fn not_supported(path: &Path, value: &str, supported: &[&str]) -> Self {
-        Self::not_supported_printed(path, &format!("{value:?}"), supported)
+        Self::not_supported_printed(path, &go_json(&value), supported)
     }
 
     /// As [`Error::not_supported`], for a value whose printed form is already made.
     pub fn not_supported_printed(path: &Path, value: &str, supported: &[&str]) -> Self {
-        let list: Vec<_> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
         let body = if list.is_empty() {
             format!("Unsupported value: {value}")
         } else {
@@ -169,8 +170,8 @@ impl Error {
     }
 
     /// `Duplicate value: <value>`.
-    pub fn duplicate(path: &Path, value: impl fmt::Debug) -> Self {
-        Self::new(ErrorType::Duplicate, path, format!("Duplicate value: {value:?}"))
+    pub fn duplicate(path: &Path, value: impl Printed) -> Self {
+        Self::new(ErrorType::Duplicate, path, format!("Duplicate value: {}", value.printed()))
     }
 
     /// As [`Error::duplicate`], for a value whose printed form is already made; without one when it is not worth printing.
@@ -193,13 +194,17 @@ impl Error {
     }
 
     /// `Not found: <value>`.
-    pub fn not_found(path: &Path, value: impl fmt::Debug) -> Self {
-        Self::new(ErrorType::NotFound, path, format!("Not found: {value:?}"))
+    pub fn not_found(path: &Path, value: impl Printed) -> Self {
+        Self::new(ErrorType::NotFound, path, format!("Not found: {}", value.printed()))
     }
 
     /// `Invalid value: "x": detail` under the reason `FieldValueTypeInvalid`.
-    pub fn type_invalid(path: &Path, value: impl fmt::Debug, detail: &str) -> Self {
-        Self::new(ErrorType::TypeInvalid, path, with_detail(&format!("Invalid value: {value:?}"), detail))
+    pub fn type_invalid(path: &Path, value: impl Printed, detail: &str) -> Self {
+        Self::new(
+            ErrorType::TypeInvalid,
+            path,
+            with_detail(&format!("Invalid value: {}", value.printed()), detail),
+        )
     }
 
     /// `Internal error: detail`.
@@ -224,45 +229,6 @@ impl fmt::Display for Error {
     }
 }
 
-/// A value that Rust printed for debugging, with control characters escaped as Go escapes them: `\x01` for `\u{1}`.
-fn as_go_escapes(printed: String) -> String {
-    if !printed.contains("\\u{") && !printed.contains("\\0") {
-        return printed;
-    }
-    let (mut out, mut rest) = (String::with_capacity(printed.len()), printed.as_str());
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let code = rest.strip_prefix("\\u{").and_then(|tail| tail.split_once('}'));
-        let code = code.and_then(|(digits, tail)| Some((u32::from_str_radix(digits, 16).ok()?, tail)));
-        match code.or_else(|| rest.strip_prefix("\\0").map(|tail| (0, tail))) {
-            Some((code, tail)) => {
-                out.push_str(&go_escape(code));
-                rest = tail;
-            }
-            // Every escape of Rust's else is one of Go's, of two characters.
-            None => {
-                let end = rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at);
-                out.push_str(&rest[..end]);
-                rest = &rest[end..];
-            }
-        }
-    }
-    out + rest
-}
-
-fn go_escape(code: u32) -> String {
-    match code {
-        0x07 => r"\a".to_owned(),
-        0x08 => r"\b".to_owned(),
-        0x0b => r"\v".to_owned(),
-        0x0c => r"\f".to_owned(),
-        0..0x80 => format!(r"\x{code:02x}"),
-        0x80..0x1_0000 => format!(r"\u{code:04x}"),
-        _ => format!(r"\U{code:08x}"),
-    }
-}
-
 fn with_detail(body: &str, detail: &str) -> String {
     if detail.is_empty() { body.to_owned() } else { format!("{body}: {detail}") }
 }
@@ -270,19 +236,6 @@ fn with_detail(body: &str, detail: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_are_escaped_as_go_escapes_them() {
-        let rows = [
-            ("\u{1}a\u{7f}", r#""\x01a\x7f""#),
-            ("\0\u{b}\n\t", r#""\x00\v\n\t""#),
-            ("\\u{1}\"", r#""\\u{1}\"""#),
-            ("\u{200b}", r#""\u200b""#),
-        ];
-        for (value, want) in rows {
-            assert_eq!(as_go_escapes(format!("{value:?}")), want);
-        }
-    }
 
     #[test]
     fn errors_print_as_upstream_prints_them() {

@@ -20,7 +20,8 @@ pub use metadata::OwnerReference;
 pub use numbers::step_json;
 pub use order::sort_keys;
 pub use portico_gostd::json::go_type;
-pub use printed::{MAX_PRINTED_BYTES, cut, cut_at};
+pub(crate) use printed::go_json;
+pub use printed::{MAX_PRINTED_BYTES, Printed, cut, cut_at};
 pub use read::value_from_json;
 
 use serde::Serialize;

@@ -5,6 +5,7 @@ mod protobuf;
 use std::fmt;
 
 use indexmap::IndexSet;
+use portico_gostd::strconv::quote;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::cause::Cause;
@@ -284,7 +285,7 @@ impl Status {
         let message = match (resource.resource.is_empty(), name.is_empty()) {
             (true, _) => format!("forbidden: {why}"),
             (false, true) => format!("{resource} is forbidden: {why}"),
-            (false, false) => format!("{resource} {name:?} is forbidden: {why}"),
+            (false, false) => format!("{resource} {} is forbidden: {why}", quote(name)),
         };
         Self::failure(Reason::Forbidden, message).with_details(details_of(resource, name))
     }
@@ -292,7 +293,7 @@ impl Status {
     /// 404 of an object.
     #[must_use]
     pub fn not_found(resource: &GroupResource, name: &str) -> Self {
-        Self::failure(Reason::NotFound, format!("{resource} {name:?} not found"))
+        Self::failure(Reason::NotFound, format!("{resource} {} not found", quote(name)))
             .with_details(details_of(resource, name))
     }
 
@@ -335,7 +336,7 @@ impl Status {
     /// 409, the name is taken.
     #[must_use]
     pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
-        Self::failure(Reason::AlreadyExists, format!("{resource} {name:?} already exists"))
+        Self::failure(Reason::AlreadyExists, format!("{resource} {} already exists", quote(name)))
             .with_details(details_of(resource, name))
     }
 
@@ -344,7 +345,7 @@ impl Status {
     pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
         Self::failure(
             Reason::Conflict,
-            format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"),
+            format!("Operation cannot be fulfilled on {resource} {}: {why}", quote(name)),
         )
         .with_details(details_of(resource, name))
     }
@@ -386,13 +387,15 @@ impl Status {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        Self::failure(Reason::Invalid, format!("{kind} {name:?} is invalid: {list}")).with_details(Details {
-            name: name.to_owned(),
-            group: kind.group.clone(),
-            kind: kind.kind.clone(),
-            causes: errors.iter().map(field::Error::cause).collect(),
-            ..Details::default()
-        })
+        Self::failure(Reason::Invalid, format!("{kind} {} is invalid: {list}", quote(name))).with_details(
+            Details {
+                name: name.to_owned(),
+                group: kind.group.clone(),
+                kind: kind.kind.clone(),
+                causes: errors.iter().map(field::Error::cause).collect(),
+                ..Details::default()
+            },
+        )
     }
 
     /// 429 with a time to come back.

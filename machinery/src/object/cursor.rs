@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
-use super::{Node, go_type, printed};
+use super::{Node, Printed, go_json, go_type};
 use crate::field::{Error, Path};
 use crate::quantity::Quantity;
 
@@ -196,8 +196,8 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub fn printed(&self) -> String {
         match (self.root, self.value) {
-            (Some(map), _) => printed::json(map),
-            (None, Some(value)) => printed::json(value),
+            (Some(map), _) => go_json(map),
+            (None, Some(value)) => value.printed(),
             (None, None) => "\"\"".to_owned(),
         }
     }

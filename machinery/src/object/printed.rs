@@ -1,15 +1,75 @@
-//! How a value stands in an error: as compact JSON, and no more of it than somebody would read.
+//! How a value stands in an error: a text quoted as Go's `%q` does it, a number bare, anything else as compact JSON; and no more of it
+//! than somebody would read.
 
 use std::io::{Error, ErrorKind, Result, Write};
 
+use portico_gostd::strconv::quote;
 use serde::Serialize;
+use serde_json::Value;
+
+use super::go::escape_html;
 
 /// How much of a value an error tells, in bytes. An error may be told for each element of a list and print the whole list:
 /// without a bound the answer grows with the square of the body. Upstream has none.
 pub const MAX_PRINTED_BYTES: usize = 16 * 1024;
 
-/// The value as compact JSON; of a long one the beginning and `...`.
-pub(super) fn json(value: &impl Serialize) -> String {
+/// A value of which an error tells.
+pub trait Printed {
+    /// As upstream prints it (`field.Error`).
+    fn printed(&self) -> String;
+}
+
+impl Printed for str {
+    fn printed(&self) -> String {
+        quote(self)
+    }
+}
+
+impl Printed for String {
+    fn printed(&self) -> String {
+        quote(self)
+    }
+}
+
+impl Printed for Value {
+    fn printed(&self) -> String {
+        match self {
+            Self::String(text) => quote(text),
+            value => go_json(value),
+        }
+    }
+}
+
+impl Printed for [&str] {
+    fn printed(&self) -> String {
+        go_json(self)
+    }
+}
+
+impl<T: Printed + ?Sized> Printed for &T {
+    fn printed(&self) -> String {
+        (**self).printed()
+    }
+}
+
+macro_rules! printed_bare {
+    ($($number:ty),*) => {$(
+        impl Printed for $number {
+            fn printed(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+printed_bare!(bool, i32, i64, u32, u64, usize);
+
+/// The value as Go writes it as compact JSON; of a long one the beginning and `...`.
+pub(crate) fn go_json(value: &(impl Serialize + ?Sized)) -> String {
+    escape_html(&json(value)).into_owned()
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> String {
     let mut kept = Kept(Vec::new());
     let whole = serde_json::to_writer(&mut kept, value).is_ok();
     let mut text = String::from_utf8_lossy(&kept.0).into_owned();
@@ -57,6 +117,22 @@ impl Write for Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_go_does_it_and_the_rest_is_go_json() {
+        let rows = [
+            ("\u{1}a\u{7f}", r#""\x01a\x7f""#),
+            ("\0\u{b}\n\t", r#""\x00\v\n\t""#),
+            ("\\u{1}\"", r#""\\u{1}\"""#),
+            ("\u{200b}", r#""\u200b""#),
+            ("<a>", r#""<a>""#),
+        ];
+        for (value, want) in rows {
+            assert_eq!((value.printed(), Value::from(value).printed()), (want.to_owned(), want.to_owned()));
+        }
+        assert_eq!(["<\u{7f}\u{1}"].as_slice().printed(), "[\"\\u003c\u{7f}\\u0001\"]");
+        assert_eq!((7.printed(), true.printed()), ("7".to_owned(), "true".to_owned()));
+    }
 
     #[test]
     fn a_short_value_is_whole_and_a_long_one_begins() {

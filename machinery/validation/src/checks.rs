@@ -128,3 +128,19 @@ pub fn no_longer(at: &Cursor<'_>, limit: usize, errors: &mut Errors) {
         errors.push(Error::too_long(&at.path(), limit));
     }
 }
+
+/// `acme.io/foo`: a host and a path (`IsDomainPrefixedPath`).
+pub fn domain_prefixed_path(at: &Cursor<'_>, errors: &mut Errors) {
+    if at.str().is_empty() {
+        return errors.push(at.required(""));
+    }
+    let Some((host, path)) = at.str().split_once('/').filter(|(h, p)| !h.is_empty() && !p.is_empty()) else {
+        return errors.push(at.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")"));
+    };
+    errors.extend(names::errors(&at.path(), host, names::dns1123_subdomain(host)));
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
+    if !path.bytes().all(legal) {
+        let text = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+        errors.push(Error::invalid(&at.path(), path, text));
+    }
+}

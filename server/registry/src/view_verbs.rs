@@ -146,6 +146,8 @@ impl Verbs {
         let mut parent = current.object().clone();
         target.viewed.view.write(&view, &mut parent);
         shared.write(&view, &mut parent);
+        // What was written may stand in a part that was not there, whose other fields have defaults.
+        target.parent.default_dropped(&mut parent);
         for field in ["resourceVersion", "uid"] {
             // Who says nothing of them has no wish about them.
             if !view.at(&["metadata", field]).str().is_empty() {

@@ -84,7 +84,7 @@ impl ServedResource {
         selection.looks_inside() || custom.webhook().is_some() && selection.looks_at_labels()
     }
 
-    /// Sets the defaults of what a creation has dropped, a status that may not be written; what is converted before it is
+    /// Sets the defaults of what a write has made without them: a status that may not be written, what a scale is in; what is converted before it is
     /// stored gets those of the stored version then.
     pub(crate) fn default_dropped(&self, object: &mut Object) {
         if self.custom.as_ref().is_some_and(|custom| custom.stored_as == self.api_version) {

@@ -1,6 +1,7 @@
 //! APIService: rules V1 to V17, its Local condition, its table cells, and the annotations that name backends.
 
 use portico_machinery::field::Error;
+use portico_machinery::object::Printed;
 use portico_machinery::resolve::{BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS};
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
@@ -77,7 +78,7 @@ fn validate_names(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
     for field in ["generateName", "name"] {
         let name = new.metadata().field(field);
         if !name.str().is_empty() && name.str() != required && names::path_segment(name.str()).is_empty() {
-            let text = format!("must be `spec.version+\".\"+spec.group`: {required:?}");
+            let text = format!("must be `spec.version+\".\"+spec.group`: {}", required.printed());
             errors.push(name.invalid(&text));
         }
     }

@@ -39,22 +39,18 @@ impl Strategy for EndpointSlice {
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        let family = new.at(&["addressType"]);
-        match family.str() {
-            "" => errors.push(family.required("")),
-            "IPv4" | "IPv6" | "FQDN" => {}
-            _ => errors.push(family.not_supported(&["FQDN", "IPv4", "IPv6"])),
-        }
-        validate_endpoints(new, family.str(), errors);
+        validate_family(new, errors);
         validate_ports(&new.at(&["ports"]), errors);
+        validate_endpoints(new, new.at(&["addressType"]).str(), errors);
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         let (family, before) = (new.at(&["addressType"]), old.at(&["addressType"]));
-        if new.at(&["endpoints"]).same_as(&old.at(&["endpoints"])) {
-            validate_ports(&new.at(&["ports"]), errors);
-        } else {
-            self.validate(new, errors);
+        validate_family(new, errors);
+        validate_ports(&new.at(&["ports"]), errors);
+        // What stood there before may have been valid then.
+        if !new.at(&["endpoints"]).same_as(&old.at(&["endpoints"])) {
+            validate_endpoints(new, family.str(), errors);
         }
         if !family.same_as(&before) {
             errors.push(family.invalid("field is immutable"));
@@ -95,6 +91,15 @@ fn port_word(port: &Cursor<'_>) -> String {
         (Some(number), _) => number.to_string(),
         (None, "") => "*".to_owned(),
         (None, name) => name.to_owned(),
+    }
+}
+
+fn validate_family(new: &Object, errors: &mut Errors) {
+    let family = new.at(&["addressType"]);
+    match family.str() {
+        "" => errors.push(family.required("")),
+        "IPv4" | "IPv6" | "FQDN" => {}
+        _ => errors.push(family.not_supported(&["FQDN", "IPv4", "IPv6"])),
     }
 }
 

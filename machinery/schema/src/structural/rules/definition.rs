@@ -115,7 +115,7 @@ impl Pass<'_> {
                 let why = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                 );
-                self.errors.push(Error::invalid(&here, &rule.rule, &why));
+                self.errors.push(Error::invalid(&here, &*rule.rule, &why));
             }
             if let (false, Some(optional)) = (uses_old, rule.optional_old_self) {
                 let why = "may not be set if oldSelf is not used in rule";

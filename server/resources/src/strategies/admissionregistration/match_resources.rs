@@ -18,14 +18,17 @@ pub(super) fn match_resources(at: &Cursor<'_>, mutates: bool, errors: &mut Error
         }
     }
     if mutates {
-        no_deletion(&at.field("resourceRules"), errors);
+        mutable(&at.field("resourceRules"), errors);
     }
 }
 
-fn no_deletion(rules: &Cursor<'_>, errors: &mut Errors) {
-    let operations = rules.items().flat_map(|rule| rule.field("operations").items().collect::<Vec<_>>());
-    if operations.into_iter().any(|operation| operation.str() == "DELETE") {
-        let path = rules.path().child("operations");
-        errors.push(Error::not_supported(&path, "DELETE", &["*", "CONNECT", "CREATE", "UPDATE"]));
+/// Nothing can be changed in what is deleted. Upstream names the field without its places, once for each operation.
+fn mutable(rules: &Cursor<'_>, errors: &mut Errors) {
+    const KNOWN: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
+    let path = rules.path().child("operations");
+    for rule in rules.items() {
+        let operations = rule.field("operations");
+        let others = operations.items().filter(|operation| !KNOWN.contains(&operation.str()));
+        errors.extend(others.map(|operation| Error::not_supported(&path, operation.str(), &KNOWN)));
     }
 }

@@ -9,9 +9,6 @@ use portico_validation::Errors;
 use portico_validation::{checks, values};
 
 const CONTROLLER_MAX: usize = 250;
-const NO_DOMAIN: &str = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-const PATH: &str =
-    "must consist of valid path characters (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
 const DEFAULT_MARK: &str = "ingressclass.kubernetes.io/is-default-class";
 
 /// See the module.
@@ -72,25 +69,10 @@ pub(super) fn is_default(class: &Object) -> bool {
 }
 
 fn controller(at: &Cursor<'_>, errors: &mut Errors) {
-    let text = at.str();
-    if text.is_empty() {
-        errors.push(at.required(""));
-        return;
+    if at.str().len() > CONTROLLER_MAX {
+        return errors.push(Error::too_long(&at.path(), CONTROLLER_MAX));
     }
-    if text.len() > CONTROLLER_MAX {
-        errors.push(Error::too_long(&at.path(), CONTROLLER_MAX));
-        return;
-    }
-    match text.split_once('/') {
-        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-            errors.extend(names::errors(&at.path(), domain, names::dns1123_subdomain(domain)));
-            let legal = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(c);
-            if !path.chars().all(legal) {
-                errors.push(Error::invalid(&at.path(), path, PATH));
-            }
-        }
-        _ => errors.push(at.invalid(NO_DOMAIN)),
-    }
+    checks::domain_prefixed_path(at, errors);
 }
 
 fn parameters(reference: &Cursor<'_>, errors: &mut Errors) {

@@ -80,6 +80,6 @@ fn take(new: &Object, wanted: &str, family: Family, pool: &mut AddressPool<'_>) 
     let Ok(address) = wanted.parse::<IpAddr>() else { return Ok(wanted.to_owned()) };
     pool.claim(address).map(|()| wanted.to_owned()).map_err(|why| {
         let text = format!("failed to allocate IP {wanted}: {why}");
-        Fault::Invalid(vec![Error::invalid(&"spec.clusterIPs".into(), [wanted], &text)])
+        Fault::Invalid(vec![Error::invalid(&"spec.clusterIPs".into(), [wanted].as_slice(), &text)])
     })
 }

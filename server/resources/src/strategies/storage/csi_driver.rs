@@ -28,6 +28,9 @@ impl Strategy for CsiDriver {
         if !old.at(&GATED).is_present() {
             new.remove(&GATED);
         }
+    }
+
+    fn count_changes(&self, new: &mut Object, old: &Object) {
         // Counted from the first change on, whatever creation said.
         if !checks::same(&new.at(&["spec"]), &old.at(&["spec"])) {
             new.set(&["metadata", "generation"], old.generation() + 1);

@@ -48,7 +48,10 @@ fn source(source: &Cursor<'_>, errors: &mut Errors) {
     let (name, inline) = (source.field("persistentVolumeName"), source.field("inlineVolumeSpec"));
     match (name.is_present(), inline.is_present()) {
         (false, false) => errors.push(source.required(ONE_SOURCE)),
-        (true, true) => errors.push(source.forbidden(ONE_SOURCE)),
+        (true, true) => {
+            errors.push(source.forbidden(ONE_SOURCE));
+            checks::follows(&name, names::dns1123_subdomain, errors);
+        }
         (true, false) => {
             if name.str().is_empty() {
                 errors.push(name.required("must specify non empty persistentVolumeName"));

@@ -6,7 +6,7 @@ use portico_machinery::{Cursor, Object, names};
 use super::policies;
 use crate::strategies::workload::invalid_or_null;
 use portico_validation::Errors;
-use portico_validation::checks::{no_longer, not_negative};
+use portico_validation::checks::{domain_prefixed_path, no_longer, not_negative};
 use portico_validation::counts::none_negative;
 use portico_validation::pod_spec;
 
@@ -108,22 +108,6 @@ fn managed_by(manager: &Cursor<'_>, errors: &mut Errors) {
     }
     domain_prefixed_path(manager, errors);
     no_longer(manager, MANAGED_BY_MAX, errors);
-}
-
-/// `acme.io/foo`: a host and a path.
-fn domain_prefixed_path(at: &Cursor<'_>, errors: &mut Errors) {
-    if at.str().is_empty() {
-        return errors.push(at.required(""));
-    }
-    let Some((host, path)) = at.str().split_once('/').filter(|(h, p)| !h.is_empty() && !p.is_empty()) else {
-        return errors.push(at.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")"));
-    };
-    errors.extend(names::errors(&at.path(), host, names::dns1123_subdomain(host)));
-    let legal = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&b);
-    if !path.bytes().all(legal) {
-        let text = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-        errors.push(Error::invalid(&at.path(), path, text));
-    }
 }
 
 fn completion_mode(spec: &Cursor<'_>, errors: &mut Errors) {
