@@ -206,6 +206,85 @@ async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be
     );
 }
 
+/// How long the slowed index takes in all, and how long it has to wait for others before.
+const SLOW: Duration = Duration::from_secs(4);
+const HELD: Duration = Duration::from_secs(3);
+
+/// Makes a database what it was before its last migration, which is slow from then on: a function of what its index looks at sleeps.
+fn make_older(server: &PostgresServer, name: &str) {
+    let rows: u64 = server.psql(name, "SELECT count(*) FROM log").trim().parse().unwrap();
+    let each = SLOW.as_secs_f64() / rows as f64;
+    server.psql(
+        name,
+        &format!(
+            "DROP INDEX log_deleting; DELETE FROM _sqlx_migrations WHERE version = 2; \
+             CREATE FUNCTION public.get_byte(value bytea, at int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \
+             $$ BEGIN PERFORM pg_sleep({each}); RETURN pg_catalog.get_byte(value, at); END $$; \
+             ALTER DATABASE {name} SET search_path = public, pg_catalog"
+        ),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
+    let Some(server) = PostgresServer::shared() else { return };
+    let name = server.database();
+    let url = server.url(&name);
+    let running = on(&url).start().await;
+    let admin = running.admin();
+    make_older(server, &name);
+    let locked = std::thread::spawn({
+        let (name, held) = (name.clone(), HELD.as_secs());
+        move || {
+            let lock = format!(
+                "BEGIN; LOCK TABLE log IN ROW EXCLUSIVE MODE; SELECT 'locked', pg_sleep({held}); COMMIT"
+            );
+            PostgresServer::shared().unwrap().psql(&name, &lock);
+        }
+    });
+    until("the tables are held", 60, async || {
+        let locks = "SELECT count(*) FROM pg_locks WHERE relation = 'log'::regclass AND mode = 'RowExclusiveLock' \
+            AND pid IN (SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND application_name = 'psql')";
+        server.psql(&name, locks).trim() != "0"
+    })
+    .await;
+    let begin = Instant::now();
+    let joins = async {
+        let joined = on(&url).args(&["--database-statement-timeout=2s", "--database-connect-timeout=60s"]);
+        let joined = joined.start().await;
+        // It is fast again.
+        server.psql(&name, "DROP FUNCTION public.get_byte(bytea, int) CASCADE");
+        joined
+    };
+    let is_done = AtomicBool::new(false);
+    let writes = async {
+        let mut written = Vec::new();
+        while !is_done.load(Ordering::Relaxed) {
+            let name = format!("w-{}", written.len());
+            let answer = admin.post(CONFIG_MAPS, &config_map(&name, "1")).await;
+            assert_eq!(answer.status.as_u16(), 201, "{}", answer.text());
+            written.push(name);
+        }
+        written
+    };
+    let joins = async {
+        let joined = joins.await;
+        is_done.store(true, Ordering::Relaxed);
+        joined
+    };
+    let (written, joined) = tokio::join!(writes, joins);
+    assert!(begin.elapsed() > SLOW, "the migration was slow: {:?}", begin.elapsed());
+    locked.join().unwrap();
+    let there = joined.admin().get(CONFIG_MAPS).await.json();
+    let there: HashSet<&str> = there["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["metadata"]["name"].as_str().unwrap())
+        .collect();
+    assert!(written.iter().all(|name| there.contains(name.as_str())), "{written:?} {there:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn control_services_of_a_database_trust_each_others_certificates_and_tokens() {
     let Some(pair) = pair().await else { return };

@@ -44,6 +44,7 @@ fn of_state(state: &str) -> &'static str {
         "57P03" => "it is starting or shutting down",
         "57P01" | "57P02" => "it was shut down",
         "57014" | "25P03" | "25P04" => "the statement took too long",
+        "55P03" => "others hold its tables for too long",
         "3D000" => "there is no such database",
         "42P01" | "42703" | "3F000" => "its tables are not those of a store",
         "42501" => "the user may not do that",
@@ -75,6 +76,11 @@ pub(crate) fn lacks_space(error: &sqlx::Error) -> bool {
 /// Whether the transaction was given up in favour of another one: it is to be tried again, and will do nothing else then.
 pub(crate) fn is_retried(error: &sqlx::Error) -> bool {
     state_is(error, |state| matches!(state, "40001" | "40P01"))
+}
+
+/// Whether others have held what was to be locked for too long.
+pub(crate) fn is_locked(error: &sqlx::Error) -> bool {
+    state_is(error, |state| state == "55P03")
 }
 
 /// Whether what was to be written is nothing that the database can hold: a name or a uid that is too long for an index.

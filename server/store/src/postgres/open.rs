@@ -117,14 +117,17 @@ pub(super) async fn open(settings: &PostgresSettings) -> Result<Opened, Postgres
     }
 }
 
-/// Whether it may be another thing in a moment: nobody is there yet, another control service makes the same tables, or another
-/// server becomes the primary.
+/// Whether it may be another thing in a moment: nobody is there yet, another control service makes the same tables or writes to
+/// them for long, or another server becomes the primary.
 fn passes(error: &PostgresError) -> bool {
     match error {
         PostgresError::Unreachable { error, .. } => failure::is_lost(error) || failure::is_retried(error),
         PostgresError::Migration { error, .. } => match &**error {
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
-                failure::is_lost(error) || failure::is_retried(error) || failure::exists(error)
+                failure::is_lost(error)
+                    || failure::is_retried(error)
+                    || failure::is_locked(error)
+                    || failure::exists(error)
             }
             _ => false,
         },
@@ -155,7 +158,7 @@ pub(super) async fn prepare(
     }
     let is_current = is_current(connection, settings, &place).await?;
     in_time(settings.patience(), run(connection, settings.end())).await.map_err(unreachable)?;
-    if is_current { Ok(()) } else { migrate(connection, &place).await }
+    if is_current { Ok(()) } else { migrate(connection, settings, &place).await }
 }
 
 /// What is in a database that has its tables.
@@ -211,8 +214,12 @@ pub(super) async fn is_current(
     Ok(true)
 }
 
-/// Brings a database to the schema of this program.
-async fn migrate(writer: &mut PgConnection, place: &str) -> Result<(), PostgresError> {
+/// Brings a database to the schema of this program. Others may be writing to it.
+async fn migrate(
+    writer: &mut PgConnection,
+    settings: &PostgresSettings,
+    place: &str,
+) -> Result<(), PostgresError> {
     let migrations = MIGRATIONS.map(|(version, description, sql)| {
         Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
@@ -220,7 +227,10 @@ async fn migrate(writer: &mut PgConnection, place: &str) -> Result<(), PostgresE
     // By an advisory lock, which not all that speak the protocol have. Of two at once one fails and tries again.
     migrator.set_locking(false);
     let failed = |error| PostgresError::Migration { place: place.to_owned(), error: Box::new(error) };
-    migrator.run_direct(None, writer, false).await.map_err(failed)
+    let unreachable = |error| PostgresError::Unreachable { place: place.to_owned(), error };
+    session::allow_long_work(writer, settings).await.map_err(unreachable)?;
+    migrator.run_direct(None, &mut *writer, false).await.map_err(failed)?;
+    session::end_long_work(writer, settings).await.map_err(unreachable)
 }
 
 /// The newest migration that was applied; 0 for a new database.

@@ -99,8 +99,6 @@ pub(super) async fn connect(
 
 /// Has the database give up what takes too long, too, and notice that we are not there any more.
 async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) -> Result<(), sqlx::Error> {
-    // Not all that speak PostgreSQL's protocol know each of them, nor does each system that PostgreSQL runs on.
-    const SET: &str = "SELECT set_config(name, $2, false) FROM pg_catalog.pg_settings WHERE name = $1";
     let most = milliseconds(most).to_string();
     let mut limits =
         vec!["idle_in_transaction_session_timeout", "tcp_user_timeout", "client_connection_check_interval"];
@@ -108,14 +106,50 @@ async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) 
         limits.push("statement_timeout");
     }
     for name in limits {
-        let set = sqlx::query(SET).bind(name).bind(&most).execute(&mut *connection).await;
-        match set {
-            Err(error) if failure::is_lost(&error) => return Err(error),
-            Err(error) => tracing::debug!(name, error = failure::logged(&error), "a limit is not set"),
-            Ok(_) => {}
-        }
+        set(connection, name, &most).await?;
     }
     Ok(())
+}
+
+/// Lets a connection work on the tables for as long as that takes, on all that is stored. Other writers stand behind its wait for
+/// a lock: that has a bound, within which they are patient.
+pub(super) async fn allow_long_work(
+    connection: &mut PgConnection,
+    settings: &PostgresSettings,
+) -> Result<(), sqlx::Error> {
+    if settings.transaction_pooler {
+        return Ok(());
+    }
+    let most = (milliseconds(settings.statement_timeout) / 2).max(1).to_string();
+    in_time(settings.patience(), set(connection, "statement_timeout", "0")).await?;
+    in_time(settings.patience(), set(connection, "lock_timeout", &most)).await
+}
+
+/// The limits of one that writes again, after [`allow_long_work`].
+pub(super) async fn end_long_work(
+    connection: &mut PgConnection,
+    settings: &PostgresSettings,
+) -> Result<(), sqlx::Error> {
+    if settings.transaction_pooler {
+        return Ok(());
+    }
+    let most = milliseconds(settings.statement_timeout).to_string();
+    in_time(settings.patience(), set(connection, "lock_timeout", "0")).await?;
+    in_time(settings.patience(), set(connection, "statement_timeout", &most)).await
+}
+
+/// Sets what the database has a setting for: not all that speak PostgreSQL's protocol know each, nor does each system that
+/// PostgreSQL runs on.
+async fn set(connection: &mut PgConnection, name: &str, value: &str) -> Result<(), sqlx::Error> {
+    const SET: &str = "SELECT set_config(name, $2, false) FROM pg_catalog.pg_settings WHERE name = $1";
+    match sqlx::query(SET).bind(name).bind(value).execute(&mut *connection).await {
+        Err(error) if failure::is_lost(&error) => Err(error),
+        Err(error) => {
+            tracing::debug!(name, error = failure::logged(&error), "a limit is not set");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
 }
 
 /// Ends a connection in order.
