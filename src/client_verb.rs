@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use portico_proto::client::{Client, ConnectError, Connection, KubeconfigError};
+use tonic::{Code, Status};
 
 /// Where the control service is.
 #[derive(Debug, clap::Args)]
@@ -37,6 +38,14 @@ impl ControlService {
         let connection = Connection::from_kubeconfig(&self.kubeconfig, Some(&self.context))?;
         Ok(Client::connect(&connection.with_deadline(deadline))?)
     }
+}
+
+/// Why a call was refused. A control service of an earlier release than this program has no words for what it does not know.
+pub(crate) fn refusal(status: &Status) -> String {
+    if status.code() == Code::Unimplemented {
+        return "it does not know this call: it is of an earlier release than this portico".to_owned();
+    }
+    status.message().to_owned()
 }
 
 /// Reads a command line.

@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use portico_proto::apiextensions::finding::Kind;
 use portico_proto::apiextensions::{CheckRequest, CheckResponse};
 
-use crate::client_verb::{ControlService, parse};
+use crate::client_verb::{ControlService, parse, refusal};
 use documents::Document;
 use failure::Failure;
 
@@ -79,7 +79,7 @@ async fn run(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
     for Document { from, definition, media_type } in documents {
         let request = CheckRequest { definition, media_type: media_type.to_owned() };
         let answer = client.definitions().check(request).await;
-        let checked = answer.map_err(|status| format!("{from}: {}", status.message()))?.into_inner();
+        let checked = answer.map_err(|status| format!("{from}: {}", refusal(&status)))?.into_inner();
         if check.output == Output::Text {
             print::text(&checked)?;
         }

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use portico_gostd::os::error_text;
 use portico_proto::admin::{RewrapProgress, RewrapRequest};
 
-use crate::client_verb::{ControlService, NoClient, parse};
+use crate::client_verb::{ControlService, NoClient, parse, refusal};
 use crate::ending::fail_with;
 
 /// How long it may take: every object of a large store may have to be written.
@@ -73,12 +73,12 @@ pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitC
 async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
     let client = verb.control.client(DEADLINE)?;
     let answer = client.admin().rewrap(RewrapRequest {}).await;
-    let mut progress = answer.map_err(|status| Failure::Refused(status.message().to_owned()))?.into_inner();
+    let mut progress = answer.map_err(|status| Failure::Refused(refusal(&status)))?.into_inner();
     let (mut out, mut unreadable) = (io::stdout(), 0);
     let mut last = RewrapProgress::default();
     loop {
         let message = progress.message().await;
-        let message = message.map_err(|status| Failure::Refused(status.message().to_owned()))?;
+        let message = message.map_err(|status| Failure::Refused(refusal(&status)))?;
         let message = message.ok_or(Failure::CutOff)?;
         if message.resource != last.resource {
             unreadable += last.unreadable;

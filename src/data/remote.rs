@@ -8,7 +8,7 @@ use portico_proto::admin as pb;
 use portico_proto::client::{Client, Connection};
 use portico_server::data::{Changes, CopyError, CopySource, Extent, Identity, Key, StoredState, WriteSwitch};
 
-use crate::client_verb::NoClient;
+use crate::client_verb::{NoClient, refusal};
 
 /// How long one call may take: it reads a page.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ impl Remote {
 
     async fn describe(&self, time: i64) -> Result<pb::DescribeLogResponse, CopyError> {
         let answer = self.client.admin().describe_log(pb::DescribeLogRequest { time }).await;
-        Ok(answer.map_err(|status| self.failed(status.message()))?.into_inner())
+        Ok(answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner())
     }
 
     async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
@@ -48,7 +48,7 @@ impl Remote {
             name: key.name().to_owned(),
         });
         let answer = self.client.admin().read_states(pb::ReadStatesRequest { revision, after }).await;
-        let page = answer.map_err(|status| self.failed(status.message()))?.into_inner();
+        let page = answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner();
         if page.oldest_revision > revision {
             return Err(CopyError::Compacted { revision, oldest: page.oldest_revision });
         }
@@ -57,7 +57,7 @@ impl Remote {
 
     async fn read_changes(&self, after: i64) -> Result<Changes, CopyError> {
         let answer = self.client.admin().read_changes(pb::ReadChangesRequest { after }).await;
-        let part = answer.map_err(|status| self.failed(status.message()))?.into_inner();
+        let part = answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner();
         if part.oldest_revision > after {
             return Err(CopyError::Compacted { revision: after, oldest: part.oldest_revision });
         }
@@ -67,7 +67,7 @@ impl Remote {
     async fn switch(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let (read_only, reason) = (reason.is_some(), reason.unwrap_or_default().to_owned());
         let answer = self.client.admin().set_read_only(pb::SetReadOnlyRequest { read_only, reason }).await;
-        Ok(answer.map_err(|status| self.failed(status.message()))?.into_inner().revision)
+        Ok(answer.map_err(|status| self.failed(&refusal(&status)))?.into_inner().revision)
     }
 }
 
