@@ -93,6 +93,11 @@ impl EtcdServer {
         post(self.client, path, body, PATIENCE)
     }
 
+    /// Whether its files hold these bytes.
+    pub fn holds(&self, text: &str) -> bool {
+        holds(&self.folder.path().join("data"), text.as_bytes())
+    }
+
     /// Ends it as a loss of power would.
     pub fn kill(&self) {
         let Some(mut running) = self.running.lock().take() else { return };
@@ -122,6 +127,13 @@ impl Drop for EtcdServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn holds(folder: &Path, text: &[u8]) -> bool {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| match path.is_dir() {
+        true => holds(&path, text),
+        false => std::fs::read(path).unwrap().windows(text.len()).any(|part| part == text),
+    })
 }
 
 fn copy(from: &Path, to: &Path) {

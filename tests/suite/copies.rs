@@ -13,7 +13,7 @@ use portico_tests::http::{Http, Lines};
 use portico_tests::{EtcdServer, KubeApiserver, Launch, Portico, PostgresServer, until};
 use serde_json::{Value, json};
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Clients that write at the same time.
 const WRITERS: usize = 4;
 /// How long writes are refused at most: far beyond what it takes, for machines that do much else.
@@ -29,7 +29,7 @@ fn database() -> Option<(&'static PostgresServer, String)> {
     Some((server, server.url(&name)))
 }
 
-fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"a": "b"}})
 }
 
@@ -51,13 +51,13 @@ async fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(said).unwrap())
 }
 
-async fn done(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) async fn done(folder: &Path, arguments: &[&str]) -> String {
     let (code, said) = run(folder, arguments).await;
     assert_eq!(code, Some(0), "{arguments:?}: {said}");
     said
 }
 
-async fn refused(folder: &Path, code: i32, arguments: &[&str], why: &str) {
+pub(crate) async fn refused(folder: &Path, code: i32, arguments: &[&str], why: &str) {
     let (found, said) = run(folder, arguments).await;
     assert!(found == Some(code) && said.contains(why), "{arguments:?}: {found:?}: {said}");
 }
@@ -263,7 +263,7 @@ fn on_etcd(etcd: &EtcdServer) -> Launch {
 }
 
 /// The objects that a test has made, without their versions.
-async fn made(http: &Http) -> Vec<Value> {
+pub(crate) async fn made(http: &Http) -> Vec<Value> {
     let mut all = Vec::new();
     for path in [CONFIG_MAPS, "/api/v1/namespaces/default/secrets", "/apis/example.com/v1/things"] {
         let mut items = http.get(path).await.json()["items"].as_array().unwrap().clone();
@@ -277,7 +277,7 @@ async fn made(http: &Http) -> Vec<Value> {
     all
 }
 
-async fn make(http: &Http) {
+pub(crate) async fn make(http: &Http) {
     create(http, "cm-a").await;
     let secret =
         json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s"}, "data": {"a": "Yg=="}});
@@ -297,7 +297,7 @@ async fn make(http: &Http) {
     assert_eq!(http.post(things, &thing).await.status.as_u16(), 201);
 }
 
-async fn things_are_served(http: &Http) {
+pub(crate) async fn things_are_served(http: &Http) {
     until("the definition is served", 60, async || {
         http.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })

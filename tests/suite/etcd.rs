@@ -203,4 +203,5 @@ async fn etcd_is_spoken_to_over_tls_with_a_certificate() {
     let (code, _, text) =
         on(&etcd).args(&["--etcd-cafile", &ca, "--database-connect-timeout", "1s"]).run().await;
     assert!(code != Some(0) && text.contains("etcd at https://"), "{text}");
+    assert!(text.contains("it may want a certificate: --etcd-certfile"), "{text}");
 }

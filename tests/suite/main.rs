@@ -22,6 +22,7 @@ mod controller_events;
 mod controllers;
 mod conversions;
 mod copies;
+mod copies_sealed;
 mod definitions;
 mod durability;
 mod emulated_versions;

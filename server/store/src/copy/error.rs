@@ -44,6 +44,12 @@ pub enum CopyError {
         /// The oldest revision that can be read.
         oldest: i64,
     },
+    /// Nobody has noted where the revision stood when.
+    #[error(
+        "{0}: etcd does not tell when a revision was written; a control service does that has run since: give --kubeconfig \
+         FILE instead, or --at-revision N"
+    )]
+    NoTimes(String),
     /// Whom an object names as owners cannot be read.
     #[error(
         "{0} is sealed and was written anew meanwhile: give --encryption-provider-config, or take the current revision"

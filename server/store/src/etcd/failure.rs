@@ -2,6 +2,7 @@
 
 use tonic::{Code, Status};
 
+use super::settings::EtcdSettings;
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::txn::TxnError;
@@ -72,6 +73,15 @@ impl Failure {
             Self::Unsent(error) => format!("{}: {error}", self.reason()),
             other => other.reason(),
         }
+    }
+
+    /// The same, of the first request to an etcd.
+    pub(super) fn of_first(&self, settings: &EtcdSettings) -> String {
+        let (said, is_cut) = (self.logged(), self.is_of_member() && !self.is_untaken());
+        if is_cut && settings.shows_nothing() {
+            return format!("{said} (it may want a certificate: --etcd-certfile, --etcd-keyfile)");
+        }
+        said
     }
 
     /// What it is to whoever reads.

@@ -99,7 +99,7 @@ pub(super) async fn open(
             Err(OpenFailure::Failed(failure)) => failure,
         };
         if failure.is_lasting() || Instant::now() + RETRY >= until {
-            break Err(EtcdError::Unreachable { place, reason: failure.logged() });
+            break Err(EtcdError::Unreachable { place, reason: failure.of_first(settings) });
         }
         tracing::info!(error = failure.logged(), "etcd is waited for");
         sleep_until(Instant::now() + RETRY).await;

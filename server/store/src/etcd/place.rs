@@ -27,14 +27,14 @@ impl Place {
     pub(super) async fn open(settings: &EtcdSettings, known: Known) -> Result<Self, CopyError> {
         let name = settings.place();
         let failed = |reason: String| CopyError::Store { place: name.clone(), reason };
-        let client = Client::new(settings).map_err(|failure| failed(failure.reason()))?;
+        let client = Client::new(settings).map_err(|failure| failed(failure.logged()))?;
         match open::check_version(&client).await {
             Ok(()) => {}
             Err(OpenFailure::TooOld(found)) => {
                 return Err(failed(format!("it has version {found}: 3.5.13 or a newer one is needed")));
             }
             Err(OpenFailure::HalfRestored) => return Err(CopyError::HalfRestored(name)),
-            Err(OpenFailure::Failed(failure)) => return Err(failed(failure.reason())),
+            Err(OpenFailure::Failed(failure)) => return Err(failed(failure.of_first(settings))),
         }
         let keys = Keys::new(settings.root(), known.layout.clone());
         let values = Values { layout: known.layout, indexer: known.indexer, seal: known.seal };
@@ -65,7 +65,8 @@ impl Place {
         tracing::debug!(error = failure.logged(), "etcd could not be copied from, or to");
         match failure {
             Failure::Sealed { key, reason } => CopyError::Unopened { key, reason },
-            failure => self.store(failure.reason()),
+            // Whoever copies stores is told everything: certificates that do not fit show only there.
+            failure => self.store(failure.logged()),
         }
     }
 

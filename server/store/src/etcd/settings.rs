@@ -50,6 +50,11 @@ impl EtcdSettings {
         }
     }
 
+    /// Whether this process shows no certificate to members that may want one: they tell so by ending the connection, as a rule.
+    pub(super) fn shows_nothing(&self) -> bool {
+        self.identity.is_none() && self.endpoints.iter().any(|endpoint| endpoint.starts_with("https://"))
+    }
+
     /// Where this is, for messages.
     pub fn place(&self) -> String {
         format!("etcd at {}", self.endpoints.join(", "))

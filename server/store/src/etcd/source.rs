@@ -291,8 +291,8 @@ impl CopySource for EtcdSource {
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
-        let revision = self.marks.as_ref().map_or(0, |marks| marks.revision_at(time));
-        Box::pin(std::future::ready(Ok(revision)))
+        let marks = self.marks.as_ref().ok_or_else(|| CopyError::NoTimes(self.place.name().to_owned()));
+        Box::pin(std::future::ready(marks.map(|marks| marks.revision_at(time))))
     }
 
     fn moves_on_by(&self) -> i64 {

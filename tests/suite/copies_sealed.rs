@@ -1,0 +1,228 @@
+//! Backups, restores and moves of an etcd that speaks TLS with whoever shows a certificate, and keeps Secrets encrypted: by keys of a
+//! file, and by a key service.
+
+use std::path::{Path, PathBuf};
+
+use portico_tests::pki::Authority;
+use portico_tests::{EtcdServer, KeyServicePlugin, Launch, Portico, PostgresServer, until};
+use serde_json::{Value, json};
+
+use crate::copies::{CONFIG_MAPS, config_map, done, made, make, refused, things_are_served};
+
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+
+/// An etcd over TLS, the files that it takes, and encryption.
+struct Sealed {
+    folder: tempfile::TempDir,
+    etcd: EtcdServer,
+    tls: Vec<String>,
+    encryption: [String; 2],
+}
+
+impl Sealed {
+    /// With a provider of Secrets, which is given the folder of everything.
+    fn start(provider: impl FnOnce(&Path) -> Value) -> Option<Self> {
+        let (authority, other) = (Authority::new("etcd-ca"), Authority::new("other-ca"));
+        let server = authority.server(&["localhost", "127.0.0.1"]);
+        let client = authority.client("portico", &[]);
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            path.display().to_string()
+        };
+        file("other-ca", &other.pem);
+        let [ca, cert, key] =
+            [file("ca", &authority.pem), file("crt", &server.cert), file("key", &server.key)];
+        let etcd = EtcdServer::start_over_tls(&ca, &cert, &key)?;
+        let [cert, key] = [file("client.crt", &client.cert), file("client.key", &client.key)];
+        let tls = ["--etcd-cafile", &ca, "--etcd-certfile", &cert, "--etcd-keyfile", &key];
+        let tls = tls.map(str::to_owned).to_vec();
+        let configuration = json!({"kind": "EncryptionConfiguration", "apiVersion": "apiserver.config.k8s.io/v1",
+            "resources": [{"resources": ["secrets"], "providers": [provider(folder.path()), {"identity": {}}]}]});
+        let file = file("encryption.json", &configuration.to_string());
+        Some(Self { folder, etcd, tls, encryption: ["--encryption-provider-config".to_owned(), file] })
+    }
+
+    /// The arguments, with those of TLS and encryption.
+    fn with<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        let own = self.tls.iter().chain(&self.encryption).map(String::as_str);
+        arguments.iter().copied().chain(own).collect()
+    }
+
+    /// Servers on this etcd.
+    fn launch(&self) -> Launch {
+        Launch::new().args(&self.with(&["--etcd-servers", &self.etcd.url()]))
+    }
+
+    /// For moves.
+    fn url(&self) -> String {
+        format!("{}/registry", self.etcd.url().replace("https://", "etcds://"))
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// A server in a folder of its own, with the same encryption.
+    fn alone(&self) -> (Launch, PathBuf) {
+        Launch::new().args(&self.encryption.each_ref().map(String::as_str)).prepared()
+    }
+}
+
+fn of_keys(_: &Path) -> Value {
+    json!({"aesgcm": {"keys": [{"name": "k", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}})
+}
+
+fn of_key_service(folder: &Path) -> Value {
+    let endpoint = format!("unix://{}", folder.join("kms").display());
+    json!({"kms": {"apiVersion": "v2", "name": "kms", "endpoint": endpoint}})
+}
+
+/// From SQLite by a backup, from there by one taken directly and one by the control service, and back: everything is there each time, and
+/// Secrets stand in etcd as `prefix` says.
+async fn go_there_and_back(sealed: &Sealed, prefix: &str) {
+    let (launch, folder) = sealed.alone();
+    let mut portico = launch.start().await;
+    make(&portico.admin()).await;
+    let expected = made(&portico.admin()).await;
+    let first = sealed.file("first");
+    done(&folder, &["backup", "--to", &first, "--data-dir", "data"]).await;
+    assert!(portico.stop().await.success());
+    let servers = sealed.etcd.url();
+    let into = ["restore", "--from", &first, "--etcd-servers", &servers];
+    done(&folder, &sealed.with(&into)).await;
+    let mut restored = sealed.launch().start().await;
+    things_are_served(&restored.admin()).await;
+    assert_eq!(made(&restored.admin()).await, expected);
+    assert!(sealed.etcd.holds(prefix));
+
+    let direct = sealed.file("direct");
+    done(&folder, &sealed.with(&["backup", "--to", &direct, "--etcd-servers", &servers])).await;
+    let asked = sealed.file("asked");
+    let kubeconfig = restored.data().join("admin.kubeconfig").display().to_string();
+    done(&folder, &["backup", "--to", &asked, "--kubeconfig", &kubeconfig]).await;
+    assert!(restored.stop().await.success());
+    for file in [direct, asked] {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        assert!(text.starts_with("PORTICO-BACKUP"));
+        let (launch, folder) = sealed.alone();
+        done(&folder, &["restore", "--from", &file, "--data-dir", "data"]).await;
+        let there = launch.start().await;
+        things_are_served(&there.admin()).await;
+        assert_eq!(made(&there.admin()).await, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_with_tls_and_keys_is_backed_up_and_restored() {
+    let Some(sealed) = Sealed::start(of_keys) else { return };
+    go_there_and_back(&sealed, "k8s:enc:aesgcm:v1:k:").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_with_tls_and_a_key_service_is_backed_up_and_restored() {
+    let Some(sealed) = Sealed::start(of_key_service) else { return };
+    let _service = KeyServicePlugin::start(&sealed.folder.path().join("kms"), "key-1");
+    go_there_and_back(&sealed, "k8s:enc:kms:v2:kms:").await;
+}
+
+/// Moves what a server holds; what is there at the new place afterwards, served by `there`.
+async fn moves(portico: &Portico, arguments: &[&str], there: Launch) -> Portico {
+    let expected = made(&portico.admin()).await;
+    done(portico.folder(), arguments).await;
+    let refused = portico.admin().post(CONFIG_MAPS, &config_map("late")).await;
+    assert_eq!(refused.status.as_u16(), 503, "{}", refused.text());
+    let there = there.start().await;
+    things_are_served(&there.admin()).await;
+    assert_eq!(made(&there.admin()).await, expected);
+    there
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_moves_into_an_etcd_with_tls_and_a_key_service_and_out_of_it() {
+    let Some(sealed) = Sealed::start(of_key_service) else { return };
+    let service = KeyServicePlugin::start(&sealed.folder.path().join("kms"), "key-1");
+    let portico = sealed.alone().0.start().await;
+    make(&portico.admin()).await;
+    let (from, to) = (format!("sqlite://{}", portico.data().display()), sealed.url());
+    let arguments = sealed.with(&["migrate", "--from", &from, "--to", &to]);
+    let on_etcd = moves(&portico, &arguments, sealed.launch()).await;
+    assert!(sealed.etcd.holds("k8s:enc:kms:v2:kms:"));
+    // What was sealed with both keys goes on.
+    service.rotate("key-2");
+    until("it seals with the new key", 60, async || {
+        let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"generateName": "s-"}});
+        assert_eq!(on_etcd.admin().post(SECRETS, &secret).await.status.as_u16(), 201);
+        sealed.etcd.holds("key-2")
+    })
+    .await;
+    let Some(server) = PostgresServer::shared() else { return };
+    let url = server.url(&server.database());
+    let arguments = sealed.with(&["migrate", "--from", &to, "--to", &url]);
+    let on_postgres = Launch::new().args(&sealed.encryption.each_ref().map(String::as_str));
+    moves(&on_etcd, &arguments, on_postgres.args(&["--database-url", &url])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_keeps_a_verb_from_an_etcd_is_said_and_changes_nothing() {
+    let Some(sealed) = Sealed::start(of_key_service) else { return };
+    let socket = sealed.folder.path().join("kms");
+    let service = KeyServicePlugin::start(&socket, "key-1");
+    let portico = sealed.launch().start().await;
+    make(&portico.admin()).await;
+    let expected = made(&portico.admin()).await;
+    let (servers, file) = (sealed.etcd.url(), sealed.file("backup"));
+    let backup = ["backup", "--to", &file, "--etcd-servers", &servers];
+    let folder = sealed.folder.path();
+    let [tls, encryption] = [sealed.tls.as_slice(), sealed.encryption.as_slice()]
+        .map(|arguments| arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let other = sealed.file("other-ca");
+    let wrong = ["--etcd-cafile", &other, tls[2], tls[3], tls[4], tls[5]];
+    for (arguments, why) in [
+        (&tls[..2], "it may want a certificate: --etcd-certfile, --etcd-keyfile"),
+        (&wrong, "UnknownIssuer"),
+        (&tls[..4], "--etcd-keyfile"),
+    ] {
+        let code = if arguments.len() == 4 { 2 } else { 1 };
+        refused(folder, code, &[&backup, arguments, &encryption].concat(), why).await;
+    }
+    refused(folder, 1, &[&backup[..], &tls].concat(), "--encryption-provider-config").await;
+    drop(service);
+    refused(folder, 1, &sealed.with(&backup), "secrets/default/s cannot be read: failed to decrypt DEK")
+        .await;
+    assert!(!Path::new(&file).exists());
+    // It goes on where it was when the key service is back.
+    let _service = KeyServicePlugin::start(&socket, "key-1");
+    done(folder, &sealed.with(&backup)).await;
+    assert_eq!(made(&portico.admin()).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_state_of_a_time_is_backed_up_by_a_control_service_and_refused_without_one() {
+    let Some(sealed) = Sealed::start(of_keys) else { return };
+    let portico = sealed.launch().arg("--compaction-interval=1s").start().await;
+    let admin = portico.admin();
+    make(&admin).await;
+    let expected = made(&admin).await;
+    let kubeconfig = portico.data().join("admin.kubeconfig").display().to_string();
+    let (file, time) = (sealed.file("backup"), jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4));
+    until("the time has come", 60, async || jiff::Timestamp::now() > time).await;
+    let time = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let folder = sealed.folder.path();
+    let later = admin.post(CONFIG_MAPS, &config_map("later")).await;
+    assert_eq!(later.status.as_u16(), 201, "{}", later.text());
+    let servers = sealed.etcd.url();
+    let at = ["backup", "--to", &file, "--at-time", &time];
+    let direct = [&at[..], &["--etcd-servers", &servers]].concat();
+    refused(folder, 1, &sealed.with(&direct), "etcd does not tell when").await;
+    assert!(!Path::new(&file).exists());
+    done(folder, &[&at[..], &["--kubeconfig", &kubeconfig]].concat()).await;
+    let past = ["backup", "--to", &file, "--at-time", "2020-01-31T12:00:00Z", "--kubeconfig", &kubeconfig];
+    refused(folder, 1, &past, "it is not known where the revision stood at that time").await;
+    let (launch, there) = sealed.alone();
+    done(&there, &["restore", "--from", &file, "--data-dir", "data"]).await;
+    let there = launch.start().await;
+    things_are_served(&there.admin()).await;
+    assert_eq!(made(&there.admin()).await, expected);
+}
