@@ -15,6 +15,17 @@ pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| std::env::var_os("PORTICO_BIN").map_or_else(build, PathBuf::from))
 }
 
+/// Another build of the program (`$PORTICO_OTHER_BIN`), of an earlier revision, for tests of what stands beside its neighbour.
+/// Nothing where none is named, which is reported.
+pub fn other_binary() -> Option<&'static Path> {
+    static OTHER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let other = OTHER.get_or_init(|| std::env::var_os("PORTICO_OTHER_BIN").map(PathBuf::from)).as_deref();
+    if other.is_none() {
+        crate::skipped("PORTICO_OTHER_BIN names no other build of portico (.ci/skew makes one)");
+    }
+    other
+}
+
 /// The example of an API server to aggregate, built with the binary.
 pub fn example_backend() -> PathBuf {
     build().with_file_name("examples").join("backend")

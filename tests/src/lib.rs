@@ -33,7 +33,7 @@ mod wire;
 
 pub use backend::{Backend, Mood, SERVER_NAME, Seen};
 pub use balanced::Balanced;
-pub use binary::{binary, example_backend};
+pub use binary::{binary, example_backend, other_binary};
 pub use etcd::EtcdServer;
 pub use etcd_cluster::{EtcdCluster, MEMBERS as ETCD_MEMBERS};
 pub use key_service::KeyServicePlugin;

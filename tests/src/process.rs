@@ -27,6 +27,8 @@ const PATIENCE: u64 = 60;
 /// What is started.
 #[derive(Clone, Default)]
 pub struct Launch {
+    /// Another one than that under test.
+    program: Option<PathBuf>,
     role: Option<&'static str>,
     folder: Option<(Arc<TempDir>, PathBuf)>,
     args: Vec<String>,
@@ -59,6 +61,12 @@ impl Launch {
             let kubeconfig = server.data().join("facade.kubeconfig");
             launch.arg("--control-kubeconfig").arg(&kubeconfig.to_string_lossy())
         })
+    }
+
+    /// By another build of the program.
+    pub fn by(mut self, program: &Path) -> Self {
+        self.program = Some(program.to_owned());
+        self
     }
 
     /// With this argument, too.
@@ -104,7 +112,7 @@ impl Launch {
     /// The command line, ports 0 unless said otherwise.
     pub fn command(&mut self) -> Command {
         let folder = self.folder().to_owned();
-        let mut command = Command::new(binary());
+        let mut command = Command::new(self.program.as_deref().unwrap_or_else(|| binary()));
         command.current_dir(&folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.args(self.role);
         for (flag, value) in [
@@ -166,6 +174,27 @@ impl Portico {
     /// All in one, with default settings on ports 0.
     pub async fn start() -> Self {
         Launch::new().start().await
+    }
+
+    /// Waits until it is ready, or has ended, and tells which.
+    pub async fn ready_unless_it_ends(&mut self) -> bool {
+        eventually("the process is ready, or ends", PATIENCE, || {
+            let is_ready = self.addresses()["pid"] == u64::from(self.child.id());
+            let ended = self.child.try_wait().unwrap().is_some();
+            std::future::ready(if is_ready || ended { Ok(()) } else { Err(self.log()) })
+        })
+        .await;
+        let runs = self.runs();
+        if runs {
+            self.ready().await;
+        }
+        runs
+    }
+
+    /// What the file of addresses says, if it is there.
+    fn addresses(&self) -> Value {
+        let read = std::fs::read(self.addresses_file());
+        read.ok().map(|bytes| serde_json::from_slice(&bytes).unwrap()).unwrap_or_default()
     }
 
     /// Waits for the addresses file.
@@ -311,9 +340,27 @@ impl Portico {
 
     /// Starts again on the same data folder and the same ports; the process must have ended.
     pub async fn restart(&mut self) {
+        self.start_again(self.launch.clone()).await;
+    }
+
+    /// The build of the program that runs.
+    pub fn program(&self) -> &Path {
+        self.launch.program.as_deref().unwrap_or_else(|| binary())
+    }
+
+    /// How it was launched, by another build of the program: on the same folder, where it must have ended.
+    pub fn again_by(&self, program: &Path) -> Launch {
+        self.launch.clone().by(program)
+    }
+
+    /// Starts again by another build of the program, on the same data folder and the same ports.
+    pub async fn restart_by(&mut self, program: &Path) {
+        self.start_again(self.again_by(program)).await;
+    }
+
+    async fn start_again(&mut self, mut launch: Launch) {
         assert!(!self.runs(), "stop it first");
         let _ = std::fs::remove_file(self.addresses_file());
-        let mut launch = self.launch.clone();
         if let Some(https) = self.https {
             launch = launch.without("--secure-port").args(&["--secure-port", &https.port().to_string()]);
         }

@@ -67,6 +67,7 @@ mod service_accounts;
 mod service_endpoints;
 mod several_control_services;
 mod signing;
+mod skew;
 mod split;
 mod storage_versions;
 mod store_faults;

@@ -1,7 +1,7 @@
 //! Every process of two control services and two facades is restarted, one after the other, while clients read, list, watch and
 //! write: no read fails, no write is answered by anything but success or a wish for patience, and watches miss nothing.
 
-mod load;
+pub(crate) mod load;
 
 use std::time::Instant;
 

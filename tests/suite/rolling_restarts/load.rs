@@ -21,10 +21,10 @@ const LAST: &str = "last";
 const PACE: Duration = Duration::from_millis(10);
 
 /// What came of it.
-pub(super) struct Report {
-    pub(super) failures: Vec<String>,
-    pub(super) reads: u64,
-    pub(super) written: u64,
+pub(crate) struct Report {
+    pub(crate) failures: Vec<String>,
+    pub(crate) reads: u64,
+    pub(crate) written: u64,
     /// Writes that were answered with 429 or 503.
     refused: u64,
     /// Watches that ended, and were begun again behind what they had shown.
@@ -43,7 +43,7 @@ impl std::fmt::Display for Report {
 }
 
 /// See the module.
-pub(super) struct Load {
+pub(crate) struct Load {
     balanced: Balanced,
     /// A path of an aggregated API.
     proxied: String,
@@ -60,7 +60,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub(super) fn new(balanced: Balanced, proxied: String) -> Self {
+    pub(crate) fn new(balanced: Balanced, proxied: String) -> Self {
         Self {
             balanced,
             proxied,
@@ -76,24 +76,24 @@ impl Load {
     }
 
     /// Facades are restarted from now on: watches end with them.
-    pub(super) fn watches_may_end(&self) {
+    pub(crate) fn watches_may_end(&self) {
         self.facades_stay.store(false, Ordering::Relaxed);
     }
 
     /// All clients come to an end.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopped.signal();
     }
 
     /// Waits until some more was read and written.
-    pub(super) async fn goes_on(&self) {
+    pub(crate) async fn goes_on(&self) {
         let now = || (self.reads.load(Ordering::Relaxed), self.written.lock().len());
         let (reads, written) = now();
         until("the load goes on", 60, async || now().0 >= reads + 20 && now().1 >= written + 5).await;
     }
 
     /// Runs all clients until they are stopped.
-    pub(super) async fn run(&self) -> Report {
+    pub(crate) async fn run(&self) -> Report {
         let watchers = futures::future::join_all((0..3).map(|_| self.watch()));
         let writers = async {
             self.write().await;

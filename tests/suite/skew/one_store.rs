@@ -1,0 +1,258 @@
+//! Control services of both builds on one PostgreSQL database, and on one etcd.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures::future::join_all;
+use portico_kit::lifecycle::Signal;
+use portico_tests::http::Http;
+use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, measured, until};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::Builds;
+use super::quiet::assert_quiet;
+use super::used::{
+    CONFIG_MAPS, SERVICES, Watch, config_map, created, define, end, made, make, thing, things,
+    things_are_served, version,
+};
+
+/// What several control services may share.
+struct Store {
+    flag: String,
+    value: String,
+    /// Ends with the test.
+    _etcd: Option<EtcdServer>,
+}
+
+impl Store {
+    fn postgres() -> Option<(Self, Builds)> {
+        let builds = Builds::with("server", "--database-url")?;
+        let server = PostgresServer::shared()?;
+        let value = server.url(&server.database());
+        Some((Self { flag: "--database-url".to_owned(), value, _etcd: None }, builds))
+    }
+
+    fn etcd() -> Option<(Self, Builds)> {
+        let builds = Builds::with("server", "--etcd-servers")?;
+        let etcd = EtcdServer::start_with(&["--unsafe-no-fsync"])?;
+        Some((Self { flag: "--etcd-servers".to_owned(), value: etcd.url(), _etcd: Some(etcd) }, builds))
+    }
+
+    fn launch(&self, program: &Path) -> Launch {
+        Launch::new().by(program).arg(&self.flag).arg(&self.value)
+    }
+}
+
+/// Two control services behave as one API; `about` names what is made for it.
+async fn are_one_api(pair: &[&Portico; 2], about: &str) {
+    let [one, other] = pair.map(Portico::admin);
+    let name = format!("shared-{about}");
+    let path = format!("{CONFIG_MAPS}/{name}");
+    let mut current = created(&one, CONFIG_MAPS, &config_map(&name)).await;
+    let mut watches =
+        [Watch::behind(CONFIG_MAPS, &version(&current)), Watch::behind(CONFIG_MAPS, &version(&current))];
+    for round in 1..20 {
+        let (writer, reader) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        let stale = current.clone();
+        current["data"]["round"] = json!(round.to_string());
+        let answer = writer.put(&path, &current).await;
+        assert_eq!(answer.status.as_u16(), 200, "{}", answer.text());
+        current = answer.json();
+        assert_eq!(reader.get(&path).await.json(), current);
+        assert_eq!(reader.put(&path, &stale).await.status.as_u16(), 409);
+    }
+    let last = format!("last-{about}");
+    created(&other, CONFIG_MAPS, &config_map(&last)).await;
+    for (watch, http) in watches.iter_mut().zip([&one, &other]) {
+        let mut seen = Vec::new();
+        while seen.last() != Some(&last) {
+            seen.push(watch.next(http).await);
+        }
+        seen.retain(|seen| *seen == name);
+        assert_eq!(seen.len(), 19);
+    }
+    addresses_are_distinct(&[&one, &other], about).await;
+    quotas_are_exact(&[&one, &other], about).await;
+    for (definer, user) in [(&one, &other), (&other, &one)] {
+        let group = format!("g{}.{about}.example.com", if std::ptr::eq(definer, &one) { 1 } else { 2 });
+        define(definer, &group).await;
+        things_are_served(user, &group).await;
+        created(user, &things(&group), &thing(&group, "t")).await;
+        things_are_served(definer, &group).await;
+        let found = definer.get(&format!("{}/t", things(&group))).await.json();
+        assert_eq!(found["spec"], json!({"n": 1, "text": "d"}), "{found}");
+    }
+}
+
+async fn addresses_are_distinct(clients: &[&Http; 2], about: &str) {
+    let serve = async |n: usize| {
+        let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("s-{about}-{n}")},
+            "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+        created(clients[n % 2], SERVICES, &service).await
+    };
+    let services = join_all((0..20).map(serve)).await;
+    let distinct = |pointer: &str| {
+        let mut values: Vec<String> =
+            services.iter().map(|service| service.pointer(pointer).unwrap().to_string()).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    assert_eq!((distinct("/spec/clusterIP"), distinct("/spec/ports/0/nodePort")), (20, 20));
+}
+
+async fn quotas_are_exact(clients: &[&Http; 2], about: &str) {
+    let namespace = format!("quota-{about}");
+    let object = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace}});
+    created(clients[0], "/api/v1/namespaces", &object).await;
+    let core = format!("/api/v1/namespaces/{namespace}");
+    let path = format!("{core}/configmaps");
+    // What a controller writes before the quota is there may come behind its count.
+    let roots = format!("{path}/kube-root-ca.crt");
+    until("the controllers have been there", 60, async || clients[0].get(&roots).await.status == 200).await;
+    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"},
+        "spec": {"hard": {"count/configmaps": "10"}}});
+    created(clients[0], &format!("{core}/resourcequotas"), &quota).await;
+    until("the quota is counted", 60, async || {
+        let quota = clients[1].get(&format!("{core}/resourcequotas/q")).await.json();
+        quota["status"]["hard"]["count/configmaps"] == "10"
+    })
+    .await;
+    let create = async |n: usize| {
+        let answer = clients[n % 2].post(&path, &config_map(&format!("c-{n}"))).await;
+        answer.status.as_u16()
+    };
+    let answers = join_all((0..40).map(create)).await;
+    assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
+    let there = clients[0].get(&path).await.json()["items"].as_array().unwrap().len();
+    assert_eq!(there, 10, "{answers:?}");
+}
+
+/// Writes until told to stop: the names of what was acknowledged, and how long the slowest write took.
+async fn write(http: &Http, stop: &Signal) -> (Vec<String>, Duration) {
+    let (mut acknowledged, mut slowest) = (Vec::new(), Duration::ZERO);
+    while !stop.is_signaled() {
+        let (name, begin) = (format!("during-{}", acknowledged.len()), Instant::now());
+        let answer = http.post(CONFIG_MAPS, &config_map(&name)).await;
+        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text());
+        acknowledged.push(name);
+        slowest = slowest.max(begin.elapsed());
+    }
+    (acknowledged, slowest)
+}
+
+async fn are_there(http: &Http, names: &[String]) {
+    let list = http.get(CONFIG_MAPS).await.json();
+    let found: Vec<&Value> =
+        list["items"].as_array().unwrap().iter().map(|item| &item["metadata"]["name"]).collect();
+    assert!(names.iter().all(|name| found.iter().any(|found| *found == name)), "{names:?} {found:?}");
+}
+
+/// Somebody runs the controllers.
+async fn controllers_run(http: &Http, about: &str) {
+    let object = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": about}});
+    created(http, "/api/v1/namespaces", &object).await;
+    let account = format!("/api/v1/namespaces/{about}/serviceaccounts/default");
+    until("somebody makes an account", 60, async || http.get(&account).await.status == 200).await;
+    let namespace = format!("/api/v1/namespaces/{about}");
+    assert_eq!(http.delete(&namespace).await.status.as_u16(), 200);
+    until("somebody empties the namespace", 60, async || http.get(&namespace).await.status == 404).await;
+}
+
+/// A newer control service joins an older one that serves, and each goes on without the other.
+async fn a_newer_one_joins((store, builds): (Store, Builds)) {
+    let mut older = store.launch(builds.older).start().await;
+    make(&older.admin()).await;
+    let before = made(&older.admin()).await;
+    let (stop, mut newer) = (Signal::new("stop"), store.launch(builds.newer).spawn());
+    let joins = async {
+        newer.ready().await;
+        stop.signal();
+    };
+    let writer = older.admin();
+    let ((acknowledged, slowest), ()) = tokio::join!(write(&writer, &stop), joins);
+    measured(&format!("{} writes while a newer one joins, the slowest {slowest:?}", acknowledged.len()));
+    are_there(&newer.admin(), &acknowledged).await;
+    let mut found = made(&newer.admin()).await;
+    found.retain(|name, _| before.contains_key(name));
+    assert_eq!(found, before);
+    are_one_api(&[&older, &newer], "joined").await;
+    end(&newer.admin(), &older.admin()).await;
+
+    controllers_run(&newer.admin(), "older-leads").await;
+    assert!(older.stop().await.success());
+    controllers_run(&newer.admin(), "newer-leads").await;
+    // What the newer one has made of the store is no hindrance.
+    older.restart().await;
+    are_there(&older.admin(), &acknowledged).await;
+    assert!(newer.stop().await.success());
+    controllers_run(&older.admin(), "older-leads-again").await;
+    newer.restart().await;
+    are_one_api(&[&newer, &older], "again").await;
+    are_there(&newer.admin(), &acknowledged).await;
+    assert_quiet(&[&older, &newer]).await;
+}
+
+/// An older control service is started on what a newer one has made.
+async fn an_older_one_joins((store, builds): (Store, Builds)) {
+    let mut newer = store.launch(builds.newer).start().await;
+    make(&newer.admin()).await;
+    let before = made(&newer.admin()).await;
+    let older = store.launch(builds.older).start().await;
+    assert_eq!(made(&older.admin()).await, before);
+    are_one_api(&[&newer, &older], "joined").await;
+    newer.kill();
+    controllers_run(&older.admin(), "newer-was-killed").await;
+    newer.restart().await;
+    end(&newer.admin(), &older.admin()).await;
+    assert_quiet(&[&older, &newer]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_control_service_joins_an_older_one_on_postgresql() {
+    let Some(shared) = Store::postgres() else { return };
+    a_newer_one_joins(shared).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_control_service_joins_an_older_one_on_etcd() {
+    let Some(shared) = Store::etcd() else { return };
+    a_newer_one_joins(shared).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_control_service_joins_a_newer_one_on_postgresql() {
+    let Some(shared) = Store::postgres() else { return };
+    an_older_one_joins(shared).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_control_service_joins_a_newer_one_on_etcd() {
+    let Some(shared) = Store::etcd() else { return };
+    an_older_one_joins(shared).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_control_service_says_that_a_database_is_too_new_for_it() {
+    let Some(builds) = Builds::with("server", "--database-url") else { return };
+    let Some(server) = PostgresServer::shared() else { return };
+    let name = server.database();
+    let url = server.url(&name);
+    let launch = |program: &Path| Launch::new().by(program).arg("--database-url").arg(&url);
+    let mut newer = launch(builds.newer).start().await;
+    created(&newer.admin(), CONFIG_MAPS, &config_map("kept")).await;
+    assert!(newer.stop().await.success());
+    server.psql(
+        &name,
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+         SELECT max(version) + 2, 'much later', true, '', 0 FROM _sqlx_migrations",
+    );
+    for program in [builds.older, builds.newer] {
+        let (code, _, said) = launch(program).run().await;
+        assert!(code != Some(0) && said.contains("use a newer portico"), "{said}");
+    }
+    server.psql(&name, "DELETE FROM _sqlx_migrations WHERE description = 'much later'");
+    newer.restart().await;
+    assert_eq!(newer.admin().get(&format!("{CONFIG_MAPS}/kept")).await.status, 200);
+}
