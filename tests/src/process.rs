@@ -48,7 +48,11 @@ impl Launch {
 
     /// A facade of this server.
     pub fn facade(server: &Portico) -> Self {
-        let kubeconfig = server.data().join("facade.kubeconfig");
+        Self::facade_by(&server.data().join("facade.kubeconfig"))
+    }
+
+    /// A facade of the server of this kubeconfig.
+    pub fn facade_by(kubeconfig: &Path) -> Self {
         Self { role: Some("facade"), ..Self::default() }
             .arg("--control-kubeconfig")
             .arg(&kubeconfig.to_string_lossy())

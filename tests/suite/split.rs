@@ -1,11 +1,16 @@
 //! The control service and facades as processes of their own: what goes on while the control service is away.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use portico_kit::tasks::TaskSet;
 use portico_tests::http::Http;
 use portico_tests::objects::{API_SERVICES, local};
-use portico_tests::{Backend, Launch, Portico, eventually};
+use portico_tests::{Backend, Launch, Portico, eventually, until};
 use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
 
 /// Registers over one facade and waits until every facade serves it.
 async fn served_by_all(facades: &[&Portico], backend: &Backend) {
@@ -112,6 +117,62 @@ async fn a_facade_without_state_is_not_ready_and_asks_for_patience() {
     facade.ready().await;
     let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();
     eventually("it serves with a certificate of the internal CA", 10, || async {
+        let answer = facade.admin().fetch(request()).await.map_err(|e| e.to_string())?;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+}
+
+/// A way to a server on which nothing becomes of the first connections: they stand, and are never answered.
+struct SilentAtFirst {
+    address: SocketAddr,
+    /// How many connections are not answered.
+    answered_from: Arc<AtomicUsize>,
+    /// How many were made.
+    made: Arc<AtomicUsize>,
+    _tasks: TaskSet,
+}
+
+impl SilentAtFirst {
+    async fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (answered_from, made) = (Arc::new(AtomicUsize::new(usize::MAX)), Arc::new(AtomicUsize::new(0)));
+        let (tasks, from, count) = (TaskSet::new(), answered_from.clone(), made.clone());
+        let passing = tasks.clone();
+        tasks.spawn_until_cancelled("silent-at-first", async move {
+            let mut held = Vec::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                if count.fetch_add(1, Ordering::SeqCst) < from.load(Ordering::SeqCst) {
+                    held.push(near);
+                    continue;
+                }
+                passing.spawn_until_cancelled("passed-on", async move {
+                    let mut far = TcpStream::connect(server).await.unwrap();
+                    // Either side may end it.
+                    let _ended = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                });
+            }
+        });
+        Self { address, answered_from, made, _tasks: tasks }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_never_answered_is_given_up_for_another_one() {
+    let server = Launch::server().start().await;
+    let way = SilentAtFirst::to(server.grpc()).await;
+    let text = std::fs::read_to_string(server.data().join("facade.kubeconfig")).unwrap();
+    let kubeconfig = server.folder().join("through.kubeconfig");
+    let through = text.replace(&server.grpc().to_string(), &way.address.to_string());
+    assert_ne!(through, text);
+    std::fs::write(&kubeconfig, through).unwrap();
+    let mut facade = Launch::facade_by(&kubeconfig).spawn();
+    until("it has dialled", 60, async || way.made.load(Ordering::SeqCst) > 0).await;
+    way.answered_from.store(way.made.load(Ordering::SeqCst), Ordering::SeqCst);
+    facade.ready().await;
+    let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();
+    eventually("it serves with a certificate that was signed for it", 60, || async {
         let answer = facade.admin().fetch(request()).await.map_err(|e| e.to_string())?;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })

@@ -19,7 +19,8 @@ use crate::routes::routes_client::RoutesClient;
 
 /// How long a call may take unless it is a stream.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
-/// How long a connection may take to stand.
+/// How long a connection may take to stand, and then its handshake: whoever is never answered there would wait for ever, because what
+/// asks whether a connection lives begins only behind it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a quiet connection is asked whether it lives.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
@@ -107,7 +108,7 @@ impl Connection {
     }
 
     fn checked_endpoint(&self) -> Result<Endpoint, tonic::transport::Error> {
-        let mut tls = ClientTlsConfig::new();
+        let mut tls = ClientTlsConfig::new().timeout(CONNECT_TIMEOUT);
         if let Some(ca) = &self.ca_pem {
             tls = tls.ca_certificate(Certificate::from_pem(ca));
         }
