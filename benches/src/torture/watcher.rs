@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// See the module.
 pub(crate) struct Watcher {
     pub(crate) selection: Selection,
-    /// How long it takes over each piece that it reads.
+    /// How long it takes over each piece that it reads, until it is to catch up.
     pub(crate) slowness: Duration,
     /// A deliberate loss of the connection after so many events; never for 0.
     pub(crate) cut_every: u64,
@@ -147,7 +147,8 @@ impl Watcher {
                     return Ok(End::Lost);
                 }
             }
-            if !self.slowness.is_zero() {
+            // Once it is to catch up it does so at its best: it may be minutes behind.
+            if !self.slowness.is_zero() && self.until.load(Ordering::Relaxed) == 0 {
                 tokio::time::sleep(self.slowness).await;
             }
         }
