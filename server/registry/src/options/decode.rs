@@ -241,6 +241,21 @@ mod tests {
     }
 
     #[test]
+    fn a_manager_of_any_length_is_refused_with_few_errors() {
+        let told = |manager: &str| {
+            let status = Query::parse(&format!("fieldManager={manager}")).create_options().unwrap_err();
+            assert!(status.message.len() < 1 << 18, "{} bytes", status.message.len());
+            status.details.unwrap().causes.len()
+        };
+        assert_eq!(
+            told(&"%00".repeat(validate::MANAGER_MAX)),
+            validate::MANAGER_MAX,
+            "each character of a name that may be as long"
+        );
+        assert_eq!(told(&"%00".repeat(300_000)), 2, "its length, and the first character");
+    }
+
+    #[test]
     fn list_options_are_validated_in_upstreams_words() {
         let rows = [
             (

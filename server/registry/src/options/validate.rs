@@ -6,7 +6,7 @@ use portico_machinery::gvk::GroupKind;
 
 use crate::Result;
 
-const MANAGER_MAX: usize = 128;
+pub(super) const MANAGER_MAX: usize = 128;
 
 /// 422 on the options kind when there is something to refuse.
 pub(super) fn refuse(kind: &str, errors: &[field::Error]) -> Result<()> {
@@ -17,12 +17,16 @@ pub(super) fn refuse(kind: &str, errors: &[field::Error]) -> Result<()> {
     Err(Box::new(Status::invalid(&kind, "", errors)))
 }
 
+/// Each error about a character shows the whole name. So of a name that is too long, which may be as long as a request's head, only
+/// the first wrong character is told: the errors would otherwise grow with the square of its length.
 pub(super) fn field_manager(manager: &str, errors: &mut Vec<field::Error>) {
     let path = Path::from("fieldManager");
-    if manager.len() > MANAGER_MAX {
+    let too_long = manager.len() > MANAGER_MAX;
+    if too_long {
         errors.push(field::Error::too_long(&path, MANAGER_MAX));
     }
-    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+    let told = if too_long { 1 } else { MANAGER_MAX };
+    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()).take(told) {
         let text = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
         errors.push(field::Error::invalid(&path, manager, &text));
     }
