@@ -1,5 +1,23 @@
 //! Inputs to begin with: right ones, and wrong ones that were interesting once.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// Inputs as bytes. Those that are no text stand behind `hex:` (where other characters than digits count for nothing) or `base64:`.
+pub fn bytes(inputs: &[&str]) -> Vec<Vec<u8>> {
+    inputs.iter().map(|input| decoded(input)).collect()
+}
+
+fn decoded(input: &str) -> Vec<u8> {
+    if let Some(base64) = input.strip_prefix("base64:") {
+        return STANDARD.decode(base64).expect("it is base64");
+    }
+    let Some(hex) = input.strip_prefix("hex:") else { return input.as_bytes().to_vec() };
+    let digits: Vec<u8> =
+        hex.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
 pub const PATHS: &[&str] = &[
     "GET /api/v1/namespaces/a/configmaps/b?x=1",
     "POST /apis/apiregistration.k8s.io/v1/apiservices?dryRun=All&fieldValidation=Strict",
@@ -169,12 +187,12 @@ pub const PEM: &[&str] = &[
     "text before\n-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
 ];
 
-/// DER in base64: a whole request, its beginning, no request.
+/// A whole request, its beginning, no request.
 pub const CERTIFICATE_REQUESTS: &[&str] = &[
-    "MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t6BdUks3sGwO1bNNSkbjOraRi4Qac1o6yxHYEftxPsNaJFiws52LLJzly76OawDuozc3ejwoX1//CQE7BoCUwIwYJKoZIhvcNAQkOMRYwFDASBgNVHREECzAJggFhhwQKAAABMAoGCCqGSM49BAMCA0kAMEYCIQCRxWRjl4EAQA0IKZFn9D3FZ/lEu5K/NLGc+8VXztEeqwIhANQ4kTWyXy22pjJ7M+wZ5w1j2imy0su8f4XpW60Dyffq",
-    "MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t",
-    "MAA=",
-    "MIL/////",
+    "base64:MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t6BdUks3sGwO1bNNSkbjOraRi4Qac1o6yxHYEftxPsNaJFiws52LLJzly76OawDuozc3ejwoX1//CQE7BoCUwIwYJKoZIhvcNAQkOMRYwFDASBgNVHREECzAJggFhhwQKAAABMAoGCCqGSM49BAMCA0kAMEYCIQCRxWRjl4EAQA0IKZFn9D3FZ/lEu5K/NLGc+8VXztEeqwIhANQ4kTWyXy22pjJ7M+wZ5w1j2imy0su8f4XpW60Dyffq",
+    "base64:MIIBEDCBtgIBADAvMRUwEwYDVQQKDAxzeXN0ZW06bm9kZXMxFjAUBgNVBAMMDXN5c3RlbTpub2RlOmEwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARXjf8t",
+    "base64:MAA=",
+    "base64:MIL/////",
 ];
 
 pub const KUBECONFIGS: &[&str] = &[
@@ -325,4 +343,193 @@ pub const SPDY_FRAMES: &[&str] = &[
     "hex:8003000600000004 00000001 0000000501000003 616263 80030003000000080000000500000005",
     "hex:80030004000000 0c000000010100000400000064 800300070000000800000000 00000000 8003000900000008000000000000ffff",
     "hex:80030002000000050000000178 80020006 80030006 00ffffff 00000001 00ffffff",
+];
+
+/// Query strings, and bodies of deletions.
+pub const OPTIONS: &[&str] = &[
+    "limit=5&continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Nywic3RhcnQiOiJhXHUwMDAwIn0&labelSelector=a%3Db&fieldSelector=metadata.name%3Dx",
+    "watch=1&resourceVersion=7&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&allowWatchBookmarks=1&timeoutSeconds=5",
+    "dryRun=All&fieldManager=m&fieldValidation=Strict&force=true",
+    "gracePeriodSeconds=-1&propagationPolicy=Foreground&uid=u&orphanDependents=false",
+    "ignoreStoreReadErrorWithClusterBreakingPotential=true",
+    "resourceVersion=18446744073709551616&limit=%zz;x",
+    r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Orphan","preconditions":{"uid":"u","resourceVersion":"7"},"dryRun":["All"]}"#,
+];
+
+/// The JSON in tokens, and whole ones.
+pub const CONTINUE_TOKENS: &[&str] = &[
+    r#"{"v":"meta.k8s.io/v1","rv":7,"start":"ns/a\u0000"}"#,
+    r#"{"v":"meta.k8s.io/v1","rv":-1,"start":"a\u0000"}"#,
+    r#"{"v":"other","rv":0,"start":"../a"}"#,
+    "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Nywic3RhcnQiOiJhXHUwMDAwIn0",
+    "nonsense",
+    "",
+];
+
+/// The beginnings of connections.
+pub const HTTP2_FRAMES: &[&str] = &[
+    "base64:UFJJICogSFRUUC8yLjANCg0KU00NCg0KAAAABAAAAAABAAADAQQAAAABYWJjAAAKAAEAAAABeHh4eHh4eHh4eA==",
+    "base64:UFJJICogSFRUUC8yLjANCg0KU00NCg0KAAADAQAAAAABYWJjAAACCQQAAAABZGUAAAgGAQAAAAEwMDAwMDAwMAAABAgAAAAAAQAAAQA=",
+    "base64:UFJJICogSFRUUA==",
+    "base64:UFJJICogSFRUUC8yLjANCg0KU00NCg0KAAAGAQUAAAABYWJj",
+];
+
+/// What clients send: messages, pings, ends; and what they must not send.
+pub const WEB_SOCKET_FRAMES: &[&str] = &[
+    "base64:goYBAgMEAXF3YGhsiIUBAgMEAuphfWQ=",
+    "base64:gZMBAgMEeiBUbWV2ayY7OjMoI8GqJjszfg==",
+    "base64:AoEBAgMEYImEAQIDBHFrbWOAgQECAwRj",
+    "base64:gv4BLAECAwR5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3x5ent8eXp7fHl6e3yKgAECAwQ=",
+    "base64:gYIBAgME/vw=",
+    "base64:gv9AAAAAAAAAAA==",
+    "base64:ggVoZWxsbw==",
+    "base64:iIEBAgMEAg==",
+];
+
+/// `Entries` with a payload of each kind, an APIService, a call.
+pub const GRPC_MESSAGES: &[&str] = &[
+    "base64:CggKAXMSAWUYBxJpCgd2MS5nLmlvEAVSXAoEZy5pbxICdjEY6AcgDyomCgFuEgFzGLsDIg0KCDEwLjAuMC4xELsDOgdzLm4uc3ZjUgF0WAEyIwgBEgZQYXNzZWQaAW0iFDIwMjAtMDEtMDFUMDA6MDA6MDBaEgwKAXQQBmIFCgNwZW0SEwoBYxAGagwKBWxpdmV6EAEaAW0SCgoBcxAGcgMKAXgSLAoOY2x1c3RlcnJvbGVzL2EQB3oYChYKFAoDZ2V0EgAaBHBvZHMiAXAqAi94Ei4KEHJvbGViaW5kaW5ncy9uL2IQCHoYEhYIARIBchoFCAEaAXUaCAgDEgFuGgFhEkQKDWZsb3dzY2hlbWFzL2YQCYoBMAouCgF1EGQaAWwgASoiCgUIARoBdRIQCgNnZXQSASoaASogASoBbhoHCgEqEgIvKhI3Ch1wcmlvcml0eWxldmVsY29uZmlndXJhdGlvbnMvbBAJigETEhEKAXUQHhgyIBQ6BghAEAYYMhIRCgZzdG9yZWQQCZIBBAgFEGQSDwoHdjEuZy5pbxAKGAFSAA==",
+    "base64:EmkKB3YxLmcuaW8QBVJcCgRnLmlvEgJ2MRjoByAPKiYKAW4SAXMYuwMiDQoIMTAuMC4wLjEQuwM6B3Mubi5zdmNSAXRYATIjCAESBlBhc3NlZBoBbSIUMjAyMC0wMS0wMVQwMDowMDowMFo=",
+    "base64:EgwKAXQQBmIFCgNwZW0=",
+    "base64:EhMKAWMQBmoMCgVsaXZlehABGgFt",
+    "base64:EgoKAXMQBnIDCgF4",
+    "base64:EiwKDmNsdXN0ZXJyb2xlcy9hEAd6GAoWChQKA2dldBIAGgRwb2RzIgFwKgIveA==",
+    "base64:Ei4KEHJvbGViaW5kaW5ncy9uL2IQCHoYEhYIARIBchoFCAEaAXUaCAgDEgFuGgFh",
+    "base64:EkQKDWZsb3dzY2hlbWFzL2YQCYoBMAouCgF1EGQaAWwgASoiCgUIARoBdRIQCgNnZXQSASoaASogASoBbhoHCgEqEgIvKg==",
+    "base64:EjcKHXByaW9yaXR5bGV2ZWxjb25maWd1cmF0aW9ucy9sEAmKARMSEQoBdRAeGDIgFDoGCEAQBhgy",
+    "base64:EhEKBnN0b3JlZBAJkgEECAUQZA==",
+    "base64:Eg8KB3YxLmcuaW8QChgBUgA=",
+    "base64:CjcKB3YxLmcuaW8SAXUaATciCAiAwq/wBRAFMgYKAWESAWJCA2YvZ0oPCgJ2MRIBSxoBbiIBdSgBEiEKCQoBbhIBcxi7AxIEZy5pbxoCdjEgASoDcGVtMOgHOA8aJgokCglBdmFpbGFibGUSBFRydWUaBgiAwq/wBSIGUGFzc2VkKgFt",
+    "base64:ClAKGgoAEgJ2MRoEcG9kcyIGc3RhdHVzKgFuMgFwEgVwYXRjaBoHZm9yY2U9MSICe30qEGFwcGxpY2F0aW9uL2pzb24yAyovKkIFUEFUQ0hIAg==",
+];
+
+/// `google.rpc.Status` with details of each kind.
+pub const GRPC_STATUSES: &[&str] = &[
+    "base64:CAMSAW0aaQoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLkVycm9ySW5mbxI9CghOb3RGb3VuZBILcG9ydGljby5kZXYaCwoEY29kZRIDNDA0GgkKBG5hbWUSAW4aDAoEa2luZBIEcG9kcxo+Cil0eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5ycGMuQmFkUmVxdWVzdBIRCg8KBnNwZWMuYRIFd3JvbmcaNgoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIKCggIAxCAyrXuAQ==",
+    "base64:CAgaRAoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIYChYI////////////ARD7//////////8B",
+    "base64:CAgaNwordHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlF1b3RhRmFpbHVyZRIICgYKAXMSAWQaLwojdHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLkhlbHASCAoGCgFkEgF1GkEKMnR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5QcmVjb25kaXRpb25GYWlsdXJlEgsKCQoBdBIBcxoBZBoyCih0eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5ycGMuRGVidWdJbmZvEgYKAWESAWIaNQordHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJlc291cmNlSW5mbxIGCgFhEgFiGjoKL3R5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5Mb2NhbGl6ZWRNZXNzYWdlEgcKAmVuEgFiGjEKKnR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXF1ZXN0SW5mbxIDCgFh",
+];
+
+/// Statuses of others.
+pub const STATUSES: &[&str] = &[
+    r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"m","reason":"NotFound","details":{"name":"n","group":"g","kind":"k","uid":"u","causes":[{"reason":"r","message":"m","field":"f"}],"retryAfterSeconds":3},"code":404}"#,
+    r#"{"metadata":{"resourceVersion":"7","continue":null,"remainingItemCount":1,"shardInfo":{"selector":"s"}},"status":"Success","details":{}}"#,
+    r#"{"kind":"Status","status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"300"}]}}"#,
+    r#"{"kind":"Status","code":65536}"#,
+];
+
+/// What webhooks answer about callers.
+pub const REVIEWS: &[&str] = &[
+    r#"{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true,"denied":false,"reason":"r"}}"#,
+    r#"{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":true,"denied":true}}"#,
+    r#"{"authenticated":true,"user":{"username":"a","uid":"1","groups":["g"],"extra":{"k":["v"]}},"audiences":["x"],"error":""}"#,
+    r#"{"status":null}"#,
+    "{",
+];
+
+/// Documents of backends.
+pub const OPENAPI_DOCUMENTS: &[&str] = &[
+    r##"{"swagger":"2.0","info":{"title":"t","version":"1"},"paths":{"/apis/a/v1/x":{"get":{"schema":{"$ref":"#/definitions/X"}}},"/b":null},"definitions":{"X":{"properties":{"z":{"$ref":"#/definitions/Z"}}},"Z":{},"Y":{"$ref":"#/definitions/Y"}},"parameters":{"p":{"name":"p"}}}"##,
+    r##"{"paths":{"/a":{"parameters":[{"$ref":"#/parameters/p"}],"d":"\"$ref\":\"#/definitions/Y\"","r":{"$ref":"#\/definitions\/Y"}}},"definitions":null,"parameters":{"p":{}}}"##,
+    r#"{"paths":[]}"#,
+    "[]",
+];
+
+/// What was dialled, a line end, and what it answers.
+pub const PAGES: &[&str] = &[
+    r#"10.0.0.1:80
+<!DOCTYPE html><html><!-- <a href="/no"> --><head><link rel=x href=/css/a.css><script src="/a.js">var x = '<a href="/no">';</script></head>"#,
+    r##"10.0.0.1:443
+<BODY Background='/b.png'><a title="a > b" href="https://10.0.0.1/x?a=1&amp;b=2">1 < 2</a><img src = //10.0.0.1:443/i.png usemap="#m"/><input formaction="/../f" disabled>"##,
+    r#"a
+<textarea><a href=/x></TEXTAREA ><a href="http://a/api/v1/pods/p/proxy/../x""#,
+    r#"k8s:6443
+<a href="https://k8s:6443/a/./b"><a href='mailto:/x'><a href=?x><"#,
+    "\n<!--->-->",
+];
+
+/// Audit policies.
+pub const AUDIT_POLICIES: &[&str] = &[
+    r#"apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: [u]
+  userGroups: ["system:*"]
+  verbs: [get]
+  namespaces: [a, ""]
+  resources:
+  - group: ""
+    resources: [secrets, pods/log, "*/status"]
+    resourceNames: [b]
+- level: RequestResponse
+  nonResourceURLs: ["/healthz*", "/x"]
+  omitManagedFields: true
+  omitStages: [Panic]
+"#,
+    r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitManagedFields":true,"rules":[{"level":"None"}]}"#,
+    "apiVersion: audit.k8s.io/v1beta1\nkind: Policy\nrules: []\n",
+    "rules:\n- level: Nothing\n",
+];
+
+/// Policies, one a line.
+pub const ABAC_POLICIES: &[&str] = &[
+    r#"{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"user":"a","namespace":"n","resource":"pods","apiGroup":"*","readonly":true}}
+# comment
+
+{"user":"b","resource":"*"}
+"#,
+    r#"{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"group":"*","nonResourcePath":"/x*"}}"#,
+    r#"{"kind":"Other"}"#,
+    "{}\n{",
+];
+
+/// Objects of several kinds, as JSON and as protobuf.
+pub const OBJECTS: &[&str] = &[
+    r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"n","labels":{"a":"b"},"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"o","uid":"u"}]},"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":"100m","memory":"1Gi"}},"env":[{"name":"E","value":"v"}],"livenessProbe":{"httpGet":{"port":"http","path":"/"}},"volumeMounts":[{"name":"v","mountPath":"/m"}]}],"volumes":[{"name":"v","secret":{"secretName":"s"}}],"tolerations":[{"key":"k","operator":"Exists"}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"In","values":["v"]}]}]}}}}}"#,
+    r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"strategy":{"rollingUpdate":{"maxSurge":"25%","maxUnavailable":1}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c"}]}}}}"#,
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"ks.g.io"},"spec":{"group":"g.io","names":{"kind":"K","plural":"ks"},"scope":"Namespaced","versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"a":{"type":"integer","default":1,"enum":[1,2]},"b":{"x-kubernetes-int-or-string":true}},"additionalProperties":false}}}]}}"#,
+    r#"{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e"},"eventTime":"2020-01-01T00:00:00.123456Z","series":{"count":2,"lastObservedTime":"2020-01-01T00:00:00.000000Z"},"action":"a"}"#,
+    r#"{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"p"},"spec":{"matchConstraints":{"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["pods"]}]},"validations":[{"expression":"object.spec.x > 1","messageExpression":"'a'"}]}}"#,
+    r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","creationTimestamp":null},"data":{"a":"YQ=="},"stringData":{"b":"c"},"type":"kubernetes.io/tls","immutable":true}"#,
+    r#"{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}]}}"#,
+    "base64:azhzAAoJCgJ2MRIDUG9kEisKDgoBYRoBbloGCgFhEgFiEhkSDQoBYxIBaTIFCgFwGFAaBkFsd2F5cyAeGgAiAA==",
+    "base64:azhzAAoPCgJ2MRIJQ29uZmlnTWFwEhgKAwoBYRIGCgFrEgF2GgcKAWISAgD/IAEaACIA",
+    "base64:azhzAAokChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgRSb2xlEhQKAwoBYRINCgNnZXQSABoEcG9kcxoAIgA=",
+];
+
+/// A schema on the first line, an object of it on the second.
+pub const CUSTOM_RESOURCES: &[&str] = &[
+    r#"{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string","default":"d","maxLength":5,"pattern":"^[a-z]+$"},"i":{"type":"integer","minimum":1,"multipleOf":2},"n":{"type":"string","nullable":true},"f":{"type":"string","format":"date-time"},"e":{"enum":["x","y"],"type":"string"}},"required":["a"]}}}
+{"apiVersion":"g.io/v1","kind":"K","metadata":{"name":"x"},"spec":{"a":"abc","i":2,"n":null,"f":"2020-01-01T00:00:00Z","zz":1}}"#,
+    r#"{"type":"object","properties":{"spec":{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"k":{"type":"string"},"v":{"x-kubernetes-int-or-string":true}},"required":["k"]},"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],"maxItems":5},"s":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"},"m":{"type":"object","additionalProperties":{"type":"number"}}}}}}
+{"apiVersion":"g.io/v1","kind":"K","metadata":{"name":"x"},"spec":{"l":[{"k":"a","v":1},{"k":"a","v":"x"}],"s":["a","a"],"m":{"x":1.5}}}"#,
+    r#"{"type":"object","properties":{"spec":{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},"n":{"type":"integer"}},"x-kubernetes-validations":[{"rule":"self.n > 1","message":"m"},{"rule":"has(self.e) ? self.e.kind == 'Pod' : true","reason":"FieldValueForbidden","fieldPath":".e"}]}}}
+{"apiVersion":"g.io/v1","kind":"K","metadata":{"name":"x"},"spec":{"n":1,"e":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","q":1}}}}"#,
+    r#"{"type":"object","properties":{"spec":{"allOf":[{"required":["a"]}],"anyOf":[{"properties":{"a":{"minimum":1}}}],"not":{"required":["b"]},"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"boolean"}}}}}
+{"apiVersion":"g.io/v1","kind":"K","metadata":{"name":"x"},"spec":{"a":1}}"#,
+    r#"{"type":"object","x-kubernetes-preserve-unknown-fields":true}
+{"apiVersion":"g.io/v1","kind":"K","metadata":{"name":"x"},"any":[1,{"x":null}]}"#,
+    r#"{"type":"array"}
+{}"#,
+    r##"{"$ref":"#/x","type":["object"]}"##,
+];
+
+/// A whole backup, its beginning, states.
+pub const BACKUPS: &[&str] = &[
+    "base64:UE9SVElDTy1CQUNLVVAgMQpIAAAASwAAAEGrViouyS9K9UxRslJQKlbSUVBKLchPzgDyDIHsotSyzOLM/Dwg1xLITS5KTSxJTXEsgUoX5BeVZCbng7QaKNUCAAuOsvEnuNv+UgXCuDVsa9djOJjDfqSWLu++slDKdeeYUwAAADoAAAA847IQ4krOz0vLTM9NLCiWYsxTYkzUYDdiLLVg9pJiqFbKTS1JTEksSVSyqlbKS8xNVbJSSlSqrQ1izAcAy/CwBG4Ke5Yqpq3xoFYxcoUteeVr5z18h0G15jmUgYlFAAAADAAAAA6rViouSSxJLVayMqwFAIpVpqRyeWesKBbM7bLdAS6NYHxTksT5HAQGLEpg7+Mc",
+    "base64:UE9SVElDTy1CQUNLVVAgMQpIAAAASwAAAEGrViouyS9K9UxRslJQKlbSUVBKLchPzgDyDIHsotSyzOLM/Dwg1xLITS5KTSxJTXEsgUoX5BeVZCbng7QaKNUCAAuOsvEnuNv+UgXCuDVsa9djOJjDfqSWLu++slDKdeeYUwAAADoAAAA847IQ4krOz0vLTM9NLCiWYsxTYkzUYDdiLLVg9pJiqFbKTS1JTEksSVSyqlbKS8xNVbJSSlSqrQ1izAcAy/CwBG4Ke5Y=",
+    "base64:CjgSCmNvbmZpZ21hcHMaAW4iAWEoBzIBdTgDShoAeyJtZXRhZGF0YSI6eyJuYW1lIjoiYSJ9fVIBbwoeCgRnLmlvEgZ0aGluZ3MiAWIoCTIBdUABSgIBeFgB",
+    "base64:CjgSCmNvbmZpZ21hcHMaAW4iAWEoBzIBdTgDShoAeyJtZXRhZGF0YSI6eyJuYW1lIjoiYSJ9fVIBbw==",
+];
+
+/// As each provider seals.
+pub const SEALED_VALUES: &[&str] = &[
+    "k8s:enc:aesgcm:v1:k:0123456789abcdef0123456789abcdef",
+    "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef",
+    "k8s:enc:secretbox:v1:k:0123456789abcdef0123456789abcdef0123456789abcdef",
+    "k8s:enc:kms:v2:p:",
+    "base64:azhzOmVuYzprbXM6djI6cDoKIDAxMjM0NTY3ODlhYmNkZWYwMTIzNDU2Nzg5YWJjZGVmEgJpZBoga2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2siCAoDYS5iEgF2KAE=",
+    "base64:azhzOmVuYzprbXM6djI6cDoKIDAxMjM0NTY3ODlhYmNkZWYwMTIzNDU2Nzg5YWJjZGVmEgJpZBoga2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=",
 ];

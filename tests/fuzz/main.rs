@@ -2,11 +2,15 @@
 //! what each parser promises about its results holds.
 //!
 //! Runs on stable Rust, the same inputs each time. `PORTICO_FUZZ_ROUNDS` makes it longer, `PORTICO_FUZZ_SEED` other;
-//! `PORTICO_FUZZ_TRACE=file` keeps the last input.
+//! `PORTICO_FUZZ_TRACE=file` keeps the last input. `.ci/fuzz` runs the same targets guided by the code that an input reaches
+//! (`guided.rs`); what it keeps (`kept`) runs here, too.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod corpus;
+mod input;
+mod kept;
 mod mutate;
+mod table;
 mod targets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +29,7 @@ fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// Runs a target on its corpus, and on mutations of it.
+/// Runs a target on its corpus, on what was kept for it, and on mutations of both.
 fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
     // A stack that overflows ends the process: with this set, the input that did it is in the file.
     let trace = std::env::var_os("PORTICO_FUZZ_TRACE");
@@ -39,7 +43,9 @@ fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
         assert!(outcome.is_ok(), "{name} fails on {shown:?} = {input:?}");
         assert!(begun.elapsed() < MAX_LENGTH, "{name} takes {:?} on {shown:?}", begun.elapsed());
     };
-    corpus.iter().for_each(|seed| try_one(seed.as_bytes()));
+    let mut corpus = corpus::bytes(corpus);
+    corpus.extend(kept::inputs(name));
+    corpus.iter().for_each(|input| try_one(input));
     let mut mutator = Mutator::new(setting("PORTICO_FUZZ_SEED", 1) as u64, corpus);
     for _ in 0..setting("PORTICO_FUZZ_ROUNDS", ROUNDS) {
         try_one(&mutator.next());
@@ -58,7 +64,7 @@ fn on_own_stack(target: impl FnOnce() + Send + 'static) {
 }
 
 /// Makes a test of each target.
-macro_rules! targets {
+macro_rules! tests {
     ($($name:ident on $corpus:ident),* $(,)?) => {$(
         #[test]
         fn $name() {
@@ -67,40 +73,17 @@ macro_rules! targets {
     )*};
 }
 
-targets! {
-    paths on PATHS,
-    conversion_answers on CONVERSIONS,
-    admission_answers on ADMISSION,
-    label_selectors on SELECTORS,
-    field_selectors on SELECTORS,
-    json_paths on JSON_PATHS,
-    accept_headers on ACCEPT,
-    authorization_headers on AUTHORIZATION,
-    token_files on TOKEN_FILES,
-    service_account_tokens on TOKENS,
-    issuer_tokens on ISSUER_TOKENS,
-    external_headers on EXTERNAL_HEADERS,
-    impersonation_headers on IMPERSONATION,
-    forwarded_identities on IMPERSONATION,
-    json_patches on JSON_PATCHES,
-    merge_patches on JSON,
-    strategic_patches on JSON,
-    applied_configurations on JSON,
-    field_sets on FIELD_SETS,
-    json_bodies on JSON,
-    yaml_bodies on YAML,
-    protobuf_bodies on PROTOBUF,
-    pem on PEM,
-    certificate_requests on CERTIFICATE_REQUESTS,
-    kubeconfigs on KUBECONFIGS,
-    backend_urls on URLS,
-    egress_configurations on YAML,
-    durations on DURATIONS,
-    times on DURATIONS,
-    expressions on EXPRESSIONS,
-    regular_expressions on REGULAR_EXPRESSIONS,
-    quantities on QUANTITIES,
-    spdy_frames on SPDY_FRAMES,
+table::for_each_target!(tests);
+
+#[test]
+fn all_that_is_kept_belongs_to_a_target_and_is_small() {
+    for entry in std::fs::read_dir(kept::folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(table::NAMES.contains(&&*name), "no target is called {name:?}");
+        let inputs = kept::inputs(&name);
+        let sizes = inputs.iter().map(Vec::len);
+        assert!(inputs.len() <= 30 && sizes.max().unwrap_or(0) <= 4096, "too much is kept of {name}");
+    }
 }
 
 #[test]

@@ -81,8 +81,7 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    pub fn new(seed: u64, corpus: &[&str]) -> Self {
-        let corpus = corpus.iter().map(|text| text.as_bytes().to_vec()).collect();
+    pub fn new(seed: u64, corpus: Vec<Vec<u8>>) -> Self {
         Self { random: StdRng::seed_from_u64(seed), corpus }
     }
 

@@ -1,5 +1,11 @@
 //! The targets: a parser each, and what must hold of what it returns.
 
+mod files;
+mod wire;
+
+pub use files::*;
+pub use wire::*;
+
 use std::sync::Arc;
 
 use base64::Engine;
@@ -34,9 +40,7 @@ use portico_schema::{Format, Schema, merge};
 use portico_spdy::{Decoder, Encoder, Frame, Limits, SpdyError};
 use tonic::metadata::{MetadataMap, MetadataValue};
 
-fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(input)
-}
+use crate::input::text;
 
 pub fn paths() -> impl Fn(&[u8]) {
     |input| {
@@ -526,17 +530,8 @@ pub fn spdy_frames() -> impl Fn(&[u8]) {
         joined
     }
     |input| {
-        // Texts of the corpus stand for the bytes that their hexadecimal digits say.
-        let bytes: Vec<u8> = match text(input).strip_prefix("hex:") {
-            Some(digits) => {
-                let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
-                let pairs = digits.chunks_exact(2).map(|pair| std::str::from_utf8(pair).unwrap());
-                pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
-            }
-            None => input.to_vec(),
-        };
-        let (frames, error) = read(&bytes, bytes.len().max(1));
-        let (pieces, in_pieces) = read(&bytes, 3);
+        let (frames, error) = read(input, input.len().max(1));
+        let (pieces, in_pieces) = read(input, 3);
         assert_eq!((whole(&frames), error), (whole(&pieces), in_pieces));
         let (mut encoder, mut written) = (Encoder::new().unwrap(), BytesMut::new());
         for frame in &frames {

@@ -32,6 +32,8 @@ pub use connect::Connecting;
 pub use context::ProxyContext;
 pub use handler::Proxy;
 pub use headers::{ClientAddress, Identity};
+#[doc(hidden)]
+pub use links::rewrite_links;
 pub use metrics::ProxyMetrics;
 pub use observation::Observation;
 pub use refusal::Refusal;

@@ -6,6 +6,8 @@ mod html;
 mod rewritten;
 
 pub(crate) use rewritten::RewrittenBody;
+#[doc(hidden)]
+pub use rewritten::rewrite_links;
 
 use http::HeaderValue;
 use portico_machinery::connect::clean_path;

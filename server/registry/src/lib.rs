@@ -107,6 +107,8 @@ pub use strategy::{
     Strategies, Strategy, SubresourceStrategy, TableStrategy,
 };
 pub use table::{ResourceTable, Row};
+#[doc(hidden)]
+pub use token::Token as ContinueToken;
 pub use typed::{Annotations, Context, Deleted, Listed, Part, Patch, Place, Written};
 pub use verbs::Verbs;
 pub use webhooks::{

@@ -12,7 +12,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 
 /// Where a list goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
+pub struct Token {
     /// At exactly this revision; nothing: at the newest, after the first one was compacted away.
     pub(crate) revision: Option<i64>,
     /// Behind this key, relative to what is listed.
@@ -28,7 +28,9 @@ struct Wire {
 }
 
 impl Token {
-    pub(crate) fn encode(&self) -> String {
+    /// The text that a client gives back.
+    #[must_use]
+    pub fn encode(&self) -> String {
         let wire = Wire {
             v: VERSION.to_owned(),
             rv: self.revision.unwrap_or(-1),
@@ -38,8 +40,11 @@ impl Token {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&wire).unwrap_or_default())
     }
 
+    /// Reads what a client gives back.
+    ///
+    /// # Errors
     /// 400 for a token that is not one of ours, in upstream's words as far as its JSON can be read.
-    pub(crate) fn decode(text: &str) -> Result<Self> {
+    pub fn decode(text: &str) -> Result<Self> {
         let refuse = |why: String| {
             Box::new(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
         };

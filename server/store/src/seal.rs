@@ -110,6 +110,21 @@ impl Seal {
         self.open_at(key.resource(), key.to_string().as_bytes(), stored).await
     }
 
+    /// Opens these bytes as a sealed value of a resource of the core group, for `tests/fuzz`.
+    ///
+    /// # Errors
+    /// Why they are none.
+    #[doc(hidden)]
+    pub async fn open_sealed(
+        &self,
+        resource: &str,
+        place: &[u8],
+        sealed: &[u8],
+    ) -> Result<Vec<u8>, SealError> {
+        let opened = self.open_at(&Resource::new("", resource), place, Stored::Sealed(sealed)).await;
+        opened.map(|opened| opened.json.into_owned())
+    }
+
     /// What was sealed at this place.
     pub(crate) async fn open_at<'a>(
         &self,

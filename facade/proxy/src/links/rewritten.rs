@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::{GzDecoder, GzEncoder};
-use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue};
 use http_body::{Body, Frame};
 
 use super::Links;
@@ -38,6 +38,20 @@ pub(crate) struct RewrittenBody<B> {
     html: Html,
     coding: Coding,
     ended: bool,
+}
+
+/// A page that comes in these pieces from a target that was dialled as `authority`, for `tests/fuzz`.
+#[doc(hidden)]
+#[must_use]
+pub fn rewrite_links(authority: &str, pieces: &[&[u8]]) -> Vec<u8> {
+    let host = HeaderValue::from_static("k8s:6443");
+    let authority =
+        HeaderValue::from_str(authority).unwrap_or_else(|_| HeaderValue::from_static("10.0.0.1:80"));
+    let links = Links::new("/api/v1/pods/p/proxy".to_owned(), &host, &authority);
+    let (mut html, mut out) = (Html::new(links), Vec::new());
+    pieces.iter().for_each(|piece| html.push(piece, &mut out));
+    html.finish(&mut out);
+    out
 }
 
 impl<B: Body<Data = Bytes, Error = BoxError> + Unpin> RewrittenBody<B> {

@@ -55,6 +55,14 @@ impl<'q> Query<'q> {
         }
     }
 
+    /// Reads it as the options of every verb, for `tests/fuzz`: nothing of it may panic.
+    #[doc(hidden)]
+    pub fn read_all(&self) {
+        let _ = (self.create_options(), self.update_options(), self.patch_options(), self.apply_options());
+        let _ = (self.delete_options(), self.version_options());
+        let _ = (self.list_options(false), self.list_options(true));
+    }
+
     /// Options of create, validated.
     pub(crate) fn create_options(&self) -> Result<CreateOptions> {
         self.write_options("CreateOptions", Vec::new())

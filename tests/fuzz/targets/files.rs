@@ -1,0 +1,164 @@
+//! What lies in files and databases: policies, schemas, objects of every kind, backups, sealed values.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use portico_audit::Policy;
+use portico_auth::authz::abac::Policies;
+use portico_kinds::Kinds;
+use portico_kit::metrics::Registry;
+use portico_machinery::protobuf::open;
+use portico_machinery::{GroupVersion, GroupVersionKind, Object, RequestInfo};
+use portico_schema::structural::definition::{Metadata, Terms, validate};
+use portico_schema::{DecodeError, Format, Schema, Structural, Typed};
+use portico_store::{
+    BackupFile, CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyService, KeyServiceError, KeyStatus,
+    Provider, Seal, SealMetrics, SealRules, StoredState, WrappedKey,
+};
+use zeroize::Zeroizing;
+
+use super::decodes;
+use crate::input::{halves, text};
+
+/// A policy that is taken says of every request whether it is recorded.
+pub fn audit_policies() -> impl Fn(&[u8]) {
+    let request = RequestInfo::parse("GET", "/api/v1/namespaces/a/secrets/b", "").unwrap();
+    move |input| {
+        let Ok(policy) = Policy::parse(&text(input)) else { return };
+        let _ = policy.warnings();
+        let _ = policy.evaluate(None, &request);
+    }
+}
+
+pub fn abac_policies() -> impl Fn(&[u8]) {
+    |input| {
+        let _ = Policies::parse(&text(input));
+    }
+}
+
+/// An object of whichever kind it says that it is: what is to be stored of it is written, as JSON and as protobuf, so that the same is
+/// read again.
+pub fn objects_of_every_kind() -> impl Fn(&[u8]) {
+    let kinds = Kinds::all().unwrap();
+    let kinds: HashMap<_, _> = kinds.iter().map(|kind| (kind.gvk.clone(), kind.schema.clone())).collect();
+    move |input| {
+        let (format, said) = match open(input) {
+            Ok(envelope) => (Format::Protobuf, gvk(&envelope.api_version, &envelope.kind)),
+            Err(_) => {
+                let Ok(object) = Object::from_json(input) else { return };
+                (Format::Json, gvk(object.api_version(), object.kind()))
+            }
+        };
+        let Some((said, schema)) = said.and_then(|said| Some((kinds.get(&said)?, said))).map(|(s, g)| (g, s))
+        else {
+            return;
+        };
+        let read = |body: &[u8], format| {
+            let mut decoded = schema.decode(body, format, &said)?;
+            schema.normalise(&mut decoded.object);
+            Ok::<_, DecodeError>(decoded)
+        };
+        let Ok(sent) = read(input, format) else { return };
+        // A float without a fraction in what has no type is a whole number from now on.
+        let mut stored = read(&sent.object.to_json(), Format::Json).expect("what we write, we read");
+        assert!(stored.strict.is_empty(), "{:?}", stored.strict);
+        let sealed = schema.to_sealed_protobuf(&stored.object);
+        for (bytes, format) in [(stored.object.to_json(), Format::Json), (sealed, Format::Protobuf)] {
+            assert_eq!(read(&bytes, format).expect("what we write, we read").object, stored.object);
+        }
+        schema.default(&mut stored.object);
+        let _ = schema.validate(&stored.object);
+    }
+}
+
+fn gvk(api_version: &str, kind: &str) -> Option<GroupVersionKind> {
+    Some(api_version.parse::<GroupVersion>().ok()?.kind(kind))
+}
+
+fn object_meta() -> Typed {
+    let kinds = Kinds::builtin().unwrap();
+    let of = kinds.iter().find(|kind| kind.gvk.kind == "ConfigMap").unwrap().schema.of_field("metadata");
+    of.unwrap().typed().unwrap().clone()
+}
+
+/// The schema of a definition on the first line, and an object of it behind.
+pub fn custom_resources() -> impl Fn(&[u8]) {
+    let (types, gvk) = (object_meta(), GroupVersion::new("g.io", "v1").kind("K"));
+    move |input| {
+        let (schema, body) = halves(input);
+        let wrapped = [br#"{"s":"#, schema, b"}"].concat();
+        if let Ok(definition) = Object::from_json(&wrapped) {
+            let metadata = Metadata { types: &types, rules: &|_, _| Vec::new() };
+            let _ = validate(&definition.at(&["s"]), &Terms::NEW, metadata);
+        }
+        let Ok(compiled) = Structural::from_json(schema) else { return };
+        let schema = Schema::structural(compiled, types.clone());
+        decodes(&schema, &gvk, body, Format::Json);
+        let Ok(mut decoded) = schema.decode(body, Format::Json, &gvk) else { return };
+        let custom = schema.custom().unwrap();
+        let _ = (custom.check_rules(&decoded.object, None), custom.validate_lists(&decoded.object));
+        schema.settle(&mut decoded.object);
+        assert!(!schema.settle(&mut decoded.object), "it is settled");
+    }
+}
+
+/// A backup, and the states in a block of one, which are written so that the same are read again.
+pub fn backups() -> impl Fn(&[u8]) {
+    |input| {
+        if let Ok(mut file) = BackupFile::read(input) {
+            while let Ok(Some(states)) = file.next_states() {
+                assert!(file.states() >= states.len() as u64);
+            }
+        }
+        let Ok(states) = StoredState::decode_all(input) else { return };
+        assert!(states.iter().all(|state| state.json().is_none_or(|json| json.len() < state.value.len())));
+        let again = StoredState::decode_all(&StoredState::encode_all(states.clone()));
+        assert_eq!(again, Ok(states));
+    }
+}
+
+/// A key service that answers whatever it is asked.
+struct AnyKey;
+
+impl KeyService for AnyKey {
+    fn status(&self) -> BoxFuture<'_, Result<KeyStatus, KeyServiceError>> {
+        std::future::ready(Ok(KeyStatus::default())).boxed()
+    }
+
+    fn encrypt<'a>(&'a self, _: &'a str, _: &'a [u8]) -> BoxFuture<'a, Result<WrappedKey, KeyServiceError>> {
+        std::future::ready(Ok(WrappedKey::default())).boxed()
+    }
+
+    fn decrypt<'a>(
+        &'a self,
+        _: &'a str,
+        wrapped: WrappedKey,
+    ) -> BoxFuture<'a, Result<Zeroizing<Vec<u8>>, KeyServiceError>> {
+        std::future::ready(Ok(Zeroizing::new(wrapped.ciphertext))).boxed()
+    }
+}
+
+/// Values in a database, sealed with whatever they say: nobody has sealed these.
+pub fn sealed_values() -> impl Fn(&[u8]) {
+    const KEY: [u8; 32] = [7; 32];
+    let metrics = || SealMetrics::new(&Registry::new(), "server");
+    let keys = |key| vec![("k".to_owned(), key)];
+    let providers = [
+        Provider::Keys(CipherKind::AesGcm, keys(CipherKey::aes_gcm(&KEY).unwrap())),
+        Provider::Keys(CipherKind::AesCbc, keys(CipherKey::aes_cbc(&KEY).unwrap())),
+        Provider::Keys(CipherKind::Secretbox, keys(CipherKey::secretbox(&KEY).unwrap())),
+        Provider::Kms(Envelope::new("p", Arc::new(AnyKey), EnvelopeTimes::default(), metrics())),
+    ]
+    .map(Arc::new);
+    let mut rules = SealRules::new(&[]);
+    rules.add("secrets", &providers).unwrap();
+    let seal = Seal::new(rules, metrics());
+    move |input| {
+        if let Ok(plain) = futures::executor::block_on(seal.open_sealed("secrets", b"place", input)) {
+            // AES-CBC alone says nothing of who has sealed a value.
+            assert!(input.starts_with(b"k8s:enc:aescbc:"), "{plain:?}");
+        }
+    }
+}

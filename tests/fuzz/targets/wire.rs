@@ -1,0 +1,150 @@
+//! What comes over connections: queries, frames, messages, answers of others.
+
+use std::io::Cursor;
+
+use portico_auth::authn::TokenReviewStatus;
+use portico_auth::authz::review;
+use portico_kit::http2_frames::FrameReader;
+use portico_machinery::openapi::{Section, SpecV2, references};
+use portico_machinery::{Status, UserInfo};
+use portico_proto::convert::{Entry, api_service_from_object, api_service_to_object};
+use portico_proto::{apiregistration, config, objects, rpc_status};
+use portico_registry::options::Query;
+use portico_registry::{ContinueToken, DeleteOptions};
+use prost::Message;
+use tokio_tungstenite::tungstenite;
+use tungstenite::protocol::{Role, WebSocket, WebSocketConfig};
+
+use crate::input::{halves, text};
+
+/// Options of all verbs, in a query or as a body.
+pub fn options() -> impl Fn(&[u8]) {
+    |input| {
+        let input = text(input);
+        Query::parse(&input).read_all();
+        let _ = DeleteOptions::from_body(input.as_bytes());
+    }
+}
+
+/// A token that is taken is written so that the same is read again.
+pub fn continue_tokens() -> impl Fn(&[u8]) {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    |input| {
+        for token in [text(input).into_owned(), URL_SAFE_NO_PAD.encode(input)] {
+            let Ok(read) = ContinueToken::decode(&token) else { continue };
+            assert_eq!(ContinueToken::decode(&read.encode()), Ok(read));
+        }
+    }
+}
+
+/// Frames of a client mean the same however they are cut.
+pub fn http2_frames() -> impl Fn(&[u8]) {
+    |input| {
+        let (mut whole, mut pieces) = (FrameReader::new(), FrameReader::new());
+        let read = whole.read(input).is_ok();
+        assert_eq!(input.chunks(3).all(|piece| pieces.read(piece).is_ok()), read);
+        if read {
+            assert_eq!(whole.in_head(), pieces.in_head());
+        }
+    }
+}
+
+/// A client's messages, as they are read before they are passed on to a kubelet.
+pub fn web_socket_frames() -> impl Fn(&[u8]) {
+    const MAX: usize = 1 << 16;
+    |input| {
+        let config = WebSocketConfig::default().max_message_size(Some(MAX)).max_frame_size(Some(MAX));
+        let stream = Cursor::new(input.to_vec());
+        let mut socket = WebSocket::from_raw_socket(stream, Role::Server, Some(config));
+        while let Ok(message) = socket.read() {
+            assert!(message.len() <= MAX, "{} bytes", message.len());
+        }
+    }
+}
+
+/// Messages of the contract, in which entries that are taken come back as they were.
+pub fn grpc_messages() -> impl Fn(&[u8]) {
+    |input| {
+        let _ = objects::DoRequest::decode(input);
+        let _ = config::StreamRequest::decode(input);
+        if let Ok(service) = apiregistration::ApiService::decode(input) {
+            // An object has no room for nanoseconds, and a message always has a spec: from then on nothing changes.
+            let through = |service| api_service_from_object(&api_service_to_object(service));
+            let service = through(&service);
+            assert_eq!(through(&service), service);
+        }
+        let Ok(entries) = config::Entries::decode(input) else { return };
+        for entry in entries.entries.into_iter().filter_map(|entry| Entry::try_from(entry).ok()) {
+            let again = Entry::try_from(config::Entry::from(&entry)).expect("what we write, we read");
+            assert_eq!(again, entry);
+        }
+    }
+}
+
+/// How a call failed, with details of whoever answered it.
+pub fn grpc_statuses() -> impl Fn(&[u8]) {
+    |input| {
+        for code in [tonic::Code::InvalidArgument, tonic::Code::Internal] {
+            let rpc = tonic::Status::with_details(code, "m", input.to_vec().into());
+            let status = rpc_status::from_rpc(&rpc);
+            let _ = (rpc_status::to_rpc(&status), status.to_json());
+        }
+    }
+}
+
+/// A Status of somebody else is written so that the same is read again.
+pub fn statuses() -> impl Fn(&[u8]) {
+    |input| {
+        let Some(status) = Status::from_json(input) else { return };
+        assert_eq!(Status::from_json(&status.to_json()), Some(status));
+    }
+}
+
+/// What webhooks answer about callers.
+pub fn reviews() -> impl Fn(&[u8]) {
+    |input| {
+        for version in [review::Version::V1, review::Version::V1beta1] {
+            if let Ok(answer) = review::Answer::read(version, input) {
+                assert!(!(answer.denied && answer.decision().allowed()), "{answer:?}");
+            }
+        }
+        if let Ok(status) = serde_json::from_slice::<TokenReviewStatus>(input) {
+            let _ = UserInfo::from(status.user);
+        }
+    }
+}
+
+/// Documents of backends; in one that is kept, paths that go take nothing along that others refer to.
+pub fn openapi_documents() -> impl Fn(&[u8]) {
+    |input| {
+        let _ = SpecV2::parse(input);
+        let Ok(mut spec) = SpecV2::canonical(input) else { return };
+        let whole = SpecV2::parse(&spec.to_json()).expect("what we write, we read");
+        assert_eq!(whole.to_json(), spec.to_json());
+        spec.retain_paths(|path| path.len() % 2 == 0);
+        let used = spec.paths.values().flat_map(|piece| references(piece.get()));
+        for (section, name) in used {
+            let (has, had) = match section {
+                Section::Definitions => {
+                    (spec.definitions.contains_key(name), whole.definitions.contains_key(name))
+                }
+                Section::Parameters => {
+                    (spec.parameters.contains_key(name), whole.parameters.contains_key(name))
+                }
+            };
+            assert_eq!(has, had, "{name}");
+        }
+    }
+}
+
+/// A page of a proxied target becomes the same however it is cut.
+pub fn proxied_pages() -> impl Fn(&[u8]) {
+    |input| {
+        let (head, page) = halves(input);
+        let host = text(head);
+        let whole = portico_proxy::rewrite_links(&host, &[page]);
+        let pieces: Vec<&[u8]> = page.chunks(3).collect();
+        assert_eq!(portico_proxy::rewrite_links(&host, &pieces), whole);
+    }
+}
