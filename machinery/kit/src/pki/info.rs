@@ -91,10 +91,11 @@ impl CertInfo {
         self.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether two thirds of its life are over at `now` (Unix seconds).
+    /// Whether two thirds of its life are over at `now` (Unix seconds), or it has not begun: the clock of whoever signed it was ahead
+    /// and has been set back.
     pub fn needs_renewal(&self, now: i64) -> bool {
         let life = self.not_after.saturating_sub(self.not_before);
-        now >= self.not_before.saturating_add(life / 3 * 2)
+        now < self.not_before || now >= self.not_before.saturating_add(life / 3 * 2)
     }
 
     /// RFC 3339.

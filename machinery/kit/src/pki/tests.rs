@@ -65,6 +65,9 @@ fn renewal_is_due_after_two_thirds_of_life() {
     assert!(!info.needs_renewal(1199));
     assert!(info.needs_renewal(1200));
     assert!(info.needs_renewal(5000));
+    // Signed by a clock that was ahead.
+    assert!(!info.needs_renewal(1000));
+    assert!(info.needs_renewal(999));
 }
 
 #[test]
