@@ -246,7 +246,10 @@ async fn a_store_of_several_control_services_is_moved_out_of_etcd_under_writers_
     let (there, folder) = Launch::new().prepared();
     let to = format!("sqlite://{}", folder.join("data").display());
     let start = async || there.start().await;
-    // Services and their addresses share revisions: the store begins a new epoch.
+    // A Service and its address share a revision, which nothing changes later: the store begins a new epoch.
+    let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "shares"}, "spec": {"ports": [{"port": 80}]}});
+    let made = one.admin().post("/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(made.status.as_u16(), 201, "{}", made.text());
     let moved = move_under_writers(&[&one, &other], &["migrate", "--from", &url, "--to", &to], start).await;
     assert!(!moved);
     other.stop().await;
