@@ -1,5 +1,8 @@
 //! What the suites of the engines that several control services may share do alike.
 
+use std::collections::HashSet;
+
+use futures::future::join_all;
 use http::Request;
 use http_body_util::Full;
 use portico_tests::http::{Http, Lines};
@@ -23,21 +26,53 @@ pub async fn watch(client: &Http, query: &str) -> Lines {
     Lines::new(answer.into_body())
 }
 
-/// A quota of config maps in the namespace, counted where `client` asks. What was admitted before there was a quota and is written
-/// after it was counted is in neither, here as upstream: the controllers' own config map is waited for.
-pub async fn limit_config_maps(client: &Http, most: &str) {
+/// Creations of config maps in a namespace, by turns through two servers: as many succeed as a quota lets, and the others are refused.
+///
+/// What was admitted before there was a quota and is written after it was counted is in neither, here as upstream: the controllers' own
+/// config map is waited for.
+pub async fn quotas_are_exact(clients: [&Http; 2], namespace: &str, most: usize, attempts: usize) {
+    let core = format!("/api/v1/namespaces/{namespace}");
+    let (path, quotas) = (format!("{core}/configmaps"), format!("{core}/resourcequotas"));
+    let own = format!("{path}/kube-root-ca.crt");
     until("the namespace has what its controllers make", 60, async || {
-        client.get(&format!("{CONFIG_MAPS}/kube-root-ca.crt")).await.status.as_u16() == 200
+        clients[1].get(&own).await.status.as_u16() == 200
     })
     .await;
-    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"},
-        "spec": {"hard": {"count/configmaps": most}}});
-    let quotas = "/api/v1/namespaces/default/resourcequotas";
-    assert_eq!(client.post(quotas, &quota).await.status.as_u16(), 201);
+    let hard = json!({"count/configmaps": most.to_string()});
+    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"}, "spec": {"hard": hard}});
+    assert_eq!(clients[0].post(&quotas, &quota).await.status.as_u16(), 201);
     until("the quota is counted", 60, async || {
-        client.get(&format!("{quotas}/q")).await.json()["status"]["hard"]["count/configmaps"] == most
+        let quota = clients[1].get(&format!("{quotas}/q")).await.json();
+        quota["status"]["hard"] == hard
     })
     .await;
+    let count = async || clients[0].get(&path).await.json()["items"].as_array().unwrap().len();
+    let already = count().await;
+    let create = async |n: usize| {
+        let answer = clients[n % 2].post(&path, &config_map(&format!("c-{n}"), "")).await;
+        answer.status.as_u16()
+    };
+    let answers = join_all((0..attempts).map(create)).await;
+    assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
+    let created = answers.iter().filter(|code| **code == 201).count();
+    assert_eq!((created, count().await), (most - already, most), "{answers:?}");
+}
+
+/// Addresses and ports of Services that are made by turns through two servers are nobody else's, whoever gives them.
+pub async fn addresses_are_distinct(clients: [&Http; 2], about: &str, count: usize) {
+    let serve = async |n: usize| {
+        let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("{about}-{n}")},
+            "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+        let answer = clients[n % 2].post("/api/v1/namespaces/default/services", &service).await;
+        assert_eq!(answer.status.as_u16(), 201, "{}", answer.text());
+        answer.json()
+    };
+    let services = join_all((0..count).map(serve)).await;
+    let distinct = |pointer: &str| {
+        let values = services.iter().map(|service| service.pointer(pointer).unwrap().to_string());
+        values.collect::<HashSet<_>>().len()
+    };
+    assert_eq!((distinct("/spec/clusterIP"), distinct("/spec/ports/0/nodePort")), (count, count));
 }
 
 /// Eight writers make so many objects each while the engine loses its power three times: what was acknowledged is there.
@@ -63,7 +98,7 @@ pub async fn writes_survive(admin: &Http, each: usize, lose_power: impl Fn()) {
             lose_power();
         }
     };
-    let (written, ()) = tokio::join!(futures::future::join_all((0..8).map(writer)), power);
+    let (written, ()) = tokio::join!(join_all((0..8).map(writer)), power);
     until("it is read again", 60, async || admin.get(CONFIG_MAPS).await.status.as_u16() == 200).await;
     let there = admin.get(CONFIG_MAPS).await.json();
     let items = there["items"].as_array().unwrap();

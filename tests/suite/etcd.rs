@@ -4,7 +4,9 @@ use portico_tests::http::Lines;
 use portico_tests::{EtcdServer, Launch, Portico, until};
 use serde_json::{Value, json};
 
-use crate::engines::{CONFIG_MAPS, config_map, limit_config_maps, version, watch, writes_survive};
+use crate::engines::{
+    CONFIG_MAPS, addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive,
+};
 
 fn on(etcd: &EtcdServer) -> Launch {
     Launch::new().arg("--etcd-servers").arg(&etcd.url())
@@ -61,23 +63,7 @@ async fn control_services_on_one_etcd_are_one_api() {
     for round in 0..20 {
         assert_eq!(events.next().await.unwrap()["object"]["data"]["text"], round.to_string());
     }
-    // Addresses and ports are nobody else's, whoever gives them.
-    let service = |n: usize| {
-        json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("s-{n}")},
-            "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
-    };
-    let clients = [&one, &other];
-    let serve =
-        async |n: usize| clients[n % 2].post("/api/v1/namespaces/default/services", &service(n)).await.json();
-    let services = futures::future::join_all((0..20).map(serve)).await;
-    let distinct = |pointer: &str| {
-        let mut values: Vec<String> =
-            services.iter().map(|service| service.pointer(pointer).unwrap().to_string()).collect();
-        values.sort_unstable();
-        values.dedup();
-        values.len()
-    };
-    assert_eq!((distinct("/spec/clusterIP"), distinct("/spec/ports/0/nodePort")), (20, 20));
+    addresses_are_distinct([&one, &other], "s", 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -160,15 +146,7 @@ async fn quotas_are_exact_while_many_write() {
     let Some(etcd) = EtcdServer::start() else { return };
     let portico = on(&etcd).start().await;
     let admin = portico.admin();
-    limit_config_maps(&admin, "200").await;
-    let create = async |n: usize| {
-        let answer = admin.post(CONFIG_MAPS, &config_map(&format!("c-{n}"), "")).await;
-        answer.status.as_u16()
-    };
-    let answers = futures::future::join_all((0..300).map(create)).await;
-    assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
-    let there = admin.get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
-    assert_eq!(there, 200, "{answers:?}");
+    quotas_are_exact([&admin; 2], "default", 200, 300).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

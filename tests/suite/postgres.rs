@@ -9,7 +9,9 @@ use portico_tests::{Launch, Portico, PostgresServer, own_address, until};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::engines::{CONFIG_MAPS, config_map, limit_config_maps, version, watch, writes_survive};
+use crate::engines::{
+    CONFIG_MAPS, addresses_are_distinct, config_map, quotas_are_exact, version, watch, writes_survive,
+};
 
 fn on(url: &str) -> Launch {
     Launch::new().arg("--database-url").arg(url)
@@ -75,32 +77,8 @@ async fn a_definition_that_one_control_service_takes_is_served_by_all() {
 async fn quotas_and_addresses_are_exact_over_control_services() {
     let Some(pair) = pair().await else { return };
     let clients = [pair[0].admin(), pair[1].admin()];
-    limit_config_maps(&clients[1], "30").await;
-    let already = clients[0].get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len();
-    let create = async |n: usize| {
-        let answer = clients[n % 2].post(CONFIG_MAPS, &config_map(&format!("c-{n}"), "")).await;
-        answer.status.as_u16()
-    };
-    let answers = futures::future::join_all((0..60).map(create)).await;
-    let created = answers.iter().filter(|code| **code == 201).count();
-    assert_eq!(created, 30 - already, "{answers:?}");
-    assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
-    let service = |n: usize| {
-        json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("s-{n}")},
-            "spec": {"type": "NodePort", "ports": [{"port": 80}]}})
-    };
-    let serve =
-        async |n: usize| clients[n % 2].post("/api/v1/namespaces/default/services", &service(n)).await.json();
-    let services = futures::future::join_all((0..40).map(serve)).await;
-    let mut addresses: Vec<&str> =
-        services.iter().map(|service| service["spec"]["clusterIP"].as_str().unwrap()).collect();
-    let mut ports: Vec<i64> =
-        services.iter().map(|service| service["spec"]["ports"][0]["nodePort"].as_i64().unwrap()).collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    ports.sort_unstable();
-    ports.dedup();
-    assert_eq!((addresses.len(), ports.len()), (40, 40));
+    quotas_are_exact(clients.each_ref(), "default", 30, 60).await;
+    addresses_are_distinct(clients.each_ref(), "s", 40).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

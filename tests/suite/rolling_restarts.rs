@@ -1,11 +1,14 @@
 //! Every process of two control services and two facades is restarted, one after the other, while clients read, list, watch and
 //! write: no read fails, no write is answered by anything but success or a wish for patience, and watches miss nothing.
 
-pub(crate) mod load;
+mod load;
 
+use std::path::Path;
 use std::time::Instant;
 
-use portico_tests::{Backend, Balanced, Launch, Portico, PostgresServer, eventually, measured, until};
+use portico_tests::{
+    Backend, Balanced, Launch, Portico, PostgresServer, binary, eventually, measured, until,
+};
 
 use load::Load;
 
@@ -29,10 +32,15 @@ pub(crate) async fn knows_both(facade: &Portico) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_is_restarted_under_load_and_no_read_fails() {
-    let Some(mut servers) = servers(|launch| launch).await else { return };
+    every_process_is_replaced(binary(), binary()).await;
+}
+
+/// Every process of a build is ended and started again by another build, or by the same, one after the other.
+pub(crate) async fn every_process_is_replaced(before: &Path, after: &Path) {
+    let Some(mut servers) = servers(|launch| launch.by(before)).await else { return };
     // Load balancers see that it is not ready before it takes no more connections.
     let launch = |first: usize| {
-        let facade = Launch::facade_of(&[&servers[first], &servers[1 - first]]);
+        let facade = Launch::facade_of(&[&servers[first], &servers[1 - first]]).by(before);
         facade.arg("--shutdown-delay-duration=2s")
     };
     let (one, other) = tokio::join!(launch(0).start(), launch(1).start());
@@ -52,7 +60,7 @@ async fn everything_is_restarted_under_load_and_no_read_fails() {
             let begin = Instant::now();
             server.stop().await;
             measured(&format!("a control service has stopped after {:?}", begin.elapsed()));
-            server.restart().await;
+            server.restart_by(after).await;
             for facade in &facades {
                 knows_both(facade).await;
             }
@@ -61,7 +69,7 @@ async fn everything_is_restarted_under_load_and_no_read_fails() {
         load.watches_may_end();
         for facade in &mut facades {
             facade.stop().await;
-            facade.restart().await;
+            facade.restart_by(after).await;
             knows_both(facade).await;
             load.goes_on().await;
         }

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use crate::cache::{Cache, Slot};
 use crate::error::StoreError;
+use crate::hub::Hub;
 use crate::key::split_path;
 use crate::store::{ListAt, Page};
 
@@ -31,6 +32,13 @@ impl Range {
         };
         Some(Self { after: (only.clone(), after), namespace: Some(only) })
     }
+}
+
+/// The page from memory, when nothing has changed since its revision.
+pub(crate) fn from_memory(hub: &Hub, slot: &Slot, query: &ListAt) -> Result<Option<Page>, StoreError> {
+    hub.check(query.revision)?;
+    let snapshot = slot.snapshot(hub.revision()).filter(|snapshot| snapshot.changed() <= query.revision);
+    Ok(snapshot.map(|snapshot| Page::of(&snapshot, query)))
 }
 
 /// How many objects follow a full page that was read out of `seen` rows; `count` counts what is behind them, of which at most so

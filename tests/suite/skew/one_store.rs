@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use futures::future::join_all;
 use portico_kit::lifecycle::Signal;
 use portico_tests::http::Http;
 use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, measured, until};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::engines;
+
 use super::Builds;
 use super::quiet::assert_quiet;
 use super::used::{
-    CONFIG_MAPS, SERVICES, Watch, config_map, created, define, end, made, make, thing, things,
-    things_are_served, version,
+    CONFIG_MAPS, Watch, config_map, created, define, end, made, make, thing, things, things_are_served,
+    version,
 };
 
 /// What several control services may share.
@@ -72,7 +73,7 @@ async fn are_one_api(pair: &[&Portico; 2], about: &str) {
         seen.retain(|seen| *seen == name);
         assert_eq!(seen.len(), 19);
     }
-    addresses_are_distinct(&[&one, &other], about).await;
+    engines::addresses_are_distinct([&one, &other], about, 20).await;
     quotas_are_exact(&[&one, &other], about).await;
     for (definer, user) in [(&one, &other), (&other, &one)] {
         let group = format!("g{}.{about}.example.com", if std::ptr::eq(definer, &one) { 1 } else { 2 });
@@ -85,48 +86,11 @@ async fn are_one_api(pair: &[&Portico; 2], about: &str) {
     }
 }
 
-async fn addresses_are_distinct(clients: &[&Http; 2], about: &str) {
-    let serve = async |n: usize| {
-        let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": format!("s-{about}-{n}")},
-            "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
-        created(clients[n % 2], SERVICES, &service).await
-    };
-    let services = join_all((0..20).map(serve)).await;
-    let distinct = |pointer: &str| {
-        let mut values: Vec<String> =
-            services.iter().map(|service| service.pointer(pointer).unwrap().to_string()).collect();
-        values.sort_unstable();
-        values.dedup();
-        values.len()
-    };
-    assert_eq!((distinct("/spec/clusterIP"), distinct("/spec/ports/0/nodePort")), (20, 20));
-}
-
 async fn quotas_are_exact(clients: &[&Http; 2], about: &str) {
     let namespace = format!("quota-{about}");
     let object = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": namespace}});
     created(clients[0], "/api/v1/namespaces", &object).await;
-    let core = format!("/api/v1/namespaces/{namespace}");
-    let path = format!("{core}/configmaps");
-    // What a controller writes before the quota is there may come behind its count.
-    let roots = format!("{path}/kube-root-ca.crt");
-    until("the controllers have been there", 60, async || clients[0].get(&roots).await.status == 200).await;
-    let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"},
-        "spec": {"hard": {"count/configmaps": "10"}}});
-    created(clients[0], &format!("{core}/resourcequotas"), &quota).await;
-    until("the quota is counted", 60, async || {
-        let quota = clients[1].get(&format!("{core}/resourcequotas/q")).await.json();
-        quota["status"]["hard"]["count/configmaps"] == "10"
-    })
-    .await;
-    let create = async |n: usize| {
-        let answer = clients[n % 2].post(&path, &config_map(&format!("c-{n}"))).await;
-        answer.status.as_u16()
-    };
-    let answers = join_all((0..40).map(create)).await;
-    assert!(answers.iter().all(|code| matches!(code, 201 | 403)), "{answers:?}");
-    let there = clients[0].get(&path).await.json()["items"].as_array().unwrap().len();
-    assert_eq!(there, 10, "{answers:?}");
+    engines::quotas_are_exact(*clients, &namespace, 10, 40).await;
 }
 
 /// Writes until told to stop: the names of what was acknowledged, and how long the slowest write took.

@@ -14,6 +14,7 @@ use super::values::Values;
 use super::wire::RangeRequest;
 use crate::cache::{Cache, Intake, Slot};
 use crate::error::StoreError;
+use crate::exact;
 use crate::hub::Hub;
 use crate::key::Key;
 use crate::latest::Latest;
@@ -66,11 +67,9 @@ impl Reader {
 
     /// The answer to an exact read: from memory when nothing has changed since, else from etcd.
     pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
-        self.hub.check(query.revision)?;
         let slot = self.cache.slot(&query.scope.resource);
-        let snapshot = slot.snapshot(self.hub.revision());
-        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
-            return Ok(Page::of(&snapshot, &query));
+        if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
+            return Ok(page);
         }
         match self.list_from_etcd(&query).await {
             Ok(page) => Ok(page),

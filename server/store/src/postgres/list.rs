@@ -47,11 +47,9 @@ fn states(range: &Range) -> String {
 impl Reader {
     /// The answer to an exact read: from memory when nothing has changed since, else from the log.
     pub(super) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
-        self.hub.check(query.revision)?;
         let slot = self.cache.slot(&query.scope.resource);
-        let snapshot = slot.snapshot(self.hub.revision());
-        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
-            return Ok(Page::of(&snapshot, &query));
+        if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
+            return Ok(page);
         }
         let Some(range) = Range::new(&query, row::to_column) else { return Ok(Page::default()) };
         let mut lent = self.pool.take().await.map_err(failed)?;

@@ -106,11 +106,9 @@ impl Reader {
 
     /// The answer to an exact read: from memory when nothing has changed since, else from the log.
     pub(crate) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
-        self.hub.check(query.revision)?;
         let slot = self.cache.slot(&query.scope.resource);
-        let snapshot = slot.snapshot(self.hub.revision());
-        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
-            return Ok(Page::of(&snapshot, &query));
+        if let Some(page) = exact::from_memory(&self.hub, &slot, &query)? {
+            return Ok(page);
         }
         let page = self.list_from_log(&slot, &query).await;
         // Rows are deleted only after the compaction point has moved: what was read before is whole.

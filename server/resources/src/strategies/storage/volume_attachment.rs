@@ -48,17 +48,15 @@ fn source(source: &Cursor<'_>, errors: &mut Errors) {
     let (name, inline) = (source.field("persistentVolumeName"), source.field("inlineVolumeSpec"));
     match (name.is_present(), inline.is_present()) {
         (false, false) => errors.push(source.required(ONE_SOURCE)),
-        (true, true) => {
-            errors.push(source.forbidden(ONE_SOURCE));
-            checks::follows(&name, names::dns1123_subdomain, errors);
+        (true, true) => errors.push(source.forbidden(ONE_SOURCE)),
+        (true, false) if name.str().is_empty() => {
+            errors.push(name.required("must specify non empty persistentVolumeName"));
         }
-        (true, false) => {
-            if name.str().is_empty() {
-                errors.push(name.required("must specify non empty persistentVolumeName"));
-            }
-            checks::follows(&name, names::dns1123_subdomain, errors);
-        }
+        (true, false) => {}
         (false, true) => inline_volume(&inline, errors),
+    }
+    if name.is_present() {
+        checks::follows(&name, names::dns1123_subdomain, errors);
     }
 }
 
