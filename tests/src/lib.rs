@@ -25,6 +25,7 @@ pub mod objects;
 pub mod pki;
 mod postgres;
 pub mod process;
+mod swept;
 pub mod token_issuer;
 pub mod token_signer;
 pub mod tools;

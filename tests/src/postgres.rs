@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::pki::Pair;
 use crate::skipped;
+use crate::swept::SweptFolder;
 use crate::wire::Wire;
 
 /// Whom programs run as where this runs as root, which they refuse.
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A server with a folder of its own.
 pub struct PostgresServer {
     programs: PathBuf,
-    folder: PathBuf,
+    folder: SweptFolder,
     port: u16,
     /// Besides those that all have.
     settings: Vec<String>,
@@ -50,7 +51,7 @@ impl PostgresServer {
     pub fn start_with_tls(pair: &Pair, password: &str) -> Option<Self> {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut server = Self::made(free, &["--auth-host=scram-sha-256"])?;
-        let data = server.folder.join("data");
+        let data = server.folder.path().join("data");
         for (name, text) in [("server.crt", &pair.cert), ("server.key", &pair.key)] {
             let path = data.join(name);
             std::fs::write(&path, text).unwrap();
@@ -80,7 +81,7 @@ impl PostgresServer {
             return None;
         };
         let folder = folder();
-        let data = shown(&folder.join("data"));
+        let data = shown(&folder.path().join("data"));
         let mut all = vec!["-D", &data, "-U", "portico", "-A", "trust", "-E", "UTF8"];
         all.extend(arguments);
         let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
@@ -89,7 +90,7 @@ impl PostgresServer {
         Some(Self::of(programs, folder, port))
     }
 
-    fn of(programs: PathBuf, folder: PathBuf, port: u16) -> Self {
+    fn of(programs: PathBuf, folder: SweptFolder, port: u16) -> Self {
         let settings = vec!["listen_addresses=".to_owned()];
         let (running, databases) = (Mutex::default(), AtomicU32::new(0));
         Self { programs, folder, port, settings, running, databases }
@@ -98,7 +99,7 @@ impl PostgresServer {
     /// A server that repeats what this one writes.
     pub fn standby(&self) -> Self {
         let folder = folder();
-        let (socket, data) = (shown(&self.folder), shown(&folder.join("data")));
+        let (socket, data) = (shown(self.folder.path()), shown(&folder.path().join("data")));
         let arguments = ["-D", &data, "-h", &socket, "-U", "portico", "-R", "-c", "fast", "-X", "stream"];
         let program = self.programs.join("pg_basebackup");
         let made = command(&program, &arguments.map(str::to_owned)).output().unwrap();
@@ -117,16 +118,16 @@ impl PostgresServer {
     /// Starts it on the data that it had.
     pub fn start_again(&self) {
         let mut settings = vec![
-            format!("unix_socket_directories={}", shown(&self.folder)),
+            format!("unix_socket_directories={}", shown(self.folder.path())),
             format!("port={}", self.port),
             "max_connections=400".to_owned(),
         ];
         settings.extend(self.settings.clone());
-        let mut arguments = vec!["-D".to_owned(), shown(&self.folder.join("data"))];
+        let mut arguments = vec!["-D".to_owned(), shown(&self.folder.path().join("data"))];
         arguments.extend(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]));
         *self.running.lock() = Some(stay(&self.programs.join("postgres"), arguments));
         let deadline = Instant::now() + PATIENCE;
-        let socket = shown(&self.folder);
+        let socket = shown(self.folder.path());
         while !Command::new(self.programs.join("pg_isready"))
             .args(["-q", "-h", &socket, "-p", &self.port.to_string()])
             .status()
@@ -153,7 +154,7 @@ impl PostgresServer {
 
     /// Runs a statement; what it says.
     pub fn psql(&self, database: &str, statement: &str) -> String {
-        let (program, socket) = (self.programs.join("psql"), shown(&self.folder));
+        let (program, socket) = (self.programs.join("psql"), shown(self.folder.path()));
         let port = self.port.to_string();
         let arguments =
             ["-X", "-A", "-t", "-h", &socket, "-p", &port, "-U", "portico", "-d", database, "-c", statement];
@@ -171,7 +172,7 @@ impl PostgresServer {
 
     /// The URL of a database.
     pub fn url(&self, database: &str) -> String {
-        url(&self.folder, database)
+        url(self.folder.path(), database)
     }
 
     /// A way to this server that can be cut unnoticed; see [`Wire`].
@@ -181,18 +182,18 @@ impl PostgresServer {
 
     /// Its socket.
     pub fn socket(&self) -> PathBuf {
-        self.folder.join(format!(".s.PGSQL.{}", self.port))
+        self.folder.path().join(format!(".s.PGSQL.{}", self.port))
     }
 
     /// The URL of a database of the shared server behind PgBouncer in transaction mode. Nothing where that is not installed,
     /// which is reported.
     pub fn pooled_url(database: &str) -> Option<String> {
-        static POOLER: OnceLock<Option<PathBuf>> = OnceLock::new();
+        static POOLER: OnceLock<Option<SweptFolder>> = OnceLock::new();
         let pooler = POOLER.get_or_init(|| Self::shared().and_then(Self::start_pooler));
-        pooler.as_deref().map(|folder| url(folder, database))
+        pooler.as_ref().map(|folder| url(folder.path(), database))
     }
 
-    fn start_pooler(&self) -> Option<PathBuf> {
+    fn start_pooler(&self) -> Option<SweptFolder> {
         let program = Path::new("/usr/sbin/pgbouncer");
         if !program.exists() {
             skipped("PgBouncer is not installed");
@@ -202,13 +203,13 @@ impl PostgresServer {
         let configuration = format!(
             "[databases]\n* = host={} user=portico\n[pgbouncer]\npool_mode = transaction\nauth_type = any\nlisten_port = 5432\n\
              unix_socket_dir = {}\ndefault_pool_size = 3\nmax_client_conn = 1000\n",
-            shown(&self.folder),
-            shown(&folder)
+            shown(self.folder.path()),
+            shown(folder.path())
         );
-        let file = folder.join("pgbouncer.ini");
+        let file = folder.path().join("pgbouncer.ini");
         std::fs::write(&file, configuration).unwrap();
         drop(stay(program, vec!["-q".to_owned(), shown(&file)]));
-        let (deadline, socket) = (Instant::now() + PATIENCE, folder.join(".s.PGSQL.5432"));
+        let (deadline, socket) = (Instant::now() + PATIENCE, folder.path().join(".s.PGSQL.5432"));
         while std::os::unix::net::UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < deadline, "the pooler does not become ready");
             std::thread::yield_now();
@@ -220,8 +221,6 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.kill();
-        // What cannot be removed is left to the system.
-        let _left = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -238,10 +237,8 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// One that whoever the programs run as may write to.
-fn folder() -> PathBuf {
-    let folder = tempfile::Builder::new().prefix("portico-postgres-").tempdir().unwrap().keep();
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
-    folder
+fn folder() -> SweptFolder {
+    SweptFolder::new("portico-postgres-").unwrap()
 }
 
 fn url(socket: &Path, database: &str) -> String {

@@ -211,6 +211,11 @@ pub async fn delete(store: &dyn Store, key: &Key) -> i64 {
     commit(store, Txn::one(key.clone(), portico_store::Expect::Exists, change)).await.unwrap().revision
 }
 
+/// Runs a test; panics after a time that no passing test needs.
+pub async fn bounded(test: impl Future<Output = ()>) {
+    tokio::time::timeout(Duration::from_secs(300), test).await.expect("the test does not end");
+}
+
 /// The next events, each within a time that no passing test needs.
 pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Event>> {
     let mut events = Vec::new();

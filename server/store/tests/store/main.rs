@@ -91,7 +91,7 @@ macro_rules! suite {
                         let before = crate::harness::Backend::written_before(&backend);
                         let test = crate::$module::$behaviour(&backend);
                         let test = crate::harness::WRITTEN_BEFORE.scope(before, test);
-                        crate::harness::past_the_cache(test).await;
+                        crate::harness::bounded(crate::harness::past_the_cache(test)).await;
                     }
                 }
             )*
@@ -106,7 +106,7 @@ macro_rules! suite {
                     if let Some(backend) = $backend {
                         let before = crate::harness::Backend::written_before(&backend);
                         let test = crate::$module::$behaviour(&backend);
-                        crate::harness::WRITTEN_BEFORE.scope(before, test).await;
+                        crate::harness::bounded(crate::harness::WRITTEN_BEFORE.scope(before, test)).await;
                     }
                 }
             )*

@@ -1,0 +1,58 @@
+//! A temporary folder that is removed when this process ends, however it ends: statics are not dropped, and a process that a
+//! signal ends drops nothing.
+
+use std::io::Result;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Waits for the end of its input, then removes the folder; several times, as programs that end with this process may write
+/// their last files meanwhile. Ctrl-C is sent to it, too.
+const SWEEP: &str = r#"trap '' INT TERM HUP
+cat >/dev/null
+for attempt in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$0" && exit; sleep 1; done"#;
+
+/// A folder that every user may write to.
+pub(crate) struct SweptFolder {
+    path: PathBuf,
+    sweeper: Child,
+}
+
+impl SweptFolder {
+    /// Makes one whose name begins so.
+    pub(crate) fn new(prefix: &str) -> Result<Self> {
+        let path = tempfile::Builder::new().prefix(prefix).tempdir()?.keep();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777))?;
+        let mut sweep = Command::new("sh");
+        sweep.arg("-c").arg(SWEEP).arg(&path);
+        let sweeper = sweep.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        Ok(Self { path, sweeper })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SweptFolder {
+    fn drop(&mut self) {
+        drop(self.sweeper.stdin.take());
+        // What cannot be removed is left to the system.
+        let _status = self.sweeper.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SweptFolder;
+
+    #[test]
+    fn a_folder_is_removed_with_all_that_is_in_it() {
+        let folder = SweptFolder::new("portico-swept-").unwrap();
+        let path = folder.path().to_owned();
+        std::fs::create_dir_all(path.join("data/base")).unwrap();
+        std::fs::write(path.join("data/base/1"), "x").unwrap();
+        drop(folder);
+        assert!(!path.exists());
+    }
+}
