@@ -84,7 +84,9 @@ async fn no_file_and_no_backup_holds_what_is_sealed_in_plain_text() {
     store.close().await;
     assert_eq!(files_with(&folder, SECRET), Vec::<String>::new(), "after it was closed");
     let plain = Sqlite::new();
-    put(&*plain.open().await, &key("x/1"), SECRET).await;
+    let store = plain.open().await;
+    put(&*store, &key("x/1"), SECRET).await;
+    store.close().await;
     assert!(!files_with(plain.path().parent().unwrap(), SECRET).is_empty(), "the search finds plain text");
 }
 
