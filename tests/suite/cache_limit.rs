@@ -176,7 +176,7 @@ async fn what_is_held_stays_within_the_budget_however_much_is_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_stays_bounded_however_much_is_stored() {
-    const LARGE: usize = 96;
+    const LARGE: usize = 192;
     const BYTES: usize = 512 << 10;
     let portico = Launch::new().args(&["--cache-max-bytes", "4194304"]).start().await;
     let admin = portico.admin();

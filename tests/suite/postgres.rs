@@ -386,6 +386,15 @@ async fn workloads_find_every_control_service_that_is_there() {
     let mut both = [u64::from(one.https().port()), u64::from(other.https().port())];
     both.sort_unstable();
     until("both are named", 60, async || ports().await == both).await;
+    for (path, port) in [
+        ("/api/v1/namespaces/default/services/kubernetes", "/spec/ports/0/targetPort"),
+        ("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", "/ports/0/port"),
+    ] {
+        until(&format!("{path} leads to the first"), 60, async || {
+            admin.get(path).await.json().pointer(port) == Some(&json!(both[0]))
+        })
+        .await;
+    }
     // They agree: nobody writes over what the other one has written.
     let written = async || {
         let mut versions = Vec::new();

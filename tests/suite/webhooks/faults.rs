@@ -49,9 +49,11 @@ const POLICIES: [(&str, u16); 2] = [("Fail", 500), ("Ignore", 201)];
 fn webhook(setup: &Setup, faulty: &Faulty, fault: Fault, policy: &str) -> Value {
     let url = format!("https://{}/x", faulty.address);
     let labels = json!({"fault": format!("{fault:?}"), "policy": policy});
+    // Megabytes come late where a machine is busy; what never comes is not waited for.
+    let timeout = if matches!(fault, Fault::Endless | Fault::Huge) { 30 } else { 1 };
     let more = json!({
         "clientConfig": {"url": url, "caBundle": STANDARD.encode(&faulty.ca)},
-        "objectSelector": {"matchLabels": labels}, "failurePolicy": policy, "timeoutSeconds": 1,
+        "objectSelector": {"matchLabels": labels}, "failurePolicy": policy, "timeoutSeconds": timeout,
     });
     setup.webhook("faulty", "", &more)
 }
@@ -93,7 +95,7 @@ async fn check(setup: &Setup, faulty: &Faulty, (fault, words): (Fault, &str), (p
     let begun = Instant::now();
     let answer = setup.portico.admin().post(&format!("{MAPS}?dryRun=All"), &map).await;
     assert_eq!(answer.status, code, "{fault:?} {policy}: {}", answer.text());
-    assert!(begun.elapsed() < Duration::from_secs(10), "{fault:?} {policy}: {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{fault:?} {policy}: {:?}", begun.elapsed());
     if code == 500 {
         let (message, expected) = (answer.json()["message"].clone(), expected(faulty, words));
         let message = message.as_str().unwrap_or_default();
@@ -110,8 +112,7 @@ async fn a_gibibyte_and_an_endless_answer_cost_no_more_memory_than_the_limit() {
     let setup = Setup::start().await;
     for fault in [Fault::Huge, Fault::Endless] {
         let faulty = Faulty::start(fault).await;
-        let mut webhook = webhook(&setup, &faulty, fault, "Ignore");
-        webhook["timeoutSeconds"] = json!(30);
+        let webhook = webhook(&setup, &faulty, fault, "Ignore");
         setup.configure(VALIDATING, "huge", vec![webhook]).await;
         let before = setup.portico.resident_kib();
         let mut labelled = map("m");
