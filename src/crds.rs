@@ -1,6 +1,5 @@
 //! `portico crds check`: what definitions would do if they were applied. Asks the control service; writes nothing.
 
-mod documents;
 mod failure;
 mod print;
 
@@ -12,8 +11,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use portico_proto::apiextensions::finding::Kind;
 use portico_proto::apiextensions::{CheckRequest, CheckResponse};
 
-use crate::client_verb::{ControlService, parse, refusal};
-use documents::Document;
+use crate::control_service::{ControlService, parse, refusal};
+use crate::documents::{self, Document};
 use failure::Failure;
 
 /// How long the control service may take for one definition: it checks all stored objects.
@@ -26,7 +25,7 @@ const FAILED: u8 = 2;
 /// Client verbs about CustomResourceDefinitions.
 #[derive(Debug, Parser)]
 #[command(name = "portico crds", about, disable_version_flag = true)]
-struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -73,11 +72,15 @@ pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitC
 }
 
 async fn run(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
-    let documents = documents::read(&check.files)?;
+    let mut definitions = documents::read(&check.files)?;
+    definitions.retain(|document| document.head.kind == "CustomResourceDefinition");
+    if definitions.is_empty() {
+        return Err("there is no CustomResourceDefinition in what was given".into());
+    }
     let client = check.control.client(DEADLINE)?;
     let mut all = Vec::new();
-    for Document { from, definition, media_type } in documents {
-        let request = CheckRequest { definition, media_type: media_type.to_owned() };
+    for Document { from, manifest, media_type, .. } in definitions {
+        let request = CheckRequest { definition: manifest, media_type: media_type.to_owned() };
         let answer = client.definitions().check(request).await;
         let checked = answer.map_err(|status| format!("{from}: {}", refusal(&status)))?.into_inner();
         if check.output == Output::Text {

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::client_verb::parse;
+use crate::control_service::parse;
 use crate::ending::fail_with;
 use failure::Failure;
 
@@ -29,26 +29,31 @@ const USAGE: u8 = 2;
 /// Verbs about what is stored.
 #[derive(Debug, Parser)]
 #[command(name = "portico", about, disable_version_flag = true)]
-struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Write the state of one revision into a new file, while it is served or not. Secrets are in it as in the database: sealed where
+    /// Write the state of one revision into a new file, while it is served or not
+    ///
+    /// Secrets are in it as in the database: sealed where
     /// they are encrypted at rest. Exit code 0: made, or whole; 1: not.
     Backup(backup::Backup),
-    /// Take a backup into service in the place of a database that is not served. A new epoch begins:
-    /// watches and continue tokens of before end with 410. A SQLite file that was there is kept beside it. Exit code 0:
+    /// Take a backup into service in the place of a database that is not served
+    ///
+    /// A new epoch begins: watches and continue tokens of before end with 410. A SQLite file that was there is kept beside it. Exit code 0:
     /// restored; 1: not, and nothing was replaced.
     Restore(restore::Restore),
-    /// Move a store to another database while it is served: revisions, uids and the store's identity stay, watches go on; into an
-    /// etcd, and out of some, a new epoch begins. At the end the old database takes no writes any more. Exit code 0: moved; 1: not,
+    /// Move a store to another database while it is served
+    ///
+    /// Revisions, uids and the store's identity stay, watches go on; into an etcd, and out of some, a new epoch begins. At the end the old database takes no writes any more. Exit code 0: moved; 1: not,
     /// and everything is as it was (an etcd that was moved into is marked as not whole).
     Migrate(migrate::Migrate),
-    /// Examine the database of a data folder, served or not: what SQLite says of the file, objects that cannot be read,
-    /// indexes and counters. Exit code 0: sound; 1: something is wrong; 2: not examined.
+    /// Examine the database of a data folder, served or not
+    ///
+    /// What SQLite says of the file, objects that cannot be read, indexes and counters. Exit code 0: sound; 1: something is wrong; 2: not examined.
     Doctor(doctor::Doctor),
 }
 

@@ -1,8 +1,11 @@
 //! The `portico` command: control service and facade in one process, or either alone; and verbs of its client.
 
-mod client_verb;
+mod client_verbs;
+mod command_tree;
+mod control_service;
 mod crds;
 mod data;
+mod documents;
 mod ending;
 mod etcd_flags;
 mod run;
@@ -28,10 +31,13 @@ fn main() -> ExitCode {
     match verb.to_str() {
         Some("crds") => return crds::main(std::env::args_os().skip(1)),
         Some("secrets") => return secrets::main(std::env::args_os().skip(1)),
+        Some(verb) if client_verbs::VERBS.contains(&verb) => {
+            return client_verbs::main(std::env::args_os(), command_tree::portico());
+        }
         Some(verb) if data::VERBS.contains(&verb) => return data::main(std::env::args_os()),
         _ => {}
     }
-    match settings::parse(std::env::args_os().collect()) {
+    match settings::parse(std::env::args_os().collect(), command_tree::verbs()) {
         Ok(Parsed::Print(text)) => print_text(&text),
         Ok(Parsed::Version | Parsed::Run(Role::Version, _)) => print_text(&run::version()),
         Ok(Parsed::Run(role, settings)) => match run::run(role, *settings, started) {

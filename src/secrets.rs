@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use portico_gostd::os::error_text;
 use portico_proto::admin::{RewrapProgress, RewrapRequest};
 
-use crate::client_verb::{ControlService, NoClient, parse, refusal};
+use crate::control_service::{ControlService, NoClient, parse, refusal};
 use crate::ending::fail_with;
 
 /// How long it may take: every object of a large store may have to be written.
@@ -21,7 +21,7 @@ const FAILED: u8 = 2;
 /// Client verbs about what is encrypted at rest.
 #[derive(Debug, Parser)]
 #[command(name = "portico secrets", about, disable_version_flag = true)]
-struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }

@@ -62,15 +62,7 @@ const ENV_PREFIX: &str = "PORTICO_";
 
 /// The Kubernetes API without a Kubernetes cluster.
 #[derive(Parser)]
-#[command(
-    name = "portico",
-    version,
-    propagate_version = true,
-    args_conflicts_with_subcommands = false,
-    after_help = "portico crds --help says what its client can do with CustomResourceDefinitions, portico secrets --help with what is \
-                  encrypted at rest; portico backup, restore, \
-                  migrate and doctor look after what is stored (--help after each)."
-)]
+#[command(name = "portico", version, propagate_version = true, args_conflicts_with_subcommands = false)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Role>,
@@ -81,7 +73,7 @@ struct Cli {
 /// What this process is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Subcommand)]
 pub(crate) enum Role {
-    /// Control service and facade in one process (the default).
+    /// Control service and facade in one process (the default)
     #[default]
     #[command(skip)]
     AllInOne,
@@ -150,12 +142,13 @@ pub(crate) enum Parsed {
     Version,
 }
 
-/// Reads flags, environment and file.
+/// Reads flags, environment and file. Help names these verbs, too.
 ///
 /// # Errors
 /// [`SettingError`] names the first setting that is wrong.
-pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
-    let command = command();
+pub(crate) fn parse(argv: Vec<OsString>, verbs: Vec<clap::Command>) -> Result<Parsed, SettingError> {
+    // A role takes every flag, before it and behind it.
+    let command = command().mut_args(|arg| arg.global(true)).subcommands(verbs);
     let first = match command.clone().try_get_matches_from(&argv) {
         Ok(matches) => matches,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
@@ -206,18 +199,18 @@ impl Settings {
     }
 }
 
-/// The whole command line.
-fn command() -> clap::Command {
+/// The command line of a process that serves.
+pub(crate) fn command() -> clap::Command {
     with_environment(foreign_flags::with_foreign_flags(Cli::command()))
 }
 
-/// Gives every flag its variable and makes all of them valid before and after the role.
+/// Gives every flag its variable.
 fn with_environment(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| match arg.get_long() {
         None | Some("help" | "version") => arg,
         Some(long) => {
             let variable = format!("{ENV_PREFIX}{}", long.to_uppercase().replace('-', "_"));
-            arg.env(clap::builder::OsStr::from(variable)).hide_env_values(true).global(true)
+            arg.env(clap::builder::OsStr::from(variable)).hide_env_values(true)
         }
     })
 }

@@ -49,6 +49,7 @@ pub use control_services::ControlServices;
 pub use layers::cors::BadOrigin;
 pub use layers::hsts::BadDirective;
 pub use portico_auth::authz::Mode as AuthorizationMode;
+pub use render::{pretty, yaml};
 pub use settings::{
     AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyingSettings,
     ServingCertificate, ZPages,

@@ -47,6 +47,9 @@ mod connection;
 mod kubeconfig;
 mod kubeconfig_cluster;
 mod kubeconfig_users;
+mod query;
+mod resource;
+mod resource_watch;
 mod retry;
 mod watch;
 
@@ -54,5 +57,7 @@ pub use connection::{Client, ConnectError, Connection, Credentials, Intercept};
 pub use kubeconfig::KubeconfigError;
 pub use kubeconfig_cluster::KubeconfigCluster;
 pub use kubeconfig_users::{KubeconfigUser, KubeconfigUsers, Source};
+pub use resource::{ApplyOptions, ListOptions, ResourceClient};
+pub use resource_watch::WatchEvent;
 pub use retry::Retry;
 pub use watch::{Event, watch_api_services};

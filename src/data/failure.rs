@@ -2,7 +2,7 @@
 
 use portico_server::data::{BackupError, CopyError, DataError};
 
-use crate::client_verb::NoClient;
+use crate::control_service::NoClient;
 
 /// See the module.
 #[derive(Debug, thiserror::Error)]

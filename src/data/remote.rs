@@ -8,7 +8,7 @@ use portico_proto::admin as pb;
 use portico_proto::client::{Client, Connection};
 use portico_server::data::{Changes, CopyError, CopySource, Extent, Identity, Key, StoredState, WriteSwitch};
 
-use crate::client_verb::{NoClient, refusal};
+use crate::control_service::{NoClient, refusal};
 
 /// How long one call may take: it reads a page.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use super::*;
 
 fn settings(arguments: &[&str]) -> Result<(Role, Settings), String> {
     let argv = std::iter::once("portico").chain(arguments.iter().copied()).map(OsString::from).collect();
-    match parse(argv) {
+    match parse(argv, Vec::new()) {
         Ok(Parsed::Run(role, settings)) => Ok((role, *settings)),
         Ok(Parsed::Print(text)) => Err(text),
         Ok(Parsed::Version) => Err("the version".to_owned()),

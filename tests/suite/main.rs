@@ -14,6 +14,8 @@ mod binder;
 mod budgets;
 mod cache_limit;
 mod certificates;
+mod client_library;
+mod client_verbs;
 mod command_line;
 mod connections;
 mod control_listeners;

@@ -1,4 +1,5 @@
-//! The README's blocks of commands, run as they stand: only ports differ, so that tests can run beside each other.
+//! The blocks of commands of the README and of docs/CLIENT.md, run as they stand: only ports differ, so that tests can run beside
+//! each other.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,6 +9,7 @@ use portico_tests::{Portico, eventually};
 use serde_json::Value;
 
 const README: &str = include_str!("../../README.md");
+const CLIENT: &str = include_str!("../../docs/CLIENT.md");
 
 /// How long a process may take to be ready, in seconds.
 const PATIENCE: u64 = 60;
@@ -24,7 +26,11 @@ const BLOCKS: [&str; 7] = [
 ];
 
 fn blocks() -> Vec<&'static str> {
-    README.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+    blocks_of(README)
+}
+
+fn blocks_of(page: &str) -> Vec<&str> {
+    page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
 fn block(beginning: &str) -> &'static str {
@@ -125,6 +131,31 @@ async fn the_walk_works_when_it_is_copied() {
             "{printed}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clients_page_works_when_it_is_copied() {
+    let portico = Portico::start().await;
+    let checkout = Checkout::of(&portico);
+    let manifests = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}"#;
+    std::fs::write(checkout.0.path().join("manifests.yaml"), manifests).unwrap();
+    let [verbs, calls, refused] = blocks_of(CLIENT).try_into().unwrap();
+    let printed = checkout.run(&format!("PATH=target/release:$PATH\n{verbs}"));
+    assert!(printed.contains("configmap/one serverside-applied"), "{printed}");
+    if !there_is("grpcurl") {
+        return;
+    }
+    let with_port = |block: &str| block.replace("127.0.0.1:6444", &portico.grpc().to_string());
+    let printed = checkout.run(&with_port(calls));
+    for expected in [
+        "\"kind\": \"Deployment\"",
+        "\"reason\": \"ServiceNotFound\"",
+        "\"versionPriority\": 20",
+        "\"code\": 201",
+    ] {
+        assert!(printed.contains(expected), "{expected}: {printed}");
+    }
+    checkout.run(&with_port(refused));
 }
 
 #[tokio::test(flavor = "multi_thread")]

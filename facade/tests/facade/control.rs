@@ -18,8 +18,8 @@ use portico_proto::convert::{Entry, Version};
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_server::{Objects, ObjectsServer};
 use portico_proto::objects::{
-    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, WatchRequest,
-    WatchResponse,
+    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, ResourcesRequest,
+    ResourcesResponse, WatchRequest, WatchResponse,
 };
 use tokio::sync::{broadcast, watch};
 use tonic::{Request, Response, Status};
@@ -335,6 +335,10 @@ impl Objects for Scripted {
     }
 
     async fn connect(&self, _: Request<ConnectRequest>) -> Result<Response<ConnectResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn resources(&self, _: Request<ResourcesRequest>) -> Result<Response<ResourcesResponse>, Status> {
         Err(Status::unimplemented(""))
     }
 }

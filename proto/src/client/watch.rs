@@ -1,5 +1,7 @@
 //! A watch that outlives connections: it resumes after the last revision, and begins anew when that is too old.
 
+use std::time::Duration;
+
 use futures::stream::{self, Stream};
 use tonic::{Code, Status, Streaming};
 
@@ -11,10 +13,10 @@ use crate::apiregistration::{EventType, WatchRequest, WatchResponse};
 pub type Event = WatchResponse;
 
 /// How patiently lost connections are made again; it never gives up.
-const RECONNECT: Retry = Retry {
+pub(super) const RECONNECT: Retry = Retry {
     attempts: u32::MAX,
-    first_pause: std::time::Duration::from_millis(50),
-    longest_pause: std::time::Duration::from_secs(5),
+    first_pause: Duration::from_millis(50),
+    longest_pause: Duration::from_secs(5),
 };
 
 struct State {
@@ -82,13 +84,14 @@ impl State {
             self.request.resource_version.clear();
             return Ok(());
         }
-        let lost = matches!(status.code(), Code::Unknown | Code::Cancelled | Code::Internal);
-        let asked = match worth_another_try(&status) {
-            Some(asked) => asked,
-            None if lost => std::time::Duration::ZERO,
-            None => return Err(status),
-        };
+        let asked = pause_before_another_try(&status).ok_or(status)?;
         tokio::time::sleep(asked.max(RECONNECT.pause(self.failures))).await;
         Ok(())
     }
+}
+
+/// How long the server wants a watch that has failed to wait; nothing when it was refused for good.
+pub(super) fn pause_before_another_try(status: &Status) -> Option<Duration> {
+    let is_lost = matches!(status.code(), Code::Unknown | Code::Cancelled | Code::Internal);
+    worth_another_try(status).or_else(|| is_lost.then_some(Duration::ZERO))
 }

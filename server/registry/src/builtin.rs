@@ -101,6 +101,11 @@ impl ResourceIndex {
         all.filter(|info| is_meant(info)).map(|info| info.gvk.clone()).collect()
     }
 
+    /// All kinds that are served.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &KindInfo> {
+        self.by_resource.values().map(|served| &*served.info)
+    }
+
     /// The resources that show the objects of a storage resource.
     pub(crate) fn of_storage(&self, storage: &GroupResource) -> &[Arc<ServedResource>] {
         self.by_storage.get(storage).map_or(&[], Vec::as_slice)

@@ -40,6 +40,7 @@ mod log;
 mod long_work;
 pub mod managed_fields;
 mod modify;
+mod named;
 mod objects;
 mod off_fields;
 pub mod options;
@@ -90,6 +91,7 @@ pub use frame::{EventType, Frame};
 pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard};
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
 pub use long_work::MAX_INLINE_BYTES;
+pub use named::NamedResource;
 pub use objects::Objects;
 pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,

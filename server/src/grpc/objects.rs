@@ -5,14 +5,15 @@ mod stream;
 
 use std::collections::HashMap;
 
+use portico_machinery::Attributes;
 use portico_proto::objects::connect_response::Decision;
 use portico_proto::objects::objects_server::Objects;
 use portico_proto::objects::{
-    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, WatchRequest,
-    WatchResponse, WatchStarted, watch_response,
+    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, Resource,
+    ResourcesRequest, ResourcesResponse, WatchRequest, WatchResponse, WatchStarted, watch_response,
 };
 use portico_proto::rpc_status::to_rpc;
-use portico_registry::{Answer, Body, Connected, Recorded, Registry};
+use portico_registry::{Answer, Body, Connected, NamedResource, Recorded, Registry};
 use portico_routes::Routes;
 use tonic::{Request, Response};
 
@@ -165,6 +166,31 @@ impl Objects for ObjectsService {
             }
         };
         Ok(Response::new(ConnectResponse { audit_annotations, decision: Some(decision) }))
+    }
+
+    async fn resources(&self, request: Request<ResourcesRequest>) -> RpcResult<Response<ResourcesResponse>> {
+        let caller = caller(&request)?;
+        // Whoever may read discovery may read this.
+        let info = Attributes::path(caller.user().clone(), "get", "/apis").request.as_ref().clone();
+        recorded::begin(&caller, &info).await?;
+        authorize(&caller, info).await?;
+        let found = self.registry.objects().resources_named(&request.into_inner().name);
+        Ok(Response::new(ResourcesResponse { resources: found.into_iter().map(resource).collect() }))
+    }
+}
+
+fn resource(named: NamedResource) -> Resource {
+    Resource {
+        group: named.gvk.group,
+        version: named.gvk.version,
+        resource: named.resource,
+        singular: named.singular,
+        kind: named.gvk.kind,
+        namespaced: named.namespaced,
+        short_names: named.short_names,
+        categories: named.categories,
+        verbs: named.verbs,
+        subresources: named.subresources,
     }
 }
 

@@ -89,6 +89,17 @@ impl Definitions {
         found.into_iter().filter(is_meant).map(kind).collect()
     }
 
+    /// What all definitions say that requests can reach now; none of them is compiled for it.
+    pub(crate) fn reachable(&self, store: &dyn Store) -> Vec<Arc<Facts>> {
+        let all = self.called(store, |_, _| true).into_iter().map(|definition| definition.facts);
+        all.filter(|facts| facts.is_reachable()).collect()
+    }
+
+    /// Verbs of a custom resource.
+    pub(crate) fn verbs(&self) -> &[String] {
+        &self.shapes.verbs
+    }
+
     /// Those that are called so: by plural and group.
     fn called(&self, store: &dyn Store, is_meant: impl Fn(&str, &str) -> bool) -> Vec<Definition> {
         let Some(snapshot) = store.cached(&self.resource) else { return Vec::new() };

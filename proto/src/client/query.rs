@@ -1,0 +1,48 @@
+//! The query of a request, as Kubernetes spells it.
+
+use std::fmt::Write;
+
+/// Names and values, encoded.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query(String);
+
+impl Query {
+    /// Adds a value; nothing for an empty one.
+    pub(super) fn add(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        if !self.0.is_empty() {
+            self.0.push('&');
+        }
+        self.0.push_str(name);
+        self.0.push('=');
+        for byte in value.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                    self.0.push(char::from(byte))
+                }
+                // Writing into a String does not fail.
+                _ => drop(write!(self.0, "%{byte:02X}")),
+            }
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Query;
+
+    #[test]
+    fn values_are_encoded_and_empty_ones_left_out() {
+        let mut query = Query::default();
+        query.add("labelSelector", "a in (b,c),d!=é&");
+        query.add("limit", "");
+        query.add("continue", "x~1");
+        assert_eq!(query.text(), "labelSelector=a%20in%20%28b%2Cc%29%2Cd%21%3D%C3%A9%26&continue=x~1");
+    }
+}

@@ -1,0 +1,152 @@
+//! A watch of any kind that outlives connections.
+
+use futures::stream::{self, Stream};
+use serde::Deserialize;
+use tonic::{Code, Status, Streaming};
+
+use super::Client;
+use super::query::Query;
+use super::watch::{RECONNECT, pause_before_another_try};
+use crate::objects::watch_response::Step;
+use crate::objects::{Call, WatchRequest, WatchResponse};
+
+/// What a watch brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// One event as Kubernetes writes it, a line of JSON: `{"type":"ADDED","object":{...}}`. The types are ADDED, MODIFIED and DELETED.
+    Line(Vec<u8>),
+    /// Events were missed, as history does not reach back: what was known is void, and the current state follows as ADDED events.
+    Restarted,
+}
+
+/// The part of an event that decides what becomes of it.
+#[derive(Deserialize)]
+struct Head {
+    r#type: EventType,
+    #[serde(default)]
+    object: Refusal,
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "UPPERCASE")]
+enum EventType {
+    Bookmark,
+    Error,
+    #[serde(other)]
+    Change,
+}
+
+/// Of a Status.
+#[derive(Default, Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    code: u16,
+    #[serde(default)]
+    message: String,
+}
+
+struct State {
+    client: Client,
+    call: Call,
+    query: Query,
+    /// A watch from here on brings what follows; empty: everything comes anew.
+    revision: String,
+    /// Frames that show what was there, and are still to come, and where they lead.
+    initial: (u64, i64),
+    stream: Option<Streaming<WatchResponse>>,
+    failures: u32,
+}
+
+/// Watches what the call names. The query is without a revision.
+pub(super) fn watch(
+    client: Client,
+    call: Call,
+    query: Query,
+    revision: &str,
+) -> impl Stream<Item = Result<WatchEvent, Status>> + Send + use<> {
+    let revision = revision.to_owned();
+    let state = State { client, call, query, revision, initial: (0, 0), stream: None, failures: 0 };
+    stream::unfold(Some(state), |state| async move {
+        let mut state = state?;
+        match state.next().await {
+            Ok(event) => Some((Ok(event), Some(state))),
+            Err(status) => Some((Err(status), None)),
+        }
+    })
+}
+
+impl State {
+    async fn next(&mut self) -> Result<WatchEvent, Status> {
+        loop {
+            match self.step().await {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => {}
+                Err(status) if status.code() == Code::OutOfRange && !self.revision.is_empty() => {
+                    self.stream = None;
+                    self.revision.clear();
+                    return Ok(WatchEvent::Restarted);
+                }
+                Err(status) => {
+                    self.stream = None;
+                    self.failures = self.failures.saturating_add(1);
+                    let asked = pause_before_another_try(&status).ok_or(status)?;
+                    tokio::time::sleep(asked.max(RECONNECT.pause(self.failures))).await;
+                }
+            }
+        }
+    }
+
+    /// One event, or nothing when the caller need not know.
+    async fn step(&mut self) -> Result<Option<WatchEvent>, Status> {
+        let Some(stream) = &mut self.stream else { return self.open().await };
+        let Some(message) = stream.message().await? else {
+            self.stream = None;
+            return Ok(None);
+        };
+        self.failures = 0;
+        match message.step {
+            Some(Step::Started(started)) => {
+                self.initial = (started.initial_frames, started.revision);
+                self.note(0);
+                Ok(None)
+            }
+            Some(Step::Frames(line)) => {
+                self.initial.0 = self.initial.0.saturating_sub(1);
+                self.note(message.revision);
+                event(line.into())
+            }
+            Some(Step::Refused(refused)) => {
+                Err(Status::failed_precondition(String::from_utf8_lossy(&refused.body).into_owned()))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the stream. One that was cut off among its first frames begins anew: they come in the order of their keys.
+    async fn open(&mut self) -> Result<Option<WatchEvent>, Status> {
+        let mut query = self.query.clone();
+        query.add("resourceVersion", &self.revision);
+        let call = Call { query: query.text(), ..self.call.clone() };
+        let opened = self.client.objects_watch().watch(WatchRequest { call: Some(call) }).await?;
+        self.stream = Some(opened.into_inner());
+        Ok(None)
+    }
+
+    /// Notes how far the watch is.
+    fn note(&mut self, revision: i64) {
+        let at = if revision > 0 { revision } else { self.initial.1 };
+        if self.initial.0 == 0 && at > 0 {
+            self.revision = at.to_string();
+        }
+    }
+}
+
+fn event(line: Vec<u8>) -> Result<Option<WatchEvent>, Status> {
+    let head: Head = serde_json::from_slice(&line).map_err(|error| Status::data_loss(error.to_string()))?;
+    match head.r#type {
+        EventType::Change => Ok(Some(WatchEvent::Line(line))),
+        EventType::Bookmark => Ok(None),
+        EventType::Error if head.object.code == 410 => Err(Status::out_of_range(head.object.message)),
+        EventType::Error => Err(Status::unavailable(head.object.message)),
+    }
+}

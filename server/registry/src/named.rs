@@ -1,0 +1,140 @@
+//! Which resources a person means by a name: upstream's RESTMapper and shortcut expander, for clients that have no discovery.
+
+use portico_kinds::KindInfo;
+use portico_machinery::GroupVersionKind;
+use portico_machinery::version_order::preferred_first;
+
+use crate::custom::{Facts, Version};
+use crate::objects::Objects;
+
+/// One resource in one version, as discovery shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedResource {
+    /// Group, version and kind.
+    pub gvk: GroupVersionKind,
+    /// The plural of paths.
+    pub resource: String,
+    /// The singular.
+    pub singular: String,
+    /// Short names.
+    pub short_names: Vec<String>,
+    /// Categories.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Sorted.
+    pub verbs: Vec<String>,
+    /// Sorted.
+    pub subresources: Vec<String>,
+}
+
+impl Objects {
+    /// The resources that are served here and have this name: plural, singular, short name, kind or category, in any case, alone
+    /// or followed by the group or by version and group (`deployments.v1.apps`). All of them for an empty name. Built-in ones first,
+    /// then by group and name; versions of one resource in the order of preference.
+    #[must_use]
+    pub fn resources_named(&self, name: &str) -> Vec<NamedResource> {
+        let name = name.to_lowercase();
+        let is_meant = |resource: &NamedResource| name.is_empty() || resource.has_name(&name);
+        let mut builtin: Vec<_> = self.builtin.kinds().map(of_kind).filter(is_meant).collect();
+        let facts = self.definitions.reachable(&*self.store);
+        let custom = facts.iter().flat_map(|facts| {
+            let verbs = self.definitions.verbs();
+            facts
+                .versions()
+                .iter()
+                .filter(|version| version.served)
+                .map(|version| of_version(facts, version, verbs))
+        });
+        let mut custom: Vec<_> = custom.filter(is_meant).collect();
+        sort(&mut builtin);
+        sort(&mut custom);
+        builtin.append(&mut custom);
+        builtin
+    }
+}
+
+impl NamedResource {
+    /// Whether a name in lower case is one of it.
+    fn has_name(&self, name: &str) -> bool {
+        let (word, rest) = name.split_once('.').unwrap_or((name, ""));
+        let is_word = self.resource == word
+            || self.singular == word
+            || self.gvk.kind.to_lowercase() == word
+            || self.short_names.iter().chain(&self.categories).any(|short| short == word);
+        let group = &self.gvk.group;
+        let versioned = rest.strip_prefix(&self.gvk.version).and_then(|rest| rest.strip_prefix('.'));
+        is_word && (rest.is_empty() || rest == group || versioned == Some(group))
+    }
+}
+
+fn sort(resources: &mut [NamedResource]) {
+    resources.sort_by(|a, b| {
+        let place = (&a.gvk.group, &a.resource).cmp(&(&b.gvk.group, &b.resource));
+        place.then_with(|| preferred_first(&a.gvk.version, &b.gvk.version))
+    });
+}
+
+fn of_kind(info: &KindInfo) -> NamedResource {
+    NamedResource {
+        gvk: info.gvk.clone(),
+        resource: info.resource.clone(),
+        singular: info.singular.clone(),
+        short_names: info.short_names.clone(),
+        categories: info.categories.clone(),
+        namespaced: info.namespaced,
+        verbs: info.verbs.to_vec(),
+        subresources: info.subresources.iter().map(|subresource| subresource.name.clone()).collect(),
+    }
+}
+
+/// From the definition alone: nothing is compiled of those that nobody uses.
+fn of_version(facts: &Facts, version: &Version, verbs: &[String]) -> NamedResource {
+    let names = facts.names();
+    let (scale, status) = (version.subresources.scale.is_some(), version.subresources.status.is_some());
+    let subresources = [("scale", scale), ("status", status)];
+    NamedResource {
+        gvk: GroupVersionKind {
+            group: facts.group().to_owned(),
+            version: version.name.clone(),
+            kind: names.kind.clone(),
+        },
+        resource: names.plural.clone(),
+        singular: names.singular.clone(),
+        short_names: names.short_names.clone(),
+        categories: names.categories.clone(),
+        namespaced: facts.is_namespaced(),
+        verbs: verbs.to_vec(),
+        subresources: subresources
+            .iter()
+            .filter(|(_, has)| *has)
+            .map(|(name, _)| (*name).to_owned())
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kinds::Kinds;
+
+    use super::{NamedResource, of_kind};
+
+    fn named(resource: &str) -> NamedResource {
+        let kinds = Kinds::builtin().unwrap();
+        of_kind(kinds.iter().find(|info| info.resource == resource).unwrap())
+    }
+
+    #[test]
+    fn a_kind_is_meant_by_each_of_its_names_with_and_without_its_group() {
+        let deployments = named("deployments");
+        let names = ["deployments", "deployment", "deploy", "all", "deployments.apps", "deployments.v1.apps"];
+        for name in names {
+            assert!(deployments.has_name(name), "{name}");
+        }
+        for name in ["deployment.extensions", "deployments.v2.apps", "deployments.v1", "depl", "pods"] {
+            assert!(!deployments.has_name(name), "{name}");
+        }
+        let pods = named("pods");
+        assert!(pods.has_name("pods.v1.") && pods.has_name("po") && !pods.has_name("pods.apps"));
+    }
+}

@@ -1,0 +1,160 @@
+//! `portico explain`: the walk of a request from registration to answer, and where it fails.
+
+use portico_proto::routes::{AdmissionPolicy, AdmissionWebhook, ExplainRequest, ExplainResponse, Stage};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::outcome::{DEADLINE, Ending};
+use super::output::{self, Format};
+use super::stages::{state, words};
+use super::table::Table;
+use crate::control_service::ControlService;
+
+/// Say whether requests reach an API and, if not, at which stage they fail
+///
+/// Since when, and who sees it; and which webhooks and policies a write would meet. Exit code 0: they reach it; 1: they do not;
+/// 2: not known.
+#[derive(Debug, clap::Args)]
+pub(super) struct Explain {
+    /// A path (`/apis/wardle.example.com/v1alpha1/flunders`), a group version, or an APIService.
+    subject: String,
+    /// How it is printed.
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    control: ControlService,
+}
+
+/// What `-o json` and `-o yaml` have.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Printed<'a> {
+    api_service: &'a str,
+    ok: bool,
+    stages: Vec<PrintedStage<'a>>,
+    webhooks: Vec<PrintedWebhook<'a>>,
+    policies: Vec<PrintedPolicy<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PrintedStage<'a> {
+    stage: &'a str,
+    ok: bool,
+    reason: &'a str,
+    message: &'a str,
+    since: &'a str,
+    seen_by: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PrintedWebhook<'a> {
+    kind: &'a str,
+    configuration: &'a str,
+    name: &'a str,
+    operations: &'a [String],
+    failure_policy: &'a str,
+    health: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PrintedPolicy<'a> {
+    kind: &'a str,
+    name: &'a str,
+    operations: &'a [String],
+    failure_policy: &'a str,
+    problems: &'a [String],
+}
+
+/// Prints the walk.
+pub(super) async fn run(explain: &Explain) -> Result<Ending, Failure> {
+    let client = explain.control.client(DEADLINE)?;
+    let request = ExplainRequest { subject: explain.subject.clone() };
+    let explained = client.routes().explain(request).await?.into_inner();
+    match explain.output {
+        Format::Table | Format::Wide => text(&explain.subject, &explained)?,
+        Format::Name => {
+            output::lines([format!("apiservice.apiregistration.k8s.io/{}", explained.api_service)])?
+        }
+        Format::Json | Format::Yaml => output::value(&printed(&explained), explain.output)?,
+    }
+    Ok(if explained.ok { Ending::Well } else { Ending::NotSo })
+}
+
+fn text(subject: &str, explained: &ExplainResponse) -> Result<(), Failure> {
+    let summary = match explained.stages.iter().find(|stage| !stage.ok) {
+        None => format!("{subject} is reachable"),
+        Some(stage) => format!("{subject} fails at {}: {}", stage.stage, words(stage)),
+    };
+    output::lines([summary])?;
+    let mut table = Table::new(&["stage", "state", "what", "since", "seen by"]);
+    table.rows = explained.stages.iter().map(row).collect();
+    output::lines(table.lines(None))?;
+    if explained.webhooks.is_empty() && explained.policies.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["a write meets", "name", "operations", "on failure", "state"]);
+    table.rows.extend(explained.policies.iter().map(policy));
+    table.rows.extend(explained.webhooks.iter().map(webhook));
+    Ok(output::lines(std::iter::once(String::new()).chain(table.lines(None)))?)
+}
+
+fn row(stage: &Stage) -> Vec<super::table::Cell> {
+    let verdict = state(if stage.ok { "ok" } else { "FAILS" }, stage.ok);
+    let (since, seen_by) = (stage.since.clone(), stage.seen_by.join(", "));
+    vec![stage.stage.clone().into(), verdict, words(stage).into(), since.into(), seen_by.into()]
+}
+
+fn policy(policy: &AdmissionPolicy) -> Vec<super::table::Cell> {
+    let problem = policy.problems.join("; ");
+    let verdict = if problem.is_empty() { "Evaluated" } else { &problem };
+    vec![
+        policy.kind.clone().into(),
+        policy.name.clone().into(),
+        policy.operations.join(",").into(),
+        policy.failure_policy.clone().into(),
+        state(verdict, problem.is_empty()),
+    ]
+}
+
+fn webhook(webhook: &AdmissionWebhook) -> Vec<super::table::Cell> {
+    let is_well = matches!(&*webhook.health, "Answering" | "NeverAsked");
+    let verdict =
+        if is_well { webhook.health.clone() } else { format!("{}: {}", webhook.health, webhook.reason) };
+    vec![
+        webhook.kind.clone().into(),
+        format!("{}/{}", webhook.configuration, webhook.name).into(),
+        webhook.operations.join(",").into(),
+        webhook.failure_policy.clone().into(),
+        state(&verdict, is_well),
+    ]
+}
+
+fn printed(explained: &ExplainResponse) -> Printed<'_> {
+    Printed {
+        api_service: &explained.api_service,
+        ok: explained.ok,
+        stages: explained.stages.iter().map(printed_stage).collect(),
+        webhooks: explained.webhooks.iter().map(printed_webhook).collect(),
+        policies: explained.policies.iter().map(printed_policy).collect(),
+    }
+}
+
+fn printed_stage(stage: &Stage) -> PrintedStage<'_> {
+    let Stage { stage, ok, reason, message, since, seen_by } = stage;
+    PrintedStage { stage, ok: *ok, reason, message, since, seen_by }
+}
+
+fn printed_webhook(webhook: &AdmissionWebhook) -> PrintedWebhook<'_> {
+    let AdmissionWebhook { kind, configuration, name, operations, failure_policy, health, reason, .. } =
+        webhook;
+    PrintedWebhook { kind, configuration, name, operations, failure_policy, health, reason }
+}
+
+fn printed_policy(policy: &AdmissionPolicy) -> PrintedPolicy<'_> {
+    let AdmissionPolicy { kind, name, operations, failure_policy, problems, .. } = policy;
+    PrintedPolicy { kind, name, operations, failure_policy, problems }
+}

@@ -1,0 +1,41 @@
+//! A table that is drawn again in place while what it shows changes.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::table::Table;
+
+/// A terminal, of which a part is ours.
+pub(super) struct Live {
+    out: anstream::AutoStream<io::Stdout>,
+    drawn: usize,
+}
+
+impl Live {
+    /// Nothing where standard output is no terminal: there, lines are appended.
+    pub(super) fn begin() -> Option<Self> {
+        let is_terminal = io::stdout().is_terminal();
+        is_terminal.then(|| Self { out: super::output::out(), drawn: 0 })
+    }
+
+    /// Draws a table and a line below it in the place of what was drawn before; rows that do not fit are counted.
+    pub(super) fn draw(&mut self, table: &Table, below: &str) -> io::Result<()> {
+        let (width, height) = terminal_size::terminal_size()
+            .map_or((80, 24), |(width, height)| (usize::from(width.0).max(10), usize::from(height.0).max(4)));
+        let mut lines = table.lines(Some(width - 1));
+        // The last two: what is left out, and the line below.
+        if lines.len() + 2 > height {
+            let left_out = lines.len() + 2 - height;
+            lines.truncate(height - 2);
+            lines.push(format!("... and {left_out} more"));
+        }
+        lines.push(below.chars().take(width - 1).collect());
+        if self.drawn > 0 {
+            write!(self.out, "\x1b[{}A\x1b[J", self.drawn)?;
+        }
+        for line in &lines {
+            writeln!(self.out, "{line}")?;
+        }
+        self.drawn = lines.len();
+        self.out.flush()
+    }
+}

@@ -1,0 +1,112 @@
+//! The Table form of lists and objects, as the server makes it, for a terminal.
+
+use serde::Deserialize;
+
+use super::table::Table;
+
+/// What is asked for.
+pub(super) const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+/// A Table of `meta.k8s.io/v1`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServedTable {
+    #[serde(default)]
+    column_definitions: Vec<Column>,
+    #[serde(default)]
+    pub(super) rows: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Column {
+    name: String,
+    #[serde(default)]
+    priority: i32,
+}
+
+/// One object.
+#[derive(Debug, Deserialize)]
+pub(super) struct Row {
+    cells: Vec<Value>,
+    #[serde(default)]
+    object: Object,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+    namespace: String,
+}
+
+/// What a cell may hold.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Text(String),
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    Nothing(()),
+}
+
+impl Value {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Integer(number) => number.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Boolean(is) => is.to_string(),
+            Self::Nothing(()) => String::new(),
+        }
+    }
+}
+
+/// Which columns are shown, and how names are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shown<'a> {
+    /// Those of lower priority, too.
+    pub(super) wide: bool,
+    /// A column of namespaces first.
+    pub(super) namespaces: bool,
+    /// Before each name: `deployment.apps/`.
+    pub(super) prefix: &'a str,
+}
+
+impl ServedTable {
+    /// As a person sees it.
+    pub(super) fn shown(&self, shown: Shown<'_>) -> Table {
+        let columns: Vec<usize> = (0..self.column_definitions.len())
+            .filter(|at| shown.wide || self.column_definitions[*at].priority == 0)
+            .collect();
+        let namespace = shown.namespaces.then_some("namespace");
+        let names = columns.iter().map(|at| self.column_definitions[*at].name.as_str());
+        let headers: Vec<&str> = namespace.into_iter().chain(names).collect();
+        let mut table = Table::new(&headers);
+        table.rows = self.rows.iter().map(|row| row.shown(&columns, shown)).collect();
+        table
+    }
+}
+
+impl Row {
+    fn shown(&self, columns: &[usize], shown: Shown<'_>) -> Vec<super::table::Cell> {
+        let namespace = shown.namespaces.then(|| self.object.metadata.namespace.clone());
+        let text = |at: &usize| {
+            let text = self.cells.get(*at).map(Value::text).unwrap_or_default();
+            let is_name = *at == 0 && text == self.object.metadata.name;
+            if is_name { format!("{}{text}", shown.prefix) } else { text }
+        };
+        namespace.into_iter().chain(columns.iter().map(text)).map(Into::into).collect()
+    }
+
+    /// The object's name.
+    pub(super) fn name(&self) -> &str {
+        &self.object.metadata.name
+    }
+}

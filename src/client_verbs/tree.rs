@@ -1,0 +1,110 @@
+//! `portico tree`: groups, their versions, and where each leads.
+
+use portico_proto::routes::{ListRequest, RouteSummary};
+
+use super::failure::Failure;
+use super::outcome::{DEADLINE, Ending};
+use super::output;
+use super::stages::availability;
+use super::table::Cell;
+use crate::control_service::ControlService;
+
+/// Show groups, their versions, and where each leads: this server, or a Service and the addresses behind it
+#[derive(Debug, clap::Args)]
+pub(super) struct Tree {
+    /// Only this group.
+    #[arg(default_value = "", hide_default_value = true)]
+    group: String,
+    #[command(flatten)]
+    control: ControlService,
+}
+
+/// A line and those below it.
+struct Branch {
+    line: String,
+    below: Vec<Branch>,
+}
+
+/// Prints the tree.
+pub(super) async fn run(tree: &Tree) -> Result<Ending, Failure> {
+    let client = tree.control.client(DEADLINE)?;
+    let listed = client.routes().list(ListRequest { group: tree.group.clone() }).await?.into_inner();
+    output::lines(lines(&listed.routes))?;
+    Ok(Ending::Well)
+}
+
+fn lines(routes: &[RouteSummary]) -> Vec<String> {
+    let mut groups: Vec<(&str, Vec<&RouteSummary>)> = Vec::new();
+    let mut sorted: Vec<&RouteSummary> = routes.iter().collect();
+    sorted.sort_by(|a, b| (&a.group, &a.version).cmp(&(&b.group, &b.version)));
+    for route in sorted {
+        match groups.last_mut() {
+            Some((group, of_group)) if *group == route.group => of_group.push(route),
+            _ => groups.push((&route.group, vec![route])),
+        }
+    }
+    let mut lines = Vec::new();
+    for (group, of_group) in groups {
+        let line = if group.is_empty() { "core".to_owned() } else { group.to_owned() };
+        write(&Branch { line, below: of_group.into_iter().map(branch).collect() }, "", "", &mut lines);
+    }
+    lines
+}
+
+fn branch(route: &RouteSummary) -> Branch {
+    let Cell { text, style } = availability(route);
+    let why = if route.available { String::new() } else { format!("  {}: {}", route.reason, route.message) };
+    let line = format!("{}  {style}{text}{style:#}{why}", route.version);
+    let leaf = |line: &String| Branch { line: line.clone(), below: Vec::new() };
+    let mut below =
+        vec![Branch { line: route.service.clone(), below: route.targets.iter().map(leaf).collect() }];
+    below.extend(route.shadows.iter().map(|hidden| leaf(&format!("hides {hidden}"))));
+    Branch { line, below }
+}
+
+/// Writes a branch whose own line begins with `first`, and whose further lines begin with `rest`.
+fn write(branch: &Branch, first: &str, rest: &str, lines: &mut Vec<String>) {
+    lines.push(format!("{first}{}", branch.line));
+    for (at, below) in branch.below.iter().enumerate() {
+        let is_last = at + 1 == branch.below.len();
+        let (bend, line) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        write(below, &format!("{rest}{bend}"), &format!("{rest}{line}"), lines);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_stand_under_their_group_and_addresses_under_their_service() {
+        let route = |group: &str, version: &str, service: &str, targets: &[&str]| RouteSummary {
+            group: group.into(),
+            version: version.into(),
+            service: service.into(),
+            targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+            available: true,
+            ..RouteSummary::default()
+        };
+        let routes = [
+            route("a.example", "v2", "n/s:443", &["1:1", "2:2"]),
+            route("a.example", "v1", "Local", &[]),
+            route("", "v1", "Local", &[]),
+        ];
+        let plain: Vec<String> =
+            lines(&routes).iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+        let expected = [
+            "core",
+            "└─ v1  Available",
+            "   └─ Local",
+            "a.example",
+            "├─ v1  Available",
+            "│  └─ Local",
+            "└─ v2  Available",
+            "   └─ n/s:443",
+            "      ├─ 1:1",
+            "      └─ 2:2",
+        ];
+        assert_eq!(plain, expected);
+    }
+}

@@ -1,0 +1,160 @@
+//! `portico watch`: APIServices as they become available, or cease to be.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt;
+use portico_proto::apiregistration::{ApiService, EventType, ExplainRequest, WatchRequest};
+use portico_proto::client::{Client, Event, watch_api_services};
+
+use super::failure::Failure;
+use super::live::Live;
+use super::outcome::{DEADLINE, Ending};
+use super::output;
+use super::stages::{state, waiting};
+use super::table::{Cell, Table};
+use crate::control_service::ControlService;
+
+/// How often the time that has passed is drawn anew.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Watch APIServices as they become available, or cease to be
+///
+/// A live table on a terminal, else a line for each change. Exit code with --until-available 0: all are available; 1: not within the
+/// timeout; 2: not known.
+#[derive(Debug, clap::Args)]
+pub(super) struct Watch {
+    /// Only these APIServices; otherwise all.
+    names: Vec<String>,
+    /// End once all of them are there and available.
+    #[arg(long)]
+    until_available: bool,
+    /// How many seconds at most; 0: for ever.
+    #[arg(long, default_value_t = 0)]
+    timeout: u64,
+    #[command(flatten)]
+    control: ControlService,
+}
+
+/// What is known of one APIService.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    service: String,
+    available: bool,
+    reason: String,
+    /// Where requests fail, in words.
+    why: String,
+}
+
+/// Prints until it is interrupted, until all are available, or until the time is over.
+pub(super) async fn run(watch: &Watch) -> Result<Ending, Failure> {
+    let limit = if watch.timeout == 0 { Duration::MAX } else { Duration::from_secs(watch.timeout) };
+    match tokio::time::timeout(limit, follow(watch)).await {
+        Ok(done) => done,
+        Err(_) => Ok(if watch.until_available { Ending::NotSo } else { Ending::Well }),
+    }
+}
+
+async fn follow(watch: &Watch) -> Result<Ending, Failure> {
+    let client = watch.control.client(DEADLINE)?;
+    let mut events = pin!(watch_api_services(client.clone(), WatchRequest::default()));
+    let (mut seen, mut live, begun) = (BTreeMap::new(), Live::begin(), Instant::now());
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        tokio::select! {
+            event = events.try_next() => {
+                let Some(event) = event? else { return Ok(Ending::Well) };
+                let changed = watch.take(&client, event, &mut seen).await?;
+                if let (None, Some(line)) = (&live, changed) {
+                    output::lines([line])?;
+                }
+            }
+            _ = ticks.tick() => {}
+        }
+        if let Some(live) = &mut live {
+            live.draw(&table(&seen), &progress(&seen, begun.elapsed()))?;
+        }
+        if watch.until_available && watch.all_are_available(&seen) {
+            return Ok(Ending::Well);
+        }
+    }
+}
+
+impl Watch {
+    /// Takes a change; a line about it, where something that is shown has changed.
+    async fn take(
+        &self,
+        client: &Client,
+        event: Event,
+        seen: &mut BTreeMap<String, Seen>,
+    ) -> Result<Option<String>, Failure> {
+        let (kind, Some(object)) = (event.r#type(), event.object) else { return Ok(None) };
+        let name = object.metadata.as_ref().map(|metadata| metadata.name.clone()).unwrap_or_default();
+        if !self.names.is_empty() && !self.names.contains(&name) {
+            return Ok(None);
+        }
+        if kind == EventType::Deleted {
+            seen.remove(&name);
+            return Ok(Some(format!("{name} deleted")));
+        }
+        let now = look_at(client, &name, &object).await?;
+        if seen.get(&name) == Some(&now) {
+            return Ok(None);
+        }
+        let line = match now.available {
+            true => format!("{name} available"),
+            false => format!("{name} unavailable: {}", now.why),
+        };
+        seen.insert(name, now);
+        Ok(Some(line))
+    }
+
+    fn all_are_available(&self, seen: &BTreeMap<String, Seen>) -> bool {
+        let is_there = |name: &String| seen.contains_key(name);
+        !seen.is_empty() && self.names.iter().all(is_there) && seen.values().all(|seen| seen.available)
+    }
+}
+
+/// An APIService, and where its requests fail.
+async fn look_at(client: &Client, name: &str, object: &ApiService) -> Result<Seen, Failure> {
+    let service = object.spec.as_ref().and_then(|spec| spec.service.as_ref());
+    let service = service.map_or_else(
+        || "Local".to_owned(),
+        |service| format!("{}/{}:{}", service.namespace, service.name, service.port.unwrap_or(443)),
+    );
+    let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let condition = conditions.iter().find(|condition| condition.r#type == "Available");
+    let available = condition.is_some_and(|condition| condition.status == "True");
+    let reason = condition.map(|condition| condition.reason.clone()).unwrap_or_default();
+    let mut why = String::new();
+    if !available {
+        let explained = client.api_services().explain(ExplainRequest { name: name.to_owned() }).await?;
+        let stages = explained.into_inner().stages;
+        if let Some(stage) = stages.into_iter().find(|stage| !stage.ok) {
+            why = format!("{}: {}", stage.stage, stage.message);
+        }
+    }
+    Ok(Seen { service, available, reason, why })
+}
+
+fn table(seen: &BTreeMap<String, Seen>) -> Table {
+    let mut table = Table::new(&["name", "service", "available", "reason", "fails at"]);
+    for (name, seen) in seen {
+        let available: Cell = match (seen.available, seen.reason.as_str()) {
+            (true, _) => state("True", true),
+            (false, "") => waiting("Unknown"),
+            (false, _) => state("False", false),
+        };
+        let texts = [seen.reason.clone(), seen.why.clone()].map(Cell::from);
+        let mut row = vec![name.clone().into(), seen.service.clone().into(), available];
+        row.extend(texts);
+        table.rows.push(row);
+    }
+    table
+}
+
+fn progress(seen: &BTreeMap<String, Seen>, elapsed: Duration) -> String {
+    let available = seen.values().filter(|seen| seen.available).count();
+    format!("{available} of {} available, {} s", seen.len(), elapsed.as_secs())
+}

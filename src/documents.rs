@@ -1,0 +1,105 @@
+//! Manifests in files: documents of YAML, or JSON.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use portico_gostd::os::error_text;
+use serde::Deserialize;
+
+/// One object as it was written.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// File and place in it, for messages.
+    pub(crate) from: String,
+    /// The text.
+    pub(crate) manifest: Vec<u8>,
+    pub(crate) media_type: &'static str,
+    /// What it says that it is.
+    pub(crate) head: Head,
+}
+
+/// What every object says of itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Head {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) metadata: Metadata,
+}
+
+/// Where an object is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Metadata {
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+}
+
+/// Why files cannot be read; one line for people.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("{file}: {}", error_text(.source))]
+    File { file: String, source: std::io::Error },
+    #[error("{from}: {reason}")]
+    Document { from: String, reason: String },
+}
+
+/// All documents of these files, in their order; `-` is what is piped in.
+pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
+    let mut found = Vec::new();
+    for file in files {
+        let named = file.display().to_string();
+        let text = text(file).map_err(|source| Unreadable::File { file: named.clone(), source })?;
+        for (at, document) in split(&text).into_iter().enumerate() {
+            let from = format!("{named}, document {}", at + 1);
+            let head: Option<Head> = serde_saphyr::from_str(document).map_err(|error| {
+                // Further lines show the place in the text.
+                let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
+                Unreadable::Document { from: from.clone(), reason }
+            })?;
+            let json = document.trim_start().starts_with('{');
+            let media_type = if json { "application/json" } else { "application/yaml" };
+            let (manifest, head) = (document.as_bytes().to_vec(), head.unwrap_or_default());
+            found.push(Document { from, manifest, media_type, head });
+        }
+    }
+    Ok(found)
+}
+
+fn text(file: &Path) -> std::io::Result<String> {
+    if file != Path::new("-") {
+        return std::fs::read_to_string(file);
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The documents between lines of three dashes; those that say nothing are left out.
+fn split(text: &str) -> Vec<&str> {
+    let mut documents = Vec::new();
+    let (mut begin, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == "---" || line.starts_with("--- ") {
+            documents.push(&text[begin..at]);
+            begin = at + line.len();
+        }
+        at += line.len();
+    }
+    documents.push(&text[begin..]);
+    let says = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    documents.retain(|document| document.lines().any(says));
+    documents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_stand_between_dashes_and_say_something() {
+        let text = "# one\n---\nkind: A\n---\n\n# nothing\n--- # two\nkind: B\n";
+        assert_eq!(split(text), ["kind: A\n", "kind: B\n"]);
+        assert_eq!(split("kind: A"), ["kind: A"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! The client library on objects of any kind: found by name, applied, listed in pages, watched over restarts.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use portico_proto::admin::CompactRequest;
+use portico_proto::client::{ApplyOptions, ListOptions, ResourceClient, WatchEvent};
+use portico_tests::Portico;
+use serde_json::{Value, json};
+use tonic::{Code, Status};
+
+/// How long an event may take to come: far beyond what it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn config_maps(portico: &Portico) -> ResourceClient {
+    let client = portico.control();
+    let found = client.resources("cm").await.unwrap().remove(0);
+    assert_eq!((&*found.resource, &*found.kind, found.namespaced), ("configmaps", "ConfigMap", true));
+    client.resource(found, "default")
+}
+
+async fn applied(objects: &ResourceClient, name: &str, text: &str) -> Value {
+    let options = ApplyOptions { field_manager: "tests".to_owned(), ..ApplyOptions::default() };
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"own": "1"}}, "data": {"text": text}});
+    let answer = objects.apply(name, manifest.to_string().into_bytes(), &options).await.unwrap();
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+/// The next event: `TYPE name=text`, or that the watch began anew.
+async fn next(events: &mut (impl Stream<Item = Result<WatchEvent, Status>> + Unpin)) -> String {
+    let event =
+        tokio::time::timeout(PATIENCE, events.next()).await.expect("an event is missing").unwrap().unwrap();
+    let WatchEvent::Line(line) = event else { return "restarted".to_owned() };
+    let event: Value = serde_json::from_slice(&line).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let object = &event["object"];
+    format!(
+        "{} {}={}",
+        text(&event["type"]),
+        text(&object["metadata"]["name"]),
+        text(&object["data"]["text"])
+    )
+}
+
+fn own(revision: &str) -> ListOptions {
+    ListOptions {
+        label_selector: "own=1".to_owned(),
+        resource_version: revision.to_owned(),
+        ..ListOptions::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_any_kind_are_applied_read_listed_in_pages_and_deleted() {
+    let portico = Portico::start().await;
+    let objects = config_maps(&portico).await;
+    for n in 0..3 {
+        applied(&objects, &format!("o{n}"), "x").await;
+    }
+    let one: Value = serde_json::from_slice(&objects.get("o1").await.unwrap()).unwrap();
+    assert_eq!(one["metadata"]["managedFields"][0]["manager"], "tests");
+    let (mut names, mut token) = (Vec::new(), String::new());
+    loop {
+        let options = ListOptions { limit: 2, continue_token: token, ..own("") };
+        let page: Value = serde_json::from_slice(&objects.list(&options).await.unwrap()).unwrap();
+        names.extend(page["items"].as_array().unwrap().iter().map(|o| o["metadata"]["name"].clone()));
+        match page["metadata"]["continue"].as_str() {
+            Some(next) => token = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(Value::from(names), json!(["o0", "o1", "o2"]));
+    objects.delete("o1").await.unwrap();
+    assert_eq!(objects.get("o1").await.unwrap_err().code(), Code::NotFound);
+    let options = ApplyOptions { field_manager: "other".to_owned(), ..ApplyOptions::default() };
+    let theirs = br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"o2"},"data":{"text":"y"}}"#;
+    assert_eq!(objects.apply("o2", theirs.to_vec(), &options).await.unwrap_err().code(), Code::Aborted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_goes_on_over_a_restart_and_misses_nothing() {
+    let mut portico = Portico::start().await;
+    let objects = config_maps(&portico).await;
+    applied(&objects, "before", "1").await;
+    let mut events = pin!(objects.watch(&own("")));
+    assert_eq!(next(&mut events).await, "ADDED before=1");
+    applied(&objects, "before", "2").await;
+    assert_eq!(next(&mut events).await, "MODIFIED before=2");
+    portico.kill();
+    portico.restart().await;
+    let objects = config_maps(&portico).await;
+    applied(&objects, "after", "1").await;
+    objects.delete("before").await.unwrap();
+    assert_eq!(next(&mut events).await, "ADDED after=1", "what was known does not come again");
+    assert_eq!(next(&mut events).await, "DELETED before=2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_from_forgotten_history_begins_anew_and_says_so() {
+    let portico = Portico::start().await;
+    let objects = config_maps(&portico).await;
+    let first = applied(&objects, "a", "1").await;
+    let first = first["metadata"]["resourceVersion"].as_str().unwrap();
+    applied(&objects, "a", "2").await;
+    portico.control().admin().compact(CompactRequest { revision: 0 }).await.unwrap();
+    let mut events = pin!(objects.watch(&own(first)));
+    assert_eq!(next(&mut events).await, "restarted");
+    assert_eq!(next(&mut events).await, "ADDED a=2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_is_refused_ends_with_the_reason() {
+    let portico = Portico::start().await;
+    let client = portico.control_as("alice");
+    let found = client.resources("secrets").await.unwrap().remove(0);
+    let secrets = client.resource(found, "default");
+    let mut events = pin!(secrets.watch(&ListOptions::default()));
+    assert_eq!(events.next().await.unwrap().unwrap_err().code(), Code::PermissionDenied);
+    assert!(events.next().await.is_none());
+}

@@ -1,0 +1,233 @@
+//! `portico` as a client of a running control service: what each verb prints, and how it ends.
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+
+use portico_tests::objects::API_SERVICES;
+use portico_tests::{Backend, Portico, binary};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::Value;
+
+use crate::availability::look_again;
+use crate::proxying::{routed, wait_for};
+
+const MANIFESTS: &str = "# two objects\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: one, labels: {app: x}}\ndata: {a: \"1\"}\n---\n\
+    apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    \
+    spec: {containers: [{name: c, image: nginx}]}\n";
+
+/// The verb, as its administrator calls it.
+fn verb(portico: &Portico, args: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command.args(args).env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
+    command
+}
+
+fn run(portico: &Portico, args: &[&str]) -> Output {
+    verb(portico, args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// What a verb prints that ends well.
+fn prints(portico: &Portico, args: &[&str]) -> String {
+    let done = run(portico, args);
+    assert_eq!(done.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// The code and the line of a verb that ends badly.
+fn fails(portico: &Portico, args: &[&str]) -> (i32, String) {
+    let done = run(portico, args);
+    let error = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(error.lines().count(), 1, "{args:?}: {error}");
+    (done.status.code().unwrap(), error)
+}
+
+/// Writes a file of manifests; its path.
+fn file(portico: &Portico, name: &str, text: &str) -> String {
+    let path = portico.folder().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_applied_and_shown_by_any_of_their_names_in_each_form() {
+    let portico = Portico::start().await;
+    let manifests = file(&portico, "all.yaml", MANIFESTS);
+    let applied = prints(&portico, &["apply", "-f", &manifests, "--dry-run"]);
+    assert_eq!(
+        applied,
+        "configmap/one serverside-applied (server dry run)\ndeployment.apps/web serverside-applied (server dry run)\n"
+    );
+    let done = run(&portico, &["get", "cm", "-l", "app=x"]);
+    assert_eq!((done.status.code(), &*done.stdout), (Some(0), &b""[..]), "a dry run writes nothing");
+    assert_eq!(String::from_utf8_lossy(&done.stderr), "No resources found\n");
+
+    let applied = prints(&portico, &["apply", "-f", &manifests]);
+    assert_eq!(applied, "configmap/one serverside-applied\ndeployment.apps/web serverside-applied\n");
+    for name in
+        ["deployments", "deployment", "Deployment", "deploy", "deployments.apps", "deployments.v1.apps"]
+    {
+        let shown = prints(&portico, &["get", name]);
+        assert!(
+            shown.starts_with("NAME   READY   UP-TO-DATE   AVAILABLE   AGE\nweb    0/1"),
+            "{name}: {shown}"
+        );
+    }
+    assert!(prints(&portico, &["get", "deploy", "-o", "wide"]).contains("CONTAINERS   IMAGES   SELECTOR\n"));
+    assert_eq!(prints(&portico, &["get", "deploy", "web", "-o", "name"]), "deployment.apps/web\n");
+    let all = prints(&portico, &["get", "all", "-A"]);
+    assert!(all.contains("NAMESPACE   NAME") && all.contains("default     deployment.apps/web"), "{all}");
+    let json: Value = serde_json::from_str(&prints(&portico, &["get", "cm", "one", "-o", "json"])).unwrap();
+    assert_eq!((&json["kind"], &json["data"]["a"]), (&Value::from("ConfigMap"), &Value::from("1")));
+    let yaml = prints(&portico, &["get", "cm", "one", "-o", "yaml"]);
+    assert!(yaml.contains("data:\n  a: \"1\"\n") && yaml.contains("  name: one\n"), "{yaml}");
+    let listed: Value =
+        serde_json::from_str(&prints(&portico, &["get", "cm", "-l", "app=x", "-o", "json"])).unwrap();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_is_one_line_and_exit_code_2() {
+    let portico = Portico::start().await;
+    let whole = file(&portico, "whole.yaml", MANIFESTS);
+    prints(&portico, &["apply", "-f", &whole, "--field-manager", "first"]);
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {a: \"2\"}\n";
+    let other = file(&portico, "other.yaml", other);
+    let nameless = file(&portico, "nameless.yaml", "apiVersion: v1\nkind: ConfigMap\n");
+    let unknown = file(&portico, "unknown.yaml", "apiVersion: v9\nkind: Nothing\nmetadata: {name: a}\n");
+    let broken = file(&portico, "broken.yaml", "kind: [\n");
+    for (args, reason) in [
+        (&["get", "flunders"][..], "keeps no resource named \"flunders\""),
+        (&["get", "cm", "missing"], "configmaps \"missing\" not found"),
+        (&["get", "cm", "-l", "=="], "found '=='"),
+        (&["get", "all", "web"], "several resources"),
+        (&["apply", "-f", &other], "conflict with \"first\": .data.a"),
+        (&["apply", "-f", &nameless], "nameless.yaml, document 1: a manifest needs"),
+        (&["apply", "-f", &unknown], "no kind Nothing of v9 is kept here"),
+        (&["apply", "-f", &broken], "broken.yaml, document 1"),
+        (&["apply", "-f", "/does/not/exist"], "/does/not/exist"),
+        (&["explain", "nonsense/a/b/c"], "is no path below /api or /apis"),
+        (&["man", "no-such-verb"], "no such verb: no-such-verb"),
+    ] {
+        let (code, error) = fails(&portico, args);
+        assert_eq!(code, 2, "{args:?}");
+        assert!(error.contains(reason), "{args:?}: {error}");
+    }
+    assert_eq!(
+        prints(&portico, &["apply", "-f", &other, "--force-conflicts", "-o", "name"]),
+        "configmap/one\n"
+    );
+    let done = verb(&portico, &["get", "cm"]).env("KUBECONFIG", "/does/not/exist").output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_backend_is_explained_in_the_table_in_the_tree_and_by_exit_codes() {
+    let mut backend = Backend::start("dead.example.com").await;
+    let portico = routed(&backend).await;
+    let name = backend.name();
+    let address = backend.url().trim_start_matches("https://").to_owned();
+    let explained = prints(&portico, &["explain", &name]);
+    assert!(explained.starts_with(&format!("{name} is reachable\nSTAGE ")), "{explained}");
+    assert!(prints(&portico, &["routes", "dead.example.com", "-o", "wide"]).contains(&address));
+    assert_eq!(
+        prints(&portico, &["tree", "dead.example.com"])
+            .lines()
+            .last()
+            .unwrap()
+            .trim_start_matches([' ', '└', '─']),
+        address
+    );
+
+    backend.stop().await;
+    look_again(&portico, &backend).await;
+    wait_for(&portico, &backend, "False").await;
+    let done = run(&portico, &["explain", &backend.path("/flunders")]);
+    let explained = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{explained}");
+    assert!(explained.contains(" fails at ") && explained.contains("connection refused"), "{explained}");
+    let done = run(&portico, &["explain", &name, "-o", "json"]);
+    let json: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        (done.status.code(), &json["ok"], &json["apiService"]),
+        (Some(1), &false.into(), &name.clone().into())
+    );
+    let listed: Value =
+        serde_json::from_str(&prints(&portico, &["routes", "dead.example.com", "-o", "json"])).unwrap();
+    assert_eq!(
+        (&listed[0]["available"], &listed[0]["reason"]),
+        (&false.into(), &"FailedDiscoveryCheck".into())
+    );
+    assert!(prints(&portico, &["tree"]).contains("Unavailable  FailedDiscoveryCheck: "));
+    let done = run(&portico, &["watch", &name, "--until-available", "--timeout", "1"]);
+    let printed = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{printed}");
+    assert!(printed.starts_with(&format!("{name} unavailable: ")), "{printed}");
+
+    let waiting =
+        verb(&portico, &["watch", &name, "--until-available"]).stdout(Stdio::piped()).spawn().unwrap();
+    backend.resume().await;
+    let done = waiting.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(0));
+    assert!(String::from_utf8(done.stdout).unwrap().ends_with(&format!("{name} available\n")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_gets_a_table_that_is_drawn_in_place_in_colours() {
+    let backend = Backend::start("drawn.example.com").await;
+    let portico = Portico::start().await;
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let stdout = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let mut watch = {
+        // The terminal ends once nothing of it is open, in this command, too.
+        let mut command = verb(&portico, &["watch", &backend.name(), "--until-available"]);
+        command.env("TERM", "xterm").env_remove("NO_COLOR").stdout(stdout).spawn().unwrap()
+    };
+    assert_eq!(portico.admin().post(API_SERVICES, &backend.api_service()).await.status, 201);
+    let drawn = tokio::task::spawn_blocking(move || {
+        let (mut terminal, mut drawn) = (std::fs::File::from(terminal), Vec::new());
+        let mut part = [0; 4096];
+        // It ends with an error once the last program that had it open has ended.
+        while let Ok(read @ 1..) = terminal.read(&mut part) {
+            drawn.extend_from_slice(&part[..read]);
+        }
+        String::from_utf8(drawn).unwrap()
+    });
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    let drawn = drawn.await.unwrap();
+    assert!(drawn.contains("0 of 0 available") && drawn.contains("1 of 1 available"), "{drawn:?}");
+    assert!(drawn.contains("\u{1b}[2A\u{1b}[J"), "{drawn:?}");
+    assert!(drawn.contains("\u{1b}[32mTrue\u{1b}[0m"), "{drawn:?}");
+}
+
+#[test]
+fn help_completions_and_manual_pages_know_every_verb() {
+    let run = |args: &[&str]| {
+        let done = Command::new(binary()).args(args).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let help = run(&["--help"]);
+    let listed =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs: Vec<&str> = listed.filter_map(|line| line.split_whitespace().next()).collect();
+    for verb in
+        ["server", "facade", "get", "apply", "explain", "routes", "watch", "tree", "crds", "backup", "doctor"]
+    {
+        assert!(verbs.contains(&verb), "{verb}: {verbs:?}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    run(&["man", "--dir", folder.path().to_str().unwrap()]);
+    for verb in verbs.iter().filter(|verb| **verb != "help") {
+        assert!(folder.path().join(format!("portico-{verb}.1")).exists(), "{verb}");
+        run(&[verb, "--help"]);
+        for shell in ["bash", "zsh", "fish"] {
+            assert!(run(&["completion", shell]).contains(verb), "{shell}: {verb}");
+        }
+    }
+    let script = folder.path().join("completions");
+    std::fs::write(&script, run(&["completion", "bash"])).unwrap();
+    assert!(Command::new("bash").arg("-n").arg(&script).status().unwrap().success());
+}
