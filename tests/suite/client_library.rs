@@ -29,8 +29,7 @@ async fn applied(objects: &ResourceClient, name: &str, text: &str) -> Value {
 
 /// The next event: `TYPE name=text`, or that the watch began anew.
 async fn next(events: &mut (impl Stream<Item = Result<WatchEvent, Status>> + Unpin)) -> String {
-    let event =
-        tokio::time::timeout(PATIENCE, events.next()).await.expect("an event is missing").unwrap().unwrap();
+    let event = tokio::time::timeout(PATIENCE, events.next()).await.unwrap().unwrap().unwrap();
     let WatchEvent::Line(line) = event else { return "restarted".to_owned() };
     let event: Value = serde_json::from_slice(&line).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
