@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod offload;
 pub mod pki;
 pub mod received;
+pub mod recent;
 pub mod rotating_file;
 pub mod single_flight;
 pub mod slow_trace;

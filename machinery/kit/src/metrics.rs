@@ -12,7 +12,7 @@ mod text;
 
 pub use choice::MetricChoice;
 pub use histogram::Histogram;
-pub use process::process_started;
+pub use process::{process_started, resident_bytes};
 pub use summary::{Summary, SummaryVec};
 pub use text::Format;
 

@@ -42,6 +42,13 @@ impl Histogram {
     }
 }
 
+impl Histogram {
+    /// How many values fell into each bucket; the last one has no bound.
+    pub fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.counts.iter().map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
 impl TypedMetric for Histogram {
     const TYPE: MetricType = MetricType::Histogram;
 }

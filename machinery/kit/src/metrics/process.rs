@@ -74,6 +74,12 @@ fn started_at() -> Option<f64> {
     Some(boot + stat()?.get(22 - 3)? / USER_HZ)
 }
 
+/// Resident bytes of the process; nothing where the system does not say.
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    memory().map(|(_, resident)| resident as u64)
+}
+
 /// Virtual and resident bytes.
 fn memory() -> Option<(f64, f64)> {
     let stat = stat()?;
