@@ -154,6 +154,7 @@ impl Audit {
             log: self.audit_log_path.clone().map(|path| self.log(path)).transpose()?,
             webhook: self.audit_webhook_config_file.clone().map(|file| self.webhook(file)).transpose()?,
             shutdown_timeout: self.audit_shutdown_timeout,
+            ..AuditSettings::default()
         })
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use portico_audit::{AuditConfig, Event, Policy, Stage};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry;
+use portico_kit::recent::Recent;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{RequestInfo, UserInfo};
 use tokio::runtime::Handle;
@@ -22,10 +23,16 @@ use crate::settings::AuditSettings;
 /// How long the end of the process waits for events that a webhook does not take.
 const FLUSH: Duration = Duration::from_secs(30);
 
+/// How many events are kept for who looks at them.
+const TAIL_EVENTS: usize = 500;
+/// How many bytes they have together at most.
+const TAIL_BYTES: usize = 1 << 20;
+
 /// What is recorded, and where it goes.
 pub struct Auditor {
     policy: FileWatch<Policy>,
     backends: Vec<Backend>,
+    tail: Option<Arc<Recent>>,
     metrics: AuditMetrics,
     /// Requests whose last event has not come.
     under_way: TaskTracker,
@@ -73,6 +80,7 @@ impl Auditor {
         Ok(Some(Arc::new(Self {
             policy,
             backends,
+            tail: settings.tail.then(|| Arc::new(Recent::new(TAIL_EVENTS, TAIL_BYTES))),
             metrics,
             under_way,
             shutdown_timeout,
@@ -80,6 +88,11 @@ impl Auditor {
             runtime,
             connections,
         })))
+    }
+
+    /// The last events, where they are kept ([`AuditSettings::tail`]).
+    pub fn tail(&self) -> Option<Arc<Recent>> {
+        self.tail.clone()
     }
 
     /// What is recorded of a request.
@@ -95,6 +108,9 @@ impl Auditor {
         let mut json = event.to_json();
         json.push(b'\n');
         let json = Bytes::from(json);
+        if let Some(tail) = &self.tail {
+            tail.push(json.clone());
+        }
         self.backends.iter().map(|backend| backend.encode(event, &json)).collect()
     }
 

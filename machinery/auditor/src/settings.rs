@@ -19,11 +19,19 @@ pub struct AuditSettings {
     pub webhook: Option<AuditWebhookSettings>,
     /// `--audit-shutdown-timeout`
     pub shutdown_timeout: Duration,
+    /// Whether the last events are kept for who looks at them ([`crate::Auditor::tail`]).
+    pub tail: bool,
 }
 
 impl Default for AuditSettings {
     fn default() -> Self {
-        Self { policy_file: None, log: None, webhook: None, shutdown_timeout: Duration::from_secs(5) }
+        Self {
+            policy_file: None,
+            log: None,
+            webhook: None,
+            shutdown_timeout: Duration::from_secs(5),
+            tail: false,
+        }
     }
 }
 
