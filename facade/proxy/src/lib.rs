@@ -35,7 +35,7 @@ pub use headers::{ClientAddress, Identity};
 #[doc(hidden)]
 pub use links::rewrite_links;
 pub use metrics::ProxyMetrics;
-pub use observation::Observation;
+pub use observation::{Observation, TargetState};
 pub use refusal::Refusal;
 pub use request_body::{BoxError, RequestBody};
 pub use respond::Termination;

@@ -22,3 +22,20 @@ pub struct Observation {
     /// Dial failures in a row.
     pub failures: u32,
 }
+
+/// What this facade knows of one address of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetState {
+    /// `host:port`.
+    pub target: String,
+    /// Whether so many dials have failed in a row that only probes are allowed.
+    pub is_open: bool,
+    /// Dial failures in a row.
+    pub failures: u32,
+    /// The stage at which the last dial failed; `None` means that the target was reached, or never dialled.
+    pub failed: Option<Stage>,
+    /// What went wrong, for people; empty when reached.
+    pub message: String,
+    /// Since when it is so, in milliseconds since 1970; `None` means that it was never dialled.
+    pub since_ms: Option<u64>,
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use portico_machinery::route::{Backend, Route, Trust};
 
-use crate::observation::Observation;
+use crate::observation::{Observation, TargetState};
 use crate::transport::{Transport, TransportError};
 
 /// A route to a backend. Cheap to make for every entry: CA bundles are parsed and transports looked up at first use.
@@ -40,6 +40,11 @@ impl Upstream {
     /// What this facade last saw of the backend; nothing before the first request.
     pub fn observation(&self) -> Option<Observation> {
         self.slot.get()?.as_ref().ok()?.observation()
+    }
+
+    /// Its addresses as this facade sees them; none before the first request.
+    pub fn target_states(&self) -> Vec<TargetState> {
+        self.slot.get().and_then(|slot| slot.as_ref().ok()).map_or_else(Vec::new, |one| one.target_states())
     }
 
     /// Requests under way to the backend, through whichever route.

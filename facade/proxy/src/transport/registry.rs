@@ -20,7 +20,7 @@ use super::key::{ClientCertificate, TransportKey};
 use super::target::Target;
 use super::trust::{Settings, TrustStore};
 use crate::metrics::ProxyMetrics;
-use crate::observation::Observation;
+use crate::observation::{Observation, TargetState};
 use crate::settings::{Kubelets, Limits, ProxySettings};
 
 /// Why no transport to a backend can be made. Requests answer 500 with this text.
@@ -171,6 +171,24 @@ impl Transport {
             at_ms: outcome.at_ms,
             failures: target.circuit.failures(),
         })
+    }
+
+    /// Each of its addresses as it stands.
+    pub(crate) fn target_states(&self) -> Vec<TargetState> {
+        let state = |target: &Target| {
+            let last = target.circuit.last();
+            let since_ms = last.as_ref().map(|outcome| outcome.since_ms);
+            let (failed, message) = last.and_then(|outcome| outcome.failed).unzip();
+            TargetState {
+                target: target.address.to_string(),
+                is_open: target.circuit.is_open(),
+                failures: target.circuit.failures(),
+                failed,
+                message: message.unwrap_or_default(),
+                since_ms,
+            }
+        };
+        self.targets.iter().map(|target| state(target)).collect()
     }
 
     /// A permit for one more request, or the limit that is reached.
