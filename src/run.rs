@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use portico_auditor::Auditor;
+use portico_auditor::{AuditSettings, Auditor};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::offload::Offload;
@@ -60,7 +60,8 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     let exporting = exporting(&settings, &registry, &runtime)?;
     let auditor = {
         let _on = runtime.enter();
-        Auditor::start(&settings.audit.settings()?, &registry)?
+        let audit = AuditSettings { tail: settings.process.console, ..settings.audit.settings()? };
+        Auditor::start(&audit, &registry)?
     };
     let process = Process {
         registry,

@@ -34,7 +34,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::app::{Layers, app};
 use crate::configuration::Configuration;
 use crate::connection::ConnectionLimits;
-use crate::control::{self, AccessAsker, Asker, Control, TokenAsker};
+use crate::control::{self, AccessAsker, Asker, Control, JsonCalls, TokenAsker};
 use crate::control_services::ControlServices;
 use crate::debug_socket;
 use crate::director::{Delegates, Director};
@@ -43,6 +43,7 @@ use crate::endpoints::{self, Endpoints};
 use crate::fail_static::FailStatic;
 use crate::freshness::Freshness;
 use crate::in_flight::InFlight;
+use crate::last_hour::LastHour;
 use crate::layers::audit::Audits;
 use crate::layers::authentication::Authenticator;
 use crate::layers::authorization::Permissions;
@@ -172,7 +173,7 @@ impl Facade {
 
 /// The paths are those of the index that are always there; the process begins with its first thread.
 fn status_page(settings: &FacadeSettings) -> StatusPage {
-    let paths = endpoints::paths(settings.profiling, &settings.zpages);
+    let paths = endpoints::paths(settings.profiling, settings.console, &settings.zpages);
     let listed = paths.iter().filter(|path| path.listing == Listing::Listed);
     StatusPage::new(process_started(), listed.map(|path| path.path.as_str()))
 }
@@ -217,7 +218,8 @@ impl Parts {
         let freshness = Arc::new(Freshness::new(max_age));
         let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
         let catalog = Arc::new(Catalog::new(catalog_settings(settings), documents.clone()));
-        let table = RouteTable::new(&endpoints::paths(settings.profiling, &settings.zpages))?;
+        let table =
+            RouteTable::new(&endpoints::paths(settings.profiling, settings.console, &settings.zpages))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
         let modes = settings.authorization.clone();
         let configuration = Configuration::new(table, modes, health.clone(), synced);
@@ -358,6 +360,7 @@ impl Parts {
             catalog: self.catalog.clone(),
             flow: self.flow.clone(),
             renderer: self.renderer.clone(),
+            console: settings.console.then(|| self.console(settings, process, control)),
             server_address,
         };
         let local = Local {
@@ -379,6 +382,24 @@ impl Parts {
             peers,
             local,
         })
+    }
+
+    /// What the console shows; its samples are taken from now on.
+    fn console(
+        &self,
+        settings: &FacadeSettings,
+        process: &Process,
+        control: &ControlServices,
+    ) -> endpoints::Console {
+        let last_hour = LastHour::new(self.metrics.clone(), self.in_flight.clone(), self.flow.clone());
+        let samples = last_hour.samples.clone();
+        self.tasks.spawn_until_cancelled("last-hour", last_hour.sample());
+        endpoints::Console {
+            last_hour: samples,
+            audit_tail: process.auditor.as_ref().and_then(|auditor| auditor.tail()),
+            control: JsonCalls::new(control.clone(), settings.max_request_body_bytes),
+            stopping: self.lifecycle.shutdown_initiated.clone(),
+        }
     }
 
     fn layers(
@@ -414,6 +435,7 @@ impl Parts {
             },
             cors: AllowedOrigins::new(&settings.cors_allowed_origins)?,
             authentication: Authenticator {
+                console: settings.console,
                 auditor: auditor.cloned(),
                 reviewer: Arc::new(TokenAsker(asker)),
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),

@@ -9,6 +9,7 @@ pub use exchange::{Exchange, in_task};
 pub use limits::ConnectionLimits;
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use http::Response;
@@ -18,6 +19,9 @@ use portico_kit::listener::PeerInfo;
 use portico_machinery::UserInfo;
 use portico_proxy::{ClientAddress, Identity};
 use tokio::sync::Notify;
+
+/// How many parts of the console's page one connection brings to somebody unknown: the page twice, if nothing of it is kept.
+const MAX_PAGE_PARTS: usize = 100;
 
 /// What layers and handlers may know about the connection of a request.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub struct Connection {
     /// The user of the connection's first proxied request, and as whom backends know them.
     identity: OnceLock<(Arc<UserInfo>, Arc<Identity>)>,
     go_away: Notify,
+    /// How much of the console's page was sent to somebody unknown.
+    page_parts: AtomicUsize,
 }
 
 impl Connection {
@@ -56,6 +62,7 @@ impl Connection {
             own_exchange: Arc::new(Exchange::of_connection()),
             identity: OnceLock::new(),
             go_away: Notify::new(),
+            page_parts: AtomicUsize::new(0),
         }
     }
 
@@ -88,6 +95,13 @@ impl Connection {
     /// No further requests on this connection: GOAWAY.
     pub fn go_away(&self) {
         self.go_away.notify_one();
+    }
+
+    /// Counts one more part of the console's page for somebody unknown. Whether it may be sent without ending the connection, as a browser
+    /// must have them all.
+    #[must_use]
+    pub fn takes_page_part(&self) -> bool {
+        self.page_parts.fetch_add(1, Ordering::Relaxed) < MAX_PAGE_PARTS
     }
 
     /// The connection ends after this response: by GOAWAY, or by `Connection: close`.

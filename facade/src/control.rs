@@ -5,6 +5,7 @@
 //! not know what entries mean; [`crate::configuration`] puts them in force.
 
 mod ask;
+mod json_calls;
 mod observe;
 pub(crate) mod sign;
 mod snapshot;
@@ -34,6 +35,7 @@ use observe::Observer;
 use snapshot::Snapshot;
 
 pub use ask::{AccessAsker, Asker, TokenAsker};
+pub use json_calls::{CallError, JsonCalls, JsonMethod};
 
 /// Acknowledgements and hints that wait to be sent; when it is full, an acknowledgement is left out (the next one
 /// says more) and hints wait for their next turn.

@@ -3,8 +3,10 @@
 //! One file of axum handlers each; this one is the table of their paths (upstream 4 and 5). It must not know routing order.
 
 mod catalog;
+mod console;
 mod flags;
 mod flow_control;
+mod grpc;
 mod health;
 mod index;
 mod issuer;
@@ -15,7 +17,7 @@ mod version;
 mod zpages;
 
 pub use catalog::discovery;
-pub use state::Endpoints;
+pub use state::{Console, Endpoints};
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use axum::routing::{MethodRouter, any};
 use portico_kit::health::Endpoint as HealthEndpoint;
 use portico_kit::telemetry::Telemetry;
 
+use crate::console_paths;
 use crate::mux::Listing::{self, Listed, Unlisted};
 use crate::request::Response;
 use crate::respond;
@@ -61,8 +64,22 @@ impl Endpoint {
     }
 }
 
+/// The console, what it shows of this facade, and what it asks of the control service.
+fn console_endpoints() -> Vec<Endpoint> {
+    let mut all = vec![
+        Endpoint::at("/console", Unlisted, any(console::redirect)).when_stale(),
+        Endpoint::at(console_paths::PAGE, Unlisted, any(console::page)).when_stale(),
+        Endpoint::below(console_paths::ASSETS, Unlisted, any(console::asset)).when_stale(),
+        Endpoint::at("/console/data/last-hour", Unlisted, any(console::last_hour)).when_stale(),
+        Endpoint::at("/console/data/backends", Unlisted, any(console::backends)).when_stale(),
+        Endpoint::at("/console/data/audit", Unlisted, any(console::audit_tail)).when_stale(),
+    ];
+    all.extend(grpc::methods().map(|(path, handler)| Endpoint::at(path, Unlisted, handler).when_stale()));
+    all
+}
+
 /// Every built-in path.
-fn endpoints(profiling: bool, zpages: &ZPages) -> Vec<Endpoint> {
+fn endpoints(profiling: bool, console: bool, zpages: &ZPages) -> Vec<Endpoint> {
     let mut all = vec![
         Endpoint::at("/", Unlisted, any(index::paths)),
         Endpoint::at("/index.html", Unlisted, any(index::paths)),
@@ -101,6 +118,9 @@ fn endpoints(profiling: bool, zpages: &ZPages) -> Vec<Endpoint> {
     if zpages.status {
         all.push(Endpoint::at("/statusz", Listed, any(zpages::statusz)).when_stale());
     }
+    if console {
+        all.extend(console_endpoints());
+    }
     if profiling {
         all.extend([
             Endpoint::at("/debug/pprof", Unlisted, any(pprof::redirect)),
@@ -115,14 +135,14 @@ fn endpoints(profiling: bool, zpages: &ZPages) -> Vec<Endpoint> {
 
 /// Where the built-in endpoints lie.
 #[must_use]
-pub fn paths(profiling: bool, zpages: &ZPages) -> Vec<BuiltinPath> {
-    endpoints(profiling, zpages).into_iter().map(|endpoint| endpoint.place).collect()
+pub fn paths(profiling: bool, console: bool, zpages: &ZPages) -> Vec<BuiltinPath> {
+    endpoints(profiling, console, zpages).into_iter().map(|endpoint| endpoint.place).collect()
 }
 
 /// The handlers at their paths.
 pub fn router(state: Endpoints) -> Router {
     let mut router = Router::new();
-    for Endpoint { place, handler } in endpoints(state.profiling, &state.zpages) {
+    for Endpoint { place, handler } in endpoints(state.profiling, state.console.is_some(), &state.zpages) {
         if place.prefix {
             router = router.route(&format!("{}{{*below}}", place.path), handler.clone());
         }

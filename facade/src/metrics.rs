@@ -4,6 +4,7 @@
 //! know filters, nor how requests are served.
 
 pub mod access;
+mod totals;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,6 +21,8 @@ use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+
+pub use totals::Totals;
 
 /// Distinct label sets that are kept; beyond that, requests are counted under empty labels.
 const MAX_SERIES: usize = 8192;
@@ -355,6 +358,23 @@ impl RequestMetrics {
         }
     }
 
+    /// What was counted of all requests since the start.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for series in self.series.read().values().flatten() {
+            for (code, _, counter) in series.codes.lock().iter() {
+                let class = usize::from(code / 100).clamp(1, totals.codes.len()) - 1;
+                totals.codes[class] += counter.get();
+            }
+            totals.long_running += series.longrunning.get().map_or(0, |gauge| gauge.get());
+            if !matches!(series.labels.0.verb, "WATCH" | "CONNECT") {
+                totals.latency.add(series.duration.counts());
+            }
+        }
+        totals
+    }
+
     /// The time that one filter took; looked up once when the filter is made.
     #[must_use]
     pub fn filter(&self, name: &'static str) -> Histogram {
@@ -432,6 +452,35 @@ mod tests {
         let want = "apiserver_request_total{verb=\"LIST\",dry_run=\"\",group=\"apps\",version=\"v1\",\
             resource=\"deployments\",subresource=\"\",scope=\"cluster\",component=\"apiserver\",code=\"200\"} 1";
         assert!(text.contains(want), "{text}");
+    }
+
+    #[test]
+    fn totals_count_all_resources_and_no_latency_of_watches() {
+        let metrics = RequestMetrics::new(&Registry::new());
+        let took = Duration::from_millis(30);
+        for (path, code) in [("/api/v1/pods", 200), ("/apis/apps/v1/deployments", 404), ("/healthz", 500)] {
+            let labels = labels(&metrics, path, true);
+            metrics.end(&labels, &Ended { code, took, ..Ended::default() });
+        }
+        let watch = RequestInfo::parse("GET", "/api/v1/pods", "watch=true").unwrap();
+        let (component, long_running) = ("apiserver", true);
+        let asked = Asked {
+            info: &watch,
+            component,
+            known_resource: true,
+            long_running,
+            dry_run: "",
+            applies: false,
+        };
+        metrics.begin(&metrics.labels(&asked));
+        let before = Totals::default();
+        let totals = metrics.totals();
+        assert_eq!((totals.codes_since(&before), totals.long_running), ([0, 1, 0, 1, 1], 1));
+        metrics.end(&metrics.labels(&asked), &Ended { code: 200, took, ..Ended::default() });
+        let after = metrics.totals();
+        assert_eq!((after.codes_since(&totals), after.long_running), ([0, 1, 0, 0, 0], 0));
+        assert_eq!(after.latency_since(&totals).quantile(0.5), None);
+        assert!(after.latency_since(&before).quantile(0.5).is_some_and(|half| half > 0.025 && half < 0.05));
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub struct FacadeSettings {
     pub shutdown_watch_termination_grace_period: Duration,
     /// `--profiling`, on.
     pub profiling: bool,
+    /// `--console`, on: `/console/` and what it shows of this facade.
+    pub console: bool,
     /// `--debug-socket-path`
     pub debug_socket: Option<PathBuf>,
     /// `/flagz` and `/statusz`
@@ -261,6 +263,7 @@ impl FacadeSettings {
             shutdown_send_retry_after: false,
             shutdown_watch_termination_grace_period: Duration::ZERO,
             profiling: true,
+            console: true,
             debug_socket: None,
             zpages: ZPages::default(),
             fail_static: None,

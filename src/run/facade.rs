@@ -179,6 +179,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         shutdown_send_retry_after: s.shutdown_send_retry_after,
         shutdown_watch_termination_grace_period: s.shutdown_watch_termination_grace_period,
         profiling: settings.process.profiling,
+        console: settings.process.console,
         debug_socket: settings.process.debug_socket_path.clone(),
         zpages: zpages(settings)?,
         ..FacadeSettings::new(certificate)

@@ -26,6 +26,10 @@ pub(crate) struct Process {
     /// Serve /debug/pprof (when built with it) and /debug/flags.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) profiling: bool,
+    /// Serve the console at /console/, and below /console/data/ and /grpc/ what it shows. What it asks for needs permissions as
+    /// anything else; the page itself holds no data.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub(crate) console: bool,
     /// Serve /debug/pprof and /debug/flags over this Unix socket, too, to whoever may write to it: its owner.
     #[arg(long, value_name = "FILE")]
     pub(crate) debug_socket_path: Option<PathBuf>,

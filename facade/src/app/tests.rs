@@ -139,6 +139,7 @@ impl Rig {
             },
             cors: AllowedOrigins::new(&["^https://good\\.example$".to_owned()]).unwrap(),
             authentication: Authenticator {
+                console: false,
                 auditor: None,
                 reviewer: Arc::new(Nobody),
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),

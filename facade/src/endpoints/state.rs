@@ -8,12 +8,15 @@ use http::header::ACCEPT;
 use portico_facade_catalog::Catalog;
 use portico_flow::Dispatcher;
 use portico_kit::health::Health;
+use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::Registry;
+use portico_kit::recent::Recent;
 use portico_kit::telemetry::Telemetry;
 use portico_machinery::Status;
 use portico_machinery::accept::route_takes;
 use portico_machinery::status::{Details, Reason};
 
+use crate::control::JsonCalls;
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
@@ -45,8 +48,22 @@ pub struct Endpoints {
     pub flow: Option<Dispatcher>,
     /// For large documents.
     pub renderer: Renderer,
+    /// What the console shows, unless there is none (`--console=false`).
+    pub console: Option<Console>,
     /// `host:port` of this facade, where its issuer's keys are published unless somebody else does.
     pub server_address: String,
+}
+
+/// What the console shows that no other endpoint has.
+pub struct Console {
+    /// Samples of this facade's metrics.
+    pub last_hour: Arc<Recent>,
+    /// The last audit events; nothing where nothing is recorded.
+    pub audit_tail: Option<Arc<Recent>>,
+    /// Methods of the control service that may be called over HTTPS.
+    pub control: JsonCalls,
+    /// Streams end when the facade stops.
+    pub stopping: Signal,
 }
 
 /// The handlers' state, as axum gives it to them.

@@ -1,7 +1,7 @@
 //! Authentication: names the caller, takes the credentials off the request, and answers 401 to bad ones.
 //!
 //! A refusal is negotiated like any other; 429 when more unknown tokens come than are reviewed. Over HTTP/2 a 401 closes the
-//! connection, as do answers to anonymous callers.
+//! connection, as do answers to anonymous callers, but for the console's page, of which a connection brings a bounded number of parts.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use tower::Service;
 use super::audit;
 use super::header_values::Headers;
 use crate::connection::Connection;
+use crate::console_paths::is_page;
 use crate::handler::Handler;
 use crate::metrics::access::{Authenticated, AuthenticationMetrics};
 use crate::request::{Caller, Request, RequestView, Response};
@@ -31,6 +32,8 @@ pub struct Authenticator {
     pub reviewer: Arc<dyn Reviewer>,
     /// How it ends, and how long it takes.
     pub metrics: AuthenticationMetrics,
+    /// Whether anonymous callers load the console's page without their connection being ended for it.
+    pub console: bool,
     /// What records refusals.
     pub auditor: Option<Arc<Auditor>>,
 }
@@ -136,7 +139,10 @@ impl Authenticator {
             }
         };
         request.extensions_mut().insert(Caller(user));
-        let after = (anonymous && request.is_http2()).then(|| GoAway(request.connection().clone()));
+        let loads_page =
+            || self.console && is_page(&request.info().path) && request.connection().takes_page_part();
+        let goes = anonymous && request.is_http2() && !loads_page();
+        let after = goes.then(|| GoAway(request.connection().clone()));
         Ok((request, after))
     }
 }

@@ -6,6 +6,7 @@ use portico_machinery::request_info::{InvalidPath, RequestInfo};
 use tower_http::validate_request::ValidateRequest;
 
 use crate::body::Body;
+use crate::console_paths;
 use crate::request::{Request, RequestView, Response, Target};
 use crate::respond;
 
@@ -39,10 +40,10 @@ fn well_escaped(path: &str) -> bool {
     tails.all(|tail| tail.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)))
 }
 
-/// kube-apiserver's list of requests without a deadline.
+/// kube-apiserver's list of requests without a deadline, and what the console follows.
 fn is_long_running(info: &RequestInfo) -> bool {
     if !info.is_resource_request {
-        return info.path.starts_with("/debug/pprof/");
+        return info.path.starts_with("/debug/pprof/") || info.path.starts_with(console_paths::DATA);
     }
     matches!(info.verb.as_str(), "watch" | "proxy") || info.connects()
 }

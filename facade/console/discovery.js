@@ -1,0 +1,70 @@
+// Which resources are served, from the one document of aggregated discovery, and their paths.
+
+import { getJson } from './http.js';
+
+const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+let known;
+
+// All resources, those of preferred versions first; asked for once a session and after `forgetResources`.
+export function resources() {
+  known ??= load().catch((error) => { known = undefined; throw error; });
+  return known;
+}
+
+export function forgetResources() {
+  known = undefined;
+}
+
+async function load() {
+  const documents = await Promise.all(['/api', '/apis'].map((path) => getJson(path, { accept: AGGREGATED })));
+  const all = [];
+  for (const { metadata, versions } of documents.flatMap((document) => document.items ?? [])) {
+    versions.forEach(({ version, resources: served, freshness }, order) => {
+      for (const one of served ?? []) {
+        if (!one.responseKind) continue;
+        all.push({
+          group: metadata?.name ?? '', version, name: one.resource, kind: one.responseKind.kind, verbs: one.verbs ?? [],
+          namespaced: one.scope === 'Namespaced', shortNames: one.shortNames ?? [], preferred: order === 0, stale: freshness === 'Stale',
+          subresources: (one.subresources ?? []).map((sub) => sub.subresource),
+        });
+      }
+    });
+  }
+  return all;
+}
+
+export async function resource(group, version, name) {
+  const found = (await resources()).find((one) => one.group === group && one.version === version && one.name === name);
+  if (!found) throw new Error(`${name} of ${groupVersion({ group, version })} is not served.`);
+  return found;
+}
+
+// The resource of a kind that an owner reference or an event names.
+export async function resourceOf(apiVersion, kind) {
+  const [version, group = ''] = apiVersion.split('/').reverse();
+  return (await resources()).find((one) => one.kind === kind && one.group === group && one.version === version);
+}
+
+export function groupVersion({ group, version }) {
+  return group ? `${group}/${version}` : version;
+}
+
+// `pods`, or `deployments.apps`.
+export function fullName({ group, name }) {
+  return group ? `${name}.${group}` : name;
+}
+
+export function pathOf({ group, version, name, namespaced }, namespace, object) {
+  const root = group ? `/apis/${group}/${version}` : `/api/${version}`;
+  const scope = namespaced && namespace ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  return `${root}${scope}/${name}${object ? `/${encodeURIComponent(object)}` : ''}`;
+}
+
+// Where the console shows a resource, and one of its objects.
+export function listLink({ group, version, name }, namespace) {
+  return `#/objects/${group || 'core'}/${version}/${name}${namespace ? `?namespace=${encodeURIComponent(namespace)}` : ''}`;
+}
+
+export function objectLink({ group, version, name }, namespace, object) {
+  return `#/object/${group || 'core'}/${version}/${name}/${encodeURIComponent(namespace || '-')}/${encodeURIComponent(object)}`;
+}

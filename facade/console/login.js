@@ -1,0 +1,41 @@
+// The page to log in, and the question who somebody is.
+
+import { h, replace, failure } from './dom.js';
+import { postJson } from './http.js';
+import { session, remember, clear } from './session.js';
+
+// The user of this session; nothing for anonymous callers and tokens that are not known.
+export async function whoAmI() {
+  const review = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+  const { status } = await postJson('/apis/authentication.k8s.io/v1/selfsubjectreviews', review);
+  const user = status?.userInfo;
+  session.user = user?.username && user.username !== 'system:anonymous' ? user : undefined;
+  return session.user;
+}
+
+export function showLogin(main, done) {
+  const field = h('input', { id: 'token', type: 'password', autocomplete: 'off', spellcheck: 'false', required: true, 'aria-describedby': 'token-help' });
+  const refused = h('div', { 'aria-live': 'polite' });
+  const button = h('button.primary', { type: 'submit' }, 'Log in');
+  const submit = async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    replace(refused);
+    remember(field.value.trim());
+    try {
+      if (await whoAmI()) return done();
+      throw new Error('The server does not know this token.');
+    } catch (error) {
+      clear();
+      replace(refused, failure(error));
+    }
+    button.disabled = false;
+    field.focus();
+  };
+  replace(main, h('form.login.panel', { onsubmit: submit },
+    h('h1', null, 'Log in'),
+    h('label', { for: 'token' }, 'Bearer token'), field,
+    h('p.quiet', { id: 'token-help' }, 'For example that of a service account: kubectl create token NAME. It stays in this tab, is sent with each request, and is forgotten when the tab is closed. With a client certificate in the browser no token is needed.'),
+    refused, button));
+  field.focus();
+}

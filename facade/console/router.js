@@ -1,0 +1,49 @@
+// Which page is shown: the part of the address behind #. Leaving a page aborts all that it follows.
+
+const routes = [];
+let leave;
+
+// `pattern` is a path with :names; `show(parameters, query, signal)` shows the page.
+export function route(pattern, show) {
+  routes.push({ parts: pattern.split('/'), show });
+}
+
+export function where() {
+  const [path, search = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  return { path: path || 'overview', query: new URLSearchParams(search) };
+}
+
+export function go(hash) {
+  if (location.hash === hash) start();
+  else location.hash = hash;
+}
+
+// Changes the query of the page that is shown without showing it anew.
+export function setQuery(values) {
+  const { path, query } = where();
+  for (const [name, value] of Object.entries(values)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const search = query.toString();
+  history.replaceState(null, '', `#/${path}${search ? `?${search}` : ''}`);
+}
+
+export function end() {
+  leave?.abort();
+  leave = undefined;
+}
+
+export function start() {
+  end();
+  leave = new AbortController();
+  const { path, query } = where();
+  const given = path.split('/').map(decodeURIComponent);
+  for (const { parts, show } of routes) {
+    if (parts.length !== given.length) continue;
+    const parameters = {};
+    const fits = parts.every((part, at) => (part.startsWith(':') ? (parameters[part.slice(1)] = given[at], true) : part === given[at]));
+    if (fits) return show(parameters, query, leave.signal);
+  }
+  location.hash = '#/overview';
+}

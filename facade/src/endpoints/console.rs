@@ -1,0 +1,119 @@
+//! `/console/`: a page for browsers that shows what the API says, and what only this facade knows.
+//!
+//! The page is static and the same for everybody; it gets all it shows by requests of its own, with the credentials of whoever
+//! looks. What is below `/console/data/` is the facade's own state, each path with a permission of its own (adr/0032).
+
+mod audit_tail;
+mod backends;
+mod files;
+mod last_hour;
+mod lines;
+
+pub(super) use audit_tail::audit_tail;
+pub(super) use backends::backends;
+pub(super) use last_hour::last_hour;
+
+use axum::extract::Request;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, HeaderName, HeaderValue,
+    IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{Method, StatusCode};
+use portico_machinery::Status;
+
+use crate::console_paths::{ASSETS, PAGE};
+use crate::request::{RequestView, Response};
+use crate::respond;
+use files::{File, files};
+
+/// Scripts and styles come from here alone, and nothing is ever parsed as markup.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+    font-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; require-trusted-types-for 'script'; \
+    trusted-types 'none'";
+/// The path of an asset names the contents of all assets.
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// The page is asked for again each time, and is not sent again.
+const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
+
+const HEADERS: [(HeaderName, &str); 6] = [
+    (CONTENT_SECURITY_POLICY, POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (VARY, "accept-encoding"),
+];
+
+/// `/console` leads to the page.
+pub(super) async fn redirect() -> Response {
+    let mut response = respond::plain(StatusCode::FOUND, "");
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static(PAGE));
+    response
+}
+
+/// The page.
+pub(super) async fn page(request: Request) -> Response {
+    answer(&request, Some(&files().page), REVALIDATED)
+}
+
+/// What the page loads, below a folder that is named after its contents.
+pub(super) async fn asset(request: Request) -> Response {
+    let below = request.uri().path().strip_prefix(ASSETS).unwrap_or_default();
+    let found = below.split_once('/').filter(|(folder, _)| *folder == files().folder);
+    answer(&request, found.and_then(|(_, name)| files().assets.get(name)), FOR_EVER)
+}
+
+fn answer(request: &Request, file: Option<&File>, cached: HeaderValue) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return respond::status(request, &Status::no_method());
+    }
+    let Some(file) = file else { return respond::page_not_found() };
+    let known =
+        request.header(IF_NONE_MATCH).split(',').any(|tag| tag.trim() == file.tag || tag.trim() == "*");
+    let gzip = file.gzip.as_ref().filter(|_| takes_gzip(request.header(ACCEPT_ENCODING)));
+    let mut response = match (known, gzip) {
+        (true, _) => respond::whole(StatusCode::NOT_MODIFIED, file.media_type, ""),
+        (false, Some(gzip)) => respond::whole(StatusCode::OK, file.media_type, gzip.clone()),
+        (false, None) => respond::whole(StatusCode::OK, file.media_type, file.plain.clone()),
+    };
+    let headers = response.headers_mut();
+    if gzip.is_some() && !known {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    if let Ok(tag) = HeaderValue::from_str(&file.tag) {
+        headers.insert(ETAG, tag);
+    }
+    headers.insert(CACHE_CONTROL, cached);
+    for (name, value) in HEADERS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Whether gzip is named, and not with a quality of nothing.
+fn takes_gzip(accepted: &str) -> bool {
+    accepted.split(',').any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused =
+            weight.trim().strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q == 0.0));
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_who_names_it() {
+        for (accepted, takes) in [
+            ("gzip, br", true),
+            ("br;q=1, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("", false),
+            ("br", false),
+        ] {
+            assert_eq!(takes_gzip(accepted), takes, "{accepted}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! `/console/data/last-hour`: what this facade measured every ten seconds.
+
+use axum::extract::{Request, State};
+
+use super::lines::lines;
+use crate::endpoints::state::Shared;
+use crate::request::Response;
+use crate::respond;
+
+/// One line for each sample.
+pub async fn last_hour(State(endpoints): Shared, request: Request) -> Response {
+    match &endpoints.console {
+        Some(console) => lines(&request, &console.last_hour, &console.stopping),
+        None => respond::not_found(&request),
+    }
+}

@@ -1,0 +1,84 @@
+//! Answers that are JSON lines: what is kept, and with `watch=true` what comes, until the client leaves or the facade stops.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use bytes::{Bytes, BytesMut};
+use futures::stream;
+use http::{Method, StatusCode};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use portico_gostd::url::first_value;
+use portico_kit::lifecycle::Signal;
+use portico_kit::recent::{Lines, Recent};
+use portico_machinery::Status;
+
+use crate::body::Body;
+use crate::request::{RequestView, Response};
+use crate::respond;
+
+const MEDIA_TYPE: &str = "application/json;stream=watch";
+
+/// The lines of `recent`.
+pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) -> Response {
+    if request.method() != Method::GET {
+        return respond::status(request, &Status::no_method());
+    }
+    let all = recent.all();
+    if !matches!(first_value(request.query(), "watch").as_deref(), Some("true" | "1")) {
+        return respond::whole(StatusCode::OK, MEDIA_TYPE, text(&all));
+    }
+    let reader =
+        Reader { recent: Arc::clone(recent), stopping: stopping.clone(), first: Some(all), place: 0 };
+    let body = StreamBody::new(stream::unfold(reader, |mut reader| async {
+        let text = reader.next().await?;
+        Some((Ok::<_, Infallible>(Frame::data(text)), reader))
+    }));
+    let mut response = respond::whole(StatusCode::OK, MEDIA_TYPE, "");
+    *response.body_mut() = Body::streamed(body);
+    response
+}
+
+/// Somebody who goes on reading.
+struct Reader {
+    recent: Arc<Recent>,
+    stopping: Signal,
+    first: Option<Lines>,
+    place: u64,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<Bytes> {
+        let lines = match self.first.take() {
+            // An empty line shows that there is nothing yet, so that the head goes out.
+            Some(lines) if lines.lines.is_empty() => {
+                self.place = lines.next;
+                return Some(Bytes::from_static(b"\n"));
+            }
+            Some(lines) => lines,
+            None => {
+                tokio::select! {
+                    () = self.recent.grown(self.place) => {}
+                    () = self.stopping.signaled() => return None,
+                }
+                self.recent.from(self.place)
+            }
+        };
+        self.place = lines.next;
+        Some(text(&lines))
+    }
+}
+
+/// Each with its end; before them, how many a reader has missed.
+fn text(lines: &Lines) -> Bytes {
+    let mut text = BytesMut::new();
+    if lines.missed > 0 {
+        text.extend_from_slice(format!("{{\"missed\":{}}}\n", lines.missed).as_bytes());
+    }
+    for line in &lines.lines {
+        text.extend_from_slice(line.trim_ascii_end());
+        text.extend_from_slice(b"\n");
+    }
+    text.freeze()
+}

@@ -1,0 +1,84 @@
+//! The request metrics of all resources together, and what lies between two looks at them.
+
+use super::DURATIONS;
+
+/// How many buckets latencies have; the last one has no bound.
+pub(super) const BUCKETS: usize = DURATIONS.len() + 1;
+
+/// What was counted since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// By the first digit of the code, from 1 on.
+    pub(super) codes: [u64; 5],
+    /// Requests by latency, watches and connections left out.
+    pub(super) latency: Latencies,
+    /// Requests that go on until somebody ends them.
+    pub long_running: i64,
+}
+
+/// How many requests fell into each bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latencies(pub(super) [u64; BUCKETS]);
+
+impl Totals {
+    /// Requests by code between two looks.
+    #[must_use]
+    pub fn codes_since(&self, before: &Self) -> [u64; 5] {
+        std::array::from_fn(|at| self.codes[at].saturating_sub(before.codes[at]))
+    }
+
+    /// Their latencies.
+    #[must_use]
+    pub fn latency_since(&self, before: &Self) -> Latencies {
+        Latencies(std::array::from_fn(|at| self.latency.0[at].saturating_sub(before.latency.0[at])))
+    }
+}
+
+impl Latencies {
+    pub(super) fn add(&mut self, counts: impl Iterator<Item = u64>) {
+        self.0.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// The seconds that this share of the requests did not exceed, as Prometheus estimates it: evenly within a bucket, the last bound
+    /// beyond it. Nothing of no requests.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "an estimate needs no exact counts")]
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let all: u64 = self.0.iter().sum();
+        if all == 0 {
+            return None;
+        }
+        let rank = share * all as f64;
+        let mut below = 0.0;
+        for (at, count) in self.0.iter().map(|count| *count as f64).enumerate() {
+            let Some(upper) = DURATIONS.get(at) else { break };
+            if count > 0.0 && below + count >= rank {
+                let lower = if at == 0 { 0.0 } else { DURATIONS[at - 1] };
+                return Some(lower + (upper - lower) * (rank - below) / count);
+            }
+            below += count;
+        }
+        DURATIONS.last().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latencies(counts: &[(usize, u64)]) -> Latencies {
+        let mut all = [0; BUCKETS];
+        counts.iter().for_each(|(at, count)| all[*at] = *count);
+        Latencies(all)
+    }
+
+    #[test]
+    fn quantiles_lie_within_their_bucket() {
+        assert_eq!(Latencies::default().quantile(0.5), None);
+        assert_eq!(latencies(&[(0, 10)]).quantile(0.5), Some(0.0025));
+        let mixed = latencies(&[(0, 90), (2, 10)]);
+        assert_eq!(mixed.quantile(0.9), Some(0.005));
+        assert!((mixed.quantile(0.95).unwrap() - 0.0375).abs() < 1e-9);
+        assert_eq!(latencies(&[(BUCKETS - 1, 1)]).quantile(0.5), Some(60.0));
+    }
+}
