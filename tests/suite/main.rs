@@ -18,6 +18,7 @@ mod client_library;
 mod client_verbs;
 mod command_line;
 mod connections;
+mod console;
 mod control_listeners;
 mod control_service;
 mod controller_events;

@@ -177,3 +177,25 @@ async fn who_is_not_known_is_told_to_go_after_one_answer() {
         assert!(has(HEADERS) && has(http2::GOAWAY), "{credentials:?}: {received:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_known_loads_the_console_over_one_connection_and_is_told_to_go_when_there_is_no_end_to_it()
+{
+    let portico = Portico::start().await;
+    let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+    let request = head("GET", "/console/");
+    let requesting = async {
+        let mut beat = tokio::time::interval(Duration::from_millis(5));
+        for step in 0.. {
+            beat.tick().await;
+            let frame = frame(HEADERS, END_HEADERS | END_STREAM, stream(step), &request);
+            if sink.write_all(&frame).await.is_err() || sink.flush().await.is_err() {
+                break;
+            }
+        }
+    };
+    let (received, ()) = tokio::join!(frames.until_closed(Duration::from_secs(40)), requesting);
+    let answers = |frames: &[http2::Received]| frames.iter().filter(|frame| frame.kind == HEADERS).count();
+    let end = received.iter().position(|frame| frame.kind == http2::GOAWAY).expect("GOAWAY");
+    assert!(answers(&received[..end]) >= 60, "a page has thirty parts: {}", answers(&received[..end]));
+}

@@ -1,0 +1,178 @@
+//! What the console shows that no other path has: samples, the tail of the audit log, methods of the control service.
+
+use http::{Method, Request};
+use http_body_util::Full;
+use portico_tests::http::{Http, Lines};
+use portico_tests::{Backend, Launch, Portico, eventually, until};
+use serde_json::{Value, json};
+
+const EXPLAIN: &str = "/grpc/portico.routes.v1.Routes/Explain";
+const ROUTES: &str = "/grpc/portico.routes.v1.Routes/List";
+const FACADES: &str = "/grpc/portico.config.v1.Config/Facades";
+const CHECK: &str = "/grpc/portico.apiextensions.v1.Definitions/Check";
+
+const RECORD_ALL: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+
+async fn follow(client: &Http, path: &str) -> Lines {
+    let response = client.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/json;stream=watch");
+    Lines::new(response.into_body())
+}
+
+async fn recording() -> Portico {
+    let (launch, folder) = Launch::new().prepared();
+    std::fs::write(folder.join("policy.yaml"), RECORD_ALL).unwrap();
+    launch.args(&["--audit-policy-file", "policy.yaml", "--audit-log-path", "audit.log"]).start().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn samples_say_what_was_asked_since_the_one_before() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    for _ in 0..20 {
+        assert_eq!(admin.get("/api/v1/namespaces/none").await.status, 404);
+    }
+    let mut lines = follow(&admin, "/console/data/last-hour?watch=true").await;
+    let sample = lines.next().await.unwrap();
+    assert!(sample["codes"][3].as_u64().unwrap() >= 20, "{sample}");
+    assert!(sample["p50"].as_f64().unwrap() > 0.0, "{sample}");
+    assert!(sample["longRunning"].as_i64().unwrap() >= 1, "the stream itself: {sample}");
+    assert!(sample["memory"].as_u64().unwrap() > 1 << 20, "{sample}");
+    let all = admin.get("/console/data/last-hour").await.text();
+    assert_eq!(serde_json::from_str::<Value>(all.lines().next().unwrap()).unwrap(), sample);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_tail_shows_what_was_recorded_and_goes_on() {
+    let portico = recording().await;
+    let admin = portico.admin();
+    let is_about =
+        |event: &Value, uri: &str| event["requestURI"] == uri && event["stage"] == "ResponseComplete";
+    admin.get("/api/v1/namespaces/before").await;
+    eventually("the event is in the tail", 10, || async {
+        let all = admin.get("/console/data/audit").await.text();
+        let found = all
+            .lines()
+            .any(|line| is_about(&serde_json::from_str(line).unwrap(), "/api/v1/namespaces/before"));
+        if found { Ok(()) } else { Err(all) }
+    })
+    .await;
+    let mut lines = follow(&admin, "/console/data/audit?watch=1").await;
+    portico.anyone().as_user("alice").get("/api/v1/namespaces/after").await;
+    loop {
+        let event = lines.next().await.expect("the stream goes on");
+        if is_about(&event, "/api/v1/namespaces/after") {
+            assert_eq!(
+                (&event["user"]["username"], &event["responseStatus"]["code"]),
+                (&json!("alice"), &json!(403))
+            );
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_end_when_the_facade_stops() {
+    let mut portico = recording().await;
+    let mut lines = follow(&portico.admin(), "/console/data/audit?watch=true").await;
+    portico.signal(rustix::process::Signal::TERM);
+    while lines.next().await.is_some() {}
+    until("the process has ended", 30, || std::future::ready(!portico.runs())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_audit_the_tail_says_what_is_missing() {
+    let portico = Portico::start().await;
+    let answer = portico.admin().get("/console/data/audit").await;
+    let status = answer.status_body(404, "NotFound");
+    assert!(status["message"].as_str().unwrap().contains("--audit-policy-file"), "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_them_needs_a_permission_of_its_own() {
+    let portico = recording().await;
+    let (anyone, alice, admin) = (portico.anyone(), portico.anyone().as_user("alice"), portico.admin());
+    for path in ["/console/data/last-hour", "/console/data/audit"] {
+        assert_eq!(anyone.get(path).await.status, 403, "{path}");
+        alice.get(path).await.status_body(403, "Forbidden");
+        assert_eq!(admin.get(path).await.status, 200, "{path}");
+        assert_eq!(admin.request(Method::POST, path, "application/json", "{}").await.status, 405, "{path}");
+    }
+    for path in [EXPLAIN, ROUTES, FACADES, CHECK] {
+        assert_eq!(anyone.post(path, &json!({})).await.status, 403, "{path}");
+        alice.post(path, &json!({})).await.status_body(403, "Forbidden");
+    }
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "viewers"}, "subjects": [{"kind": "User", "name": "alice"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "portico:console-viewer"}});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    assert_eq!(admin.post(bindings, &binding).await.status, 201);
+    assert_eq!(alice.get("/console/data/last-hour").await.status, 200);
+    for path in [ROUTES, FACADES] {
+        let answer = alice.post(path, &json!({})).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+    assert_eq!(alice.get("/console/data/audit").await.status, 403);
+    assert_eq!(alice.post(CHECK, &json!({})).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_names_the_stage_that_fails_and_the_list_its_backend() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let backend = Backend::with_names("wrong.example.com", &["another.name"]).await;
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    assert_eq!(admin.post(services, &backend.api_service()).await.status, 201);
+    let failing = eventually("Explain names the stage", 30, || async {
+        let answer = admin.post(EXPLAIN, &json!({"subject": backend.name()})).await.json();
+        let stages = answer["stages"].as_array().cloned().unwrap_or_default();
+        let failing = stages.into_iter().find(|stage| stage["ok"] == false && stage["stage"] == "tls");
+        failing.ok_or(answer)
+    })
+    .await;
+    assert!(
+        !failing["message"].as_str().unwrap().is_empty() && failing["seenBy"][0] == "control",
+        "{failing}"
+    );
+    let listed = admin.post(ROUTES, &json!({"group": "wrong.example.com"})).await.json();
+    assert_eq!(listed["routes"][0]["targets"][0], backend.address.to_string(), "{listed}");
+    let facades = admin.post(FACADES, &json!({})).await.json();
+    assert_eq!(facades["facades"][0]["address"], "in-process", "{facades}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checked_definition_has_findings_and_is_not_written() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.x.io}\n\
+        spec: {group: x.io, scope: Cluster, names: {plural: others, kind: Thing}, versions: []}\n";
+    let body = json!({"definition": base64(definition), "mediaType": "application/yaml"});
+    let answer = admin.post(CHECK, &body).await.json();
+    assert_eq!((&answer["name"], &answer["installed"]), (&json!("things.x.io"), &json!(false)), "{answer}");
+    assert_eq!(answer["findings"][0]["kind"], "KIND_ERROR", "{answer}");
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.x.io";
+    assert_eq!(admin.get(definitions).await.status, 404);
+}
+
+fn base64(text: &str) -> String {
+    base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_message_of_the_method_is_refused_in_a_status() {
+    let portico = Launch::new().args(&["--max-request-body-bytes", "100000"]).start().await;
+    let admin = portico.admin();
+    for body in ["", "{", "[]", r#"{"subject": 5}"#, r#"{"subjects": "x"}"#] {
+        let answer = admin.request(Method::POST, EXPLAIN, "application/json", body).await;
+        answer.status_body(400, "BadRequest");
+    }
+    admin.post(EXPLAIN, &json!({"subject": "no subject at all"})).await.status_body(400, "BadRequest");
+    admin.post(CHECK, &json!({"definition": "no base64!"})).await.status_body(400, "BadRequest");
+    let html = admin.request(Method::POST, EXPLAIN, "text/plain", "{}").await;
+    html.status_body(415, "UnsupportedMediaType");
+    assert_eq!(admin.get(EXPLAIN).await.status, 405);
+    let long = json!({"subject": "x".repeat(200_000)});
+    admin.post(EXPLAIN, &long).await.status_body(413, "RequestEntityTooLarge");
+    assert_eq!(admin.post("/grpc/portico.admin.v1.Admin/Metrics", &json!({})).await.status, 404);
+}
