@@ -188,7 +188,7 @@ impl Transport {
                 since_ms,
             }
         };
-        self.targets.iter().map(|target| state(target)).collect()
+        self.targets.iter().map(state).collect()
     }
 
     /// A permit for one more request, or the limit that is reached.
