@@ -57,7 +57,7 @@ function standing(status) {
 
 export async function definition({ main, parameters, signal }) {
   const { name } = parameters;
-  const facts = h('div'), schemas = h('div'), problem = h('div');
+  const facts = h('div.stack'), schemas = h('div'), problem = h('div');
   const check = new Check();
   replace(main, h('div.page', null, h('nav.crumbs', { 'aria-label': 'Place' }, h('a', { href: '#/definitions' }, 'Definitions')),
     h('div.bar', null, h('h1', null, name), h('span.grow'), h('a', { href: objectLink(RESOURCE, '', name) }, 'The object')),

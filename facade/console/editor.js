@@ -7,11 +7,12 @@ import { showDiff } from './diff.js';
 import { editable, printYaml } from './yaml.js';
 
 export const MANAGER = 'portico-console';
+const MOST_ROWS = 30;
 
 export class Editor {
   constructor(path) {
     this.path = path;
-    this.area = h('textarea.code', { 'aria-label': 'YAML to apply', spellcheck: 'false', autocomplete: 'off', rows: '22', oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
+    this.area = h('textarea.code', { 'aria-label': 'YAML to apply', spellcheck: 'false', autocomplete: 'off', oninput: () => this.typed(), onkeydown: (event) => this.key(event) });
     this.note = h('p.quiet', { 'aria-live': 'polite' });
     this.result = h('div', { id: 'apply-result', 'aria-live': 'polite' });
     this.buttons = ['Dry run', 'Apply'].map((name) => h(name === 'Apply' ? 'button.primary' : 'button', { type: 'button', onclick: () => this.apply({ dryRun: name === 'Dry run' }) }, name));
@@ -29,13 +30,18 @@ export class Editor {
   offer(text, object) {
     this.newest = text;
     this.object = object;
-    if (!this.isEdited) this.area.value = this.began = text;
+    if (!this.isEdited) this.begin(text);
     else if (text !== this.began) this.note.textContent = 'The object has changed since you began. A dry run compares with what it is now.';
+  }
+
+  begin(text) {
+    this.area.value = this.began = text;
+    this.area.rows = Math.min(MOST_ROWS, text.split('\n').length + 1);
   }
 
   reset() {
     this.isEdited = false;
-    this.area.value = this.began = this.newest;
+    this.begin(this.newest);
     this.note.textContent = '';
     replace(this.result);
   }
@@ -62,6 +68,7 @@ export class Editor {
       replace(this.result, error.code === 409 ? this.conflict(error, dryRun) : failure(error));
     }
     for (const button of this.buttons) button.disabled = false;
+    this.result.scrollIntoView({ block: 'nearest' });
   }
 
   applied(answered, dryRun, force, warning) {

@@ -5,7 +5,7 @@ import { fetchApi } from './http.js';
 import { groupVersion, listLink, pathOf, resource } from './discovery.js';
 import { followObjects } from './watch.js';
 import { pageKeys } from './keys.js';
-import { go, setQuery } from './router.js';
+import { go, leftAt, setQuery } from './router.js';
 import { age } from './time.js';
 import { editable, printYaml } from './yaml.js';
 import { Editor } from './editor.js';
@@ -33,7 +33,7 @@ export async function object({ main, parameters, query, signal }) {
   pageKeys({
     ...Object.fromEntries(TABS.map(([id, name], at) => [`${at + 1}`, [name, () => view.choose(id)]])),
     e: ['Edit', () => { view.choose('edit'); view.editor.focus(); }],
-    Escape: ['Back to the list', () => go(listLink(kind, namespace))],
+    Escape: ['Back to the list', () => go(leftAt(`objects/${parameters.group}/${parameters.version}/${kind.name}`) ?? listLink(kind, namespace))],
   });
   view.start();
 }

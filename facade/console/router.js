@@ -2,6 +2,8 @@
 
 const routes = [];
 let leave;
+// The address that a page was left with, by its path.
+const left = new Map();
 
 // `pattern` is a path with :names; `show(parameters, query, signal)` shows the page.
 export function route(pattern, show) {
@@ -27,6 +29,12 @@ export function setQuery(values) {
   }
   const search = query.toString();
   history.replaceState(null, '', `#/${path}${search ? `?${search}` : ''}`);
+  left.set(path, location.hash);
+}
+
+// Where a page was left, with its filters; nothing if it was not shown.
+export function leftAt(path) {
+  return left.get(path);
 }
 
 export function end() {
@@ -38,6 +46,7 @@ export function start() {
   end();
   leave = new AbortController();
   const { path, query } = where();
+  left.set(path, location.hash);
   const given = path.split('/').map(decodeURIComponent);
   for (const { parts, show } of routes) {
     if (parts.length !== given.length) continue;

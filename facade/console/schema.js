@@ -44,6 +44,8 @@ function field(name, schema, required, resolve, depth) {
   const ruled = rules.map((rule) => h('p.rule', null, h('code', null, rule.rule), rule.message && ` – ${rule.message}`));
   if (!below.properties || depth >= DEEPEST) return h('li.leaf', null, h('div.head', null, head), told, ruled);
   const details = h('details', null, h('summary', null, head), told, ruled);
+  // What people look for first is open.
+  details.open = depth === 0 && name === 'spec';
   details.addEventListener('toggle', () => {
     if (details.open && !details.querySelector('ul')) details.append(fields(below, resolve, depth + 1));
   });

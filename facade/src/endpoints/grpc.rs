@@ -3,15 +3,16 @@
 //! Only JSON is taken, which browsers send to another origin only if that allows it. Which methods there are, and what they
 //! say, is [`crate::control::JsonMethod`]'s.
 
+use std::sync::Arc;
+
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::routing::any;
+use axum::routing::{MethodRouter, any};
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use portico_machinery::Status;
 use portico_machinery::status::Reason;
 
-use super::Handler;
 use super::state::{Endpoints, Shared};
 use crate::control::{CallError, JsonMethod};
 use crate::request::{RequestView, Response};
@@ -20,7 +21,7 @@ use crate::respond;
 const JSON: &str = "application/json";
 
 /// The methods' paths, and their handlers.
-pub(super) fn methods() -> impl Iterator<Item = (&'static str, Handler)> {
+pub(super) fn methods() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Endpoints>>)> {
     JsonMethod::ALL.into_iter().map(|(path, method)| {
         (
             path,

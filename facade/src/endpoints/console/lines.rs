@@ -49,24 +49,24 @@ struct Reader {
 }
 
 impl Reader {
+    /// The next lines; nothing at the end.
     async fn next(&mut self) -> Option<Bytes> {
-        let lines = match self.first.take() {
-            // An empty line shows that there is nothing yet, so that the head goes out.
-            Some(lines) if lines.lines.is_empty() => {
-                self.place = lines.next;
-                return Some(Bytes::from_static(b"\n"));
-            }
-            Some(lines) => lines,
-            None => {
-                tokio::select! {
-                    () = self.recent.grown(self.place) => {}
-                    () = self.stopping.signaled() => return None,
+        loop {
+            let lines = match self.first.take() {
+                Some(first) => first,
+                None => {
+                    tokio::select! {
+                        () = self.recent.grown(self.place) => {}
+                        () = self.stopping.signaled() => return None,
+                    }
+                    self.recent.from(self.place)
                 }
-                self.recent.from(self.place)
+            };
+            self.place = lines.next;
+            if !lines.lines.is_empty() || lines.missed > 0 {
+                return Some(text(&lines));
             }
-        };
-        self.place = lines.next;
-        Some(text(&lines))
+        }
     }
 }
 
