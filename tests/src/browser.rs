@@ -3,6 +3,7 @@
 //! It must not know the console: pages are reached by addresses, elements by selectors.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -23,6 +24,8 @@ use crate::wait::eventually;
 
 /// How long the browser may take to answer one command.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the end of the browser may take.
+const END: Duration = Duration::from_secs(10);
 /// How long what a page is to show may take, in seconds.
 const SHOWN: u64 = 30;
 
@@ -225,20 +228,28 @@ impl Browser {
     }
 
     /// Ends the browser, and waits for its end.
-    pub async fn quit(mut self) {
-        self.command(Method::DELETE, "", &Value::Null).await;
-        self.end();
+    pub async fn quit(self) {
+        drop(self);
     }
 
-    fn end(&mut self) {
-        // It may have ended already.
-        let _ = kill_process(Pid::from_child(&self.driver), Signal::TERM);
-        let _ = self.driver.wait();
+    /// Ends the session, with which the browser goes; a test that has failed cannot wait for it in any other way.
+    fn end_session(&self) -> std::io::Result<()> {
+        let mut stream = std::net::TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(END))?;
+        let head = format!(
+            "DELETE {} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+            self.session, self.address
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.read_to_end(&mut Vec::new()).map(drop)
     }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        self.end();
+        // It may have ended already.
+        let _ = self.end_session();
+        let _ = kill_process(Pid::from_child(&self.driver), Signal::TERM);
+        let _ = self.driver.wait();
     }
 }

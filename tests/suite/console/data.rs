@@ -176,3 +176,27 @@ async fn what_is_no_message_of_the_method_is_refused_in_a_status() {
     admin.post(EXPLAIN, &long).await.status_body(413, "RequestEntityTooLarge");
     assert_eq!(admin.post("/grpc/portico.admin.v1.Admin/Metrics", &json!({})).await.status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backends_are_shown_as_the_requests_of_this_facade_have_found_them() {
+    let portico = Portico::start().await;
+    let (admin, backend) = (portico.admin(), Backend::start("seen.example.com").await);
+    let services = "/apis/apiregistration.k8s.io/v1/apiservices";
+    assert_eq!(admin.post(services, &backend.api_service()).await.status, 201);
+    until("the backend answers", 30, || async {
+        admin.get(&backend.path("/namespaces/default/flunders")).await.status == 200
+    })
+    .await;
+    let shown = admin.get("/console/data/backends").await.json();
+    let all = shown["backends"].as_array().unwrap();
+    let one = all.iter().find(|one| one["name"] == backend.name().as_str()).unwrap();
+    assert_eq!(one["targets"].as_array().unwrap().len(), 1, "{one}");
+    let target = &one["targets"][0];
+    assert_eq!(
+        (&target["target"], &target["circuitOpen"]),
+        (&json!(backend.address.to_string()), &json!(false))
+    );
+    assert_eq!((&target["failed"], &target["failures"]), (&json!(""), &json!(0)), "{target}");
+    assert!(target["since"].as_str().unwrap().ends_with('Z'), "{target}");
+    assert_eq!(portico.anyone().as_user("alice").get("/console/data/backends").await.status, 403);
+}
