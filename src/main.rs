@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ending::{fail_with, print_text};
-use settings::{Parsed, Role, SettingError};
+use settings::{Parsed, SettingError};
 
 /// Why not the system's: docs/adr/0005.
 #[global_allocator]
@@ -39,9 +39,9 @@ fn main() -> ExitCode {
     }
     match settings::parse(std::env::args_os().collect(), command_tree::verbs()) {
         Ok(Parsed::Print(text)) => print_text(&text),
-        Ok(Parsed::Version | Parsed::Run(Role::Version, _)) => print_text(&run::version()),
+        Ok(Parsed::Version) => print_text(&run::version()),
         Ok(Parsed::Run(role, settings)) => match run::run(role, *settings, started) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(code) => ExitCode::from(code),
             Err(failure) => fail_with(&failure.to_string(), failure.exit_code()),
         },
         Err(error) => refuse_setting(&error),

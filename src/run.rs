@@ -2,9 +2,11 @@
 
 mod addresses;
 mod banner;
+mod companion;
 mod facade;
 mod failure;
 mod process;
+mod scratch;
 mod server;
 mod signals;
 
@@ -24,9 +26,11 @@ use portico_kit::telemetry::{LogFormat, Telemetry};
 
 use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
+use companion::{Companion, Told};
 pub(crate) use failure::Failure;
 use process::Process;
-use signals::{Asked, Signals};
+use scratch::Scratch;
+use signals::{Asked, Signals, Stop};
 
 /// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
@@ -37,11 +41,14 @@ pub(crate) fn version() -> String {
     format!("portico {} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
 }
 
-/// Runs a role until it is asked to stop.
+/// Runs a role until it is asked to stop, or until the program beside it has ended; answers with the exit code.
 ///
 /// # Errors
 /// [`Failure`].
-pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<(), Failure> {
+pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<u8, Failure> {
+    if settings.store.unsafe_no_fsync {
+        portico_kit::atomic_file::never_sync();
+    }
     let format = match settings.process.logging_format {
         LoggingFormat::Text => LogFormat::Text,
         LoggingFormat::Json => LogFormat::Json,
@@ -73,12 +80,9 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
         auditor: auditor.clone(),
         started,
     };
+    let drains = settings.serving.shutdown_drain;
     let outcome = runtime.block_on(async {
-        let outcome = match role {
-            Role::AllInOne | Role::Version => all_in_one(settings, process).await,
-            Role::Server => server_alone(settings, process).await,
-            Role::Facade => facade_alone(settings, process).await,
-        };
+        let outcome = run_role(role, settings, process).await;
         // Nobody is answered any longer: these are all events.
         if let Some(auditor) = auditor {
             auditor.shutdown().await;
@@ -88,8 +92,26 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     if let Some(exporting) = exporting {
         exporting.finish();
     }
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    match drains {
+        true => runtime.shutdown_timeout(Duration::from_secs(1)),
+        false => runtime.shutdown_background(),
+    }
     telemetry.flush();
+    outcome
+}
+
+async fn run_role(role: Role, mut settings: Settings, process: Process) -> Result<u8, Failure> {
+    let signals = Signals::listen().map_err(Failure::Runtime)?;
+    // Whatever asks for a stop from now on, the folder is removed.
+    let scratch = Scratch::for_data(&mut settings)?;
+    let outcome = match role {
+        Role::AllInOne => all_in_one(settings, process, signals).await,
+        Role::Server => server_alone(settings, process, signals).await.map(|()| 0),
+        Role::Facade => facade_alone(settings, process, signals).await.map(|()| 0),
+    };
+    if let Some(scratch) = scratch {
+        scratch.remove();
+    }
     outcome
 }
 
@@ -112,26 +134,23 @@ fn serving_threads(settings: &Settings) -> usize {
     }
 }
 
-async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure> {
-    let (mut signals, auditor) = (Signals::listen().map_err(Failure::Runtime)?, process.auditor.clone());
+async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) -> Result<u8, Failure> {
+    let auditor = process.auditor.clone();
     let server = server::start(&settings, &process).await?;
     let facade = facade::beside(&settings, &process, &server)?;
     facade.add_own_listener(server.address());
     server.advertise(facade.addr());
-    let served_ca = facade::served_ca(&settings, &server)?;
-    let kubeconfig = server.write_kubeconfigs(Some((facade::url(&settings, facade.addr()), served_ca)))?;
-    let file = AddressesFile::new(settings.process.addresses_file.clone());
+    let (served_ca, url) = (facade::served_ca(&settings, &server)?, facade::url(&settings, facade.addr()));
+    let kubeconfig = server.write_kubeconfigs(Some((url.clone(), served_ca)))?;
+    let (file, grpc) = (AddressesFile::new(settings.process.addresses_file.clone()), server.control_name());
     let ready = async {
         facade.ready().await;
         file.write(Some(facade.addr()), Some(server.address())).map_err(Failure::Addresses)?;
-        banner::ready(
-            &settings,
-            process.started,
-            Some(facade.addr()),
-            Some(server.control_name()),
-            &kubeconfig,
-        );
-        Ok(())
+        if settings.command.is_empty() {
+            banner::ready(&settings, process.started, Some(facade.addr()), Some(grpc.clone()), &kubeconfig);
+        }
+        let told = Told { kubeconfig: &kubeconfig, url: &url, grpc: &grpc, certs: &settings.cert_dir() };
+        Companion::start(&settings.command, &told)
     };
     let reload = async || {
         server.reload().await;
@@ -143,13 +162,23 @@ async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure>
     };
     let outcome = live(&mut signals, ready, failed, reload).await;
     file.remove();
-    facade.shutdown().await;
-    server.stop().await;
-    outcome
+    match settings.serving.shutdown_drain {
+        true => facade.shutdown().await,
+        false => facade.shutdown_at_once(),
+    }
+    stop_server(&settings, server).await;
+    outcome.map(|ended| ended.exit_code(&settings))
 }
 
-async fn server_alone(settings: Settings, process: Process) -> Result<(), Failure> {
-    let (mut signals, auditor) = (Signals::listen().map_err(Failure::Runtime)?, process.auditor.clone());
+async fn stop_server(settings: &Settings, server: portico_server::Server) {
+    match settings.serving.shutdown_drain {
+        true => server.stop().await,
+        false => server.stop_at_once().await,
+    }
+}
+
+async fn server_alone(settings: Settings, process: Process, mut signals: Signals) -> Result<(), Failure> {
+    let auditor = process.auditor.clone();
     let server = server::start(&settings, &process).await?;
     // Facades of other processes serve with certificates of the internal CA by default.
     let address = SocketAddr::new(settings.serving.bind_address, settings.serving.secure_port);
@@ -160,7 +189,7 @@ async fn server_alone(settings: Settings, process: Process) -> Result<(), Failur
         server.ready().await;
         file.write(None, Some(server.address())).map_err(Failure::Addresses)?;
         banner::ready(&settings, process.started, None, Some(server.control_name()), &kubeconfig);
-        Ok(())
+        Ok(None)
     };
     let reload = async || {
         server.reload().await;
@@ -168,12 +197,12 @@ async fn server_alone(settings: Settings, process: Process) -> Result<(), Failur
     };
     let outcome = live(&mut signals, ready, server.failed(), reload).await;
     file.remove();
-    server.stop().await;
-    outcome
+    stop_server(&settings, server).await;
+    outcome.map(drop)
 }
 
-async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failure> {
-    let (mut signals, auditor) = (Signals::listen().map_err(Failure::Runtime)?, process.auditor.clone());
+async fn facade_alone(settings: Settings, process: Process, mut signals: Signals) -> Result<(), Failure> {
+    let auditor = process.auditor.clone();
     let tasks = TaskSet::new();
     let facade = facade::alone(&settings, &process, &tasks).await?;
     let file = AddressesFile::new(settings.process.addresses_file.clone());
@@ -182,7 +211,7 @@ async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failur
         facade.ready().await;
         file.write(Some(facade.addr()), None).map_err(Failure::Addresses)?;
         banner::ready(&settings, process.started, Some(facade.addr()), None, &kubeconfig);
-        Ok(())
+        Ok(None)
     };
     let reload = async || {
         log_file_errors(facade.reload().await);
@@ -190,28 +219,62 @@ async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failur
     };
     let outcome = live(&mut signals, ready, facade.failed(), reload).await;
     file.remove();
-    facade.shutdown().await;
+    match settings.serving.shutdown_drain {
+        true => facade.shutdown().await,
+        false => facade.shutdown_at_once(),
+    }
     // What is under way may need another control service until its end.
     tasks.cancel();
-    outcome
+    outcome.map(drop)
 }
 
-/// From the start to a stop: says once that it is ready, reloads when asked, ends when asked or when a part fails.
+/// From the start to the end: says once that it is ready, and runs the program that there may be then; reloads when asked, ends when
+/// asked, when the program has ended, or when a part fails. While the program runs it is the one that is asked to end.
 async fn live(
     signals: &mut Signals,
-    ready: impl Future<Output = Result<(), Failure>>,
+    ready: impl Future<Output = Result<Option<Companion>, Failure>>,
     failed: impl Future<Output = TaskFailure>,
     reload: impl AsyncFn(),
-) -> Result<(), Failure> {
+) -> Result<Ended, Failure> {
     let (mut ready, mut failed) = (pin!(ready.fuse()), pin!(failed));
+    let mut companion = None;
     loop {
         tokio::select! {
-            said = &mut ready => said?,
+            started = &mut ready => companion = started?,
             failure = &mut failed => return Err(Failure::Part(failure)),
-            asked = signals.next() => match asked {
-                Asked::Reload => reload().await,
-                Asked::Stop => return Ok(()),
+            code = end_of(&mut companion) => return code.map(Ended::Command),
+            asked = signals.next() => match (asked, &companion) {
+                (Asked::Reload, _) => reload().await,
+                (Asked::Stop(stop), Some(companion)) => companion.signal(stop.signal()),
+                (Asked::Stop(stop), None) => return Ok(Ended::Asked(stop)),
             },
+        }
+    }
+}
+
+/// Never, where there is no program.
+async fn end_of(companion: &mut Option<Companion>) -> Result<u8, Failure> {
+    match companion {
+        Some(companion) => companion.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// How a life came to its end.
+enum Ended {
+    /// A signal asked for it, and no program ran.
+    Asked(Stop),
+    /// The program ended, with this exit code.
+    Command(u8),
+}
+
+impl Ended {
+    /// What the process says. A program that a signal has kept from starting has not ended well.
+    fn exit_code(self, settings: &Settings) -> u8 {
+        match self {
+            Self::Command(code) => code,
+            Self::Asked(_) if settings.command.is_empty() => 0,
+            Self::Asked(stop) => companion::code_of(stop.signal()),
         }
     }
 }

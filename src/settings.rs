@@ -10,11 +10,13 @@ mod control;
 mod controllers;
 mod core_api;
 mod encryption;
+mod ephemeral;
 mod error;
 mod file;
 mod files;
 mod flag_values;
 mod foreign_flags;
+mod given;
 mod kubelets;
 mod metrics;
 mod oidc;
@@ -53,9 +55,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::Str;
+use clap::builder::{OsStr, Str};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// The prefix of environment variables: `--data-dir` is `PORTICO_DATA_DIR`.
 const ENV_PREFIX: &str = "PORTICO_";
@@ -65,18 +67,21 @@ const ENV_PREFIX: &str = "PORTICO_";
 #[command(name = "portico", version, propagate_version = true, args_conflicts_with_subcommands = false)]
 struct Cli {
     #[command(subcommand)]
-    command: Option<Role>,
+    verb: Option<Verb>,
     #[command(flatten)]
     settings: Settings,
 }
 
-/// What this process is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Subcommand)]
-pub(crate) enum Role {
-    /// Control service and facade in one process (the default)
-    #[default]
-    #[command(skip)]
-    AllInOne,
+/// What is asked for.
+#[derive(Subcommand)]
+enum Verb {
+    /// Control service and facade in one process, as without a command. With -- CMD ARGS: runs CMD once it serves, with
+    /// KUBECONFIG set, ends with it and with its exit code; what is logged by default are errors.
+    Run {
+        /// The program, and its arguments.
+        #[arg(last = true, value_name = "CMD")]
+        command: Vec<OsString>,
+    },
     /// The control service alone: owns state, speaks gRPC.
     Server,
     /// A facade alone: speaks HTTPS, follows a control service (--control-kubeconfig).
@@ -84,6 +89,23 @@ pub(crate) enum Role {
     /// Print the version.
     Version,
 }
+
+/// What this process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Control service and facade in one process.
+    AllInOne,
+    /// The control service alone.
+    Server,
+    /// A facade alone.
+    Facade,
+}
+
+/// What a setting is unless somebody says it: its id, and the value.
+pub(crate) type OtherDefault<'a> = (&'static str, &'a str);
+
+/// Without -v, of a process that runs a command: standard error is the command's.
+const QUIET: OtherDefault<'_> = ("verbosity", "error");
 
 /// Every setting.
 #[derive(Args, Clone, Debug)]
@@ -124,6 +146,9 @@ pub(crate) struct Settings {
     pub(crate) admission: Admission,
     #[command(flatten)]
     pub(crate) signing: Signing,
+    /// The program to run once everything is served, and its arguments.
+    #[arg(skip)]
+    pub(crate) command: Vec<OsString>,
     /// Flags that were given and have no meaning here.
     #[arg(skip)]
     pub(crate) ignored: Vec<ForeignFlag>,
@@ -155,21 +180,57 @@ pub(crate) fn parse(argv: Vec<OsString>, verbs: Vec<clap::Command>) -> Result<Pa
         Err(e) if matches!(e.kind(), ErrorKind::DisplayVersion) => return Ok(Parsed::Version),
         Err(e) => return Err(one_line(&e)),
     };
-    let matches = match first.get_one::<PathBuf>("config") {
-        None => first,
+    let (matches, argv) = match first.get_one::<PathBuf>("config") {
+        None => (first, argv),
         Some(path) => {
             let from_file = file::arguments(path, &command, &first)?;
             let mut argv = argv.into_iter();
-            let all = argv.next().into_iter().chain(from_file).chain(argv);
-            command.clone().try_get_matches_from(all).map_err(|e| one_line(&e))?
+            let all: Vec<_> = argv.next().into_iter().chain(from_file).chain(argv).collect();
+            (command.clone().try_get_matches_from(&all).map_err(|e| one_line(&e))?, all)
         }
     };
-    let mut cli = Cli::from_arg_matches(&matches).map_err(|e| one_line(&e))?;
-    cli.settings.ignored = foreign_flags::given(&matches)?;
-    cli.settings.flag_values = flag_values::flag_values(&command, &matches);
-    let role = cli.command.unwrap_or_default();
-    cli.settings.check(role)?;
-    Ok(Parsed::Run(role, Box::new(cli.settings)))
+    let (command, matches) = match defaults_of(&matches) {
+        defaults if defaults.is_empty() => (command, matches),
+        defaults => {
+            let command = with_defaults(command, &defaults);
+            let matches = command.clone().try_get_matches_from(argv).map_err(|e| one_line(&e))?;
+            (command, matches)
+        }
+    };
+    settled(&command, &matches)
+}
+
+/// Other defaults that follow from what was given.
+fn defaults_of(matches: &ArgMatches) -> Vec<OtherDefault<'static>> {
+    let mut defaults = Vec::new();
+    if matches.get_one("ephemeral").copied().unwrap_or(false) {
+        defaults.extend(ephemeral::DEFAULTS);
+    }
+    let runs = matches.subcommand_matches("run").and_then(|run| run.get_raw("command"));
+    if runs.is_some() {
+        defaults.push(QUIET);
+    }
+    defaults
+}
+
+/// What everything that was given comes to.
+fn settled(command: &clap::Command, matches: &ArgMatches) -> Result<Parsed, SettingError> {
+    let Cli { verb, mut settings } = Cli::from_arg_matches(matches).map_err(|e| one_line(&e))?;
+    settings.ignored = foreign_flags::given(matches)?;
+    settings.flag_values = flag_values::flag_values(command, matches);
+    let role = match verb {
+        None => Role::AllInOne,
+        Some(Verb::Run { command }) => {
+            settings.command = command;
+            Role::AllInOne
+        }
+        Some(Verb::Server) => Role::Server,
+        Some(Verb::Facade) => Role::Facade,
+        Some(Verb::Version) => return Ok(Parsed::Version),
+    };
+    settings.check(role)?;
+    ephemeral::check(&settings, matches)?;
+    Ok(Parsed::Run(role, Box::new(settings)))
 }
 
 impl Settings {
@@ -204,13 +265,20 @@ pub(crate) fn command() -> clap::Command {
     with_environment(foreign_flags::with_foreign_flags(Cli::command()))
 }
 
+/// The command with other defaults.
+fn with_defaults(command: clap::Command, defaults: &[OtherDefault<'_>]) -> clap::Command {
+    defaults.iter().fold(command, |command, (id, value)| {
+        command.mut_arg(*id, |arg| arg.default_value(OsStr::from((*value).to_owned())))
+    })
+}
+
 /// Gives every flag its variable.
 fn with_environment(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| match arg.get_long() {
         None | Some("help" | "version") => arg,
         Some(long) => {
             let variable = format!("{ENV_PREFIX}{}", long.to_uppercase().replace('-', "_"));
-            arg.env(clap::builder::OsStr::from(variable)).hide_env_values(true)
+            arg.env(OsStr::from(variable)).hide_env_values(true)
         }
     })
 }

@@ -294,6 +294,15 @@ impl Server {
         }
     }
 
+    /// Stops without waiting for calls or facades: what is under way is cut off. What was acknowledged is stored.
+    pub async fn stop_at_once(self) {
+        self.drain.signal();
+        // Whoever waits for the store is gone before it is: nobody reports its end as a failure.
+        self.tasks.shutdown(Duration::ZERO).await;
+        self.store.close().await;
+        self.store_tasks.shutdown(STOP_GRACE).await;
+    }
+
     /// Stops taking calls, lets running ones end, and closes the store: what was acknowledged is on disk already.
     pub async fn stop(self) {
         if timeout(MOVE_GRACE, self.facades.drain()).await.is_err() {

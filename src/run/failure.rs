@@ -1,9 +1,12 @@
 //! Why the process ends badly.
 
+use std::ffi::OsString;
+
 use portico_gostd::os::error_text;
 use portico_kit::tasks::TaskFailure;
 use portico_kit::telemetry::TelemetryError;
 
+use super::companion::{not_started, shown};
 use crate::settings::SettingError;
 
 /// A setting turned out to be unusable only when its file was read.
@@ -39,19 +42,31 @@ pub(crate) enum Failure {
     /// The file with the server's addresses.
     #[error("--addresses-file: {}", error_text(.0))]
     Addresses(#[source] std::io::Error),
+    /// The folder of a process that keeps nothing.
+    #[error("--ephemeral: cannot make a temporary folder: {}", error_text(.0))]
+    Scratch(#[source] std::io::Error),
+    /// The program that is to run beside the server.
+    #[error("{}: {}", shown(program), error_text(error))]
+    Command {
+        /// Which.
+        program: OsString,
+        /// Why it cannot be started.
+        error: std::io::Error,
+    },
     /// A part that the process cannot live without ended.
     #[error("{} ended: {}", .0.task, .0.reason)]
     Part(TaskFailure),
 }
 
 impl Failure {
-    /// 2 for settings, 3 for a database that was exchanged, 1 for everything else.
+    /// 2 for settings, 126 and 127 for a command that cannot be started, 3 for a database that was exchanged, 1 for everything else.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Setting(_) | Self::Telemetry(_) | Self::Audit(_) => USAGE,
             Self::Server(error) if error.is_setting() => USAGE,
             Self::Facade(error) if error.is_setting() => USAGE,
             Self::Server(error) if error.is_replaced() => REPLACED,
+            Self::Command { error, .. } => not_started(error),
             _ => 1,
         }
     }

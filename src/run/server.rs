@@ -136,6 +136,7 @@ fn store(s: &Settings) -> StoreSettings {
         history_max_bytes: s.store.history_max_bytes,
         compaction_interval: s.store.compaction_interval,
         cache_max_bytes: (s.store.cache_max_bytes > 0).then_some(s.store.cache_max_bytes),
+        sync: !s.store.unsafe_no_fsync,
         reserve_bytes: s.store.database_reserve_bytes,
         max_file_bytes: (s.store.database_max_bytes > 0).then_some(s.store.database_max_bytes),
         write_queue: s.store.write_queue,

@@ -9,7 +9,6 @@ pub(super) struct Signals {
     term: Signal,
     interrupt: Signal,
     hangup: Signal,
-    stopping: bool,
 }
 
 impl Signals {
@@ -18,22 +17,16 @@ impl Signals {
             term: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
-            stopping: false,
         })
     }
 
-    /// The next thing that is asked for. Cancel safe. A stop stays asked for.
+    /// The next thing that is asked for. Cancel safe.
     pub(super) async fn next(&mut self) -> Asked {
-        if self.stopping {
-            return Asked::Stop;
-        }
         tokio::select! {
-            _ = self.hangup.recv() => return Asked::Reload,
-            _ = self.term.recv() => {}
-            _ = self.interrupt.recv() => {}
+            _ = self.hangup.recv() => Asked::Reload,
+            _ = self.term.recv() => Asked::Stop(Stop::Terminate),
+            _ = self.interrupt.recv() => Asked::Stop(Stop::Interrupt),
         }
-        self.stopping = true;
-        Asked::Stop
     }
 }
 
@@ -41,7 +34,26 @@ impl Signals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// A clean exit.
-    Stop,
+    Stop(Stop),
     /// Files are to be read again.
     Reload,
+}
+
+/// By which signal a stop is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// SIGTERM.
+    Terminate,
+    /// SIGINT.
+    Interrupt,
+}
+
+impl Stop {
+    /// The signal.
+    pub(super) fn signal(self) -> rustix::process::Signal {
+        match self {
+            Self::Terminate => rustix::process::Signal::TERM,
+            Self::Interrupt => rustix::process::Signal::INT,
+        }
+    }
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use portico_gostd::os::error_text;
 
 use super::error::SettingError;
+use super::given::source;
 
 /// A value in the file.
 #[derive(Deserialize)]
@@ -67,11 +68,4 @@ pub(super) fn arguments(
 
 fn parse(text: &str) -> Result<BTreeMap<String, Value>, String> {
     serde_saphyr::from_str(text).map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())
-}
-
-/// Where a value comes from: a flag behind the role counts as one before it.
-fn source(given: &ArgMatches, id: &str) -> Option<ValueSource> {
-    let own = given.value_source(id);
-    let below = given.subcommand().and_then(|(_, matches)| matches.value_source(id));
-    [own, below].into_iter().flatten().find(|s| *s != ValueSource::DefaultValue)
 }

@@ -14,6 +14,10 @@ pub(crate) struct Process {
     /// The folder of the database, certificates and kubeconfigs; made with mode 0700.
     #[arg(long, value_name = "DIR", default_value = "./portico-data")]
     pub(crate) data_dir: PathBuf,
+    /// Keep nothing: the data folder is a temporary one (TMPDIR says where) that is removed at the end, nothing waits for the disk,
+    /// ports that are not named are any free ones, and the end waits for nobody. Not with --data-dir.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) ephemeral: bool,
     /// Write the bound addresses here as JSON ({"https", "grpc", "pid"}) once ready; removed on a clean exit.
     #[arg(long, value_name = "FILE")]
     pub(crate) addresses_file: Option<PathBuf>,

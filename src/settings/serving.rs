@@ -119,6 +119,9 @@ pub(crate) struct Serving {
     /// Keep listening while requests drain and answer new ones with 429 and Retry-After.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) shutdown_send_retry_after: bool,
+    /// Wait, when the process is asked to stop, for requests and calls that are under way; without it they are cut off.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub(crate) shutdown_drain: bool,
     /// How long watches may take to end when the facade stops.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     pub(crate) shutdown_watch_termination_grace_period: Duration,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use portico_server::{EtcdSettings, PostgresSettings};
 
 use super::values::duration;
@@ -60,6 +60,10 @@ pub(crate) struct StoreSettings {
     /// For how long a lease of etcd is given to further events.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) lease_reuse_duration_seconds: u64,
+    /// Answer writes, and go on after writing certificates and the like, without waiting for the disk, as etcd's flag of this name: if the
+    /// process ends in any way nothing is lost; if the machine goes down, the last writes or the whole file may be.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) unsafe_no_fsync: bool,
     /// How large the database file may grow, in bytes; 0 = as the disk allows.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) database_max_bytes: u64,

@@ -34,6 +34,38 @@ fn flags_may_stand_before_and_after_the_role() {
 }
 
 #[test]
+fn nothing_is_kept_with_other_defaults_unless_something_is_said() {
+    let (role, ephemeral) = settings(&["run", "--ephemeral", "--", "true", "--secure-port=1"]).unwrap();
+    assert_eq!(role, Role::AllInOne);
+    assert_eq!(ephemeral.command, ["true", "--secure-port=1"]);
+    assert_eq!((ephemeral.serving.secure_port, ephemeral.control.control_address.port()), (0, 0));
+    assert!(ephemeral.store.unsafe_no_fsync && !ephemeral.serving.shutdown_drain);
+    assert_eq!(ephemeral.process.verbosity, "error");
+    let (_dir, config) = file("ephemeral: true\nsecure-port: 7443\n");
+    let (_, said) =
+        settings(&["run", &config, "--unsafe-no-fsync=false", "-v", "info", "--", "true"]).unwrap();
+    assert_eq!((said.serving.secure_port, said.store.unsafe_no_fsync), (7443, false));
+    assert_eq!((said.process.verbosity.as_str(), said.control.control_address.port()), ("info", 0));
+    let (_, kept) = settings(&["run"]).unwrap();
+    assert!(kept.command.is_empty() && !kept.store.unsafe_no_fsync && kept.serving.shutdown_drain);
+    for place in ["--data-dir=x", "--etcd-servers=http://a:2379", "--database-url=postgres://u@h/d"] {
+        assert!(refusal(&["run", "--ephemeral", place]).starts_with("--ephemeral: "), "{place}");
+    }
+}
+
+#[test]
+fn a_program_of_another_name_has_other_defaults_and_reads_flags_as_go_does() {
+    let argv = ["kube-apiserver", "--v=1", "--v=2", "--feature-gates=A=true", "--feature-gates=B=true"];
+    let command = with_defaults(command(), &[("controllers", "")]).args_override_self(true);
+    let matches = command.try_get_matches_from(argv).unwrap();
+    let texts =
+        |id: &str| matches.get_raw(id).unwrap().map(|text| text.to_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(texts("verbosity"), ["2"]);
+    assert_eq!(texts("feature_gates"), ["A=true", "B=true"]);
+    assert_eq!(texts("controllers"), [""]);
+}
+
+#[test]
 fn a_flag_wins_over_the_file_wherever_it_stands() {
     let (_dir, config) =
         file("secure-port: 1\nrequest-timeout: 5s\ncontrollers: []\nrequestheader-allowed-names: [a, b]\n");

@@ -32,6 +32,7 @@ mod emulated_versions;
 mod encryption;
 mod endpoints;
 mod engines;
+mod ephemeral;
 mod etcd;
 mod etcd_of_kube_apiserver;
 mod finished_jobs;

@@ -15,12 +15,13 @@ const CLIENT: &str = include_str!("../../docs/CLIENT.md");
 const PATIENCE: u64 = 60;
 
 /// How the blocks begin, in their order. A block that is not here is run by nobody.
-const BLOCKS: [&str; 7] = [
+const BLOCKS: [&str; 8] = [
     "cargo build --release        #",
     "export KUBECONFIG=",
     "cargo build --release --example backend",
     "kubectl apply -f apiservice.yaml",
     "D=portico-data/certs",
+    "target/release/portico run --ephemeral",
     "target/release/portico server",
     "kubectl apply -f definition.yaml",
 ];
@@ -131,6 +132,17 @@ async fn the_walk_works_when_it_is_copied() {
             "{printed}"
         );
     }
+}
+
+#[test]
+fn a_program_runs_beside_a_server_of_which_nothing_is_left() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let checkout = Checkout::new();
+    let out = checkout.run(block("target/release/portico run --ephemeral"));
+    assert_eq!(out, "configmap/two created\n");
+    assert!(!checkout.0.path().join("portico-data").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,6 +98,15 @@ impl RunningFacade {
         errors
     }
 
+    /// Stops without waiting for anybody: requests that are under way, and watches, are cut off. The process must end soon.
+    pub fn shutdown_at_once(self) {
+        self.parts.lifecycle.shutdown_initiated.signal();
+        self.drain.signal();
+        self.parts.watches.cancel();
+        self.connections.cancel();
+        self.parts.tasks.cancel();
+    }
+
     /// Stops as upstream does: not ready at once, full service during the delay, then no new requests, then drained.
     pub async fn shutdown(self) {
         let life = self.parts.lifecycle.clone();

@@ -1,16 +1,37 @@
 //! Whole files that appear at once: written beside the target, synced, renamed into place.
 //!
 //! A reader sees the old content or the new, never half. It must not know what is written.
+//!
+//! Waiting for the disk is most of the time that a small file takes: a process whose files need not outlive the machine
+//! turns it off for all of them ([`never_sync`]).
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Mode of files that hold keys or credentials.
 pub const PRIVATE: u32 = 0o600;
 /// Mode of files that anyone may read (certificates, addresses).
 pub const PUBLIC: u32 = 0o644;
+
+/// Whether this process waits for the disk.
+static SYNCS: AtomicBool = AtomicBool::new(true);
+
+/// From now on this process does not wait until files are on the disk: what it writes is lost, or half there, if the machine
+/// goes down, and whole if only the process does.
+pub fn never_sync() {
+    SYNCS.store(false, Ordering::Relaxed);
+}
+
+/// Waits until a file, or the names in a folder, are on the disk, unless this process does not.
+///
+/// # Errors
+/// What the file system says.
+pub fn sync(file: &File) -> io::Result<()> {
+    if SYNCS.load(Ordering::Relaxed) { file.sync_all() } else { Ok(()) }
+}
 
 /// Replaces `path` by `content` with `mode`: temporary file in the same folder, fsync, rename, fsync
 /// of the folder. On an error the temporary file is removed and the target is as it was.
@@ -21,7 +42,7 @@ pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    File::open(folder_of(path))?.sync_all()
+    sync(&File::open(folder_of(path))?)
 }
 
 /// Makes `path` and its missing parents with mode 0700, and narrows an existing folder to 0700.
@@ -35,7 +56,7 @@ fn write_synced(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     // The process's umask may have taken bits away.
     file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(content)?;
-    file.sync_all()
+    sync(&file)
 }
 
 fn folder_of(path: &Path) -> &Path {

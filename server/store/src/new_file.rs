@@ -20,5 +20,5 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 /// Makes a name in a folder durable.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    portico_kit::atomic_file::sync(&File::open(folder)?)
 }

@@ -21,6 +21,9 @@ pub struct Settings {
     /// How much of the disk, and beyond `max_file_bytes`, is kept for deletions when nothing else can be written; at most
     /// a quarter of the disk.
     pub reserve_bytes: u64,
+    /// Whether a write is answered only when it is on the disk. Otherwise it is when the system has it: a process that ends in any
+    /// way loses nothing, a machine that goes down may lose the last writes or the whole file.
+    pub sync: bool,
     /// Whether what is deleted is overwritten in the file.
     pub overwrite_deleted: bool,
     /// How many bytes of the current state are held in memory at most, as its objects are weighed; the resources that do not fit
@@ -57,6 +60,7 @@ impl Settings {
             compaction_interval: Duration::from_secs(30),
             max_file_bytes: None,
             reserve_bytes: 4 << 20,
+            sync: true,
             overwrite_deleted: false,
             cache_max_bytes: None,
             cache_rest: Duration::from_secs(30),

@@ -78,7 +78,7 @@ impl PairFiles {
     fn complete(&self) -> Result<(), PkiError> {
         fs::rename(&self.new_key, &self.key).map_err(failed(&self.key))?;
         let dir = self.key.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))
+        File::open(dir).and_then(|dir| atomic_file::sync(&dir)).map_err(failed(dir))
     }
 }
 

@@ -188,10 +188,12 @@ pub(super) fn onlooker_options(path: &Path) -> SqliteConnectOptions {
 fn configuration(settings: &Settings) -> String {
     // Incremental vacuum comes before the first table, or it has no effect. Objects are read from memory: what is left to be
     // cached are the inner pages of one index.
-    let mut pragmas =
-        "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
-        PRAGMA cache_size = -512; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;"
-            .to_owned();
+    // Whether to sync comes before all that writes.
+    let mut pragmas = format!(
+        "PRAGMA synchronous = {}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; \
+        PRAGMA cache_size = -512; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;",
+        if settings.sync { "FULL" } else { "OFF" }
+    );
     if settings.overwrite_deleted {
         pragmas.push_str("PRAGMA secure_delete = ON;");
     }
@@ -308,6 +310,26 @@ pub(crate) async fn close_keeping_log(writer: SqliteConnection, path: &Path) {
         // What cannot be read is not moved, either.
         Err(error) => {
             tracing::warn!(error = logged(&error), "the database cannot be read; it is closed all the same")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whether_to_sync_is_settled_before_anything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        for (sync, level) in [(true, 2), (false, 0)] {
+            let mut settings = Settings::new(folder.path().join(format!("{sync}.db")));
+            settings.sync = sync;
+            assert!(configuration(&settings).starts_with("PRAGMA synchronous = "));
+            let (_lock, mut opened) = open(&settings).await.unwrap();
+            let query = sqlx::query_scalar("PRAGMA synchronous");
+            let found: i64 = query.fetch_one(&mut opened.writer).await.unwrap();
+            assert_eq!(found, level);
+            close(opened.writer).await;
         }
     }
 }

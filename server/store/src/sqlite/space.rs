@@ -117,7 +117,7 @@ impl Space {
             file.write_all(&ZEROS[..part as usize])?;
             left -= part;
         }
-        file.sync_all()
+        portico_kit::atomic_file::sync(&file)
     }
 
     /// The reserve is there again: everything is written if the size limit has space for as much, too.

@@ -1,0 +1,117 @@
+//! The program that `portico run -- CMD` runs: it is started once everything is served, hears what this process is asked, and how
+//! it ends is how this process ends.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use portico_gostd::os::error_text;
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
+use tokio::process::{Child, Command};
+
+use super::failure::Failure;
+
+/// The exit code of a program that was ended by a signal is this and the signal's number, as shells have it.
+const SIGNALLED: i32 = 128;
+
+/// What the program is told of the server, in its environment.
+pub(super) struct Told<'a> {
+    /// `KUBECONFIG`: the administrator's, whose current context is the facade.
+    pub(super) kubeconfig: &'a Path,
+    /// `PORTICO_URL`: where HTTPS is served.
+    pub(super) url: &'a str,
+    /// `PORTICO_GRPC`: `host:port` of the control service.
+    pub(super) grpc: &'a str,
+    /// `PORTICO_CERTS`: the folder of `internal-ca.crt`, `admin.crt` and `admin.key`.
+    pub(super) certs: &'a Path,
+}
+
+/// A program that runs beside the server.
+pub(super) struct Companion {
+    child: Child,
+}
+
+impl Companion {
+    /// Starts it; none if there is none to start. It is killed when this is dropped before its end.
+    ///
+    /// # Errors
+    /// [`Failure::Command`].
+    pub(super) fn start(command: &[OsString], told: &Told<'_>) -> Result<Option<Self>, Failure> {
+        let Some((program, arguments)) = command.split_first() else { return Ok(None) };
+        let started = Command::new(program)
+            .args(arguments)
+            .env("KUBECONFIG", told.kubeconfig)
+            .env("PORTICO_URL", told.url)
+            .env("PORTICO_GRPC", told.grpc)
+            .env("PORTICO_CERTS", told.certs)
+            .kill_on_drop(true)
+            .spawn();
+        match started {
+            Ok(child) => Ok(Some(Self { child })),
+            Err(error) => Err(Failure::Command { program: program.clone(), error }),
+        }
+    }
+
+    /// Hands on a signal that this process was sent. What is typed at a terminal is sent to the whole foreground, and so to the
+    /// program already: a second one is a demand to end at once to many.
+    pub(super) fn signal(&self, signal: Signal) {
+        if signal == Signal::INT && is_in_foreground() {
+            return;
+        }
+        let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return };
+        if let Err(error) = kill_process(pid, signal) {
+            let error = error_text(&io::Error::from(error));
+            tracing::warn!(error, "the command does not hear a signal");
+        }
+    }
+
+    /// Waits for its end, which is this exit code. Cancel safe.
+    ///
+    /// # Errors
+    /// [`Failure::Runtime`].
+    pub(super) async fn ended(&mut self) -> Result<u8, Failure> {
+        self.child.wait().await.map(exit_code).map_err(Failure::Runtime)
+    }
+}
+
+/// Whether what is typed at this process's terminal is for it.
+fn is_in_foreground() -> bool {
+    tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// The exit code of a program that this signal has ended.
+pub(super) fn code_of(signal: Signal) -> u8 {
+    u8::try_from(SIGNALLED + signal.as_raw()).unwrap_or(u8::MAX)
+}
+
+/// What shells answer where a program cannot be started.
+pub(super) fn not_started(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+/// The program for an error's text.
+pub(super) fn shown(program: &OsStr) -> String {
+    program.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_ends_as_a_shell_would_say() {
+        for (raw, code) in [(0, 0), (3 << 8, 3), (15, 143), (9, 137)] {
+            assert_eq!(exit_code(ExitStatus::from_raw(raw)), code);
+        }
+        assert_eq!(not_started(&io::Error::from(io::ErrorKind::NotFound)), 127);
+        assert_eq!(not_started(&io::Error::from(io::ErrorKind::PermissionDenied)), 126);
+    }
+}

@@ -1,0 +1,159 @@
+//! `portico run`: a server for as long as one program runs, of which nothing is left.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use portico_tests::{binary, until};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// What a user does at a shell, in a folder of their own, which is also where temporary files go.
+struct Shell {
+    folder: TempDir,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("portico-test-").tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("tmp")).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.current_dir(self.path()).env("TMPDIR", self.path().join("tmp")).stdin(Stdio::null());
+        command.args(arguments);
+        command
+    }
+
+    /// Exit code, standard output, standard error.
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let output = self.command(arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    /// What lies in the temporary folder.
+    fn left(&self) -> Vec<PathBuf> {
+        std::fs::read_dir(self.path().join("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// A program that says where it was started, waits to be asked to end, and ends with this code.
+const WAITS: &str = "trap 'echo heard >>heard; exit 5' TERM; echo $$ >pid; while :; do sleep 0.01; done";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_finds_a_server_that_serves_and_leaves_nothing() {
+    let shell = Shell::new();
+    let script = "test -f \"$KUBECONFIG\" && test -f \"$PORTICO_CERTS/internal-ca.crt\" && \
+        echo \"$PORTICO_URL $PORTICO_GRPC $1\" && cp \"$KUBECONFIG\" kept && \
+        cp \"$PORTICO_CERTS/internal-ca.crt\" ca.crt && exit 7";
+    let (code, out, err) = shell.run(&["run", "--ephemeral", "--", "sh", "-c", script, "sh", "--help"]);
+    assert_eq!((code, err.as_str()), (Some(7), ""), "{out}");
+    let words: Vec<&str> = out.split_whitespace().collect();
+    assert!(words[0].starts_with("https://127.0.0.1:") && words[1].starts_with("127.0.0.1:"), "{out}");
+    assert_eq!(words[2..], ["--help"], "what stands behind -- is the program's");
+    let kubeconfig = kube::config::Kubeconfig::read_from(shell.path().join("kept")).unwrap();
+    assert_eq!(kubeconfig.current_context.as_deref(), Some("portico"));
+    assert!(shell.left().is_empty(), "{:?}", shell.left());
+    assert!(!shell.path().join("portico-data").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_program_does_is_served() {
+    let shell = Shell::new();
+    let script = "curl -sS --fail --cacert $PORTICO_CERTS/internal-ca.crt --cert $PORTICO_CERTS/admin.crt \
+        --key $PORTICO_CERTS/admin.key $PORTICO_URL/api/v1/namespaces/default";
+    let Ok(curl) = Command::new("curl").arg("--version").output() else {
+        return portico_tests::skipped("curl is not installed");
+    };
+    assert!(curl.status.success());
+    let (code, out, err) = shell.run(&["run", "--ephemeral", "--", "sh", "-c", script]);
+    assert_eq!(code, Some(0), "{err}");
+    let namespace: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(namespace["metadata"]["name"], "default");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_run_at_a_time() {
+    let shell = Shell::new();
+    const SCRIPT: &str = "echo >run.$$; while :; do sleep 0.01; done";
+    let run = || shell.command(&["run", "--ephemeral", "--", "sh", "-c", SCRIPT]);
+    let mut children: Vec<_> = (0..3).map(|_| run().spawn().unwrap()).collect();
+    until("three programs run", 60, async || {
+        let files = std::fs::read_dir(shell.path()).unwrap();
+        files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("run.")).count()
+            == 3
+    })
+    .await;
+    assert_eq!(shell.left().len(), 3);
+    for child in &mut children {
+        assert!(child.try_wait().unwrap().is_none());
+        kill_process(Pid::from_child(child), Signal::TERM).unwrap();
+    }
+    for mut child in children {
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+    }
+    assert!(shell.left().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_is_the_programs_and_its_end_is_the_end() {
+    let shell = Shell::new();
+    let mut child = shell.command(&["run", "--ephemeral", "--", "sh", "-c", WAITS]).spawn().unwrap();
+    until("the program runs", 60, async || shell.path().join("pid").exists()).await;
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    assert_eq!(std::fs::read_to_string(shell.path().join("heard")).unwrap(), "heard\n");
+    assert!(shell.left().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_a_program_ends_is_told_as_a_shell_would() {
+    let shell = Shell::new();
+    let (code, ..) = shell.run(&["run", "--ephemeral", "--", "sh", "-c", "kill -KILL $$"]);
+    assert_eq!(code, Some(137));
+    let (code, _, err) = shell.run(&["run", "--ephemeral", "--", "no-such-program"]);
+    assert_eq!((code, err.as_str()), (Some(127), "portico: no-such-program: no such file or directory\n"));
+    let (code, _, err) = shell.run(&["run", "--ephemeral", "--", "/dev/null"]);
+    assert_eq!(code, Some(126), "{err}");
+    for place in ["--data-dir=x", "--etcd-servers=http://127.0.0.1:1"] {
+        let (code, _, err) = shell.run(&["run", "--ephemeral", place, "--", "true"]);
+        let flag = place.split('=').next().unwrap();
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("--ephemeral") && err.contains(flag) && err.lines().count() == 1, "{err}");
+    }
+    assert!(shell.left().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_may_run_beside_a_server_that_keeps_its_state() {
+    let shell = Shell::new();
+    let run =
+        ["run", "--secure-port=0", "--control-address=127.0.0.1:0", "--", "sh", "-c", "echo $KUBECONFIG"];
+    let (code, out, err) = shell.run(&run);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.trim_end().ends_with("portico-data/admin.kubeconfig"), "{out}");
+    assert!(shell.path().join("portico-data/portico.db").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_program_it_serves_until_it_is_interrupted() {
+    let shell = Shell::new();
+    let addresses = shell.path().join("addresses.json");
+    let flag = format!("--addresses-file={}", addresses.display());
+    let mut command = shell.command(&["run", "--ephemeral", &flag]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    until("it is ready", 60, async || addresses.exists()).await;
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.status.signal()), (Some(0), None));
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.starts_with("portico is ready in") && out.contains("kubeconfig"), "{out}");
+    assert!(shell.left().is_empty() && !addresses.exists());
+}
