@@ -1,4 +1,4 @@
-//! The `portico` command: control service and facade in one process, or either alone; and verbs of its client.
+//! The `portico` command: control service and facade in one process, or either alone; verbs of its client; and what `testenv` makes of it.
 
 mod client_verbs;
 mod command_tree;
@@ -11,6 +11,7 @@ mod etcd_flags;
 mod run;
 mod secrets;
 mod settings;
+mod testenv;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -27,9 +28,14 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let verb = std::env::args_os().nth(1).unwrap_or_default();
+    let mut arguments = std::env::args_os();
+    if let Some(name) = arguments.next().as_deref().and_then(testenv::Name::of) {
+        return testenv::main_as(name, std::env::args_os().collect());
+    }
+    let verb = arguments.next().unwrap_or_default();
     match verb.to_str() {
         Some("crds") => return crds::main(std::env::args_os().skip(1)),
+        Some(testenv::VERB) => return testenv::main(std::env::args_os().skip(1)),
         Some("secrets") => return secrets::main(std::env::args_os().skip(1)),
         Some(verb) if client_verbs::VERBS.contains(&verb) => {
             return client_verbs::main(std::env::args_os(), command_tree::portico());

@@ -75,8 +75,10 @@ struct Cli {
 /// What is asked for.
 #[derive(Subcommand)]
 enum Verb {
-    /// Control service and facade in one process, as without a command. With -- CMD ARGS: runs CMD once it serves, with
-    /// KUBECONFIG set, ends with it and with its exit code; what is logged by default are errors.
+    /// Control service and facade in one process, as without a command
+    ///
+    /// With -- CMD ARGS: runs CMD once it serves, with KUBECONFIG set, ends with it and with its exit code; what is logged by default
+    /// are errors.
     Run {
         /// The program, and its arguments.
         #[arg(last = true, value_name = "CMD")]
@@ -172,8 +174,20 @@ pub(crate) enum Parsed {
 /// # Errors
 /// [`SettingError`] names the first setting that is wrong.
 pub(crate) fn parse(argv: Vec<OsString>, verbs: Vec<clap::Command>) -> Result<Parsed, SettingError> {
+    parse_by(command().subcommands(verbs), argv)
+}
+
+/// The same for a program of another name, whose settings have these defaults; a flag that is given again replaces what it was.
+///
+/// # Errors
+/// [`SettingError`].
+pub(crate) fn parse_with(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Parsed, SettingError> {
+    parse_by(with_defaults(command(), defaults).args_override_self(true), argv)
+}
+
+fn parse_by(command: clap::Command, argv: Vec<OsString>) -> Result<Parsed, SettingError> {
     // A role takes every flag, before it and behind it.
-    let command = command().mut_args(|arg| arg.global(true)).subcommands(verbs);
+    let command = command.mut_args(|arg| arg.global(true));
     let first = match command.clone().try_get_matches_from(&argv) {
         Ok(matches) => matches,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
@@ -203,7 +217,7 @@ pub(crate) fn parse(argv: Vec<OsString>, verbs: Vec<clap::Command>) -> Result<Pa
 /// Other defaults that follow from what was given.
 fn defaults_of(matches: &ArgMatches) -> Vec<OtherDefault<'static>> {
     let mut defaults = Vec::new();
-    if matches.get_one("ephemeral").copied().unwrap_or(false) {
+    if ephemeral::is_asked_for(matches) {
         defaults.extend(ephemeral::DEFAULTS);
     }
     let runs = matches.subcommand_matches("run").and_then(|run| run.get_raw("command"));
@@ -229,7 +243,7 @@ fn settled(command: &clap::Command, matches: &ArgMatches) -> Result<Parsed, Sett
         Some(Verb::Version) => return Ok(Parsed::Version),
     };
     settings.check(role)?;
-    ephemeral::check(&settings, matches)?;
+    ephemeral::check(matches)?;
     Ok(Parsed::Run(role, Box::new(settings)))
 }
 

@@ -5,6 +5,7 @@
 mod authentication;
 mod error;
 mod proxying;
+mod readiness;
 mod serving;
 mod shutdown;
 
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use portico_auth::authz::Decider;
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
 use portico_flow::{Dispatcher, FlowMetrics, Phase};
@@ -150,13 +152,15 @@ impl Facade {
         let (drain, watch) = drain::channel();
         let connections = TaskSet::new();
         let server = Arc::new(Server::new(handler, limits(&settings), &connections, watch.clone()));
-        connections.spawn(
-            "https-listener",
-            listener.serve(connections.clone(), watch, move |accepted| {
-                let server = server.clone();
-                async move { server.connection(accepted).await }
-            }),
-        );
+        let first = {
+            let (synced, health) = (parts.configuration.synced.clone(), parts.health.clone());
+            readiness::may_serve(settings.serve_when_ready, synced, health, watch.clone())
+        };
+        let served = listener.serve(connections.clone(), watch, move |accepted| {
+            let server = server.clone();
+            async move { server.connection(accepted).await }
+        });
+        connections.spawn("https-listener", first.then(|()| served));
         parts.hooks.run_post_start(&parts.tasks);
         parts.background(&settings, control);
         if let Some(path) = &settings.debug_socket {

@@ -88,6 +88,9 @@ pub struct FacadeSettings {
     pub livez_grace_period: Duration,
     /// `--shutdown-delay-duration`
     pub shutdown_delay_duration: Duration,
+    /// Whether connections wait until everything is ready, so that the first answer is a full one; otherwise health checks are
+    /// answered from the start.
+    pub serve_when_ready: bool,
     /// `--shutdown-send-retry-after`
     pub shutdown_send_retry_after: bool,
     /// `--shutdown-watch-termination-grace-period`
@@ -260,6 +263,7 @@ impl FacadeSettings {
             goaway_chance: 0.0,
             livez_grace_period: Duration::ZERO,
             shutdown_delay_duration: Duration::ZERO,
+            serve_when_ready: false,
             shutdown_send_retry_after: false,
             shutdown_watch_termination_grace_period: Duration::ZERO,
             profiling: true,

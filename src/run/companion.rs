@@ -1,7 +1,7 @@
 //! The program that `portico run -- CMD` runs: it is started once everything is served, hears what this process is asked, and how
 //! it ends is how this process ends.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -92,16 +92,6 @@ pub(super) fn code_of(signal: Signal) -> u8 {
     u8::try_from(SIGNALLED + signal.as_raw()).unwrap_or(u8::MAX)
 }
 
-/// What shells answer where a program cannot be started.
-pub(super) fn not_started(error: &io::Error) -> u8 {
-    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
-}
-
-/// The program for an error's text.
-pub(super) fn shown(program: &OsStr) -> String {
-    program.to_string_lossy().into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,7 +101,9 @@ mod tests {
         for (raw, code) in [(0, 0), (3 << 8, 3), (15, 143), (9, 137)] {
             assert_eq!(exit_code(ExitStatus::from_raw(raw)), code);
         }
-        assert_eq!(not_started(&io::Error::from(io::ErrorKind::NotFound)), 127);
-        assert_eq!(not_started(&io::Error::from(io::ErrorKind::PermissionDenied)), 126);
+        for (kind, code) in [(io::ErrorKind::NotFound, 127), (io::ErrorKind::PermissionDenied, 126)] {
+            let failure = Failure::Command { program: "a".into(), error: kind.into() };
+            assert_eq!(failure.exit_code(), code);
+        }
     }
 }

@@ -175,6 +175,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         strict_transport_security_directives: s.strict_transport_security_directives.clone(),
         goaway_chance: s.goaway_chance,
         livez_grace_period: s.livez_grace_period,
+        serve_when_ready: s.serve_when_ready,
         shutdown_delay_duration: s.shutdown_delay_duration,
         shutdown_send_retry_after: s.shutdown_send_retry_after,
         shutdown_watch_termination_grace_period: s.shutdown_watch_termination_grace_period,

@@ -6,7 +6,6 @@ use portico_gostd::os::error_text;
 use portico_kit::tasks::TaskFailure;
 use portico_kit::telemetry::TelemetryError;
 
-use super::companion::{not_started, shown};
 use crate::settings::SettingError;
 
 /// A setting turned out to be unusable only when its file was read.
@@ -46,7 +45,7 @@ pub(crate) enum Failure {
     #[error("--ephemeral: cannot make a temporary folder: {}", error_text(.0))]
     Scratch(#[source] std::io::Error),
     /// The program that is to run beside the server.
-    #[error("{}: {}", shown(program), error_text(error))]
+    #[error("{}: {}", program.to_string_lossy(), error_text(error))]
     Command {
         /// Which.
         program: OsString,
@@ -70,4 +69,9 @@ impl Failure {
             _ => 1,
         }
     }
+}
+
+/// What shells answer where a program cannot be started.
+fn not_started(error: &std::io::Error) -> u8 {
+    if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
 }

@@ -2,8 +2,8 @@
 
 use clap::ArgMatches;
 
+use super::error::SettingError;
 use super::given::source;
-use super::{SettingError, Settings};
 
 /// Settings, by their ids, with the defaults that they have with `--ephemeral`.
 pub(super) const DEFAULTS: &[(&str, &str)] = &[
@@ -14,17 +14,19 @@ pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("database_reserve_bytes", "0"),
 ];
 
+/// Whether nothing is to be kept.
+pub(super) fn is_asked_for(matches: &ArgMatches) -> bool {
+    matches.get_one("ephemeral").copied().unwrap_or(false)
+}
+
 /// Refuses settings that say where state is kept.
-pub(super) fn check(settings: &Settings, matches: &ArgMatches) -> Result<(), SettingError> {
-    if !settings.process.ephemeral {
+pub(super) fn check(matches: &ArgMatches) -> Result<(), SettingError> {
+    if !is_asked_for(matches) {
         return Ok(());
     }
-    let places = [
-        ("--data-dir", source(matches, "data_dir").is_some()),
-        ("--database-url", settings.store.database_url.is_some()),
-        ("--etcd-servers", !settings.store.etcd.etcd_servers.is_empty()),
-    ];
-    match places.into_iter().find(|(_, given)| *given) {
+    let places =
+        [("--data-dir", "data_dir"), ("--database-url", "database_url"), ("--etcd-servers", "etcd_servers")];
+    match places.into_iter().find(|(_, id)| source(matches, id).is_some()) {
         Some((setting, _)) => {
             let why = format!("nothing is kept, and {setting} says where to keep it");
             Err(SettingError::new("--ephemeral", why))

@@ -119,6 +119,10 @@ pub(crate) struct Serving {
     /// Keep listening while requests drain and answer new ones with 429 and Retry-After.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) shutdown_send_retry_after: bool,
+    /// Let connections wait until the process is ready, so that the first answer is a full one: for those who take it for that.
+    /// Otherwise health checks are answered from the start, and say what is missing.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) serve_when_ready: bool,
     /// Wait, when the process is asked to stop, for requests and calls that are under way; without it they are cut off.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) shutdown_drain: bool,

@@ -75,6 +75,7 @@ mod skew;
 mod split;
 mod storage_versions;
 mod store_faults;
+mod testenv;
 mod texts;
 mod tls_settings;
 mod token_signer;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use portico_kit::certs::FileError;
 use portico_kit::drain;
-use portico_kit::health::{Endpoint, HealthQuery};
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Lifecycle;
 use portico_kit::tasks::{TaskFailure, TaskSet};
@@ -14,14 +13,12 @@ use portico_kit::tasks::{TaskFailure, TaskSet};
 use super::Parts;
 use super::authentication::AuthFiles;
 use super::proxying::Proxying;
+use super::readiness::ready;
 use super::serving::Serving;
 use crate::settings::FacadeSettings;
 
 /// How long connections have to say goodbye once nothing is in flight.
 const GOODBYE: Duration = Duration::from_secs(2);
-
-/// How often readiness is looked at until it is there.
-const READY_PERIOD: Duration = Duration::from_millis(2);
 
 /// What is read again when files change.
 pub(super) type Files = (Serving, AuthFiles, Proxying);
@@ -76,11 +73,7 @@ impl RunningFacade {
 
     /// Resolves when `/readyz` would answer 200: asks itself, since nobody else may.
     pub async fn ready(&self) {
-        self.configured().await;
-        let mut ticks = tokio::time::interval(READY_PERIOD);
-        while !self.parts.health.run(Endpoint::Readyz, &HealthQuery::default()).await.passed() {
-            ticks.tick().await;
-        }
+        ready(self.parts.configuration.synced.clone(), self.parts.health.clone()).await;
     }
 
     /// Resolves when a part failed without which the facade cannot go on.

@@ -1,0 +1,29 @@
+//! When a facade is ready, for those who wait for it: whoever has started it, and connections where they are to wait.
+
+use std::time::Duration;
+
+use portico_kit::drain;
+use portico_kit::health::{Endpoint, Health, HealthQuery};
+use portico_kit::lifecycle::Signal;
+
+/// How often readiness is looked at until it is there.
+const PERIOD: Duration = Duration::from_millis(2);
+
+/// Resolves when a configuration has come and `/readyz` would answer 200.
+pub(super) async fn ready(synced: Signal, health: Health) {
+    synced.signaled().await;
+    let mut ticks = tokio::time::interval(PERIOD);
+    while !health.run(Endpoint::Readyz, &HealthQuery::default()).await.passed() {
+        ticks.tick().await;
+    }
+}
+
+/// Resolves when connections may be taken: at once, or, where they are to wait until then, when all is ready or is to stop.
+pub(super) async fn may_serve(waits: bool, synced: Signal, health: Health, mut drain: drain::Watch) {
+    if waits {
+        tokio::select! {
+            () = ready(synced, health) => {}
+            () = drain.signaled() => {}
+        }
+    }
+}

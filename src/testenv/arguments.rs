@@ -1,0 +1,83 @@
+//! Command lines as kube-apiserver reads them, and the variable that says which controllers run.
+
+use std::ffi::OsString;
+
+use portico_server::controllers::known;
+
+use crate::settings::SettingError;
+
+/// Which controllers of kube-controller-manager run: none by default, as envtest starts none.
+const CONTROLLERS: &str = "PORTICO_TESTENV_CONTROLLERS";
+
+/// What the names of controllers end with.
+const SUFFIX: &str = "-controller";
+
+/// The same arguments with - for _ in the names of flags, which are one to kube-apiserver.
+pub(super) fn normalised(arguments: Vec<OsString>) -> Vec<OsString> {
+    arguments.into_iter().map(|argument| argument.to_str().and_then(flag).unwrap_or(argument)).collect()
+}
+
+fn flag(argument: &str) -> Option<OsString> {
+    let flag = argument.strip_prefix("--")?;
+    let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+    let name = name.replace('_', "-");
+    Some(match value {
+        Some(value) => format!("--{name}={value}").into(),
+        None => format!("--{name}").into(),
+    })
+}
+
+/// What the variable says, for `--controllers`.
+///
+/// # Errors
+/// It names a controller that there is not.
+pub(super) fn controllers() -> Result<String, SettingError> {
+    named(&std::env::var(CONTROLLERS).unwrap_or_default())
+}
+
+/// Names may be given without their end.
+fn named(names: &str) -> Result<String, SettingError> {
+    let full = |name: &str| {
+        let bare = name.strip_prefix('-').unwrap_or(name);
+        let longer = format!("{bare}{SUFFIX}");
+        let minus = if bare == name { "" } else { "-" };
+        match (bare, known(bare), known(&longer)) {
+            ("*", ..) | (_, Some(_), _) => Ok(name.to_owned()),
+            (_, None, Some(_)) => Ok(format!("{minus}{longer}")),
+            (_, None, None) => {
+                let why =
+                    format!("{bare:?} is not in the list of known controllers (docs/OPERATIONS.md has it)");
+                Err(SettingError::new(CONTROLLERS, why))
+            }
+        }
+    };
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    Ok(names.map(full).collect::<Result<Vec<_>, _>>()?.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_named_with_or_without_their_end() {
+        for (said, names) in [
+            ("", ""),
+            ("*", "*"),
+            ("garbage-collector, namespace", "garbage-collector-controller,namespace"),
+            ("*,-resourcequota-controller", "*,-resourcequota-controller"),
+            ("*,-garbage-collector", "*,-garbage-collector-controller"),
+        ] {
+            assert_eq!(named(said).unwrap(), names);
+        }
+        let error = named("no-such").unwrap_err().to_string();
+        assert!(error.contains(CONTROLLERS) && error.contains("no-such"), "{error}");
+    }
+
+    #[test]
+    fn underscores_in_the_names_of_flags_are_dashes() {
+        let arguments = ["kube-apiserver", "--secure_port=1", "--feature_gates", "A_b=true", "-v=2"];
+        let read = normalised(arguments.map(OsString::from).to_vec());
+        assert_eq!(read, ["kube-apiserver", "--secure-port=1", "--feature-gates", "A_b=true", "-v=2"]);
+    }
+}

@@ -1,0 +1,104 @@
+//! Under the name `etcd`: what envtest waits for, and what tells our kube-apiserver where to keep its state. It keeps nothing itself,
+//! and speaks none of etcd's protocol.
+//!
+//! It loads nothing, has one thread, and ends by the signal that asks it to, as etcd does.
+
+mod answers;
+mod flags;
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use portico_gostd::os::error_text;
+use portico_kit::tasks::TaskSet;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::kept::Kept;
+use super::names::{FAILED, USAGE};
+use crate::ending::{fail_with, print_text};
+use answers::Answers;
+use flags::{Asked, Flags};
+
+/// What a real etcd keeps in its folder.
+const OF_ETCD: &str = "member";
+/// What servers keep in it.
+const OURS: &str = "portico";
+
+/// Connections at a time; each is answered once. Further ones are closed.
+const CONNECTIONS: usize = 64;
+
+/// Serves until it is killed.
+pub(super) fn main(arguments: &[OsString]) -> ExitCode {
+    match flags::parse(arguments) {
+        Ok(Asked::Print(text)) => print_text(&text),
+        Ok(Asked::Serve(flags)) => match serve(&flags) {
+            Ok(never) => match never {},
+            Err(error) => fail_with(&format!("etcd (of portico testenv): {error}"), FAILED),
+        },
+        Err(error) => fail_with(&format!("etcd (of portico testenv): {error}"), USAGE),
+    }
+}
+
+fn serve(flags: &Flags) -> Result<Infallible, String> {
+    let kept = Kept { folder: folder(&flags.data_dir)?, unsafe_no_fsync: flags.unsafe_no_fsync };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {}", error_text(&error)))?;
+    runtime.block_on(async {
+        let answers = Arc::new(Answers::new(&kept));
+        let tasks = TaskSet::new();
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        for address in &flags.listen {
+            let bound = TcpListener::bind(address).await;
+            let listener = bound.map_err(|error| format!("listen tcp {address}: {}", error_text(&error)))?;
+            let accepts = accept(listener, Arc::clone(&answers), Arc::clone(&places), tasks.clone());
+            tasks.spawn_critical("listener", accepts);
+        }
+        Err(tasks.failed().await.reason)
+    })
+}
+
+/// Answers until the listener fails.
+async fn accept(
+    listener: TcpListener,
+    answers: Arc<Answers>,
+    places: Arc<Semaphore>,
+    tasks: TaskSet,
+) -> Result<(), String> {
+    loop {
+        let accepted = listener.accept().await;
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            // The client has gone already.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+            Err(error) => return Err(format!("accept: {}", error_text(&error))),
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let answers = Arc::clone(&answers);
+        tasks.spawn("connection", async move {
+            let _place = place;
+            // Whoever goes away before the answer is theirs has nobody to tell.
+            let _gone = answers.answer(stream).await;
+        });
+    }
+}
+
+/// The folder in which servers keep their state: one of ours in etcd's, which is made.
+fn folder(data_dir: &Path) -> Result<PathBuf, String> {
+    let failed = |error: io::Error| format!("--data-dir: {}: {}", data_dir.display(), error_text(&error));
+    let data_dir = std::path::absolute(data_dir).map_err(failed)?;
+    if data_dir.join(OF_ETCD).exists() {
+        return Err(format!(
+            "--data-dir: {} holds the data of a real etcd, which this program cannot read; name that etcd in TEST_ASSET_ETCD",
+            data_dir.display()
+        ));
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(&data_dir).map_err(failed)?;
+    Ok(data_dir.join(OURS))
+}

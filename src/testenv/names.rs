@@ -1,0 +1,32 @@
+//! The names of envtest's programs, and what programs here end with.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// It did not work.
+pub(super) const FAILED: u8 = 1;
+/// The command line cannot be read.
+pub(super) const USAGE: u8 = 2;
+
+/// A name of envtest's under which this program is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// What serves the API.
+    ApiServer,
+    /// What stands where state is kept.
+    Etcd,
+    /// What is there when there is no kubectl.
+    Kubectl,
+}
+
+impl Name {
+    /// All of them, as files.
+    pub(super) const ALL: [(Self, &'static str); 3] =
+        [(Self::ApiServer, "kube-apiserver"), (Self::Etcd, "etcd"), (Self::Kubectl, "kubectl")];
+
+    /// The name of the file that was started, if it is one of these.
+    pub(crate) fn of(program: &OsStr) -> Option<Self> {
+        let file = Path::new(program).file_name()?;
+        Self::ALL.into_iter().find(|(_, name)| file == *name).map(|(name, _)| name)
+    }
+}

@@ -1,0 +1,99 @@
+//! Which folder is meant: named, below a folder of programs as setup-envtest has it, or one of this user.
+
+use std::path::{Path, PathBuf};
+
+use portico_gostd::os::error_text;
+
+use super::shown::{go_architecture, version};
+
+/// What was said of it.
+pub(super) struct Asked<'a> {
+    /// A folder or a version.
+    pub(super) text: Option<&'a str>,
+    /// setup-envtest's `--bin-dir`.
+    pub(super) bin_dir: Option<&'a Path>,
+}
+
+/// The folder.
+///
+/// # Errors
+/// Another version is asked for, or nothing says where this user's files are.
+pub(super) fn of(asked: &Asked<'_>) -> Result<PathBuf, String> {
+    match asked.text {
+        Some(text) if !is_version(text) => return Ok(PathBuf::from(text)),
+        Some(text) if !is_served(text) => {
+            return Err(format!(
+                "Kubernetes {text} is asked for, and this program serves {}; an earlier one is emulated with \
+                 APIServer.Configure().Set(\"emulated-version\", ...)",
+                version()
+            ));
+        }
+        _ => {}
+    }
+    let below = match asked.bin_dir {
+        Some(dir) => dir.to_owned(),
+        None => of_user()?,
+    };
+    let (os, arch) = (std::env::consts::OS, go_architecture());
+    Ok(below.join("k8s").join(format!("{}-portico-{os}-{arch}", version())))
+}
+
+/// Where programs keep what they make for a user.
+fn of_user() -> Result<PathBuf, String> {
+    let named =
+        |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
+    let data = data.ok_or("neither HOME nor XDG_DATA_HOME is set: name a folder")?;
+    Ok(data.join("portico/testenv"))
+}
+
+/// Whether this is one of setup-envtest's ways to choose a version: `1.36.3`, `1.36`, `1.36.x`, `~1.36`, `latest`, with `!`.
+fn is_version(text: &str) -> bool {
+    let bare = bare(text);
+    let is_part = |part: &str| matches!(part, "x" | "*") || part.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<_> = bare.split('.').collect();
+    bare == "latest" || (parts.len() >= 2 && parts.iter().all(|part| !part.is_empty() && is_part(part)))
+}
+
+/// Whether the version that is served is among those.
+fn is_served(text: &str) -> bool {
+    let served = version();
+    let same = |(asked, served): (&str, &str)| matches!(asked, "x" | "*") || asked == served;
+    // The last number of ~1.36.1 is the least of those that will do.
+    let parts = if text.starts_with('~') { 2 } else { 3 };
+    bare(text) == "latest" || bare(text).split('.').zip(served.split('.')).take(parts).all(same)
+}
+
+fn bare(text: &str) -> &str {
+    text.trim_end_matches('!').trim_start_matches(['~', 'v'])
+}
+
+/// The folder as others find it from anywhere.
+///
+/// # Errors
+/// The working folder is gone.
+pub(super) fn absolute(dir: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(dir).map_err(|error| format!("{}: {}", dir.display(), error_text(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_told_from_folders_and_only_the_served_one_is_made() {
+        for folder in ["bin", "./1.36", "/opt/1.36.3", "1", "testbin.d"] {
+            assert!(!is_version(folder), "{folder}");
+        }
+        let served = version();
+        let (minor, _) = served.rsplit_once('.').unwrap();
+        for good in
+            [served.clone(), minor.to_owned(), format!("{minor}.x!"), format!("~{minor}.0"), "latest".into()]
+        {
+            assert!(is_version(&good) && is_served(&good), "{good}");
+        }
+        assert!(is_version("1.20.x") && !is_served("1.20.x"));
+        let said = of(&Asked { text: Some("1.20"), bin_dir: None }).unwrap_err();
+        assert!(said.contains("1.20") && said.contains(&served), "{said}");
+    }
+}

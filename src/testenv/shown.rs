@@ -1,0 +1,54 @@
+//! What is printed of a folder of programs, for shells, files of variables and people.
+
+use std::path::Path;
+
+/// The variable in which envtest looks.
+const VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// The version of Kubernetes that is served, as `1.36.3`.
+pub(super) fn version() -> String {
+    let version = portico_facade::VersionInfo::default().git_version;
+    // What stands behind a plus is the build's, here Portico's own version.
+    version.split('+').next().unwrap_or_default().trim_start_matches('v').to_owned()
+}
+
+/// The folder.
+pub(super) fn path(dir: &Path) -> String {
+    dir.display().to_string()
+}
+
+/// A line for a POSIX shell.
+pub(super) fn shell(dir: &Path) -> String {
+    format!("export {VARIABLE}='{}'", path(dir).replace('\'', r#"'"'"'"#))
+}
+
+/// A line of a file of variables, which knows no quotes.
+pub(super) fn variable(dir: &Path) -> String {
+    format!("{VARIABLE}={}", path(dir))
+}
+
+/// As setup-envtest shows it.
+pub(super) fn overview(dir: &Path) -> String {
+    let (os, arch) = (std::env::consts::OS, go_architecture());
+    format!("Version: {}\nOS/Arch: {os}/{arch}\nPath: {}", version(), path(dir))
+}
+
+/// Go's name of this machine's architecture.
+pub(super) fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_any_folder() {
+        assert_eq!(shell(Path::new("/a b/it's")), r#"export KUBEBUILDER_ASSETS='/a b/it'"'"'s'"#);
+        assert_eq!(variable(Path::new("/a b")), "KUBEBUILDER_ASSETS=/a b");
+    }
+}

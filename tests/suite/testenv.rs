@@ -1,0 +1,433 @@
+//! `portico testenv`: in the place of the programs that controller-runtime's envtest starts, with the arguments that it passes.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use http::Request;
+use http_body_util::Full;
+use portico_tests::http::{Http, Lines};
+use portico_tests::pki::{Authority, self_signed};
+use portico_tests::{binary, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// How long a start may take, in seconds: far beyond what it takes, for busy machines.
+const PATIENCE: u64 = 60;
+
+/// A port that nobody has, chosen as envtest does.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn temporary() -> TempDir {
+    tempfile::Builder::new().prefix("portico-test-").tempdir().unwrap()
+}
+
+fn portico(arguments: &[&str]) -> (Option<i32>, String, String) {
+    run(Command::new(binary()).args(arguments))
+}
+
+fn run(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Programs as `portico testenv install` makes them.
+struct Assets(TempDir);
+
+impl Assets {
+    fn install() -> Self {
+        let folder = temporary();
+        let (code, out, err) = portico(&["testenv", "install", folder.path().to_str().unwrap()]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains("export KUBEBUILDER_ASSETS="), "{out}");
+        Self(folder)
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+/// What envtest's ControlPlane starts.
+struct Plane<'a> {
+    assets: &'a Assets,
+    folder: TempDir,
+    authority: Authority,
+    etcd: Child,
+    etcd_at: SocketAddr,
+    server: Option<Child>,
+    at: SocketAddr,
+    flags: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl<'a> Plane<'a> {
+    /// Starts etcd, and nothing else yet.
+    async fn with_etcd(assets: &'a Assets, etcd_flags: &[&str]) -> Self {
+        let (folder, etcd_at) = (temporary(), free());
+        let authority = Authority::new("envtest-environment");
+        let (serving, signer) = (authority.server(&["localhost", "127.0.0.1"]), self_signed(&["envtest"]));
+        let certs = folder.path().join("certs");
+        std::fs::create_dir(&certs).unwrap();
+        for (name, text) in [
+            ("apiserver.crt", &serving.cert),
+            ("apiserver.key", &serving.key),
+            ("sa-signer.crt", &signer.cert),
+            ("sa-signer.key", &signer.key),
+            ("client-cert-auth-ca.crt", &authority.pem),
+        ] {
+            std::fs::write(certs.join(name), text).unwrap();
+        }
+        let etcd = Command::new(assets.program("etcd"))
+            .arg(format!("--advertise-client-urls=http://{etcd_at}"))
+            .arg(format!("--data-dir={}", folder.path().join("etcd").display()))
+            .arg(format!("--listen-client-urls=http://{etcd_at}"))
+            .arg(format!("--listen-peer-urls=http://{}", free()))
+            .args(etcd_flags)
+            .spawn()
+            .unwrap();
+        let plane = Self {
+            assets,
+            folder,
+            authority,
+            etcd,
+            etcd_at,
+            server: None,
+            at: free(),
+            flags: Vec::new(),
+            env: Vec::new(),
+        };
+        until("etcd is healthy", PATIENCE, async || plane.ask_etcd("/health").await.is_some()).await;
+        plane
+    }
+
+    /// Starts both.
+    async fn start(assets: &'a Assets) -> Self {
+        let mut plane = Self::with_etcd(assets, &["--unsafe-no-fsync=true"]).await;
+        plane.start_server().await;
+        plane
+    }
+
+    async fn ask_etcd(&self, path: &str) -> Option<String> {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut stream = tokio::net::TcpStream::connect(self.etcd_at).await.ok()?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
+    }
+
+    /// With envtest's own flags, and those of `flags`.
+    fn server_command(&self) -> Command {
+        let certs = self.folder.path().join("certs");
+        let mut command = Command::new(self.assets.program("kube-apiserver"));
+        command
+            .arg("--allow-privileged=true")
+            .arg("--authorization-mode=RBAC")
+            .arg("--bind-address=127.0.0.1")
+            .arg(format!("--cert-dir={}", certs.display()))
+            .arg(format!("--client-ca-file={}", certs.join("client-cert-auth-ca.crt").display()))
+            .arg("--disable-admission-plugins=ServiceAccount")
+            .arg(format!("--etcd-servers=http://{}", self.etcd_at))
+            .arg(format!("--secure-port={}", self.at.port()))
+            .arg(format!("--service-account-issuer=https://{}/", self.at))
+            .arg(format!("--service-account-key-file={}", certs.join("sa-signer.crt").display()))
+            .arg(format!("--service-account-signing-key-file={}", certs.join("sa-signer.key").display()))
+            .arg("--service-cluster-ip-range=10.0.0.0/24")
+            .args(&self.flags)
+            .current_dir(self.folder.path())
+            .env("TMPDIR", self.folder.path())
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    async fn start_server(&mut self) {
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        let mut command = self.server_command();
+        self.server = Some(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
+        let anyone = Http::new(self.at, self.authority.pem.as_bytes());
+        until("kube-apiserver is healthy", PATIENCE, async || {
+            let healthz = Request::get("/healthz").body(Full::default()).unwrap();
+            anyone.fetch(healthz).await.is_ok_and(|answer| answer.status == 200)
+        })
+        .await;
+    }
+
+    /// The user whom envtest makes.
+    fn admin(&self) -> Http {
+        let pair = self.authority.client("admin", &["system:masters"]);
+        Http::with_certificate(self.at, self.authority.pem.as_bytes(), Some(&pair))
+    }
+
+    /// As envtest stops it.
+    fn stop_server(&mut self) -> ExitStatus {
+        let mut server = self.server.take().unwrap();
+        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+        server.wait().unwrap()
+    }
+}
+
+impl Drop for Plane<'_> {
+    fn drop(&mut self) {
+        for child in self.server.iter_mut().chain([&mut self.etcd]) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_envtest_starts_serves_and_stops_at_once() {
+    let assets = Assets::install();
+    let mut plane = Plane::start(&assets).await;
+    let admin = plane.admin();
+    assert_eq!(admin.post(CONFIG_MAPS, &config_map("one")).await.status, 201);
+    let watch =
+        Request::get("/api/v1/configmaps?watch=true&resourceVersion=0").body(Full::default()).unwrap();
+    let mut events = Lines::new(admin.send(watch).await.unwrap().into_body());
+    assert_eq!(events.next().await.unwrap()["object"]["metadata"]["name"], "one");
+    let begun = Instant::now();
+    assert_eq!(plane.stop_server().code(), Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(5), "an open watch keeps nobody: {:?}", begun.elapsed());
+    kill_process(Pid::from_child(&plane.etcd), Signal::TERM).unwrap();
+    plane.etcd.wait().unwrap();
+    let left = std::fs::read_dir(plane.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut left: Vec<_> = left.collect();
+    left.sort();
+    assert_eq!(left, ["certs", "etcd", "log"], "all else lies where etcd's data do");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_again_beside_the_same_etcd_has_its_objects() {
+    let assets = Assets::install();
+    let mut plane = Plane::start(&assets).await;
+    let made = plane.admin().post(CONFIG_MAPS, &config_map("stays")).await.json();
+    plane.stop_server();
+    // envtest gives a new port and a new folder of certificates.
+    plane.at = free();
+    plane.start_server().await;
+    let read = plane.admin().get(&format!("{CONFIG_MAPS}/stays")).await.json();
+    assert_eq!(read["metadata"]["uid"], made["metadata"]["uid"]);
+    assert_eq!(read["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    // Another prefix is another store, as in etcd.
+    plane.stop_server();
+    plane.flags.push("--etcd-prefix=/other/place".to_owned());
+    plane.start_server().await;
+    assert_eq!(plane.admin().get(&format!("{CONFIG_MAPS}/stays")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_outlives_a_server_that_is_killed() {
+    let assets = Assets::install();
+    let mut plane = Plane::start(&assets).await;
+    assert_eq!(plane.admin().post(CONFIG_MAPS, &config_map("stays")).await.status, 201);
+    let mut server = plane.server.take().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    plane.start_server().await;
+    assert_eq!(plane.admin().get(&format!("{CONFIG_MAPS}/stays")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_run_at_a_time_and_know_nothing_of_each_other() {
+    let assets = Assets::install();
+    let (one, two) = tokio::join!(Plane::start(&assets), Plane::start(&assets));
+    assert_eq!(one.admin().post(CONFIG_MAPS, &config_map("one")).await.status, 201);
+    assert_eq!(two.admin().get(&format!("{CONFIG_MAPS}/one")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn controllers_run_when_they_are_asked_for() {
+    let assets = Assets::install();
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let gone = format!("{NAMESPACES}/gone");
+    let mut plane = Plane::start(&assets).await;
+    assert_eq!(plane.admin().post(NAMESPACES, &namespace("gone")).await.status, 201);
+    let deleted = plane.admin().delete(&gone).await.json();
+    assert_eq!(deleted["status"]["phase"], "Terminating");
+    plane.stop_server();
+    plane.start_server().await;
+    // What starts does all that it has to do before it is ready: a namespace that nobody empties is still there.
+    assert_eq!(plane.admin().get(&gone).await.json()["status"]["phase"], "Terminating");
+    let roots = plane.admin().get("/api/v1/configmaps").await.json();
+    assert_eq!(
+        roots["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|map| map["metadata"]["name"] == "kube-root-ca.crt")
+            .count(),
+        0
+    );
+    plane.stop_server();
+    plane.env.push(("PORTICO_TESTENV_CONTROLLERS".to_owned(), "garbage-collector,namespace".to_owned()));
+    plane.start_server().await;
+    until("the namespace is emptied, and goes", PATIENCE, async || {
+        plane.admin().get(&gone).await.status == 404
+    })
+    .await;
+    let owner = plane.admin().post(CONFIG_MAPS, &config_map("owner")).await.json();
+    let mut dependent = config_map("dependent");
+    dependent["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
+    assert_eq!(plane.admin().post(CONFIG_MAPS, &dependent).await.status, 201);
+    plane.admin().delete(&format!("{CONFIG_MAPS}/owner")).await;
+    until("the dependent goes", PATIENCE, async || {
+        plane.admin().get(&format!("{CONFIG_MAPS}/dependent")).await.status == 404
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_are_read_as_kube_apiserver_reads_them() {
+    let assets = Assets::install();
+    let mut plane = Plane::with_etcd(&assets, &[]).await;
+    plane.flags = [
+        "--feature-gates=MutatingAdmissionPolicy=true",
+        "--feature_gates=APIServerIdentity=true",
+        "--v=2",
+        "--authorization-mode=AlwaysAllow",
+        "--anonymous-auth=true",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    plane.start_server().await;
+    let anyone = Http::new(plane.at, plane.authority.pem.as_bytes());
+    assert_eq!(anyone.get(CONFIG_MAPS).await.status, 200, "the last of two values counts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_said_in_one_line() {
+    let assets = Assets::install();
+    let mut plane = Plane::with_etcd(&assets, &[]).await;
+    for (flag, said) in [
+        ("--no-such-flag", "--no-such-flag"),
+        ("--insecure-port=0", "--insecure-port"),
+        ("--client-ca-file=/does/not/exist", "--client-ca-file"),
+    ] {
+        plane.flags = vec![flag.to_owned()];
+        let (code, _, err) = run(&mut plane.server_command());
+        assert_eq!(code, Some(2), "{err}");
+        assert!(
+            err.contains(said) && err.starts_with("portico: kube-apiserver: ") && err.lines().count() == 1,
+            "{err}"
+        );
+    }
+    plane.flags.clear();
+    plane.env = vec![("PORTICO_TESTENV_CONTROLLERS".to_owned(), "no-such".to_owned())];
+    let (code, _, err) = run(&mut plane.server_command());
+    assert!(
+        code == Some(2) && err.contains("PORTICO_TESTENV_CONTROLLERS") && err.contains("no-such"),
+        "{err}"
+    );
+    let (code, _, err) = run(&mut Command::new(assets.program("kube-apiserver")));
+    assert!(code == Some(2) && err.contains("--etcd-servers"), "{err}");
+    let listen = format!("--listen-client-urls=http://{}", plane.etcd_at);
+    let data = format!("--data-dir={}", plane.folder.path().join("other").display());
+    let (code, _, err) = run(Command::new(assets.program("etcd")).args([&listen, &data]));
+    assert!(code == Some(1) && err.contains("address already in use"), "{err}");
+    let member = plane.folder.path().join("real/member");
+    std::fs::create_dir_all(&member).unwrap();
+    let data = format!("--data-dir={}", member.parent().unwrap().display());
+    let (code, _, err) =
+        run(Command::new(assets.program("etcd"))
+            .args([format!("--listen-client-urls=http://{}", free()), data]));
+    assert!(code == Some(1) && err.contains("TEST_ASSET_ETCD"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_etcd_is_used_as_one() {
+    let Some(etcd) = portico_tests::EtcdServer::start() else { return };
+    let assets = Assets::install();
+    let mut plane = Plane::with_etcd(&assets, &[]).await;
+    plane.flags = vec![format!("--etcd-servers={}", etcd.url())];
+    // A list is added to, so the first is what counts: start it as if envtest had named the real one alone.
+    plane.etcd_at = etcd.url().trim_start_matches("http://").parse().unwrap();
+    plane.flags.clear();
+    plane.start_server().await;
+    assert_eq!(plane.admin().post(CONFIG_MAPS, &config_map("in-etcd")).await.status, 201);
+    assert!(etcd.holds("in-etcd"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_answer_what_envtest_asks_before_it_starts_them() {
+    let assets = Assets::install();
+    let help = |name: &str| {
+        let (code, out, err) = run(Command::new(assets.program(name)).arg("--help"));
+        assert_eq!(code, Some(0), "{err}");
+        out
+    };
+    let has = |text: &str, flag: &str| text.lines().any(|line| line.trim_start().starts_with(flag));
+    assert!(has(&help("etcd"), "--unsafe-no-fsync"));
+    assert!(!has(&help("kube-apiserver"), "--insecure-port"));
+    let (code, out, _) = run(Command::new(assets.program("kube-apiserver")).arg("--version"));
+    assert!(code == Some(0) && out.starts_with("Kubernetes v1."), "{out}");
+    assert_eq!(run(Command::new(assets.program("etcd")).arg("--version")).0, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_made_once_and_printed_for_whoever_asks() {
+    let folder = temporary();
+    let bin = folder.path().join("it's here");
+    let path = bin.to_str().unwrap();
+    let quoted = path.replace('\'', r#"'"'"'"#);
+    for (form, text) in [
+        (&[][..], format!("export KUBEBUILDER_ASSETS='{quoted}'\n")),
+        (&["-p", "env"], format!("export KUBEBUILDER_ASSETS='{quoted}'\n")),
+        (&["-p", "path"], format!("{path}\n")),
+        (&["-o", "env"], format!("KUBEBUILDER_ASSETS={path}\n")),
+        (&["-o", "github"], format!("KUBEBUILDER_ASSETS={path}\n")),
+    ] {
+        let (code, out, err) = portico(&[&["testenv", "use", path], form].concat());
+        assert_eq!((code, out), (Some(0), text), "{err}");
+    }
+    assert!(portico(&["testenv", "use", path, "-p", "overview"]).1.contains(&format!("Path: {path}")));
+    // What is of another program is replaced.
+    let etcd = bin.join("etcd");
+    std::fs::remove_file(&etcd).unwrap();
+    std::fs::write(&etcd, "another").unwrap();
+    assert_eq!(portico(&["testenv", "use", path]).0, Some(0));
+    assert_eq!(std::fs::metadata(&etcd).unwrap().len(), std::fs::metadata(binary()).unwrap().len());
+    // As a Makefile of kubebuilder asks setup-envtest.
+    let (_, out, _) = portico(&["testenv", "use", "1.36", "--bin-dir", path, "-p", "path"]);
+    let made = Path::new(out.trim_end());
+    assert!(made.starts_with(bin.join("k8s")) && made.join("kube-apiserver").exists(), "{out}");
+    let (code, _, err) = portico(&["testenv", "use", "1.20.x", "--bin-dir", path, "-p", "path"]);
+    assert!(code == Some(1) && err.contains("1.20.x"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_are_of_the_program_and_kubectl_is_the_users() {
+    let (folder, path) = (temporary(), temporary());
+    let dir = folder.path().to_str().unwrap();
+    let install = |search: &Path, flags: &[&str]| {
+        let mut command = Command::new(binary());
+        run(command.args(["testenv", "install", dir]).args(flags).env("PATH", search))
+    };
+    let (code, _, err) = install(path.path(), &[]);
+    assert_eq!(code, Some(0), "{err}");
+    let (code, _, err) = run(&mut Command::new(folder.path().join("kubectl")));
+    assert!(code == Some(1) && err.contains("install kubectl"), "{err}");
+    // Again, with a kubectl, and by links.
+    let kubectl = path.path().join("kubectl");
+    std::os::unix::fs::symlink("/bin/echo", &kubectl).unwrap();
+    let (code, _, err) = install(path.path(), &["--symlink"]);
+    assert_eq!(code, Some(0), "{err}");
+    let link = |name: &str| std::fs::read_link(folder.path().join(name)).unwrap();
+    assert_eq!(link("kubectl"), std::fs::canonicalize(path.path()).unwrap().join("kubectl"));
+    assert_eq!(link("etcd"), std::fs::canonicalize(binary()).unwrap());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left there");
+}
