@@ -457,6 +457,7 @@ impl Parts {
             authorization: Permissions {
                 decider,
                 metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),
+                console: settings.console,
             },
         })
     }

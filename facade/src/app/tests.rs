@@ -154,6 +154,7 @@ impl Rig {
             authorization: Permissions {
                 decider: self.decider.clone(),
                 metrics: AuthorizationMetrics::new(&self.registry, metrics.filter("authorization")),
+                console: false,
             },
         };
         app(layers, tower::service_fn(stub))

@@ -15,6 +15,7 @@ use portico_kit::spans;
 use portico_machinery::Attributes;
 use tower::Service;
 
+use crate::console_paths::is_page;
 use crate::handler::Handler;
 use crate::metrics::access::AuthorizationMetrics;
 use crate::request::{Request, RequestView, Response};
@@ -27,6 +28,8 @@ pub struct Permissions {
     pub decider: Arc<dyn Decider>,
     /// How it ends, and how long it takes.
     pub metrics: AuthorizationMetrics,
+    /// Whether everybody may load the console's page, which holds no data (as upstream's `--authorization-always-allow-paths`).
+    pub console: bool,
 }
 
 /// See the module.
@@ -56,7 +59,10 @@ impl<S: Handler> Service<Request> for Authorization<S> {
         let begin = Instant::now();
         let span = spans::child("authorization");
         let attributes = Attributes::new(request.user(), request.info().clone());
-        let decision = request.in_force().authorizer.authorize(&attributes);
+        let decision = match self.permissions.always_allow(&attributes) {
+            true => Decision::allow(""),
+            false => request.in_force().authorizer.authorize(&attributes),
+        };
         if decision.verdict == Verdict::Ask {
             let (permissions, mut inner) = (self.permissions.clone(), self.inner.clone());
             return Step::waiting(async move {
@@ -76,6 +82,13 @@ impl<S: Handler> Service<Request> for Authorization<S> {
 }
 
 impl Permissions {
+    /// Whether nobody has to be asked.
+    fn always_allow(&self, attributes: &Attributes) -> bool {
+        let request = &attributes.request;
+        let reads = matches!(request.verb.as_str(), "get" | "head");
+        self.console && reads && !request.is_resource_request && is_page(&request.path)
+    }
+
     /// Counts the decision; nothing when it allows the request.
     fn refusal(
         &self,

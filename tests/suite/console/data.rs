@@ -103,11 +103,16 @@ async fn each_of_them_needs_a_permission_of_its_own() {
         assert_eq!(anyone.post(path, &json!({})).await.status, 403, "{path}");
         alice.post(path, &json!({})).await.status_body(403, "Forbidden");
     }
+    // As docs/CONSOLE.md has it.
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "console-viewer"},
+        "rules": [{"verbs": ["get"], "nonResourceURLs": ["/console/data/backends", "/console/data/last-hour"]},
+            {"verbs": ["post"], "nonResourceURLs": [FACADES, EXPLAIN, ROUTES]}]});
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": "viewers"}, "subjects": [{"kind": "User", "name": "alice"}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "portico:console-viewer"}});
-    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    assert_eq!(admin.post(bindings, &binding).await.status, 201);
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "console-viewer"}});
+    let roles = "/apis/rbac.authorization.k8s.io/v1";
+    assert_eq!(admin.post(&format!("{roles}/clusterroles"), &role).await.status, 201);
+    assert_eq!(admin.post(&format!("{roles}/clusterrolebindings"), &binding).await.status, 201);
     assert_eq!(alice.get("/console/data/last-hour").await.status, 200);
     for path in [ROUTES, FACADES] {
         let answer = alice.post(path, &json!({})).await;
