@@ -50,7 +50,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
 use portico_proto::convert::{Payload, PayloadKind, setting};
-use portico_registry::{EtcdLayout, KindIndexer, Registry};
+use portico_registry::{EtcdLayout, KindIndexer, Registry, ResourceTable};
 use portico_store::{EtcdStore, PostgresStore, SqliteStore, Store};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -96,6 +96,16 @@ pub struct Server {
     drain: drain::Signal,
 }
 
+/// What the components stand on.
+struct Opened {
+    kinds: Arc<Kinds>,
+    table: ResourceTable,
+    store: Arc<dyn Store>,
+    encryption: Encryption,
+    tasks: TaskSet,
+    store_tasks: TaskSet,
+}
+
 impl Server {
     /// Opens the store, starts every component, and serves gRPC. Returns once the address is bound; readiness is the
     /// health's to tell.
@@ -107,9 +117,23 @@ impl Server {
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
         let (store_tasks, tasks) = (TaskSet::new(), TaskSet::new());
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
-        let mut table = portico_resources::table_with(&settings.features);
+        let table = portico_resources::table_with(&settings.features);
         let known = (table.indexer(&kinds), table.etcd_layout(settings.event_ttl)?);
         let (store, encryption) = open_store(&settings, known, &process, &tasks, &store_tasks).await?;
+        let on =
+            Opened { kinds, table, store: Arc::clone(&store), encryption, tasks: tasks.clone(), store_tasks };
+        let started = Self::start_on(on, settings, process).await;
+        if started.is_err() {
+            // The next start finds a database that was closed.
+            tasks.cancel();
+            store.close().await;
+        }
+        started
+    }
+
+    /// Starts every component on an open store.
+    async fn start_on(on: Opened, settings: ServerSettings, process: Process) -> Result<Self, StartError> {
+        let Opened { kinds, mut table, store, encryption, tasks, store_tasks } = on;
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let signing = Signing::load(&settings, pki.authority.cert_pem())?;
         let (trust, verifier) = LocalTrust::issue();
