@@ -375,8 +375,11 @@ async fn client_cas_reach_backends_as_one_text_whatever_their_file_ends_with() {
     std::fs::write(&file, ca.cert_pem().trim_end()).unwrap();
     let portico = launch.args(&["--client-ca-file", file.to_str().unwrap()]).start().await;
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-    let shown = portico.admin().get(path).await.json();
-    let text = shown["data"]["client-ca-file"].as_str().unwrap().to_owned();
+    let text = eventually("the ConfigMap is written", 60, async || {
+        let shown = portico.admin().get(path).await.json();
+        shown["data"]["client-ca-file"].as_str().map(str::to_owned).ok_or(shown)
+    })
+    .await;
     assert_eq!(text.matches("BEGIN CERTIFICATE").count(), 2, "{text}");
     assert!(text.lines().all(|line| line.len() <= 64), "each marker has a line of its own: {text}");
 }
