@@ -1,6 +1,9 @@
 //! The query of a request, as Kubernetes spells it.
 
-use std::fmt::Write;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// All but RFC 3986's unreserved characters.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Names and values, encoded.
 #[derive(Clone, Debug, Default)]
@@ -17,15 +20,7 @@ impl Query {
         }
         self.0.push_str(name);
         self.0.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                    self.0.push(char::from(byte))
-                }
-                // Writing into a String does not fail.
-                _ => drop(write!(self.0, "%{byte:02X}")),
-            }
-        }
+        self.0.extend(utf8_percent_encode(value, ENCODED));
     }
 
     pub(super) fn text(self) -> String {

@@ -6,7 +6,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::Client;
 use super::query::Query;
-use super::watch::{RECONNECT, pause_before_another_try};
+use super::watch::wait_for_another_try;
 use crate::objects::watch_response::Step;
 use crate::objects::{Call, WatchRequest, WatchResponse};
 
@@ -89,8 +89,7 @@ impl State {
                 Err(status) => {
                     self.stream = None;
                     self.failures = self.failures.saturating_add(1);
-                    let asked = pause_before_another_try(&status).ok_or(status)?;
-                    tokio::time::sleep(asked.max(RECONNECT.pause(self.failures))).await;
+                    wait_for_another_try(status, self.failures).await?;
                 }
             }
         }

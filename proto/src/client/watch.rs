@@ -13,7 +13,7 @@ use crate::apiregistration::{EventType, WatchRequest, WatchResponse};
 pub type Event = WatchResponse;
 
 /// How patiently lost connections are made again; it never gives up.
-pub(super) const RECONNECT: Retry = Retry {
+const RECONNECT: Retry = Retry {
     attempts: u32::MAX,
     first_pause: Duration::from_millis(50),
     longest_pause: Duration::from_secs(5),
@@ -84,14 +84,17 @@ impl State {
             self.request.resource_version.clear();
             return Ok(());
         }
-        let asked = pause_before_another_try(&status).ok_or(status)?;
-        tokio::time::sleep(asked.max(RECONNECT.pause(self.failures))).await;
-        Ok(())
+        wait_for_another_try(status, self.failures).await
     }
 }
 
-/// How long the server wants a watch that has failed to wait; nothing when it was refused for good.
-pub(super) fn pause_before_another_try(status: &Status) -> Option<Duration> {
+/// Waits after so many failures in a row until a watch may be tried again.
+///
+/// # Errors
+/// The status, where it was refused for good.
+pub(super) async fn wait_for_another_try(status: Status, failures: u32) -> Result<(), Status> {
     let is_lost = matches!(status.code(), Code::Unknown | Code::Cancelled | Code::Internal);
-    worth_another_try(status).or_else(|| is_lost.then_some(Duration::ZERO))
+    let asked = worth_another_try(&status).or_else(|| is_lost.then_some(Duration::ZERO)).ok_or(status)?;
+    tokio::time::sleep(asked.max(RECONNECT.pause(failures))).await;
+    Ok(())
 }

@@ -6,7 +6,7 @@ use portico_tests::http::Http;
 use portico_tests::http2::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, frame};
 use portico_tests::http2::{PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, head, literal};
 use portico_tests::{Portico, until};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::bystander::Bystander;
 
@@ -153,6 +153,18 @@ async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
     until("it serves", 10, || async { portico.admin().get("/readyz").await.text() == "ok" }).await;
 }
 
+/// Sends the same request again and again until the connection takes no more.
+async fn request_until_closed(sink: &mut (impl AsyncWrite + Unpin), request: &[u8], every: Duration) {
+    let mut beat = tokio::time::interval(every);
+    for step in 0.. {
+        beat.tick().await;
+        let frame = frame(HEADERS, END_HEADERS | END_STREAM, stream(step), request);
+        if sink.write_all(&frame).await.is_err() || sink.flush().await.is_err() {
+            break;
+        }
+    }
+}
+
 /// A client that is not known keeps no HTTP/2 connection (upstream's `UnauthenticatedHTTP2DOSMitigation`), though it neither
 /// answers nor stops.
 #[tokio::test(flavor = "multi_thread")]
@@ -162,16 +174,7 @@ async fn who_is_not_known_is_told_to_go_after_one_answer() {
         let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
         let mut request = head("GET", "/api");
         request.extend(credentials.into_iter().flat_map(|text| literal("authorization", text)));
-        let requesting = async {
-            let mut beat = tokio::time::interval(Duration::from_millis(500));
-            for step in 0.. {
-                beat.tick().await;
-                let frame = frame(HEADERS, END_HEADERS | END_STREAM, stream(step), &request);
-                if sink.write_all(&frame).await.is_err() || sink.flush().await.is_err() {
-                    break;
-                }
-            }
-        };
+        let requesting = request_until_closed(&mut sink, &request, Duration::from_millis(500));
         let (received, ()) = tokio::join!(frames.until_closed(Duration::from_secs(40)), requesting);
         let has = |kind| received.iter().any(|frame| frame.kind == kind);
         assert!(has(HEADERS) && has(http2::GOAWAY), "{credentials:?}: {received:?}");
@@ -184,16 +187,7 @@ async fn who_is_not_known_loads_the_console_over_one_connection_and_is_told_to_g
     let portico = Portico::start().await;
     let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
     let request = head("GET", "/console/");
-    let requesting = async {
-        let mut beat = tokio::time::interval(Duration::from_millis(5));
-        for step in 0.. {
-            beat.tick().await;
-            let frame = frame(HEADERS, END_HEADERS | END_STREAM, stream(step), &request);
-            if sink.write_all(&frame).await.is_err() || sink.flush().await.is_err() {
-                break;
-            }
-        }
-    };
+    let requesting = request_until_closed(&mut sink, &request, Duration::from_millis(5));
     let (received, ()) = tokio::join!(frames.until_closed(Duration::from_secs(40)), requesting);
     let answers = |frames: &[http2::Received]| frames.iter().filter(|frame| frame.kind == HEADERS).count();
     let end = received.iter().position(|frame| frame.kind == http2::GOAWAY).expect("GOAWAY");
