@@ -4,12 +4,13 @@ use std::{env, fs, io, path::PathBuf};
 
 use prost::Message;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "portico/admin/v1/admin.proto",
     "portico/apiextensions/v1/apiextensions.proto",
     "portico/apiregistration/v1/apiregistration.proto",
     "portico/catalog/v1/catalog.proto",
     "portico/config/v1/config.proto",
+    "portico/history/v1/history.proto",
     "portico/identity/v1/identity.proto",
     "portico/objects/v1/objects.proto",
     "portico/routes/v1/routes.proto",
@@ -27,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Bodies are shared, not copied, between the wire, the registry and HTTP.
         .bytes(".portico.objects.v1")
         .bytes(".portico.catalog.v1")
+        .bytes(".portico.history.v1")
         .bytes(".portico.config.v1.TrustBundle")
         .compile_fds(descriptors)?;
     // Spoken to others, not offered: not in the descriptors.

@@ -5,6 +5,7 @@ mod completion;
 mod explain;
 mod failure;
 mod get;
+mod history;
 mod live;
 mod outcome;
 mod output;
@@ -26,8 +27,20 @@ use completion::{Completion, Man};
 use outcome::Ending;
 
 /// The verbs that are ours.
-pub(crate) const VERBS: [&str; 8] =
-    ["get", "apply", "explain", "routes", "watch", "tree", "completion", "man"];
+pub(crate) const VERBS: [&str; 12] = [
+    "get",
+    "apply",
+    "explain",
+    "routes",
+    "watch",
+    "tree",
+    "history",
+    "diff",
+    "rollback",
+    "undelete",
+    "completion",
+    "man",
+];
 
 /// What was asked about is not as it should be.
 const NOT_SO: u8 = 1;
@@ -50,6 +63,10 @@ enum Verb {
     Routes(routes::Routes),
     Watch(watch::Watch),
     Tree(tree::Tree),
+    History(history::History),
+    Diff(history::Diff),
+    Rollback(history::Rollback),
+    Undelete(history::Undelete),
     Completion(Completion),
     Man(Man),
 }
@@ -77,6 +94,10 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>, portico: clap::Com
             Verb::Routes(verb) => ("routes", routes::run(&verb).await),
             Verb::Watch(verb) => ("watch", watch::run(&verb).await),
             Verb::Tree(verb) => ("tree", tree::run(&verb).await),
+            Verb::History(verb) => ("history", history::run(&verb).await),
+            Verb::Diff(verb) => ("diff", history::diff(&verb).await),
+            Verb::Rollback(verb) => ("rollback", history::rollback(&verb).await),
+            Verb::Undelete(verb) => ("undelete", history::undelete(&verb).await),
             Verb::Completion(verb) => ("completion", verb.print(portico)),
             Verb::Man(verb) => ("man", verb.print(portico)),
         }

@@ -17,6 +17,7 @@ mod files;
 mod flag_values;
 mod foreign_flags;
 mod given;
+mod history_retention;
 mod kubelets;
 mod metrics;
 mod oidc;

@@ -49,6 +49,10 @@ package!(
     externaljwt, "v1"
 );
 package!(
+    /// `portico.history.v1`: what objects were.
+    history, "portico.history.v1"
+);
+package!(
     /// `portico.identity.v1`: who a forwarded call is for.
     identity_v1, "portico.identity.v1"
 );

@@ -7,6 +7,7 @@ pub(crate) mod catalog;
 pub(crate) mod config;
 mod copies;
 pub(crate) mod definitions;
+pub(crate) mod history;
 pub(crate) mod objects;
 mod recorded;
 mod rewrap;

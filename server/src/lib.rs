@@ -35,7 +35,7 @@ pub use portico_kinds::{RuntimeConfig, RuntimeConfigError};
 pub use portico_registry::{
     ConnectionSettings, Settings as RegistrySettings, TranslationSettings, WebhookLimits,
 };
-pub use portico_store::{EtcdSettings, PostgresSettings, Settings as StoreSettings};
+pub use portico_store::{ArchiveRules, EtcdSettings, PostgresSettings, Settings as StoreSettings};
 pub use settings::{
     AuthenticationSettings, AuthorizationFlags, AuthorizationSettings, OidcFlags, ServerSettings,
     ServiceAccountSettings, SigningSettings, TokenWebhookSettings,

@@ -131,7 +131,9 @@ fn service_accounts(s: &Settings) -> ServiceAccountSettings {
 
 fn store(s: &Settings) -> StoreSettings {
     StoreSettings {
-        history_retention: s.store.history_retention,
+        history_retention: s.store.history_retention.of_all,
+        archive: s.store.history_retention.archive.clone(),
+        archive_max_bytes: s.store.history_archive_max_bytes,
         marks_kept: s.store.event_ttl + s.store.compaction_interval * 2,
         history_max_bytes: s.store.history_max_bytes,
         compaction_interval: s.store.compaction_interval,

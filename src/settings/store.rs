@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use portico_server::{EtcdSettings, PostgresSettings};
 
+use super::history_retention::HistoryRetention;
 use super::values::duration;
 use super::{SettingError, files};
 use crate::etcd_flags::EtcdFlags;
@@ -14,9 +15,13 @@ use crate::etcd_flags::EtcdFlags;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Store (control service)"))]
 pub(crate) struct StoreSettings {
-    /// How long past states are kept for watches and exact reads.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
-    pub(crate) history_retention: Duration,
+    /// How long past states are kept for watches and exact reads, and, of which resources, longer for `portico history`:
+    /// `5m,configmaps=720h,deployments.apps=168h,*=24h`.
+    #[arg(long, value_name = "DURATION,RESOURCE=DURATION", default_value = "5m")]
+    pub(crate) history_retention: HistoryRetention,
+    /// How many bytes of past states are kept at most for `portico history`; beyond that the oldest are forgotten.
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
+    pub(crate) history_archive_max_bytes: u64,
     /// How many bytes of past states are kept at most.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub(crate) history_max_bytes: u64,
@@ -112,6 +117,10 @@ impl StoreSettings {
     pub(crate) fn etcd(&self) -> Result<Option<EtcdSettings>, SettingError> {
         let read = |setting, path: &Path| files::read(setting, path);
         let Some(mut settings) = self.etcd.settings(read)? else { return Ok(None) };
+        if !self.history_retention.archive.is_empty() {
+            let why = "etcd keeps the history of all resources alike: only a duration may be given";
+            return Err(SettingError::new("--history-retention", why));
+        }
         settings.connect_timeout = self.database_connect_timeout;
         settings.request_timeout = self.database_statement_timeout;
         settings.compaction_interval = self.etcd_compaction_interval;

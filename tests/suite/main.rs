@@ -36,6 +36,7 @@ mod ephemeral;
 mod etcd;
 mod etcd_of_kube_apiserver;
 mod finished_jobs;
+mod history;
 mod http_api;
 mod image_policy;
 mod kube_client;

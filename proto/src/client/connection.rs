@@ -14,6 +14,7 @@ use crate::apiextensions::definitions_client::DefinitionsClient;
 use crate::apiregistration::api_services_client::ApiServicesClient;
 use crate::catalog::catalog_client::CatalogClient;
 use crate::config::config_client::ConfigClient;
+use crate::history::history_client::HistoryClient;
 use crate::objects::objects_client::ObjectsClient;
 use crate::routes::routes_client::RoutesClient;
 
@@ -222,6 +223,10 @@ impl Client {
     service!(
         /// What may be reached, and why not.
         routes, RoutesClient, true
+    );
+    service!(
+        /// What objects were.
+        history, HistoryClient, true
     );
     service!(
         /// Definitions before they are written.

@@ -162,7 +162,7 @@ impl ServedResource {
     }
 
     /// Brings a stored object into this version.
-    pub(crate) fn to_version(&self, object: &mut Object) {
+    pub fn to_version(&self, object: &mut Object) {
         if self.stored_as.is_some() {
             self.strategies.decode.to_version(object);
             object.set(&["apiVersion"], &self.api_version);

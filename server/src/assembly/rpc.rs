@@ -12,6 +12,7 @@ use portico_proto::apiextensions::definitions_server::DefinitionsServer;
 use portico_proto::apiregistration::api_services_server::ApiServicesServer;
 use portico_proto::catalog::catalog_server::CatalogServer;
 use portico_proto::config::config_server::ConfigServer;
+use portico_proto::history::history_server::HistoryServer;
 use portico_proto::objects::objects_server::ObjectsServer;
 use portico_proto::routes::routes_server::RoutesServer;
 use portico_proto::{DESCRIPTORS, MAX_MESSAGE_BYTES};
@@ -34,6 +35,7 @@ use crate::grpc::api_services::ApiServicesService;
 use crate::grpc::catalog::CatalogService;
 use crate::grpc::config::{ConfigService, Pings};
 use crate::grpc::definitions::DefinitionsService;
+use crate::grpc::history::HistoryService;
 use crate::grpc::objects::ObjectsService;
 use crate::grpc::routes::{Explainer, RoutesService};
 use crate::listen;
@@ -91,6 +93,8 @@ impl Services {
         let api_services =
             ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone(), queues.clone());
         let definitions = DefinitionsService { registry: self.registry.clone() };
+        let history =
+            HistoryService { registry: self.registry.clone(), hold: hold.clone(), queues: queues.clone() };
         let auditor = self.process.auditor;
         let mut builder = Routes::builder();
         builder
@@ -104,6 +108,7 @@ impl Services {
             .add_service(limited!(RoutesServer, RoutesService { explainer, admission }))
             .add_service(limited!(AdminServer, admin))
             .add_service(limited!(DefinitionsServer, definitions))
+            .add_service(limited!(HistoryServer, history))
             .add_service(health(components, tasks))
             .add_service(reflection().build_v1()?)
             .add_service(reflection().build_v1alpha()?);

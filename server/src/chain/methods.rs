@@ -19,6 +19,7 @@ pub(crate) const TABLE: &[(&str, Access)] = &[
     ("/grpc.health.v1.Health/", Access::Anyone),
     ("/portico.apiregistration.v1.APIServices/", Access::Object),
     ("/portico.objects.v1.Objects/", Access::Object),
+    ("/portico.history.v1.History/", Access::Object),
     ("/portico.config.v1.Config/Facades", Access::Path),
     ("/portico.config.v1.Config/", Access::Facade),
     ("/portico.catalog.v1.Catalog/", Access::Facade),

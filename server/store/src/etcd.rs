@@ -62,6 +62,7 @@ use self::owners::Owners;
 use self::read::Reader;
 use self::values::Values;
 use self::write::Writer;
+use crate::archive::{self, PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
 use crate::current::{Found, State};
@@ -276,6 +277,14 @@ impl Store for EtcdStore {
         revision: i64,
     ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
         Box::pin(self.reader.get_at(key, revision))
+    }
+
+    fn list_past(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(self.reader.list_at(query))
+    }
+
+    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
+        Box::pin(archive::by_exact_reads(self, query))
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {

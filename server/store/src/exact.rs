@@ -9,6 +9,9 @@ use crate::hub::Hub;
 use crate::key::split_path;
 use crate::store::{ListAt, Page};
 
+/// How many bytes of an object's past states are read at a time, less the last of them.
+pub(crate) const MAX_PAST_BYTES: usize = 8 << 20;
+
 /// Which keys of a resource.
 pub(crate) struct Range {
     /// With its closing '/'; None: all.

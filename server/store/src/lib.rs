@@ -7,6 +7,7 @@
 //! queued as one group, checks each Txn inside one SQL transaction, makes it durable, applies it to the cache, moves
 //! the revision, answers the callers, then hands the events to the subscriptions.
 
+mod archive;
 mod basis;
 mod cache;
 mod codec;
@@ -47,6 +48,7 @@ mod txn;
 mod unix_time;
 mod unreadable;
 
+pub use archive::{ArchiveRules, PastQuery, PastState, PastStates};
 pub use copy::{
     Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, Finished,
     FormatError, Header, Migrated, Migration, MigrationStep, RestoredFrom, StoredState, WriteSwitch, back_up,

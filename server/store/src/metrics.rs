@@ -38,6 +38,8 @@ pub struct Metrics {
     pub(crate) reads_past_cache: Counter,
     /// `portico_store_history_bytes`: superseded values in the database.
     pub(crate) history_bytes: Gauge,
+    /// `portico_store_archive_bytes`: past values that are kept longer than watches need them.
+    pub(crate) archive_bytes: Gauge,
     /// `portico_store_subscriptions`: running watches.
     pub(crate) subscriptions: Gauge,
     /// `portico_store_unreadable_objects`: objects whose stored bytes cannot be read, by resource.
@@ -87,6 +89,10 @@ impl Metrics {
                 "Reads of the current state that went to the database",
             ),
             history_bytes: gauge("portico_store_history_bytes", "Superseded values in the database"),
+            archive_bytes: gauge(
+                "portico_store_archive_bytes",
+                "Past values that are kept longer than watches need them",
+            ),
             subscriptions: gauge("portico_store_subscriptions", "Running watches"),
             unreadable: registry.gauge_vec(
                 "portico_store_unreadable_objects",

@@ -5,6 +5,8 @@
 //! does when it is cut off, `commit` its SQL, `follow` what others wrote, `heal` what could not be opened before; `read`, `history` and `find` the SQL
 //! of readers, `latest` how far the database is, `wake` what tells of others' commits, `compaction` the history's end.
 
+mod archive;
+mod archive_upkeep;
 mod before;
 mod commit;
 mod compaction;
@@ -51,6 +53,7 @@ use self::latest::Asking;
 use self::pool::Connections;
 use self::read::Reader;
 use self::writer::Writer;
+use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
 use crate::current::{Found, State};
@@ -134,7 +137,9 @@ impl PostgresStore {
             history: history.clone(),
             retention: settings.history_retention,
             max_bytes: settings.history_max_bytes,
-            marks_kept: settings.marks_kept,
+            marks_kept: settings.marks_kept.max(settings.archive.longest()),
+            archive: settings.archive.clone(),
+            archive_max_bytes: settings.archive_max_bytes,
             interval: settings.compaction_interval,
             delay: postgres.sweep_delay,
             unswept: Unswept::default(),
@@ -145,7 +150,7 @@ impl PostgresStore {
         let writer = Writer {
             settings: postgres.clone(),
             connection: Some(opened.writer),
-            statement: Statement::new(opened.notifies),
+            statement: Statement::new(opened.notifies, !settings.archive.is_empty()),
             requests: queue,
             wake: wake.clone(),
             publisher: Publisher { cache, hub: hub.clone(), history, metrics },
@@ -249,6 +254,14 @@ impl Store for PostgresStore {
         revision: i64,
     ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
         Box::pin(self.reader.get_at(key, revision))
+    }
+
+    fn list_past(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(self.reader.list_past(query))
+    }
+
+    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
+        Box::pin(self.reader.past_of(query))
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::archive::ArchiveRules;
+
 /// Settings of a store in a SQLite file.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -14,6 +16,10 @@ pub struct Settings {
     pub marks_kept: Duration,
     /// How many bytes of superseded values are kept at most, whatever their age.
     pub history_max_bytes: u64,
+    /// Of which resources past states are kept longer, and how long.
+    pub archive: ArchiveRules,
+    /// How many bytes these may take together; beyond that the oldest are forgotten, whatever their age.
+    pub archive_max_bytes: u64,
     /// How often history is compacted and the file shrunk.
     pub compaction_interval: Duration,
     /// How large the database file may grow; writes beyond it fail as on a full disk. None: as the disk allows.
@@ -57,6 +63,8 @@ impl Settings {
             history_retention: Duration::from_secs(300),
             marks_kept: Duration::from_secs(2 * 3600),
             history_max_bytes: 256 << 20,
+            archive: ArchiveRules::default(),
+            archive_max_bytes: 1 << 30,
             compaction_interval: Duration::from_secs(30),
             max_file_bytes: None,
             reserve_bytes: 4 << 20,

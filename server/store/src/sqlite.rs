@@ -3,6 +3,9 @@
 //! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read`, `history` and `find` the SQL of
 //! readers, `compaction` the history's end.
 
+mod archive;
+mod archive_upkeep;
+mod archiving;
 mod backup;
 mod before;
 mod compaction;
@@ -49,7 +52,8 @@ use self::compaction::Compactor;
 use self::open::Opened;
 use self::read::Reader;
 use self::space::Space;
-use self::writer::{Request, Writer};
+use self::writer::{CommitClock, Request, Writer};
+use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
 use crate::current::{Found, State};
@@ -153,7 +157,9 @@ impl SqliteStore {
             metrics: metrics.clone(),
             retention: settings.history_retention,
             max_bytes: settings.history_max_bytes,
-            marks_kept: settings.marks_kept,
+            marks_kept: settings.marks_kept.max(settings.archive.longest()),
+            archive: settings.archive.clone(),
+            archive_max_bytes: settings.archive_max_bytes,
             interval: settings.compaction_interval,
             path: settings.path.clone(),
             space: space.clone(),
@@ -169,6 +175,8 @@ impl SqliteStore {
             path: settings.path.clone(),
             identity: opened.identity.clone(),
             marked: opened.revision,
+            clock: (!settings.archive.is_empty()).then(CommitClock::default),
+            archive: settings.archive.clone(),
             space: space.clone(),
             group_operations: settings.group_operations.max(1),
             closing: closing.clone(),
@@ -270,6 +278,14 @@ impl Store for SqliteStore {
         revision: i64,
     ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
         Box::pin(self.reader.get_at(key, revision))
+    }
+
+    fn list_past(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(self.reader.list_past(query))
+    }
+
+    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
+        Box::pin(self.reader.past_of(query))
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {

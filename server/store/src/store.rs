@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
+use crate::archive::{PastQuery, PastStates};
 use crate::copy::CopySource;
 use crate::current::{Found, State};
 use crate::error::StoreError;
@@ -139,6 +140,20 @@ pub trait Store: Send + Sync + 'static {
         key: &'a Key,
         revision: i64,
     ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>>;
+
+    /// The objects of a scope as of exactly a revision that watches may have forgotten: as far back as the archive has its resource
+    /// ([`crate::Settings::archive`]), and [`Store::list_at`] goes. `counted` has no meaning.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn list_past(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>>;
+
+    /// The states that an object has had, the newest first: those that are kept for watches, and those of the archive. In etcd of an
+    /// object that is there, since it was created.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
+    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>>;
 
     /// All changes of a scope with a revision greater than `from`, in order, none missing. `from` may lie in the future.
     ///

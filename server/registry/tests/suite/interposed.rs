@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter,
-    Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn, TxnError, Unreadable,
-    WatchError,
+    Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, PastQuery, PastStates, Record,
+    Resource, ResourceFilter, Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn,
+    TxnError, Unreadable, WatchError,
 };
 use tokio::sync::watch;
 
@@ -97,6 +97,14 @@ impl Store for Interposed {
         revision: i64,
     ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
         self.store.get_at(key, revision)
+    }
+
+    fn list_past(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.store.list_past(query)
+    }
+
+    fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
+        self.store.past(query)
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {

@@ -38,6 +38,12 @@ const COMMIT: &str = "WITH moved AS (\
         unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::boolean[], $11::bytea[]) \
         AS w(revision, resource, namespace, name, uid, previous, deleted, value)\
     ) ";
+/// Notes when the group is written: one mark for each second, at the last revision of it.
+const MARKED: &str = ", unmarked AS (\
+      DELETE FROM mark USING moved WHERE at = extract(epoch FROM clock_timestamp())::bigint\
+    ), marked AS (\
+      INSERT INTO mark (revision, at) SELECT revision, extract(epoch FROM clock_timestamp())::bigint FROM moved\
+    ) ";
 /// On which the revisions of commits are told.
 pub(super) const CHANNEL: &str = "portico_revision";
 const TOLD: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";
@@ -47,8 +53,10 @@ const UNTOLD: &str = "SELECT count(*) FROM moved";
 pub(super) struct Statement(String);
 
 impl Statement {
-    pub(super) fn new(notifies: bool) -> Self {
-        Self(format!("{COMMIT}{}", if notifies { TOLD } else { UNTOLD }))
+    /// Tells others, or not; notes when the group was written, or not.
+    pub(super) fn new(notifies: bool, marks: bool) -> Self {
+        let marked = if marks { MARKED } else { "" };
+        Self(format!("{COMMIT}{marked}{}", if notifies { TOLD } else { UNTOLD }))
     }
 }
 

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::{self, failed};
 use super::open;
 use super::read::Reader;
+use crate::archive::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::HistoryBytes;
 
@@ -33,6 +34,15 @@ macro_rules! superseded {
     };
 }
 
+/// Puts the rows that are `gone` from the log into the archive, where their resources (`$3`) are kept there.
+macro_rules! archive_gone {
+    () => {
+        "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value) \
+         SELECT revision, resource, namespace, name, previous, deleted, until, octet_length(value), value FROM gone \
+         WHERE resource = ANY($3) ON CONFLICT DO NOTHING"
+    };
+}
+
 /// The database's clock in Unix seconds: all processes go by the same.
 macro_rules! now {
     () => {
@@ -47,6 +57,8 @@ pub(super) struct Compactor {
     pub(super) retention: Duration,
     pub(super) max_bytes: u64,
     pub(super) marks_kept: Duration,
+    pub(super) archive: ArchiveRules,
+    pub(super) archive_max_bytes: u64,
     pub(super) interval: Duration,
     /// How long what is forgotten stays.
     pub(super) delay: Duration,
@@ -125,6 +137,7 @@ impl Compactor {
             self.compact(self.beyond(limit / 4 * 3).await?).await?;
             self.count().await?;
         }
+        self.tend_archive().await?;
         let revision = self.reader.hub.revision();
         if revision != *marked {
             self.mark(revision).await?;
@@ -143,8 +156,11 @@ impl Compactor {
 
     /// Where the revision stood when what is too old now was written.
     async fn aged(&self) -> Result<i64, StoreError> {
-        const SELECT: &str =
-            concat!("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ", now!(), " - $1");
+        const SELECT: &str = concat!(
+            "SELECT coalesce((SELECT revision FROM mark WHERE at <= ",
+            now!(),
+            " - $1 ORDER BY at DESC, revision DESC LIMIT 1), 0)"
+        );
         let select = sqlx::query_scalar(SELECT).bind(seconds(self.retention));
         self.reader.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
@@ -173,15 +189,12 @@ impl Compactor {
 
     /// Notes where the revision stands now, and forgets notes that are too old.
     async fn mark(&self, revision: i64) -> Result<(), StoreError> {
-        const NOTE: &str = concat!(
-            "INSERT INTO mark (revision, at) VALUES ($1, ",
-            now!(),
-            ") ON CONFLICT (revision) DO UPDATE SET at = excluded.at"
-        );
+        const NOTE: &str =
+            concat!("INSERT INTO mark (revision, at) VALUES ($1, ", now!(), ") ON CONFLICT DO NOTHING");
         const FORGET: &str = concat!(
-            "DELETE FROM mark WHERE revision < (SELECT max(revision) FROM mark WHERE at <= ",
+            "DELETE FROM mark WHERE revision < (SELECT revision FROM mark WHERE at <= ",
             now!(),
-            " - $1)"
+            " - $1 ORDER BY at DESC, revision DESC LIMIT 1)"
         );
         let pool = &self.reader.pool;
         let mut lent = pool.take().await.map_err(failed)?;
@@ -236,9 +249,19 @@ impl Compactor {
     async fn sweep(&self, compacted: i64) -> Result<bool, StoreError> {
         const LOCK: &str = "SELECT revision FROM swept WHERE id = 1 FOR UPDATE";
         const NEXT: &str = "SELECT revision FROM log WHERE revision > $1 ORDER BY revision OFFSET $2 LIMIT 1";
-        const STATES: &str = "DELETE FROM log p USING log l WHERE p.revision = l.previous AND l.previous > 0 \
-            AND l.revision > $1 AND l.revision <= $2";
-        const TOMBSTONES: &str = "DELETE FROM log WHERE deleted AND revision > $1 AND revision <= $2";
+        const STATES: &str = concat!(
+            "WITH gone AS (DELETE FROM log p USING log l WHERE p.revision = l.previous AND l.previous > 0 \
+            AND l.revision > $1 AND l.revision <= $2 RETURNING p.*, l.revision AS until) ",
+            archive_gone!()
+        );
+        const TOMBSTONES: &str = concat!(
+            "WITH gone AS (DELETE FROM log WHERE deleted AND revision > $1 AND revision <= $2 \
+            RETURNING *, revision AS until) ",
+            archive_gone!()
+        );
+        const ARCHIVED: &str =
+            "INSERT INTO archived (resource, since) SELECT unnest($1::text[]), $2 ON CONFLICT DO NOTHING";
+        let archived = self.archived();
         let pool = &self.reader.pool;
         let mut lent = pool.take().await.map_err(failed)?;
         lent.begin().await.map_err(failed)?;
@@ -251,8 +274,12 @@ impl Compactor {
         let next = sqlx::query_scalar(NEXT).bind(swept).bind(STEP_ROWS).fetch_optional(&mut *lent);
         let next: Option<i64> = pool.in_time(next).await.map_err(failed)?;
         let until = next.unwrap_or(compacted).min(compacted);
+        if !archived.is_empty() {
+            let noted = sqlx::query(ARCHIVED).bind(&archived).bind(swept).execute(&mut *lent);
+            pool.in_time(noted).await.map_err(failed)?;
+        }
         for delete in [STATES, TOMBSTONES] {
-            let delete = sqlx::query(delete).bind(swept).bind(until).execute(&mut *lent);
+            let delete = sqlx::query(delete).bind(swept).bind(until).bind(&archived).execute(&mut *lent);
             pool.in_time(delete).await.map_err(failed)?;
         }
         let noted = sqlx::query("UPDATE swept SET revision = $1 WHERE id = 1").bind(until);

@@ -71,8 +71,8 @@ impl Reader {
 
     pub(super) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
         // Marks are set by the database's clock, and `time` is of ours.
-        const SELECT: &str = "SELECT coalesce(max(revision), 0) FROM mark \
-            WHERE at <= $1 + extract(epoch FROM clock_timestamp())::bigint";
+        const SELECT: &str = "SELECT coalesce((SELECT revision FROM mark \
+            WHERE at <= $1 + extract(epoch FROM clock_timestamp())::bigint ORDER BY at DESC, revision DESC LIMIT 1), 0)";
         let select = sqlx::query_scalar(SELECT).bind(time.saturating_sub(unix_time::now()));
         self.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }

@@ -13,6 +13,7 @@ use super::maintenance::{Maintenance, STEP_REVISIONS, Step};
 use super::read::{Reader, failed};
 use super::space::Space;
 use super::writer::Request;
+use crate::archive::ArchiveRules;
 use crate::error::StoreError;
 use crate::metrics::Metrics;
 use crate::publish::HistoryBytes;
@@ -27,6 +28,8 @@ pub(crate) struct Compactor {
     pub(crate) retention: Duration,
     pub(crate) max_bytes: u64,
     pub(crate) marks_kept: Duration,
+    pub(crate) archive: ArchiveRules,
+    pub(crate) archive_max_bytes: u64,
     pub(crate) interval: Duration,
     pub(crate) path: std::path::PathBuf,
     pub(crate) space: Arc<Space>,
@@ -67,6 +70,7 @@ impl Compactor {
         if self.history.bytes.load(Ordering::Relaxed) > limit {
             self.shrink_history(limit / 4 * 3).await?;
         }
+        self.tend_archive(now).await?;
         let revision = self.reader.hub.revision();
         if revision != *marked {
             self.step(Step::Mark { at: now, oldest: before(now, self.marks_kept.max(self.retention)) })
@@ -156,7 +160,7 @@ impl Compactor {
         }
     }
 
-    async fn step(&self, step: Step) -> Result<i64, StoreError> {
+    pub(super) async fn step(&self, step: Step) -> Result<i64, StoreError> {
         let (reply, answer) = oneshot::channel();
         let request = Request::Maintain(Maintenance { step, reply });
         self.requests.send(request).await.map_err(|_| StoreError::Closed)?;

@@ -11,6 +11,10 @@ use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
 
+/// Where the revision stood at a time (`?`); 0 when nothing is known that far back.
+pub(super) const REVISION_AT: &str = "SELECT coalesce((SELECT revision FROM mark WHERE at <= ? \
+    ORDER BY at DESC, revision DESC LIMIT 1), 0)";
+
 impl Reader {
     pub(crate) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
         const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name FROM owner o \
@@ -92,7 +96,7 @@ impl Reader {
     }
 
     pub(crate) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
-        let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ?");
+        let select = sqlx::query_scalar(REVISION_AT);
         select.bind(time).fetch_one(&self.pool).await.map_err(failed)
     }
 

@@ -6,11 +6,13 @@ use std::time::Duration;
 use sqlx::{Row, SqliteConnection};
 use tokio::sync::oneshot;
 
+use super::archiving;
 use super::history::PREVIOUS;
 use super::persist;
 use super::read::failed;
 use super::space::Space;
 use super::statement::Batch as Statements;
+use crate::archive::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::Publisher;
 
@@ -43,6 +45,9 @@ pub(crate) enum Step {
     /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
     /// for the last of it. Answers 0.
     Mark { at: i64, oldest: i64 },
+    /// Forget archived states of a resource, by its number, that were superseded up to a revision; all of a resource that is archived no
+    /// longer. Answers how many.
+    Forget { resource: i64, until: Option<i64> },
     /// The reserve is there: end the lack of space, if there was one. Answers 0.
     Relax,
 }
@@ -55,11 +60,15 @@ impl Maintenance {
         revision: i64,
         publisher: &Publisher,
         space: &Space,
+        archive: &ArchiveRules,
     ) {
         let done = match self.step {
             Step::Compact(until) => {
                 let until = until.min(revision).min(compacted.saturating_add(STEP_REVISIONS));
-                compact(connection, compacted, until, publisher).await
+                compact(connection, compacted, until, publisher, archive).await
+            }
+            Step::Forget { resource, until } => {
+                archiving::forget(connection, resource, until, *compacted).await
             }
             Step::Vacuum => vacuum(connection).await,
             Step::Checkpoint => checkpoint(connection).await,
@@ -78,6 +87,7 @@ async fn compact(
     compacted: &mut i64,
     until: i64,
     publisher: &Publisher,
+    archive: &ArchiveRules,
 ) -> Result<i64, sqlx::Error> {
     if until <= *compacted {
         return Ok(*compacted);
@@ -85,6 +95,7 @@ async fn compact(
     publisher.hub.set_compacted(until);
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
+    archiving::keep(&mut batch, &archived(archive, publisher), *compacted, until)?;
     batch.statement(&format!(
         "DELETE FROM log WHERE revision IN (SELECT p.revision FROM log l JOIN log p ON {PREVIOUS} \
          WHERE l.revision > ? AND l.revision <= ?) RETURNING length(value)"
@@ -117,6 +128,17 @@ async fn compact(
     Ok(until)
 }
 
+/// The numbers of the resources whose history is kept longer, joined by commas.
+fn archived(archive: &ArchiveRules, publisher: &Publisher) -> String {
+    if archive.is_empty() {
+        return String::new();
+    }
+    let mut resources = publisher.cache.resources();
+    resources.retain(|_, resource| archive.of(resource).is_some());
+    let numbers: Vec<String> = resources.keys().map(ToString::to_string).collect();
+    numbers.join(",")
+}
+
 async fn vacuum(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await?;
     if free <= SPARE_PAGES {
@@ -145,8 +167,9 @@ async fn mark(
     at: i64,
     oldest: i64,
 ) -> Result<i64, sqlx::Error> {
-    let insert = sqlx::query("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)");
+    let insert = sqlx::query("INSERT OR IGNORE INTO mark (revision, at) VALUES (?, ?)");
     insert.bind(revision).bind(at).execute(&mut *connection).await?;
-    let forget = "DELETE FROM mark WHERE revision < (SELECT max(revision) FROM mark WHERE at <= ?)";
+    let forget = "DELETE FROM mark WHERE revision < (SELECT revision FROM mark WHERE at <= ? \
+        ORDER BY at DESC, revision DESC LIMIT 1)";
     sqlx::query(forget).bind(oldest).execute(connection).await.map(|_| 0)
 }

@@ -20,9 +20,10 @@ use crate::new_file::sync_folder_of;
 use crate::settings::Settings;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql")),
     (2, "deleting", include_str!("../../../../migrations/sqlite/0002_deleting.sql")),
+    (3, "archive", include_str!("../../../../migrations/sqlite/0003_archive.sql")),
 ];
 
 impl OpenError {

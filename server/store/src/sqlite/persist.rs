@@ -32,6 +32,7 @@ pub(crate) async fn commit(
     connection: &mut SqliteConnection,
     cache: &Cache,
     group: &Group<'_>,
+    clock: Option<Tick>,
 ) -> Result<(), Error> {
     let slots = slots(cache, group);
     let mut batch = Batch::default();
@@ -43,10 +44,33 @@ pub(crate) async fn commit(
     write_owners(&mut batch, &slots, group)?;
     batch.statement("UPDATE meta SET revision = ? WHERE id = 1");
     batch.bind(group.revision)?;
+    if let Some(tick) = clock {
+        tick.note(&mut batch, group.revision)?;
+    }
     batch.statement("COMMIT");
     batch.fetch(connection).await?;
     new.iter().for_each(|slot| slot.stored.store(true, Ordering::Release));
     Ok(())
+}
+
+/// When a group is written, for those who ask later: one mark for each second, at the last revision of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Tick {
+    /// In Unix seconds.
+    pub(crate) at: i64,
+    /// The revision of the mark of this second, if there is one already.
+    pub(crate) moves: Option<i64>,
+}
+
+impl Tick {
+    fn note(self, batch: &mut Batch, revision: i64) -> Result<(), Error> {
+        match self.moves {
+            Some(_) => batch.statement("UPDATE mark SET revision = ? WHERE revision = ?"),
+            None => batch.statement("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)"),
+        }
+        batch.bind(revision)?;
+        batch.bind(self.moves.unwrap_or(self.at))
+    }
 }
 
 /// Whether an error of [`commit`] says that the cache and the database hold different states of a key.

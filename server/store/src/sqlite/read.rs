@@ -49,15 +49,20 @@ pub(crate) const CURRENT: &str = "SELECT namespace, name, max(revision) AS revis
     WHERE resource = ?1 AND revision <= ?2 GROUP BY namespace, name HAVING deleted = 0";
 
 impl Range {
+    /// Which keys follow one (`?3`, `?4`), of the namespace or of all.
+    pub(super) fn keys(&self) -> &'static str {
+        match self.namespace {
+            Some(_) => "namespace = ?3 AND name > ?4",
+            None => "(namespace, name) > (?3, ?4)",
+        }
+    }
+
     /// The last state of each key of a resource (`?1`) up to a revision (`?2`) behind a key (`?3`, `?4`), in key order: so many
     /// (`?5`, -1 for all) after the first ones (`?6`). The bare column `deleted` is that of the row with the greatest revision.
     ///
     /// Parts are counted from their beginning, not continued behind their last key: that one may be damaged.
     fn states(&self) -> String {
-        let keys = match self.namespace {
-            Some(_) => "namespace = ?3 AND name > ?4",
-            None => "(namespace, name) > (?3, ?4)",
-        };
+        let keys = self.keys();
         format!(
             "SELECT namespace, name, max(revision) AS revision, deleted FROM log \
              WHERE resource = ?1 AND revision <= ?2 AND {keys} \

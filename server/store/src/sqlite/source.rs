@@ -298,7 +298,7 @@ impl CopySource for SqliteSource {
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
         Box::pin(async move {
-            let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ?");
+            let select = sqlx::query_scalar(super::find::REVISION_AT);
             let found = select.bind(time).fetch_one(&self.pool).await.map_err(|error| self.failed(&error))?;
             self.whole(found)
         })

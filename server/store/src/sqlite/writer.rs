@@ -18,6 +18,7 @@ use super::mark::{MARK_REVISIONS, Mark};
 use super::read::Reader;
 use super::space::{self, Space};
 use super::{before, failure, open, persist};
+use crate::archive::ArchiveRules;
 use crate::basis::Basis;
 use crate::group::Group;
 use crate::identity::Identity;
@@ -25,6 +26,7 @@ use crate::publish::Publisher;
 use crate::submit::{CommitRequest, Results, answer};
 use crate::subscription::selection::Batch;
 use crate::txn::{Prepared, TxnError};
+use crate::unix_time;
 
 /// What the writer is asked to do.
 pub(crate) enum Request {
@@ -37,6 +39,21 @@ pub(crate) enum Request {
 impl From<CommitRequest> for Request {
     fn from(request: CommitRequest) -> Self {
         Self::Commit(request)
+    }
+}
+
+/// When the last group was written.
+#[derive(Default)]
+pub(crate) struct CommitClock {
+    /// In Unix seconds, and its revision.
+    last: (i64, i64),
+}
+
+impl CommitClock {
+    /// Of a group that is written now.
+    fn tick(&self) -> persist::Tick {
+        let (at, (last, revision)) = (unix_time::now(), self.last);
+        persist::Tick { at, moves: (at == last).then_some(revision) }
     }
 }
 
@@ -64,6 +81,10 @@ pub(crate) struct Writer {
     /// The revision at which the database's mark was written, or could not be written.
     pub(crate) marked: i64,
     pub(crate) space: Arc<Space>,
+    /// Notes when what was written, where history is kept longer.
+    pub(crate) clock: Option<CommitClock>,
+    /// Whose history that is.
+    pub(crate) archive: ArchiveRules,
     pub(crate) group_operations: usize,
     pub(crate) closing: CancellationToken,
     /// Let go of when the connection is closed.
@@ -220,7 +241,12 @@ impl Writer {
         if group.events.is_empty() {
             return Ok(());
         }
-        persist::commit(&mut self.connection, &self.publisher.cache, group).await
+        let tick = self.clock.as_ref().map(CommitClock::tick);
+        persist::commit(&mut self.connection, &self.publisher.cache, group, tick).await?;
+        if let (Some(clock), Some(tick)) = (&mut self.clock, tick) {
+            clock.last = (tick.at, group.revision);
+        }
+        Ok(())
     }
 
     /// The group is durable: cache, revision, answers, subscriptions, in this order.
@@ -265,7 +291,7 @@ impl Writer {
         }
         let (publisher, space) = (&self.publisher, self.space.clone());
         let (connection, compacted) = (&mut *self.connection, &mut self.compacted);
-        maintenance.run(connection, compacted, self.revision, publisher, &space).await;
+        maintenance.run(connection, compacted, self.revision, publisher, &space, &self.archive).await;
         publisher.metrics.compacted.set(publisher.hub.compacted());
         publisher.metrics.history_bytes.set(publisher.history.bytes.load(Ordering::Relaxed));
     }

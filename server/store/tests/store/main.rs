@@ -1,6 +1,8 @@
 //! The shared store suite: what every implementation of `Store` must do, run against each of them.
 
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod backups;
 #[cfg(test)]
 mod copies;

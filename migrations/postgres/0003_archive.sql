@@ -1,0 +1,28 @@
+-- Past states of resources whose history is kept longer than the log's. They come here when the log forgets them. A state was there from
+-- `revision` until `until`, the revision that superseded it; of a tombstone both are the same.
+CREATE TABLE archive (
+    revision  BIGINT  PRIMARY KEY,
+    resource  TEXT    COLLATE "C" NOT NULL,
+    namespace TEXT    COLLATE "C" NOT NULL,
+    name      TEXT    COLLATE "C" NOT NULL,
+    previous  BIGINT  NOT NULL,
+    deleted   BOOLEAN NOT NULL,
+    until     BIGINT  NOT NULL,
+    bytes     BIGINT  NOT NULL,
+    value     BYTEA   NOT NULL
+);
+
+-- The states of an object, the last of them first.
+CREATE INDEX archive_key ON archive (resource, namespace, name, revision DESC);
+
+-- What is forgotten next, and how much there is.
+CREATE INDEX archive_until ON archive (resource, until, bytes);
+
+-- From which revision on the archive has all states of a resource.
+CREATE TABLE archived (
+    resource TEXT   COLLATE "C" PRIMARY KEY,
+    since    BIGINT NOT NULL
+);
+
+-- Where the revision stood at a time, however many marks there are.
+CREATE INDEX mark_at ON mark (at, revision);

@@ -1,0 +1,345 @@
+//! What objects were, as far as it is kept, and the way back to one of these states.
+//!
+//! A past state is restored by the pipeline of every write: admission and validation see an update, or a create where the object is
+//! gone. What belongs to the present stays: identity, finalizers and owners of an object that is there; of one that is not, owners
+//! that still exist. Fields get back the managers that they had.
+
+use std::sync::Arc;
+
+use portico_machinery::{GroupVersionKind, Object, Status};
+use portico_schema::managed::{Managed, Manager};
+use portico_store::{Key, ListAt, PastQuery, PastState, Record, Scope};
+use serde::Deserialize;
+
+use crate::Result;
+use crate::admission::{Attributes, Options};
+use crate::create::Origin;
+use crate::failure;
+use crate::managed_fields::Tracked;
+use crate::options::UpdateOptions;
+use crate::registry::Registry;
+use crate::replace::{Attempt, Terms, UidRule};
+use crate::served::ServedResource;
+use crate::typed::{Context, Part, Place, Written};
+
+/// How many states are looked through for one that an object had before its deletion began, at most.
+const MAX_LOOKED_AT: usize = 1_000;
+/// How many of them at a time.
+const LOOKED_AT_ONCE: usize = 50;
+
+/// What the system has put into the metadata of a past state.
+const OF_THE_SYSTEM: [&str; 7] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+];
+
+/// A state of an object, in the version of the request.
+pub struct Past {
+    /// As it is kept.
+    pub state: PastState,
+    /// As JSON; or why it cannot be shown.
+    pub object: Result<Object, String>,
+}
+
+/// The states of an object.
+pub struct PastObject {
+    /// The newest first.
+    pub states: Vec<Past>,
+    /// Whether older ones follow.
+    pub more: bool,
+    /// From which revision on no state is missing.
+    pub complete_from: i64,
+}
+
+/// A page of what there was.
+pub struct PastList {
+    /// In key order.
+    pub objects: Vec<Object>,
+    /// Those that cannot be read.
+    pub unreadable: Vec<String>,
+    /// What the next page begins behind; none on the last.
+    pub next: Option<String>,
+}
+
+/// What is to be restored.
+#[derive(Clone, Debug)]
+pub struct Restoration {
+    /// The revision of the state; none: of a deleted object the last one.
+    pub revision: Option<i64>,
+    /// Whether the object is there, as the caller was authorized for.
+    pub is_there: bool,
+    /// Everything but the write.
+    pub dry_run: bool,
+}
+
+/// An object that has been restored.
+pub struct Restored {
+    /// As any write answers.
+    pub written: Written,
+    /// The revision of the state that it was given.
+    pub revision: i64,
+}
+
+/// An owner, as metadata names it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owner {
+    api_version: String,
+    kind: String,
+    name: String,
+    uid: String,
+}
+
+impl Registry {
+    /// The states that an object has had.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn past(
+        &self,
+        served: &ServedResource,
+        (namespace, name): (&str, &str),
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<PastObject> {
+        let query = PastQuery { key: Key::new(&served.storage, namespace, name), before, limit };
+        let found = self.store().past(query).await.map_err(|error| failure::of_read(error, 0))?;
+        let mut states = Vec::with_capacity(found.states.len());
+        for state in found.states {
+            let object = match &state.state {
+                Ok(record) => self.past_object(served, record).await.map_err(|status| status.message.clone()),
+                Err(object) => Err(object.reason().to_owned()),
+            };
+            states.push(Past { state, object });
+        }
+        Ok(PastObject { states, more: found.more, complete_from: found.complete_from })
+    }
+
+    async fn past_object(&self, served: &ServedResource, record: &Arc<Record>) -> Result<Object> {
+        let record = self.objects().incoming(served, Arc::clone(record)).await?;
+        let mut object = crate::stored::decode(&record);
+        served.to_version(&mut object);
+        Ok(object)
+    }
+
+    /// What there was at a revision, behind a path, so many.
+    ///
+    /// # Errors
+    /// 410 when that is forgotten, 504 when it is in the future.
+    pub async fn list_past(
+        &self,
+        served: &ServedResource,
+        namespace: &str,
+        revision: i64,
+        (after, limit): (Option<String>, usize),
+    ) -> Result<PastList> {
+        let scope = match namespace {
+            "" => Scope::all(&served.storage),
+            namespace => Scope::namespace(&served.storage, namespace),
+        };
+        let query = ListAt { scope, revision, after, limit: Some(limit), counted: false };
+        let page = self.store().list_past(query).await.map_err(|error| failure::of_read(error, revision))?;
+        let last = page.records.last().map(|record| record.key.path().to_owned());
+        let mut objects = Vec::with_capacity(page.records.len());
+        for record in self.objects().incoming_all(served, page.records).await? {
+            let mut object = crate::stored::decode(&record);
+            served.to_version(&mut object);
+            objects.push(object);
+        }
+        let unreadable =
+            page.unreadable.iter().map(|object| format!("{}: {}", object.key(), object.reason()));
+        Ok(PastList { objects, unreadable: unreadable.collect(), next: last.filter(|_| page.remaining > 0) })
+    }
+
+    /// Gives an object the content of a past state.
+    ///
+    /// # Errors
+    /// 404 when there is no such state, 409 when the object came, went or changed meanwhile, and what an update or a create answers.
+    pub async fn restore(
+        &self,
+        context: &Context,
+        served: &ServedResource,
+        place: Place<'_>,
+        wanted: &Restoration,
+    ) -> Result<Restored> {
+        let (revision, mut object) = self.state_to_restore(served, place, wanted).await?;
+        for field in OF_THE_SYSTEM {
+            object.remove(&["metadata", field]);
+        }
+        let current = self.objects().read(served, place.namespace, place.name).await?;
+        let options = UpdateOptions { dry_run: wanted.dry_run, ..UpdateOptions::default() };
+        let written = match (current, wanted.is_there) {
+            (Some(current), true) => {
+                self.restore_over(context, served, place, (object, current), &options).await?
+            }
+            (None, false) => self.bring_back(context, served, place, object, &options).await?,
+            _ => return Err(Box::new(Status::conflict(&served.resource, place.name, failure::MODIFIED))),
+        };
+        Ok(Restored { written, revision })
+    }
+
+    /// The state of the revision that is asked for; of a deleted object the last one before its deletion began.
+    async fn state_to_restore(
+        &self,
+        served: &ServedResource,
+        place: Place<'_>,
+        wanted: &Restoration,
+    ) -> Result<(i64, Object)> {
+        let nothing = |what: &str| {
+            let mut status = Status::not_found(&served.resource, place.name);
+            status.message = format!("no state of {} {:?} {what} is kept", served.resource, place.name);
+            Box::new(status)
+        };
+        let mut before = wanted.revision.map(|revision| revision.saturating_add(1));
+        let mut looked_at = 0;
+        while looked_at < MAX_LOOKED_AT {
+            let past = self.past(served, (place.namespace, place.name), before, LOOKED_AT_ONCE).await?;
+            looked_at += past.states.len();
+            before = past.states.last().map(|past| past.state.revision());
+            for past in past.states {
+                let revision = past.state.revision();
+                match past.object {
+                    Ok(object) if object.deletion_timestamp().is_none() => return Ok((revision, object)),
+                    Ok(_) => {}
+                    Err(why) => {
+                        return Err(Box::new(Status::internal(format!("revision {revision}: {why}"))));
+                    }
+                }
+            }
+            if !past.more {
+                break;
+            }
+        }
+        Err(match wanted.revision {
+            Some(revision) => nothing(&format!("of revision {revision}")),
+            None => nothing("from before its deletion"),
+        })
+    }
+
+    /// Over an object that is there: what has grown since then around it stays.
+    async fn restore_over(
+        &self,
+        context: &Context,
+        served: &ServedResource,
+        place: Place<'_>,
+        (mut object, current): (Object, Arc<Record>),
+        options: &UpdateOptions,
+    ) -> Result<Written> {
+        let current = self.objects().recent.stored(current);
+        for field in ["uid", "resourceVersion", "finalizers", "ownerReferences"] {
+            object.copy_from(current.object(), &["metadata", field]);
+        }
+        served.complete(&mut object, self.objects().moment());
+        give_back_fields(&mut object, current.object());
+        let terms = Terms {
+            attributes: Attributes::new(context, served, place, Options::Update(options)),
+            admitted: false,
+            insists: true,
+            uid: UidRule::Precondition,
+            tracked: Tracked::Already,
+        };
+        match self.verbs().replace(served, place, &current, object, terms).await? {
+            Attempt::Done(written) => Ok(*written),
+            Attempt::Again(_) => {
+                Err(Box::new(Status::conflict(&served.resource, place.name, failure::MODIFIED)))
+            }
+        }
+    }
+
+    /// An object that is gone, as a new one.
+    async fn bring_back(
+        &self,
+        context: &Context,
+        served: &ServedResource,
+        place: Place<'_>,
+        mut object: Object,
+        options: &UpdateOptions,
+    ) -> Result<Written> {
+        served.require("create")?;
+        let warnings = self.drop_gone_owners(&mut object, place.namespace).await?;
+        give_back_fields(&mut object, &Object::default());
+        let origin = Origin { part: Part::Main, tracked: Tracked::Already };
+        let verbs = self.verbs();
+        let written = verbs.create_tracked(context, served, place.namespace, object, options, origin).await?;
+        Ok(written.with_first(warnings))
+    }
+
+    /// Takes out owners that do not exist any more: with them alone, the object would be collected at once.
+    async fn drop_gone_owners(&self, object: &mut Object, namespace: &str) -> Result<Vec<String>> {
+        const OWNERS: [&str; 2] = ["metadata", "ownerReferences"];
+        let owners: Vec<Owner> = object.decode(&OWNERS).unwrap_or_default();
+        let (mut gone, mut warnings) = (Vec::new(), Vec::new());
+        for (at, owner) in owners.iter().enumerate() {
+            if self.is_gone(owner, namespace).await? {
+                gone.push(at);
+                warnings.push(format!("its owner {} {} is gone and named no more", owner.kind, owner.name));
+            }
+        }
+        let mut at = 0;
+        let mut left = Vec::new();
+        object.edit_each(&OWNERS, |owner| {
+            if !gone.contains(&at) {
+                left.push(owner.to_node());
+            }
+            at += 1;
+        });
+        match left.is_empty() {
+            true => drop(object.remove(&OWNERS)),
+            false => object.set(&OWNERS, left),
+        }
+        Ok(warnings)
+    }
+
+    /// Whether an owner is known not to exist: one of a kind that is not kept here may.
+    async fn is_gone(&self, owner: &Owner, namespace: &str) -> Result<bool> {
+        let Ok(version) = owner.api_version.parse::<portico_machinery::GroupVersion>() else {
+            return Ok(true);
+        };
+        let kind: GroupVersionKind = version.kind(&owner.kind);
+        let Some(served) = self.objects().by_kind(&kind) else { return Ok(false) };
+        let namespace = if served.info.namespaced { namespace } else { "" };
+        let found = self.objects().read(&served, namespace, &owner.name).await?;
+        Ok(found.is_none_or(|record| record.value.uid() != owner.uid))
+    }
+}
+
+/// Gives the fields of the object back to whom they belonged; those of its subresources, whose content stays, to whom they belong now.
+fn give_back_fields(object: &mut Object, current: &Object) {
+    let mut managed = Managed::read(object).unwrap_or_default();
+    let now = Managed::read(current).unwrap_or_default();
+    managed.owners.retain(|manager, _| manager.subresource.is_empty());
+    managed.times.retain(|manager, _| manager.subresource.is_empty());
+    managed.further.clear();
+    let of_subresources = |(manager, _): &(_, _)| is_of_subresource(manager);
+    managed.owners.extend(now.owners.into_iter().filter(of_subresources));
+    managed.times.extend(now.times.into_iter().filter(|(manager, _)| is_of_subresource(manager)));
+    managed.write(object);
+}
+
+fn is_of_subresource(manager: &Manager) -> bool {
+    !manager.subresource.is_empty()
+}
+
+/// The manager that made a state, by its managedFields and those of the state before: the one that wrote last, and of several in one
+/// second the one that has gained fields.
+#[must_use]
+pub fn last_manager(object: &Object, before: Option<&Object>) -> Option<String> {
+    let managed = Managed::read(object).ok()?;
+    let before = before.and_then(|before| Managed::read(before).ok()).unwrap_or_default();
+    let last = managed.times.values().max()?;
+    let of_then = || managed.times.iter().filter(|(_, time)| *time == last).map(|(manager, _)| manager);
+    let has_gained = |manager: &&Manager| {
+        let Some(owned) = managed.owners.get(*manager) else { return false };
+        let mut gained = owned.set.clone();
+        if let Some(before) = before.owners.get(*manager) {
+            gained.subtract(&before.set);
+        }
+        !gained.is_empty()
+    };
+    of_then().find(has_gained).or_else(|| of_then().next()).map(|manager| manager.name.to_string())
+}

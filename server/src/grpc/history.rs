@@ -1,0 +1,259 @@
+//! `portico.history.v1`: what objects were, and the way back.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{Stream, TryStreamExt, stream};
+use portico_machinery::{GroupVersionResource, Object, RequestInfo, Status};
+use portico_proto::history as pb;
+use portico_proto::history::history_server::History;
+use portico_proto::history::list_request::At;
+use portico_registry::{Context, Part, Past, Place, Registry, Restoration, ServedResource, last_manager};
+use portico_store::EventType;
+use tonic::{Request, Response};
+
+use super::{Hold, RpcResult, authorize, caller, recorded, refused};
+use crate::chain::Caller;
+use crate::queues::{Queues, Running};
+
+/// The verb that reading the past needs.
+const VERB: &str = "history";
+/// States in one answer, at most, and without objects.
+const MAX_STATES: u32 = 1_000;
+/// States in one answer where nothing else is asked for, and at most when their objects are wanted.
+const DEFAULT_STATES: u32 = 100;
+/// Bytes of objects in one answer, less the last one: far below what a message may have.
+const MAX_OBJECT_BYTES: usize = 1 << 20;
+/// Objects that are read at a time for a list.
+const LISTED_AT_ONCE: usize = 100;
+
+/// The service.
+pub(crate) struct HistoryService {
+    pub(crate) registry: Registry,
+    pub(crate) hold: Hold,
+    pub(crate) queues: Queues,
+}
+
+/// A caller that may see the past of a target.
+struct Allowed {
+    caller: Caller,
+    served: Arc<ServedResource>,
+    target: pb::Target,
+    /// Until the answer is there.
+    running: Running,
+}
+
+impl HistoryService {
+    /// The caller, once it has a seat and may see the past of what it names.
+    async fn allow(&self, caller: Caller, target: Option<pb::Target>) -> RpcResult<Allowed> {
+        let target = target.ok_or_else(|| tonic::Status::invalid_argument("target is required"))?;
+        let info = request_info(&target, VERB);
+        recorded::begin(&caller, &info).await?;
+        let running = self.queues.turn(&caller, &info, "").await?;
+        authorize(&caller, info).await?;
+        let resource = GroupVersionResource {
+            group: target.group.clone(),
+            version: target.version.clone(),
+            resource: target.resource.clone(),
+        };
+        let served = self.registry.objects().by_resource(&resource);
+        let served = served.ok_or_else(|| refused(Status::no_route()))?;
+        Ok(Allowed { caller, served, target, running })
+    }
+
+    async fn restored(
+        &self,
+        allowed: &Allowed,
+        request: &pb::RestoreRequest,
+    ) -> RpcResult<pb::RestoreResponse> {
+        let Allowed { caller, served, target, .. } = allowed;
+        let (namespace, name) = (namespace_of(served, target), &*target.name);
+        let is_there =
+            self.registry.objects().read(served, namespace, name).await.map_err(refused)?.is_some();
+        let info = request_info(target, if is_there { "update" } else { "create" });
+        authorize(caller, info.clone()).await?;
+        if let Some(status) = self.hold.refusal(caller, || info) {
+            return Err(refused(status));
+        }
+        if is_there && request.revision == 0 {
+            let message = format!("{} {name:?} is there: say the revision to go back to", served.resource);
+            return Err(refused(Status::bad_request(message)));
+        }
+        let wanted = Restoration {
+            revision: (request.revision > 0).then_some(request.revision),
+            is_there,
+            dry_run: request.dry_run,
+        };
+        let context = Context::new(caller.user().clone(), "grpc");
+        let place = Place { part: Part::Main, namespace, name };
+        let restored = self.registry.restore(&context, served, place, &wanted).await.map_err(refused)?;
+        let mut object = restored.written.stored.object().clone();
+        served.to_version(&mut object);
+        Ok(pb::RestoreResponse {
+            object: object.to_json().into(),
+            revision: restored.revision,
+            created: restored.written.created,
+            warnings: restored.written.warnings,
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl History for HistoryService {
+    type ListStream = Pin<Box<dyn Stream<Item = RpcResult<pb::ListResponse>> + Send>>;
+
+    async fn states(&self, request: Request<pb::StatesRequest>) -> RpcResult<Response<pb::StatesResponse>> {
+        let caller = caller(&request)?;
+        let pb::StatesRequest { target, before, limit, objects } = request.into_inner();
+        let allowed = self.allow(caller, target).await?;
+        require_name(&allowed.target)?;
+        let most = if objects { DEFAULT_STATES } else { MAX_STATES };
+        let limit = if limit == 0 { DEFAULT_STATES } else { limit.min(most) };
+        let place = (namespace_of(&allowed.served, &allowed.target), &*allowed.target.name);
+        let before = (before > 0).then_some(before);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let past = self.registry.past(&allowed.served, place, before, limit).await.map_err(refused)?;
+        let mut answer =
+            pb::StatesResponse { states: Vec::new(), more: past.more, complete_from: past.complete_from };
+        let mut bytes = 0;
+        for (at, state_at) in past.states.iter().enumerate() {
+            if bytes > MAX_OBJECT_BYTES {
+                answer.more = true;
+                break;
+            }
+            let before = past.states.get(at + 1).and_then(|before| before.object.as_ref().ok());
+            let state = state(state_at, before, objects);
+            bytes += state.object.len();
+            answer.states.push(state);
+        }
+        Ok(Response::new(answer))
+    }
+
+    async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {
+        let caller = caller(&request)?;
+        let pb::ListRequest { target, at } = request.into_inner();
+        let allowed = self.allow(caller, target).await?;
+        let store = self.registry.store();
+        let unavailable = |error: portico_store::StoreError| refused(Status::unavailable(error.to_string()));
+        let revision = match at {
+            None => store.latest_revision().await.map_err(unavailable)?,
+            Some(At::Revision(revision)) => revision,
+            Some(At::Time(time)) if time >= jiff::Timestamp::now().as_second() => {
+                store.latest_revision().await.map_err(unavailable)?
+            }
+            Some(At::Time(time)) => match store.revision_at(time).await.map_err(unavailable)? {
+                0 => return Err(refused(Status::expired("nothing is known of what there was so long ago"))),
+                revision => revision,
+            },
+        };
+        Ok(Response::new(Box::pin(listed(self.registry.clone(), allowed, revision))))
+    }
+
+    async fn restore(
+        &self,
+        request: Request<pb::RestoreRequest>,
+    ) -> RpcResult<Response<pb::RestoreResponse>> {
+        let caller = caller(&request)?;
+        let mut request = request.into_inner();
+        let allowed = self.allow(caller, request.target.take()).await?;
+        require_name(&allowed.target)?;
+        let restored = self.restored(&allowed, &request).await;
+        drop(allowed.running);
+        restored.map(Response::new)
+    }
+}
+
+/// All that there was at a revision, in parts; at least one, which says the revision.
+fn listed(
+    registry: Registry,
+    allowed: Allowed,
+    revision: i64,
+) -> impl Stream<Item = RpcResult<pb::ListResponse>> + Send {
+    let begin = Some(None::<String>);
+    let parts = stream::try_unfold(begin, move |next| {
+        let (registry, served) = (registry.clone(), Arc::clone(&allowed.served));
+        let (namespace, name) =
+            (namespace_of(&served, &allowed.target).to_owned(), allowed.target.name.clone());
+        async move {
+            let Some(after) = next else { return Ok(None) };
+            let page = registry.list_past(&served, &namespace, revision, (after, LISTED_AT_ONCE)).await;
+            let mut page = page.map_err(refused)?;
+            if !name.is_empty() {
+                page.objects.retain(|object| object.name() == name);
+            }
+            let objects = page.objects.iter().map(|object| Bytes::from(object.to_json())).collect();
+            let parts = parts(revision, objects, page.unreadable);
+            RpcResult::Ok(Some((stream::iter(parts.into_iter().map(RpcResult::Ok)), page.next.map(Some))))
+        }
+    });
+    parts.try_flatten()
+}
+
+/// Objects in messages that are not too large.
+fn parts(revision: i64, mut objects: VecDeque<Bytes>, unreadable: Vec<String>) -> Vec<pb::ListResponse> {
+    let mut parts = vec![pb::ListResponse { revision, objects: Vec::new(), unreadable }];
+    let mut bytes = 0;
+    while let Some(object) = objects.pop_front() {
+        if bytes + object.len() > MAX_OBJECT_BYTES && bytes > 0 {
+            parts.push(pb::ListResponse { revision, ..pb::ListResponse::default() });
+            bytes = 0;
+        }
+        bytes += object.len();
+        if let Some(part) = parts.last_mut() {
+            part.objects.push(object);
+        }
+    }
+    parts
+}
+
+fn state(past: &Past, before: Option<&Object>, objects: bool) -> pb::State {
+    let change = match past.state.change {
+        EventType::Added => pb::Change::Created,
+        EventType::Modified => pb::Change::Updated,
+        EventType::Deleted => pb::Change::Deleted,
+    };
+    let (object, unreadable) = match &past.object {
+        Ok(object) => (Some(object), String::new()),
+        Err(why) => (None, why.clone()),
+    };
+    pb::State {
+        revision: past.state.revision(),
+        change: change.into(),
+        written: past.state.written.unwrap_or_default(),
+        uid: object.map(|object| object.uid().to_owned()).unwrap_or_default(),
+        manager: object.and_then(|object| last_manager(object, before)).unwrap_or_default(),
+        object: object.filter(|_| objects).map(|object| object.to_json().into()).unwrap_or_default(),
+        unreadable,
+    }
+}
+
+fn require_name(target: &pb::Target) -> RpcResult<()> {
+    match target.name.is_empty() {
+        true => Err(tonic::Status::invalid_argument("target.name is required")),
+        false => Ok(()),
+    }
+}
+
+/// The namespace in which objects of a resource are looked for.
+fn namespace_of<'a>(served: &ServedResource, target: &'a pb::Target) -> &'a str {
+    if served.info.namespaced { &target.namespace } else { "" }
+}
+
+/// The question for the authorizer.
+fn request_info(target: &pb::Target, verb: &str) -> RequestInfo {
+    let is_of_namespaces = target.group.is_empty() && target.resource == "namespaces";
+    RequestInfo {
+        is_resource_request: true,
+        verb: verb.to_owned(),
+        api_prefix: if target.group.is_empty() { "api" } else { "apis" }.to_owned(),
+        api_group: target.group.clone(),
+        api_version: target.version.clone(),
+        resource: target.resource.clone(),
+        name: target.name.clone(),
+        // Namespace objects authorize in the namespace of their own name.
+        namespace: if is_of_namespaces { target.name.clone() } else { target.namespace.clone() },
+        ..RequestInfo::default()
+    }
+}

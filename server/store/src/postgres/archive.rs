@@ -1,0 +1,134 @@
+//! Reads states that are kept longer than watches need them, together with those of the log.
+//!
+//! A state is in the log or in the archive, and what moves moves in one transaction: a query over both sees each of them once.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::failure::failed;
+use super::pool::Lent;
+use super::read::{Reader, undecoded};
+use super::row;
+use crate::archive::{PastQuery, PastState, PastStates};
+use crate::cache::Slot;
+use crate::error::StoreError;
+use crate::event::EventType;
+use crate::exact::{MAX_PAST_BYTES, Range};
+use crate::store::{ListAt, Page};
+
+/// The states of an object (`$1`, `$2`, `$3`) before a revision (`$4`), so many (`$5`), and when each was written by this process's clock,
+/// which is so many seconds (`$6`) ahead: not after the first mark that its revision is behind.
+const PAST: &str = "SELECT $2, $3, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
+    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1) + $6 FROM (\
+    SELECT revision, deleted, previous FROM log \
+    WHERE resource = $1 AND namespace = $2 AND name = $3 AND revision < $4 UNION \
+    SELECT revision, deleted, previous FROM archive \
+    WHERE resource = $1 AND namespace = $2 AND name = $3 AND revision < $4 ORDER BY revision DESC LIMIT $5) k \
+    LEFT JOIN log l ON l.revision = k.revision LEFT JOIN archive a ON a.revision = k.revision \
+    ORDER BY k.revision DESC";
+
+/// The state of each key of a resource (`$1`) that was there at a revision (`$2`), behind a key (`$3`, `$4`), in key order: so many
+/// (`$5`).
+fn past_states(range: &Range) -> String {
+    let keys = match range.namespace {
+        Some(_) => "(namespace, name) > ($3, $4) AND namespace <= $3",
+        None => "(namespace, name) > ($3, $4)",
+    };
+    format!(
+        "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value) FROM (\
+         SELECT namespace, name, max(revision) AS revision FROM (\
+         SELECT namespace, name, revision FROM archive \
+         WHERE resource = $1 AND revision <= $2 AND until > $2 AND NOT deleted AND {keys} UNION ALL \
+         SELECT namespace, name, revision FROM (SELECT DISTINCT ON (namespace, name) namespace, name, revision, deleted FROM log \
+         WHERE resource = $1 AND revision <= $2 AND {keys} ORDER BY namespace, name, revision DESC) c WHERE NOT deleted) s \
+         GROUP BY namespace, name ORDER BY namespace, name LIMIT $5) k \
+         LEFT JOIN log l ON l.revision = k.revision LEFT JOIN archive a ON a.revision = k.revision \
+         ORDER BY k.namespace, k.name"
+    )
+}
+
+impl Reader {
+    pub(super) async fn list_past(&self, query: ListAt) -> Result<Page, StoreError> {
+        match self.list_at(query.clone()).await {
+            Err(StoreError::Compacted { .. }) => {}
+            listed => return listed,
+        }
+        let slot = self.cache.slot(&query.scope.resource);
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let page = self.list_from_archive(&mut lent, &slot, &query).await?;
+        // What was forgotten before the read is noted by now.
+        let oldest = self.complete_from(lent, &slot).await?;
+        if query.revision < oldest { Err(StoreError::Compacted { oldest }) } else { Ok(page) }
+    }
+
+    async fn list_from_archive(
+        &self,
+        lent: &mut Lent<'_>,
+        slot: &Slot,
+        query: &ListAt,
+    ) -> Result<Page, StoreError> {
+        let mut page = Page::default();
+        let Some(range) = Range::new(query, row::to_column) else { return Ok(page) };
+        let limit = query.limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let select = AssertSqlSafe(past_states(&range));
+        let select = sqlx::query(select).bind(slot.resource.to_string()).bind(query.revision);
+        let mut rows = select.bind(range.after.0).bind(range.after.1).bind(limit).fetch(&mut **lent);
+        let mut seen = 0;
+        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
+            seen += 1;
+            match self.decoder().pg_state(&slot.resource, &row, 0).await.map_err(undecoded)? {
+                Ok(record) => page.records.push(Arc::new(record)),
+                Err(object) => page.unreadable.push(object),
+            }
+        }
+        page.remaining = u64::from(query.limit == Some(seen));
+        Ok(page)
+    }
+
+    /// From which revision on all states of a resource are kept; the connection is given back.
+    async fn complete_from(&self, mut lent: Lent<'_>, slot: &Slot) -> Result<i64, StoreError> {
+        const SINCE: &str = "SELECT coalesce((SELECT since FROM archived WHERE resource = $1), compacted) \
+            FROM meta WHERE id = 1";
+        let since = sqlx::query_scalar(SINCE).bind(slot.resource.to_string()).fetch_one(&mut *lent);
+        let since = self.pool.in_time(since).await.map_err(failed)?;
+        lent.give_back().await.map_err(failed)?;
+        Ok(since)
+    }
+
+    pub(super) async fn past_of(&self, query: PastQuery) -> Result<PastStates, StoreError> {
+        self.latest.reach().await?;
+        let slot = self.cache.slot(query.key.resource());
+        let (namespace, name) = row::columns(query.key.path());
+        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
+        let mut lent = self.pool.take().await.map_err(failed)?;
+        let clock = sqlx::query_scalar("SELECT $1 - extract(epoch FROM clock_timestamp())::bigint");
+        let clock = clock.bind(crate::unix_time::now()).fetch_one(&mut *lent);
+        let ahead: i64 = self.pool.in_time(clock).await.map_err(failed)?;
+        let select = sqlx::query(PAST).bind(slot.resource.to_string()).bind(namespace).bind(name);
+        let select = select.bind(query.before.unwrap_or(i64::MAX)).bind(limit).bind(ahead);
+        let mut rows = select.fetch(&mut *lent);
+        let (mut past, mut bytes) = (PastStates::default(), 0);
+        while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {
+            if past.states.len() == query.limit || bytes > MAX_PAST_BYTES {
+                past.more = true;
+                break;
+            }
+            bytes += row.try_get::<&[u8], _>(3).map_err(failed)?.len();
+            past.states.push(self.past_state(&slot, &row).await?);
+        }
+        drop(rows);
+        past.complete_from = self.complete_from(lent, &slot).await?;
+        Ok(past)
+    }
+
+    async fn past_state(&self, slot: &Slot, row: &PgRow) -> Result<PastState, StoreError> {
+        let state = self.decoder().pg_state(&slot.resource, row, 0).await.map_err(undecoded)?.map(Arc::new);
+        let (deleted, previous): (bool, i64) =
+            (row.try_get(4).map_err(failed)?, row.try_get(5).map_err(failed)?);
+        let written = row.try_get(6).map_err(failed)?;
+        Ok(PastState { change: EventType::of(deleted, previous > 0), state, written })
+    }
+}

@@ -1,0 +1,83 @@
+//! Decides what of the archive is forgotten: what is older than its resource's states are kept, then the oldest beyond the bytes that all may
+//! take. A part of the compaction's period, of every control service: what one has done the others find done.
+
+use super::compaction::Compactor;
+use super::failure::failed;
+use super::row;
+use crate::error::StoreError;
+use crate::unix_time::{self, before};
+
+/// States that one step forgets, at most.
+const STEP_STATES: i64 = 1_000;
+
+impl Compactor {
+    /// The resources whose history is kept longer, as columns name them.
+    pub(super) fn archived(&self) -> Vec<String> {
+        if self.archive.is_empty() {
+            return Vec::new();
+        }
+        let resources = self.reader.cache.resources().into_values();
+        resources.filter(|r| self.archive.of(r).is_some()).map(|r| r.to_string()).collect()
+    }
+
+    /// Forgets what is too old, and too much.
+    pub(super) async fn tend_archive(&self) -> Result<(), StoreError> {
+        let archived = sqlx::query_scalar("SELECT resource FROM archived ORDER BY resource");
+        let archived = self.reader.pool.read(async |c| archived.fetch_all(c).await);
+        let archived: Vec<String> = archived.await.map_err(failed)?;
+        for resource in &archived {
+            let until = match self.archive.of(&row::resource(resource)) {
+                Some(kept) => Some(self.reader.revision_at(before(unix_time::now(), kept)).await?),
+                None => None,
+            };
+            while self.forget_states(resource, until).await? == STEP_STATES {}
+        }
+        let limit = i64::try_from(self.archive_max_bytes).unwrap_or(i64::MAX);
+        while self.archive_bytes().await? > limit {
+            let Some(resource) = self.oldest().await? else { break };
+            self.forget_states(&resource, Some(i64::MAX)).await?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes the archive has: an index knows.
+    async fn archive_bytes(&self) -> Result<i64, StoreError> {
+        let sum = sqlx::query_scalar("SELECT coalesce(sum(bytes), 0)::bigint FROM archive");
+        let bytes = self.reader.pool.read(async |c| sum.fetch_one(c).await).await.map_err(failed)?;
+        self.reader.metrics.archive_bytes.set(bytes);
+        Ok(bytes)
+    }
+
+    /// The resource of the state that was superseded first.
+    async fn oldest(&self) -> Result<Option<String>, StoreError> {
+        const OLDEST: &str = "SELECT d.resource FROM archived d JOIN LATERAL (SELECT a.until FROM archive a \
+            WHERE a.resource = d.resource ORDER BY a.until LIMIT 1) f ON true ORDER BY f.until LIMIT 1";
+        let oldest = sqlx::query_scalar(OLDEST);
+        self.reader.pool.read(async |c| oldest.fetch_optional(c).await).await.map_err(failed)
+    }
+
+    /// Forgets the oldest states of a resource that were superseded up to a revision, not more than a step's worth; how many there were. All
+    /// of them when the resource is archived no longer: `None`.
+    async fn forget_states(&self, resource: &str, until: Option<i64>) -> Result<i64, StoreError> {
+        const FORGET: &str = "WITH gone AS (DELETE FROM archive WHERE revision IN (SELECT revision FROM archive \
+            WHERE resource = $1 AND until <= $2 ORDER BY until LIMIT $3) RETURNING until), \
+            counted AS (SELECT count(*) AS states, max(until) AS last FROM gone), \
+            noted AS (UPDATE archived SET since = greatest(since, \
+            CASE WHEN c.states = $3 THEN c.last ELSE least($2, m.compacted) END) \
+            FROM counted c, meta m WHERE resource = $1 AND m.id = 1) SELECT states FROM counted";
+        const NO_LONGER: &str = "DELETE FROM archived WHERE resource = $1 \
+            AND NOT EXISTS (SELECT 1 FROM archive WHERE resource = $1)";
+        let pool = &self.reader.pool;
+        let mut lent = pool.take().await.map_err(failed)?;
+        lent.begin().await.map_err(failed)?;
+        let forget =
+            sqlx::query_scalar(FORGET).bind(resource).bind(until.unwrap_or(i64::MAX)).bind(STEP_STATES);
+        let states = pool.in_time(forget.fetch_one(&mut *lent)).await.map_err(failed)?;
+        if until.is_none() {
+            let no_longer = sqlx::query(NO_LONGER).bind(resource).execute(&mut *lent);
+            pool.in_time(no_longer).await.map_err(failed)?;
+        }
+        lent.commit().await.map_err(failed)?;
+        Ok(states)
+    }
+}

@@ -1,0 +1,117 @@
+//! Reads states that are kept longer than watches need them, together with those of the log. Uses read connections only.
+//!
+//! A state is in the log or in the archive, and what moves moves in one transaction: a query over both sees each of them once.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::read::{Reader, failed, undecoded};
+use crate::archive::{PastQuery, PastState, PastStates};
+use crate::cache::Slot;
+use crate::error::StoreError;
+use crate::event::EventType;
+use crate::exact::{MAX_PAST_BYTES, Range};
+use crate::key::split_path;
+use crate::store::{ListAt, Page};
+
+/// The states of an object (`?1`, `?2`, `?3`) before a revision (`?4`), so many (`?5`), and when each was written: not after the first
+/// mark that its revision is behind.
+const PAST: &str = "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
+    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1) FROM (\
+    SELECT namespace, name, revision, deleted, previous FROM log \
+    WHERE resource = ?1 AND namespace = ?2 AND name = ?3 AND revision < ?4 UNION \
+    SELECT namespace, name, revision, deleted, previous FROM archive \
+    WHERE resource = ?1 AND namespace = ?2 AND name = ?3 AND revision < ?4 ORDER BY revision DESC LIMIT ?5) k \
+    LEFT JOIN log l ON l.revision = k.revision LEFT JOIN archive a ON a.revision = k.revision \
+    ORDER BY k.revision DESC";
+
+impl Range {
+    /// The state of each key of a resource (`?1`) that was there at a revision (`?2`), behind a key (`?3`, `?4`), in key order: so
+    /// many (`?5`).
+    fn past_states(&self) -> String {
+        let keys = self.keys();
+        format!(
+            "SELECT k.namespace, k.name, k.revision, coalesce(l.value, a.value) FROM (\
+             SELECT namespace, name, max(revision) AS revision FROM (\
+             SELECT namespace, name, revision FROM archive \
+             WHERE resource = ?1 AND revision <= ?2 AND until > ?2 AND deleted = 0 AND {keys} UNION ALL \
+             SELECT namespace, name, revision FROM (SELECT namespace, name, max(revision) AS revision, deleted FROM log \
+             WHERE resource = ?1 AND revision <= ?2 AND {keys} GROUP BY namespace, name HAVING deleted = 0)) \
+             GROUP BY namespace, name ORDER BY namespace, name LIMIT ?5) k \
+             LEFT JOIN log l ON l.revision = k.revision LEFT JOIN archive a ON a.revision = k.revision \
+             ORDER BY k.namespace, k.name"
+        )
+    }
+}
+
+impl Reader {
+    pub(crate) async fn list_past(&self, query: ListAt) -> Result<Page, StoreError> {
+        match self.list_at(query.clone()).await {
+            Err(StoreError::Compacted { .. }) => {}
+            listed => return listed,
+        }
+        let slot = self.cache.slot(&query.scope.resource);
+        let page = self.list_from_archive(&slot, &query).await?;
+        // What was forgotten before the read is noted by now.
+        let oldest = self.complete_from(&slot).await?;
+        if query.revision < oldest { Err(StoreError::Compacted { oldest }) } else { Ok(page) }
+    }
+
+    async fn list_from_archive(&self, slot: &Slot, query: &ListAt) -> Result<Page, StoreError> {
+        let mut page = Page::default();
+        let Some(range) = Range::new(query, |text| Cow::Borrowed(text)) else { return Ok(page) };
+        let limit = query.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let select = sqlx::query(AssertSqlSafe(range.past_states())).bind(slot.id).bind(query.revision);
+        let mut rows = select.bind(range.after.0).bind(range.after.1).bind(limit).fetch(&self.pool);
+        let mut seen = 0;
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            seen += 1;
+            match self.decoder().state(&slot.resource, &row, 0).await.map_err(undecoded)? {
+                Ok(record) => page.records.push(Arc::new(record)),
+                Err(object) => page.unreadable.push(object),
+            }
+        }
+        page.remaining = u64::from(query.limit == Some(seen));
+        Ok(page)
+    }
+
+    /// From which revision on all states of a resource are kept.
+    async fn complete_from(&self, slot: &Slot) -> Result<i64, StoreError> {
+        let since = sqlx::query_scalar("SELECT since FROM archived WHERE resource = ?").bind(slot.id);
+        let since: Option<i64> = since.fetch_optional(&self.pool).await.map_err(failed)?;
+        Ok(since.unwrap_or_else(|| self.hub.compacted()))
+    }
+
+    pub(crate) async fn past_of(&self, query: PastQuery) -> Result<PastStates, StoreError> {
+        let slot = self.cache.slot(query.key.resource());
+        let (namespace, name) = split_path(query.key.path());
+        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
+        let select = sqlx::query(PAST).bind(slot.id).bind(namespace).bind(name);
+        let mut rows = select.bind(query.before.unwrap_or(i64::MAX)).bind(limit).fetch(&self.pool);
+        let (mut past, mut bytes) = (PastStates::default(), 0);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            if past.states.len() == query.limit || bytes > MAX_PAST_BYTES {
+                past.more = true;
+                break;
+            }
+            let value: &[u8] = row.try_get_unchecked(3).map_err(failed)?;
+            bytes += value.len();
+            past.states.push(self.past_state(&slot, &row).await?);
+        }
+        drop(rows);
+        past.complete_from = self.complete_from(&slot).await?;
+        Ok(past)
+    }
+
+    async fn past_state(&self, slot: &Slot, row: &SqliteRow) -> Result<PastState, StoreError> {
+        let state = self.decoder().state(&slot.resource, row, 0).await.map_err(undecoded)?.map(Arc::new);
+        let (deleted, previous): (i64, i64) =
+            (row.try_get_unchecked(4).map_err(failed)?, row.try_get_unchecked(5).map_err(failed)?);
+        let written = row.try_get(6).map_err(failed)?;
+        Ok(PastState { change: EventType::of(deleted == 1, previous > 0), state, written })
+    }
+}

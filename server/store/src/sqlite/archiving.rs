@@ -1,0 +1,74 @@
+//! Moves what the log forgets into the archive, and forgets what is too old there: SQL of the writer, small steps between commits.
+
+use sqlx::{Row, SqliteConnection};
+
+use super::history::PREVIOUS;
+use super::persist;
+use super::statement::Batch;
+
+/// States that one step forgets, at most.
+pub(super) const STEP_STATES: i64 = 1_000;
+
+/// Puts what the log is about to forget, from one revision to another, into the archive: of these resources, by their numbers joined by
+/// commas.
+pub(super) fn keep(batch: &mut Batch, resources: &str, from: i64, until: i64) -> Result<(), sqlx::Error> {
+    if resources.is_empty() {
+        return Ok(());
+    }
+    batch.statement(&format!(
+        "INSERT OR IGNORE INTO archived (resource, since) SELECT id, ? FROM resource WHERE id IN ({resources})"
+    ));
+    batch.bind(from)?;
+    const COLUMNS: &str = "INSERT OR IGNORE INTO archive \
+        (revision, resource, namespace, name, previous, deleted, until, bytes, value)";
+    batch.statement(&format!(
+        "{COLUMNS} SELECT p.revision, p.resource, p.namespace, p.name, p.previous, p.deleted, l.revision, length(p.value), p.value \
+         FROM log l JOIN log p ON {PREVIOUS} WHERE l.revision > ? AND l.revision <= ? AND +l.resource IN ({resources})"
+    ));
+    batch.statement(&format!(
+        "{COLUMNS} SELECT revision, resource, namespace, name, previous, 1, revision, length(value), value \
+         FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 AND +resource IN ({resources})"
+    ));
+    for _ in 0..2 {
+        batch.bind(from)?;
+        batch.bind(until)?;
+    }
+    Ok(())
+}
+
+/// Forgets the oldest states of a resource that were superseded up to a revision, not more than a step's worth; how many there were. All of
+/// them when the resource is archived no longer: `None`.
+pub(super) async fn forget(
+    connection: &mut SqliteConnection,
+    resource: i64,
+    until: Option<i64>,
+    compacted: i64,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
+    let forgotten = async {
+        const FORGET: &str = "DELETE FROM archive WHERE revision IN (SELECT revision FROM archive \
+            WHERE resource = ? AND until <= ? ORDER BY until LIMIT ?) RETURNING until";
+        let forget = sqlx::query(FORGET).bind(resource).bind(until.unwrap_or(i64::MAX)).bind(STEP_STATES);
+        let mut rows = Vec::new();
+        for row in forget.fetch_all(&mut *connection).await? {
+            rows.push(row.try_get::<i64, _>(0)?);
+        }
+        let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+        let since = match rows.into_iter().max() {
+            Some(last) if count == STEP_STATES => last,
+            _ => until.unwrap_or(i64::MAX).min(compacted),
+        };
+        let noted = match until {
+            None if count < STEP_STATES => sqlx::query("DELETE FROM archived WHERE resource = ?"),
+            _ => sqlx::query("UPDATE archived SET since = max(since, ?) WHERE resource = ?").bind(since),
+        };
+        noted.bind(resource).execute(&mut *connection).await?;
+        sqlx::query("COMMIT").execute(&mut *connection).await?;
+        Ok(count)
+    };
+    let forgotten = forgotten.await;
+    if forgotten.is_err() {
+        persist::rollback(connection).await;
+    }
+    forgotten
+}

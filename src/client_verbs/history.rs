@@ -1,0 +1,315 @@
+//! `portico history`: the states that an object has had, and what there was at a time.
+
+mod diff;
+mod restore;
+mod when;
+
+pub(super) use diff::{Diff, run as diff};
+pub(super) use restore::{Rollback, Undelete, rollback, undelete};
+
+use std::io::Write;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use portico_proto::client::Client;
+use portico_proto::history::list_request::At;
+use portico_proto::history::{Change, ListRequest, State, StatesRequest, StatesResponse, Target};
+use portico_proto::objects::Resource;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tonic::Code;
+
+use super::failure::Failure;
+use super::get::{meant, qualified};
+use super::outcome::{DEADLINE, Ending};
+use super::output::{self, Format};
+use super::table::Table;
+use crate::control_service::ControlService;
+
+/// Show the states that an object has had, over deletions, or with --at what there was at a time
+///
+/// How far back is set by the control service's --history-retention. Needs the verb `history` on the resource. Exit code 0: shown, even if
+/// there is none; 2: not.
+#[derive(Debug, clap::Args)]
+pub(super) struct History {
+    #[command(flatten)]
+    object: Named,
+    /// One object; with --at it may be left out.
+    name: Option<String>,
+    /// With --at: objects of all namespaces.
+    #[arg(long, short = 'A', requires = "at")]
+    all_namespaces: bool,
+    /// What there was then: a revision, a time (2026-01-31T12:00:00Z), or how long ago (15m).
+    #[arg(long, value_name = "WHEN", value_parser = when::parse)]
+    at: Option<At>,
+    /// At most so many states, the newest ones.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: u32,
+    /// How states or objects are printed.
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    control: ControlService,
+}
+
+/// Which objects.
+#[derive(Debug, clap::Args)]
+pub(super) struct Named {
+    /// A plural, singular, short name or kind; with its group where that is not clear: `deployments.apps`.
+    resource: String,
+    /// The namespace.
+    #[arg(long, short, default_value = "default")]
+    namespace: String,
+}
+
+impl Named {
+    /// The resource in its preferred version.
+    async fn resource(&self, client: &Client) -> Result<Resource, Failure> {
+        let mut meant = meant(client, &self.resource).await?;
+        match (meant.pop(), meant.is_empty()) {
+            (Some(resource), true) => Ok(resource),
+            _ => Err(Failure::Usage(format!("{} are several resources: name one", self.resource))),
+        }
+    }
+
+    /// An object of it, or with no name all.
+    fn target(&self, resource: &Resource, name: &str) -> Target {
+        Target {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            resource: resource.resource.clone(),
+            namespace: if resource.namespaced { self.namespace.clone() } else { String::new() },
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// States as a document.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    /// The newest first.
+    states: Vec<Shown>,
+    /// From which revision on no state is missing.
+    complete_from: i64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    revision: i64,
+    change: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<Timestamp>,
+    manager: String,
+    uid: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    unreadable: String,
+}
+
+/// Objects as a document.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: ListMeta,
+    items: Vec<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMeta {
+    resource_version: String,
+}
+
+/// Prints what was asked for.
+pub(super) async fn run(history: &History) -> Result<Ending, Failure> {
+    let client = history.control.client(DEADLINE)?;
+    let resource = history.object.resource(&client).await?;
+    match (&history.name, history.at) {
+        (name, Some(at)) => history.print_objects(&client, &resource, name.as_deref(), at).await?,
+        (Some(name), None) => history.print_states(&client, &resource, name).await?,
+        (None, None) => {
+            return Err(Failure::Usage("name an object, or say --at which time".to_owned()));
+        }
+    }
+    Ok(Ending::Well)
+}
+
+/// So many states of an object, the newest first.
+async fn states(
+    client: &Client,
+    target: &Target,
+    limit: u32,
+    objects: bool,
+) -> Result<StatesResponse, Failure> {
+    let (mut all, mut before) = (StatesResponse::default(), 0);
+    loop {
+        let left = limit.saturating_sub(u32::try_from(all.states.len()).unwrap_or(u32::MAX));
+        let request = StatesRequest { target: Some(target.clone()), before, limit: left, objects };
+        let page = client.history().states(request).await?.into_inner();
+        (all.more, all.complete_from) = (page.more, page.complete_from);
+        all.states.extend(page.states);
+        before = all.states.last().map_or(0, |state| state.revision);
+        if !all.more || before == 0 || all.states.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            return Ok(all);
+        }
+    }
+}
+
+impl History {
+    async fn print_states(&self, client: &Client, resource: &Resource, name: &str) -> Result<(), Failure> {
+        let target = self.object.target(resource, name);
+        let whole = matches!(self.output, Format::Json | Format::Yaml);
+        let found = states(client, &target, self.limit.max(1), whole).await?;
+        let none = found.states.is_empty();
+        match self.output {
+            Format::Json | Format::Yaml => {
+                let states = found.states.into_iter().map(shown).collect::<Result<_, _>>()?;
+                output::value(&Document { states, complete_from: found.complete_from }, self.output)?;
+            }
+            Format::Name => output::lines(found.states.iter().map(|state| state.revision.to_string()))?,
+            Format::Table | Format::Wide => {
+                output::lines(table(&found.states, self.output == Format::Wide).lines(None))?;
+                if found.more {
+                    writeln!(std::io::stderr(), "older states follow: --limit shows more")?;
+                }
+            }
+        }
+        if none {
+            writeln!(std::io::stderr(), "No states of {name:?} are kept")?;
+        }
+        Ok(())
+    }
+
+    async fn print_objects(
+        &self,
+        client: &Client,
+        resource: &Resource,
+        name: Option<&str>,
+        at: At,
+    ) -> Result<(), Failure> {
+        let mut target = self.object.target(resource, name.unwrap_or_default());
+        if self.all_namespaces {
+            target.namespace.clear();
+        }
+        let (revision, objects) = objects_at(client, target, at).await?;
+        match self.output {
+            Format::Json | Format::Yaml => {
+                let items = objects.iter().map(|json| raw(json)).collect::<Result<_, _>>()?;
+                let metadata = ListMeta { resource_version: revision.to_string() };
+                output::value(&List { api_version: "v1", kind: "List", metadata, items }, self.output)?;
+            }
+            format => {
+                let heads = objects.iter().map(|json| serde_json::from_slice::<Head>(json));
+                let heads = heads.collect::<Result<Vec<_>, _>>()?;
+                let name = |head: &Head| format!("{}/{}", qualified(resource), head.metadata.name);
+                match format {
+                    Format::Name => output::lines(heads.iter().map(name))?,
+                    _ => output::lines(objects_table(&heads).lines(None))?,
+                }
+                if heads.is_empty() {
+                    writeln!(std::io::stderr(), "No resources found at revision {revision}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What there was, and at which revision.
+async fn objects_at(client: &Client, target: Target, at: At) -> Result<(i64, Vec<Bytes>), Failure> {
+    let request = ListRequest { target: Some(target), at: Some(at) };
+    let mut parts = client.history().list(request).await?.into_inner();
+    let (mut revision, mut objects) = (0, Vec::new());
+    while let Some(part) = parts.message().await.map_err(forgotten)? {
+        revision = part.revision;
+        objects.extend(part.objects);
+        for unreadable in part.unreadable {
+            writeln!(std::io::stderr(), "cannot be read: {unreadable}")?;
+        }
+    }
+    Ok((revision, objects))
+}
+
+/// Says how to keep more where history does not go back so far.
+fn forgotten(status: tonic::Status) -> Failure {
+    match status.code() {
+        Code::OutOfRange | Code::Aborted | Code::FailedPrecondition => Failure::Usage(format!(
+            "{} (how long states are kept: --history-retention of the control service)",
+            status.message()
+        )),
+        _ => status.into(),
+    }
+}
+
+fn raw(json: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
+    serde_json::from_slice(json)
+}
+
+fn shown(state: State) -> Result<Shown, Failure> {
+    let change = change(&state);
+    let State { revision, written, uid, manager, object, unreadable, .. } = state;
+    let object = if object.is_empty() { None } else { Some(raw(&object)?) };
+    Ok(Shown { revision, change, written: time(written), manager, uid, object, unreadable })
+}
+
+fn change(state: &State) -> &'static str {
+    match state.change() {
+        Change::Created => "Created",
+        Change::Updated => "Updated",
+        Change::Deleted => "Deleted",
+        Change::Unspecified => "Unknown",
+    }
+}
+
+fn time(seconds: i64) -> Option<Timestamp> {
+    Timestamp::from_second(seconds).ok().filter(|_| seconds > 0)
+}
+
+fn table(states: &[State], wide: bool) -> Table {
+    let headers = ["revision", "written", "change", "manager", "uid"];
+    let mut table = Table::new(&headers[..if wide { 5 } else { 4 }]);
+    for state in states {
+        let written = time(state.written).map_or_else(|| "<unknown>".to_owned(), |time| time.to_string());
+        let manager = if state.unreadable.is_empty() { &*state.manager } else { "<unreadable>" };
+        let mut row =
+            vec![state.revision.to_string().into(), written.into(), change(state).into(), manager.into()];
+        if wide {
+            row.push(state.uid.as_str().into());
+        }
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Of an object.
+#[derive(serde::Deserialize)]
+struct Head {
+    metadata: Metadata,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    resource_version: String,
+}
+
+fn objects_table(heads: &[Head]) -> Table {
+    let mut table = Table::new(&["namespace", "name", "revision"]);
+    for Head { metadata } in heads {
+        table.rows.push(vec![
+            metadata.namespace.as_str().into(),
+            metadata.name.as_str().into(),
+            metadata.resource_version.as_str().into(),
+        ]);
+    }
+    table
+}

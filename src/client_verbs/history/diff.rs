@@ -1,0 +1,103 @@
+//! `portico diff`: what lies between two states of an object.
+
+use portico_proto::history::{State, Target};
+use similar::TextDiff;
+
+use super::{Named, states};
+use crate::client_verbs::failure::Failure;
+use crate::client_verbs::outcome::{DEADLINE, Ending};
+use crate::client_verbs::output;
+use crate::control_service::ControlService;
+
+/// Lines around a difference.
+const CONTEXT: usize = 3;
+/// States that are looked through, at most.
+const MAX_STATES: u32 = 10_000;
+
+/// Show what lies between two states of an object, as YAML
+///
+/// Without revisions: what the last write changed. Managed fields and the resourceVersion are left out. Exit code 0: the same; 1: they
+/// differ; 2: it could not be shown.
+#[derive(Debug, clap::Args)]
+pub(in crate::client_verbs) struct Diff {
+    #[command(flatten)]
+    object: Named,
+    /// The object.
+    name: String,
+    /// The earlier state, by the revision at which it was there; without it the one before --to.
+    #[arg(long, value_name = "REVISION")]
+    from: Option<i64>,
+    /// The later state, by the revision at which it was there; without it the last one.
+    #[arg(long, value_name = "REVISION")]
+    to: Option<i64>,
+    #[command(flatten)]
+    control: ControlService,
+}
+
+/// Prints it.
+pub(in crate::client_verbs) async fn run(diff: &Diff) -> Result<Ending, Failure> {
+    let client = diff.control.client(DEADLINE)?;
+    let resource = diff.object.resource(&client).await?;
+    let target = diff.object.target(&resource, &diff.name);
+    // With what a state is compared is found without the objects.
+    let found = states(&client, &target, MAX_STATES, false).await?.states;
+    let later = found.iter().find(|state| diff.to.is_none_or(|to| state.revision <= to));
+    let later = later.ok_or_else(|| missing(&target, diff.to))?;
+    let before = diff.from.unwrap_or(later.revision - 1);
+    let earlier = found.iter().find(|state| state.revision <= before);
+    if earlier.is_none() && diff.from.is_some() {
+        return Err(missing(&target, diff.from));
+    }
+    let earlier_text = match earlier {
+        Some(state) => text(&client, &target, state).await?,
+        None => String::new(),
+    };
+    let later_text = text(&client, &target, later).await?;
+    if earlier_text == later_text {
+        return Ok(Ending::Well);
+    }
+    let difference = TextDiff::from_lines(&earlier_text, &later_text);
+    let mut unified = difference.unified_diff();
+    let unified = unified.context_radius(CONTEXT).header(&name_of(earlier), &name_of(Some(later)));
+    output::lines(unified.to_string().lines())?;
+    Ok(Ending::NotSo)
+}
+
+fn missing(target: &Target, revision: Option<i64>) -> Failure {
+    let of = revision.map(|revision| format!(" of revision {revision}")).unwrap_or_default();
+    Failure::Usage(format!("no state of {} {:?}{of} is kept", target.resource, target.name))
+}
+
+fn name_of(state: Option<&State>) -> String {
+    match state {
+        None => "none".to_owned(),
+        Some(state) if state.change() == portico_proto::history::Change::Deleted => {
+            format!("revision {} (deleted)", state.revision)
+        }
+        Some(state) => format!("revision {}", state.revision),
+    }
+}
+
+/// A state as YAML, without what every write changes; a deletion leaves nothing.
+async fn text(
+    client: &portico_proto::client::Client,
+    target: &Target,
+    state: &State,
+) -> Result<String, Failure> {
+    if state.change() == portico_proto::history::Change::Deleted {
+        return Ok(String::new());
+    }
+    let request = portico_proto::history::StatesRequest {
+        target: Some(target.clone()),
+        before: state.revision + 1,
+        limit: 1,
+        objects: true,
+    };
+    let found = client.history().states(request).await?.into_inner().states.pop().unwrap_or_default();
+    let mut object = portico_machinery::Object::from_json(&found.object)
+        .map_err(|_| Failure::Usage(format!("revision {}: {}", state.revision, found.unreadable)))?;
+    object.remove(&["metadata", "managedFields"]);
+    object.remove(&["metadata", "resourceVersion"]);
+    let yaml = portico_facade::yaml(&object.to_json()).unwrap_or_default();
+    Ok(String::from_utf8_lossy(&yaml).into_owned())
+}

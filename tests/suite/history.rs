@@ -1,0 +1,240 @@
+//! What objects were, and the way back: by the verbs of `portico`, and by gRPC of callers with few permissions.
+
+use std::process::{Command, Stdio};
+
+use portico_proto::admin::CompactRequest;
+use portico_proto::history::{ListRequest, RestoreRequest, StatesRequest, Target, list_request::At};
+use portico_tests::{Launch, Portico, binary};
+use serde_json::{Value, json};
+use tonic::Code;
+
+const RETENTION: &str = "--history-retention=5m,configmaps=1h";
+
+/// Runs a verb as the administrator: its exit code, and what it printed.
+fn verb(portico: &Portico, line: &str) -> (i32, String, String) {
+    let mut command = Command::new(binary());
+    command.args(line.split(' ')).env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
+    let done = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+}
+
+fn prints(portico: &Portico, line: &str) -> String {
+    let (code, out, error) = verb(portico, line);
+    assert_eq!(code, 0, "{line}: {error}");
+    out
+}
+
+const ONE: &str = "/api/v1/namespaces/default/configmaps/one";
+const ALL: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Creates a ConfigMap `one`, then replaces its data by another manager; both revisions.
+async fn created_and_changed(portico: &Portico, metadata: Value) -> (i64, i64) {
+    let mut object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}});
+    object["metadata"]["name"] = json!("one");
+    let made = portico.admin().post(&format!("{ALL}?fieldManager=maker"), &object).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let patch = json!({"data": {"a": "2", "b": "3"}});
+    let changed = portico.admin().merge(&format!("{ONE}?fieldManager=changer"), &patch).await;
+    (revision(&made.json()), revision(&changed.json()))
+}
+
+fn revision(object: &Value) -> i64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
+fn target() -> Option<Target> {
+    let text = |text: &str| text.to_owned();
+    Some(Target {
+        group: String::new(),
+        version: text("v1"),
+        resource: text("configmaps"),
+        namespace: text("default"),
+        name: text("one"),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn past_states_are_listed_compared_and_restored_after_watches_have_forgotten_them() {
+    let portico = Launch::new().arg(RETENTION).start().await;
+    let (first, second) = created_and_changed(&portico, json!({})).await;
+    portico.control().admin().compact(CompactRequest { revision: 0 }).await.unwrap();
+    let expired =
+        portico.admin().get(&format!("{ALL}?resourceVersion={first}&resourceVersionMatch=Exact")).await;
+    assert_eq!(expired.status, 410, "{}", expired.text());
+
+    let shown: Value = serde_json::from_str(&prints(&portico, "history cm one -o json")).unwrap();
+    let line = |state: &Value| {
+        format!(
+            "{} {} {}",
+            state["revision"],
+            state["change"].as_str().unwrap(),
+            state["manager"].as_str().unwrap()
+        )
+    };
+    let lines: Vec<_> = shown["states"].as_array().unwrap().iter().map(line).collect();
+    assert_eq!(lines, [format!("{second} Updated changer"), format!("{first} Created maker")]);
+    assert_eq!(shown["states"][1]["object"]["data"], json!({"a": "1"}));
+
+    let (code, difference, _) = verb(&portico, "diff cm one");
+    assert_eq!(code, 1);
+    for line in ["-  a: \"1\"", "+  a: \"2\"", "+  b: \"3\""] {
+        assert!(difference.lines().any(|shown| shown == line), "{line}: {difference}");
+    }
+    assert_eq!(verb(&portico, &format!("diff cm one --from {second} --to {second}")).0, 0);
+
+    let dry = prints(&portico, &format!("rollback cm one --to-revision {first} --dry-run"));
+    assert_eq!(dry, format!("configmap/one rolled back to revision {first} (dry run)\n"));
+    assert_eq!(revision(&portico.admin().get(ONE).await.json()), second);
+    prints(&portico, &format!("rollback cm one --to-revision {first}"));
+    let now = portico.admin().get(ONE).await.json();
+    assert_eq!(now["data"], json!({"a": "1"}));
+    let managers = now["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!((managers.len(), &managers[0]["manager"]), (1, &json!("maker")), "{managers:?}");
+
+    assert_eq!(portico.admin().delete(ONE).await.status, 200);
+    prints(&portico, "undelete cm one");
+    let back = portico.admin().get(ONE).await.json();
+    assert_eq!(back["data"], now["data"]);
+    assert_ne!(back["metadata"]["uid"], now["metadata"]["uid"]);
+    let then: Value =
+        serde_json::from_str(&prints(&portico, &format!("history cm -A --at {second} -o json"))).unwrap();
+    let of_one: Vec<&Value> = then["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|object| object["metadata"]["name"] == "one")
+        .collect();
+    assert_eq!((of_one.len(), &of_one[0]["data"]), (1, &json!({"a": "2", "b": "3"})));
+    let names = prints(&portico, "history cm -o name --at 0s");
+    assert!(names.lines().any(|name| name == "configmap/one"), "{names}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out() {
+    let portico =
+        Launch::new().arg(RETENTION).arg("--controllers=-garbage-collector-controller").start().await;
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner"}});
+    let owner = portico.admin().post(ALL, &owner).await.json();
+    let there =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
+    let gone = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "another"});
+    let elsewhere = json!({"apiVersion": "backend.example.com/v1", "kind": "Thing", "name": "x", "uid": "u"});
+    let metadata = json!({"finalizers": ["example.com/first"], "ownerReferences": [there, gone, elsewhere]});
+    let (first, _) = created_and_changed(&portico, metadata).await;
+    let present = json!({"metadata": {"finalizers": ["example.com/second"], "ownerReferences": [gone]}});
+    assert_eq!(portico.admin().merge(ONE, &present).await.status, 200);
+
+    prints(&portico, &format!("rollback cm one --to-revision {first}"));
+    let now = portico.admin().get(ONE).await.json();
+    assert_eq!(now["data"], json!({"a": "1"}));
+    assert_eq!(now["metadata"]["finalizers"], json!(["example.com/second"]));
+    assert_eq!(now["metadata"]["ownerReferences"], json!([gone]));
+
+    // It goes when its last finalizer is taken away: the last state has none, the one before the deletion began has it.
+    let before = json!({"metadata": {"ownerReferences": [there, gone, elsewhere]}});
+    assert_eq!(portico.admin().merge(ONE, &before).await.status, 200);
+    portico.admin().delete(ONE).await;
+    portico.admin().merge(ONE, &json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(portico.admin().get(ONE).await.status, 404);
+    let (code, _, warning) = verb(&portico, "undelete cm one");
+    assert_eq!((code, &*warning), (0, "Warning: its owner ConfigMap owner is gone and named no more\n"));
+    let back = portico.admin().get(ONE).await.json();
+    assert_eq!(back["metadata"]["finalizers"], json!(["example.com/second"]));
+    assert_eq!(back["metadata"]["ownerReferences"], json!([there, elsewhere]));
+    assert_eq!(back["metadata"]["deletionTimestamp"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_past_has_a_verb_of_its_own() {
+    let portico = Portico::start().await;
+    let (first, _) = created_and_changed(&portico, json!({})).await;
+    let allow = async |verbs: Value| {
+        let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]);
+        let role = json!({"metadata": {"name": "historian"}, "rules": rules});
+        let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+        match portico.admin().post(path, &role).await.status.as_u16() {
+            201 => {}
+            _ => assert_eq!(portico.admin().put(&format!("{path}/historian"), &role).await.status, 200),
+        }
+    };
+    allow(json!(["get", "list", "watch", "create", "update", "patch"])).await;
+    let binding = json!({"metadata": {"name": "historian"}, "subjects": [{"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}],
+        "roleRef": {"kind": "ClusterRole", "name": "historian", "apiGroup": "rbac.authorization.k8s.io"}});
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    assert_eq!(portico.admin().post(path, &binding).await.status, 201);
+
+    let alice = portico.control_as("alice");
+    let states = || StatesRequest { target: target(), ..StatesRequest::default() };
+    let restore = || RestoreRequest { target: target(), revision: first, dry_run: false };
+    let list = || ListRequest { target: target(), at: Some(At::Revision(first)) };
+    assert_eq!(alice.history().states(states()).await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(alice.history().list(list()).await.unwrap_err().code(), Code::PermissionDenied);
+    let refused = alice.history().restore(restore()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied);
+    assert!(refused.message().contains("cannot history resource \"configmaps\""), "{}", refused.message());
+
+    allow(json!(["history"])).await;
+    assert_eq!(alice.history().states(states()).await.unwrap().into_inner().states.len(), 2);
+    let part = alice.history().list(list()).await.unwrap().into_inner().message().await.unwrap().unwrap();
+    assert_eq!((part.revision, part.objects.len()), (first, 1));
+    let refused = alice.history().restore(restore()).await.unwrap_err();
+    assert!(refused.message().contains("cannot update resource \"configmaps\""), "{}", refused.message());
+
+    allow(json!(["history", "update"])).await;
+    let restored = alice.history().restore(restore()).await.unwrap().into_inner();
+    let object: Value = serde_json::from_slice(&restored.object).unwrap();
+    assert_eq!((&object["data"], restored.created), (&json!({"a": "1"}), false));
+    portico.admin().delete(ONE).await;
+    let refused = alice.history().restore(restore()).await.unwrap_err();
+    assert!(refused.message().contains("cannot create resource \"configmaps\""), "{}", refused.message());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_shown_or_restored_is_said() {
+    let portico = Portico::start().await;
+    let (first, second) = created_and_changed(&portico, json!({})).await;
+    let admin = portico.control();
+    let restore = async |target: Option<Target>, revision| {
+        admin.history().restore(RestoreRequest { target, revision, dry_run: false }).await.unwrap_err()
+    };
+    assert_eq!(restore(None, first).await.code(), Code::InvalidArgument);
+    let collection = target().map(|target| Target { name: String::new(), ..target });
+    assert_eq!(restore(collection, first).await.code(), Code::InvalidArgument);
+    let unknown = target().map(|target| Target { resource: "nothings".to_owned(), ..target });
+    assert_eq!(restore(unknown, first).await.code(), Code::NotFound);
+    let there = restore(target(), 0).await;
+    assert_eq!(
+        (there.code(), there.message()),
+        (Code::InvalidArgument, "configmaps \"one\" is there: say the revision to go back to")
+    );
+    let early = restore(target(), first - 1).await;
+    assert_eq!(early.message(), format!("no state of configmaps \"one\" of revision {} is kept", first - 1));
+
+    let list = async |at| {
+        let request = ListRequest { target: target(), at: Some(at) };
+        match admin.history().list(request).await {
+            Ok(parts) => parts.into_inner().message().await.unwrap_err(),
+            Err(status) => status,
+        }
+    };
+    assert!(list(At::Revision(second + 1_000_000)).await.message().contains("Too large resource version"));
+    assert_eq!(list(At::Time(60)).await.message(), "nothing is known of what there was so long ago");
+    admin.admin().compact(CompactRequest { revision: 0 }).await.unwrap();
+    let (code, _, error) = verb(&portico, &format!("history cm --at {first}"));
+    assert_eq!(code, 2);
+    assert!(error.contains("too old") && error.contains("--history-retention"), "{error}");
+    for (line, why) in [
+        ("history cm", "name an object, or say --at which time"),
+        ("history all x", "all are several resources: name one"),
+        ("diff cm two", "no state of configmaps \"two\" is kept"),
+    ] {
+        let (code, _, error) = verb(&portico, line);
+        assert_eq!(code, 2, "{line}");
+        assert!(error.contains(why), "{line}: {error}");
+    }
+    let (code, _, error) = Launch::new().args(&["--history-retention=a/b=1h"]).run().await;
+    assert_ne!(code, Some(0));
+    assert!(error.contains("is no resource"), "{error}");
+}
