@@ -101,7 +101,7 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<u8
 }
 
 async fn run_role(role: Role, mut settings: Settings, process: Process) -> Result<u8, Failure> {
-    let signals = Signals::listen().map_err(Failure::Runtime)?;
+    let signals = Signals::listen(settings.process.exit_with_stdin).map_err(Failure::Runtime)?;
     // Whatever asks for a stop from now on, the folder is removed.
     let scratch = Scratch::for_data(&mut settings)?;
     let outcome = match role {

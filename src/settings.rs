@@ -44,7 +44,7 @@ use foreign_flags::ForeignFlag;
 pub(crate) use kubelets::Kubelets;
 pub(crate) use metrics::Metrics;
 pub(crate) use peers::Peers;
-pub(crate) use process::{LoggingFormat, Process};
+pub(crate) use process::{LoggingFormat, Process, ReadyFormat};
 pub(crate) use proxying::Proxying;
 pub(crate) use service_accounts::ServiceAccounts;
 pub(crate) use serving::Serving;
@@ -244,6 +244,7 @@ fn settled(command: &clap::Command, matches: &ArgMatches) -> Result<Parsed, Sett
         Some(Verb::Version) => return Ok(Parsed::Version),
     };
     settings.check(role)?;
+    settings.process.check(&settings.command)?;
     ephemeral::check(matches)?;
     Ok(Parsed::Run(role, Box::new(settings)))
 }

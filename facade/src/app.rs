@@ -33,12 +33,15 @@ use crate::layers::received_timestamp::received_timestamp;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::request_info::ReadRequestInfo;
 use crate::layers::retry_after::RetryAfter;
+use crate::layers::test_faults::Faulty;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::warning::record_warnings;
 use crate::layers::watch_termination::WatchTermination;
 use crate::metrics::RequestMetrics;
+use crate::test_faults::FaultsInForce;
+
 /// What the layers are made with.
 pub struct Layers {
     /// All paths are known.
@@ -75,6 +78,8 @@ pub struct Layers {
     pub max_in_flight: Option<MaxInFlight>,
     /// What they may do.
     pub authorization: Permissions,
+    /// `--test-faults`: what happens to requests that would be answered.
+    pub test_faults: Option<Arc<FaultsInForce>>,
 }
 
 /// The layers around `director`. Storage-version preconditions come last, when they come.
@@ -109,6 +114,9 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         )
         .option_layer(layers.max_in_flight.map(Validate::custom))
         .layer(layer_fn(|inner| Authorization::new(inner, permissions.clone())))
+        .option_layer(
+            layers.test_faults.map(|faults| layer_fn(move |inner| Faulty::new(inner, faults.clone()))),
+        )
         .service(director)
 }
 

@@ -41,7 +41,7 @@ use crate::control_services::ControlServices;
 use crate::debug_socket;
 use crate::director::{Delegates, Director};
 use crate::documents::{self, Documents};
-use crate::endpoints::{self, Endpoints};
+use crate::endpoints::{self, Chosen, Endpoints};
 use crate::fail_static::FailStatic;
 use crate::freshness::Freshness;
 use crate::in_flight::InFlight;
@@ -68,6 +68,7 @@ use crate::route_table::RouteTable;
 use crate::serve::Server;
 use crate::settings::FacadeSettings;
 use crate::status_page::StatusPage;
+use crate::test_faults::FaultsInForce;
 use crate::wait_group::WaitGroup;
 use authentication::AuthFiles;
 use portico_auditor::Auditor;
@@ -109,6 +110,8 @@ struct Parts {
     catalog: Arc<Catalog>,
     renderer: Renderer,
     configuration: Arc<Configuration>,
+    /// With `--test-faults`.
+    test_faults: Option<Arc<FaultsInForce>>,
 }
 
 impl Facade {
@@ -177,7 +180,7 @@ impl Facade {
 
 /// The paths are those of the index that are always there; the process begins with its first thread.
 fn status_page(settings: &FacadeSettings) -> StatusPage {
-    let paths = endpoints::paths(settings.profiling, settings.console, &settings.zpages);
+    let paths = endpoints::paths(&Chosen::by(settings));
     let listed = paths.iter().filter(|path| path.listing == Listing::Listed);
     StatusPage::new(process_started(), listed.map(|path| path.path.as_str()))
 }
@@ -222,8 +225,7 @@ impl Parts {
         let freshness = Arc::new(Freshness::new(max_age));
         let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
         let catalog = Arc::new(Catalog::new(catalog_settings(settings), documents.clone()));
-        let table =
-            RouteTable::new(&endpoints::paths(settings.profiling, settings.console, &settings.zpages))?;
+        let table = RouteTable::new(&endpoints::paths(&Chosen::by(settings)))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
         let modes = settings.authorization.clone();
         let configuration = Configuration::new(table, modes, health.clone(), synced);
@@ -254,6 +256,7 @@ impl Parts {
             catalog,
             renderer,
             configuration,
+            test_faults: settings.test_faults.then(Arc::default),
         };
         parts.add_checks()?;
         Ok(parts)
@@ -358,13 +361,16 @@ impl Parts {
             slis,
             telemetry: process.telemetry.clone(),
             version: settings.version.clone(),
-            profiling: settings.profiling,
-            zpages: settings.zpages.clone(),
+            chosen: Chosen::by(settings),
             status_page: status_page(settings),
             catalog: self.catalog.clone(),
             flow: self.flow.clone(),
             renderer: self.renderer.clone(),
             console: settings.console.then(|| self.console(settings, process, control)),
+            test_faults: self.test_faults.clone().map(|in_force| endpoints::TestFaults {
+                in_force,
+                control: JsonCalls::new(control.clone(), settings.max_request_body_bytes),
+            }),
             server_address,
         };
         let local = Local {
@@ -459,6 +465,7 @@ impl Parts {
                 metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),
                 console: settings.console,
             },
+            test_faults: self.test_faults.clone(),
         })
     }
 

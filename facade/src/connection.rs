@@ -23,6 +23,11 @@ use tokio::sync::Notify;
 /// How many parts of the console's page one connection brings to somebody unknown: the page twice, if nothing of it is kept.
 const MAX_PAGE_PARTS: usize = 100;
 
+/// Of a response: its client does not see it. The stream is reset, or the HTTP/1 connection closed, in its place.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the connection breaks in the place of an answer")]
+pub struct Unanswered;
+
 /// What layers and handlers may know about the connection of a request.
 #[derive(Debug)]
 pub struct Connection {

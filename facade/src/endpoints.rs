@@ -3,6 +3,7 @@
 //! One file of axum handlers each; this one is the table of their paths (upstream 4 and 5). It must not know routing order.
 
 mod catalog;
+mod chosen;
 mod console;
 mod flags;
 mod flow_control;
@@ -10,14 +11,17 @@ mod grpc;
 mod health;
 mod index;
 mod issuer;
+mod json_body;
 mod metrics;
 mod pprof;
 mod state;
+mod test_faults;
 mod version;
 mod zpages;
 
 pub use catalog::discovery;
-pub use state::{Console, Endpoints};
+pub use chosen::Chosen;
+pub use state::{Console, Endpoints, TestFaults};
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,7 +36,6 @@ use crate::mux::Listing::{self, Listed, Unlisted};
 use crate::request::Response;
 use crate::respond;
 use crate::route_table::BuiltinPath;
-use crate::settings::ZPages;
 
 type Handler = MethodRouter<Arc<Endpoints>>;
 
@@ -79,7 +82,8 @@ fn console_endpoints() -> Vec<Endpoint> {
 }
 
 /// Every built-in path.
-fn endpoints(profiling: bool, console: bool, zpages: &ZPages) -> Vec<Endpoint> {
+fn endpoints(chosen: &Chosen) -> Vec<Endpoint> {
+    let Chosen { profiling, console, zpages, test_faults } = chosen;
     let mut all = vec![
         Endpoint::at("/", Unlisted, any(index::paths)),
         Endpoint::at("/index.html", Unlisted, any(index::paths)),
@@ -118,10 +122,16 @@ fn endpoints(profiling: bool, console: bool, zpages: &ZPages) -> Vec<Endpoint> {
     if zpages.status {
         all.push(Endpoint::at("/statusz", Listed, any(zpages::statusz)).when_stale());
     }
-    if console {
+    if *console {
         all.extend(console_endpoints());
     }
-    if profiling {
+    if *test_faults {
+        all.extend([
+            Endpoint::at(test_faults::PATH, Unlisted, any(test_faults::collection)),
+            Endpoint::below(test_faults::BELOW, Unlisted, any(test_faults::one)),
+        ]);
+    }
+    if *profiling {
         all.extend([
             Endpoint::at("/debug/pprof", Unlisted, any(pprof::redirect)),
             Endpoint::below("/debug/pprof/", Unlisted, any(pprof::pprof)),
@@ -135,14 +145,14 @@ fn endpoints(profiling: bool, console: bool, zpages: &ZPages) -> Vec<Endpoint> {
 
 /// Where the built-in endpoints lie.
 #[must_use]
-pub fn paths(profiling: bool, console: bool, zpages: &ZPages) -> Vec<BuiltinPath> {
-    endpoints(profiling, console, zpages).into_iter().map(|endpoint| endpoint.place).collect()
+pub fn paths(chosen: &Chosen) -> Vec<BuiltinPath> {
+    endpoints(chosen).into_iter().map(|endpoint| endpoint.place).collect()
 }
 
 /// The handlers at their paths.
 pub fn router(state: Endpoints) -> Router {
     let mut router = Router::new();
-    for Endpoint { place, handler } in endpoints(state.profiling, state.console.is_some(), &state.zpages) {
+    for Endpoint { place, handler } in endpoints(&state.chosen) {
         if place.prefix {
             router = router.route(&format!("{}{{*below}}", place.path), handler.clone());
         }

@@ -40,6 +40,7 @@ mod serve;
 mod settings;
 mod sharded;
 mod status_page;
+mod test_faults;
 mod transport;
 mod unavailable;
 mod version_info;

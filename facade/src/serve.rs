@@ -8,7 +8,6 @@ mod stream;
 mod wellformed;
 
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +27,7 @@ use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
 
 use crate::body::Body;
-use crate::connection::{Connection, ConnectionLimits, Verdict};
+use crate::connection::{Connection, ConnectionLimits, Unanswered, Verdict};
 use crate::handler::Handler;
 use io::ConnectionIo;
 use stream::StreamExecutor;
@@ -95,7 +94,7 @@ impl<H: Handler> Server<H> {
     fn service(
         &self,
         connection: Arc<Connection>,
-    ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send + Unpin + 'static> + use<H>
+    ) -> impl HttpService<Incoming, ResBody = Body, Error = Unanswered, Future: Send + Unpin + 'static> + use<H>
     {
         let handler = RefCell::new(self.handler.clone());
         service_fn(move |request: http::Request<Incoming>| {
@@ -113,12 +112,15 @@ impl<H: Handler> Server<H> {
             // the layers is held.
             Box::pin(async move {
                 let Ok(mut response) = answer.await;
+                if let Some(unanswered) = response.extensions().get::<Unanswered>() {
+                    return Err(*unanswered);
+                }
                 connection.exchange().hand_over();
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     connection.activity.upgrade();
                 }
                 response.body_mut().while_sent(busy);
-                Ok::<_, Infallible>(response)
+                Ok(response)
             })
         })
     }

@@ -99,6 +99,8 @@ pub struct FacadeSettings {
     pub profiling: bool,
     /// `--console`, on: `/console/` and what it shows of this facade.
     pub console: bool,
+    /// `--test-faults`, off: tests may ask for faults at `/portico/test-faults`.
+    pub test_faults: bool,
     /// `--debug-socket-path`
     pub debug_socket: Option<PathBuf>,
     /// `/flagz` and `/statusz`
@@ -268,6 +270,7 @@ impl FacadeSettings {
             shutdown_watch_termination_grace_period: Duration::ZERO,
             profiling: true,
             console: true,
+            test_faults: false,
             debug_socket: None,
             zpages: ZPages::default(),
             fail_static: None,

@@ -1,12 +1,15 @@
-//! What a newcomer reads once the process serves: where everything is, and three commands to copy.
+//! What is printed once the process serves: for people where everything is and three commands to copy, for programs a line of JSON.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::settings::Settings;
+use serde::Serialize;
+
+use super::facade;
+use crate::settings::{ReadyFormat, Settings};
 
 /// Prints it to standard output; a closed output is nobody's loss.
 pub(super) fn ready(
@@ -16,9 +19,45 @@ pub(super) fn ready(
     grpc: Option<String>,
     kubeconfig: &Path,
 ) {
-    let text = text(settings, started.elapsed().as_millis(), https, grpc.as_deref(), kubeconfig);
+    let text = match settings.process.ready_format {
+        ReadyFormat::Text => {
+            text(settings, started.elapsed().as_millis(), https, grpc.as_deref(), kubeconfig)
+        }
+        ReadyFormat::Json => line(settings, https, grpc, kubeconfig),
+    };
     if let Err(error) = std::io::stdout().write_all(text.as_bytes()) {
         tracing::debug!(%error, "nobody reads standard output");
+    }
+}
+
+/// `--ready-format=json`: what a program must know that has started this one.
+#[derive(Serialize)]
+struct Ready {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc: Option<String>,
+    kubeconfig: PathBuf,
+    certs: PathBuf,
+    pid: u32,
+}
+
+fn line(settings: &Settings, https: Option<SocketAddr>, grpc: Option<String>, kubeconfig: &Path) -> String {
+    // Of a path that is empty, or where there is no current folder, there is nothing better than what was given.
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let ready = Ready {
+        url: https.map(|bound| facade::url(settings, bound)),
+        grpc,
+        kubeconfig: absolute(kubeconfig),
+        certs: absolute(&settings.cert_dir()),
+        pid: std::process::id(),
+    };
+    match serde_json::to_string(&ready) {
+        Ok(json) => json + "\n",
+        Err(error) => {
+            tracing::error!(%error, "a path is not text, and stands in no JSON");
+            String::new()
+        }
     }
 }
 

@@ -181,6 +181,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         shutdown_watch_termination_grace_period: s.shutdown_watch_termination_grace_period,
         profiling: settings.process.profiling,
         console: settings.process.console,
+        test_faults: settings.process.test_faults,
         debug_socket: settings.process.debug_socket_path.clone(),
         zpages: zpages(settings)?,
         ..FacadeSettings::new(certificate)

@@ -1,8 +1,11 @@
 //! The process: where its data lies, what it logs, where it says that it is ready.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
+
+use super::error::SettingError;
 
 /// Settings of the process.
 #[derive(Args, Clone, Debug)]
@@ -27,6 +30,16 @@ pub(crate) struct Process {
     /// How to log: text or json.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     pub(crate) logging_format: LoggingFormat,
+    /// Let tests ask for faults at /portico/test-faults: latency, refusals, lost answers, watches that break off, stale reads. Only with
+    /// --ephemeral.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) test_faults: bool,
+    /// End when standard input does, as it does with the process that holds its other end. Not with a command.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) exit_with_stdin: bool,
+    /// What is printed to standard output once everything is served: text, or json ({"url", "kubeconfig", "grpc", "certs", "pid"} on one line).
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) ready_format: ReadyFormat,
     /// Serve /debug/pprof (when built with it) and /debug/flags.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) profiling: bool,
@@ -40,6 +53,31 @@ pub(crate) struct Process {
     /// Threads for work that is shared, and as many that serve connections; 0 = one of each per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) worker_threads: usize,
+}
+
+impl Process {
+    /// `command` is the program beside the server.
+    pub(super) fn check(&self, command: &[OsString]) -> Result<(), SettingError> {
+        if self.test_faults && !self.ephemeral {
+            return Err(SettingError::new(
+                "--test-faults",
+                "only a server that keeps nothing may be faulty: --ephemeral",
+            ));
+        }
+        if self.exit_with_stdin && !command.is_empty() {
+            return Err(SettingError::new("--exit-with-stdin", "standard input is the command's"));
+        }
+        Ok(())
+    }
+}
+
+/// What says that everything is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReadyFormat {
+    /// For people.
+    Text,
+    /// For programs that start this one.
+    Json,
 }
 
 /// How to log.

@@ -145,6 +145,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-cel", &["portico-gostd"]),
     ("portico-proto", &["portico-gostd", "portico-machinery"]),
     ("portico-machinery", &["portico-gostd"]),
+    // What tests of other people use knows the program alone.
+    ("portico-testing", &[]),
     ("portico-spdy", &[]),
     ("portico-gostd", &[]),
     ("portico-kit", &["portico-gostd"]),

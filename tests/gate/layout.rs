@@ -13,6 +13,8 @@ const TOP: &[&str] = &[
     "facade",
     "migrations",
     "tests",
+    // Helpers for tests of other people, by language: what they publish is no test of ours.
+    "testing",
     "src",
     "machinery",
     "docs",

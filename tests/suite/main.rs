@@ -76,6 +76,7 @@ mod skew;
 mod split;
 mod storage_versions;
 mod store_faults;
+mod test_faults;
 mod testenv;
 mod texts;
 mod tls_settings;

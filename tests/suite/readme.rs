@@ -1,4 +1,4 @@
-//! The blocks of commands of the README and of docs/CLIENT.md, run as they stand: only ports differ, so that tests can run beside
+//! The blocks of commands of the README, of docs/CLIENT.md and of docs/TESTING.md, run as they stand: only ports differ, so that tests can run beside
 //! each other.
 
 use std::path::Path;
@@ -9,6 +9,7 @@ use portico_tests::{Portico, eventually};
 use serde_json::Value;
 
 const README: &str = include_str!("../../README.md");
+const TESTING: &str = include_str!("../../docs/TESTING.md");
 const CLIENT: &str = include_str!("../../docs/CLIENT.md");
 
 /// How long a process may take to be ready, in seconds.
@@ -168,6 +169,18 @@ async fn the_clients_page_works_when_it_is_copied() {
         assert!(printed.contains(expected), "{expected}: {printed}");
     }
     checkout.run(&with_port(refused));
+}
+
+#[test]
+fn the_page_about_faults_works_when_it_is_copied() {
+    if !there_is("kubectl") || !there_is("curl") {
+        return;
+    }
+    let [block] = blocks_of(TESTING).try_into().unwrap();
+    let printed = Checkout::new().run(&format!("PATH=$PWD/target/release:$PATH\n{block}"));
+    for expected in [r#""reason":"AlreadyExists""#, "refused", "configmap/one created", r#""hits":1"#] {
+        assert!(printed.contains(expected), "{expected}: {printed}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

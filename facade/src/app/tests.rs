@@ -156,6 +156,7 @@ impl Rig {
                 metrics: AuthorizationMetrics::new(&self.registry, metrics.filter("authorization")),
                 console: false,
             },
+            test_faults: None,
         };
         app(layers, tower::service_fn(stub))
     }

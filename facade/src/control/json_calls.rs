@@ -11,6 +11,8 @@ use std::time::Instant;
 use http::request::Parts;
 use portico_machinery::Status;
 use portico_proto::MAX_MESSAGE_BYTES;
+use portico_proto::admin::DescribeLogRequest;
+use portico_proto::admin::admin_client::AdminClient;
 use portico_proto::apiextensions::definitions_client::DefinitionsClient;
 use portico_proto::config::FacadesRequest;
 use portico_proto::config::config_client::ConfigClient;
@@ -118,6 +120,17 @@ impl JsonCalls {
                 written(&messages::Checked::from(answer.await?))
             }
         }
+    }
+
+    /// The revision of now, with all that is acknowledged.
+    ///
+    /// # Errors
+    /// [`CallError`]
+    pub async fn revision(&self, request: &Parts) -> Result<i64, CallError> {
+        let answer = self.asked(request, |member, rpc: tonic::Request<DescribeLogRequest>| async move {
+            AdminClient::new(member.transport.calls.clone()).describe_log(rpc).await
+        });
+        Ok(answer.await?.revision)
     }
 
     /// Asks the control service in use, and others when it is lost: none of the methods changes anything.

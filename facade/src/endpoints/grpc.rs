@@ -5,20 +5,16 @@
 
 use std::sync::Arc;
 
-use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::routing::{MethodRouter, any};
-use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use portico_machinery::Status;
-use portico_machinery::status::Reason;
 
+use super::json_body::{JSON, json_body};
 use super::state::{Endpoints, Shared};
 use crate::control::{CallError, JsonMethod};
-use crate::request::{RequestView, Response};
+use crate::request::Response;
 use crate::respond;
-
-const JSON: &str = "application/json";
 
 /// The methods' paths, and their handlers.
 pub(super) fn methods() -> impl Iterator<Item = (&'static str, MethodRouter<Arc<Endpoints>>)> {
@@ -38,14 +34,9 @@ async fn called(endpoints: &Endpoints, method: JsonMethod, request: Request) -> 
     if parts.method != Method::POST {
         return respond::status(&parts, &Status::no_method());
     }
-    let media_type = parts.header(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
-    if !media_type.eq_ignore_ascii_case(JSON) {
-        let message = format!("the body's media type must be {JSON}");
-        return respond::status(&parts, &Status::failure(Reason::UnsupportedMediaType, message));
-    }
-    let Ok(body) = to_bytes(body, console.control.max_body).await else {
-        let message = format!("the body is longer than {} bytes, or broke off", console.control.max_body);
-        return respond::status(&parts, &Status::failure(Reason::RequestEntityTooLarge, message));
+    let body = match json_body(&parts, body, console.control.max_body).await {
+        Ok(body) => body,
+        Err(status) => return respond::status(&parts, &status),
     };
     match console.control.call(method, &parts, &body).await {
         Ok(json) => respond::whole(StatusCode::OK, JSON, json),

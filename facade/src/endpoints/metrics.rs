@@ -11,7 +11,7 @@ use crate::respond;
 
 /// All metrics.
 pub(super) async fn all(State(endpoints): Shared, request: Request) -> Response {
-    if request.method() == Method::DELETE && endpoints.profiling {
+    if request.method() == Method::DELETE && endpoints.chosen.profiling {
         // Upstream resets counters here. Ours stay: a scraper takes a reset for a restart, and nobody needs it.
         return respond::text(StatusCode::OK, "metrics reset");
     }

@@ -16,12 +16,13 @@ use portico_machinery::Status;
 use portico_machinery::accept::route_takes;
 use portico_machinery::status::{Details, Reason};
 
+use super::chosen::Chosen;
 use crate::control::JsonCalls;
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
-use crate::settings::ZPages;
 use crate::status_page::StatusPage;
+use crate::test_faults::FaultsInForce;
 use crate::version_info::VersionInfo;
 
 /// What the handlers need.
@@ -36,10 +37,8 @@ pub struct Endpoints {
     pub telemetry: Option<Telemetry>,
     /// `/version`
     pub version: VersionInfo,
-    /// `--profiling`
-    pub profiling: bool,
-    /// What `/flagz` shows, and whether there is a `/statusz`.
-    pub zpages: ZPages,
+    /// Which of them there are.
+    pub chosen: Chosen,
     /// What `/statusz` shows.
     pub status_page: StatusPage,
     /// Discovery and OpenAPI.
@@ -50,6 +49,8 @@ pub struct Endpoints {
     pub renderer: Renderer,
     /// What the console shows, unless there is none (`--console=false`).
     pub console: Option<Console>,
+    /// The faults that tests have asked for, where they may (`--test-faults`).
+    pub test_faults: Option<TestFaults>,
     /// `host:port` of this facade, where its issuer's keys are published unless somebody else does.
     pub server_address: String,
 }
@@ -64,6 +65,14 @@ pub struct Console {
     pub control: JsonCalls,
     /// Streams end when the facade stops.
     pub stopping: Signal,
+}
+
+/// What the endpoint of faults needs.
+pub struct TestFaults {
+    /// Those that are in force.
+    pub in_force: Arc<FaultsInForce>,
+    /// Knows the revision of now.
+    pub control: JsonCalls,
 }
 
 /// The handlers' state, as axum gives it to them.

@@ -19,7 +19,7 @@ struct Flags<'a>(&'a BTreeMap<String, String>);
 
 pub async fn flagz(State(endpoints): Shared, request: Request) -> Response {
     let none = BTreeMap::new();
-    answer(&request, &Flags(endpoints.zpages.flags.as_ref().unwrap_or(&none)))
+    answer(&request, &Flags(endpoints.chosen.zpages.flags.as_ref().unwrap_or(&none)))
 }
 
 impl Page for Flags<'_> {

@@ -1,0 +1,29 @@
+//! Which endpoints a facade has: by its settings.
+
+use crate::settings::{FacadeSettings, ZPages};
+
+/// Which endpoints there are besides those that every facade has.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// `--profiling`
+    pub profiling: bool,
+    /// `--console`
+    pub console: bool,
+    /// `/flagz` and `/statusz`
+    pub zpages: ZPages,
+    /// `--test-faults`
+    pub test_faults: bool,
+}
+
+impl Chosen {
+    /// By the settings.
+    #[must_use]
+    pub fn by(settings: &FacadeSettings) -> Self {
+        Self {
+            profiling: settings.profiling,
+            console: settings.console,
+            zpages: settings.zpages.clone(),
+            test_faults: settings.test_faults,
+        }
+    }
+}

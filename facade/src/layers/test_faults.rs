@@ -1,0 +1,171 @@
+//! TestFaults (`--test-faults`): what tests have asked to happen happens to requests for resources that are allowed.
+//!
+//! Innermost, so that a refusal by authorization stays one, and everything that a client can see of an answer passes by here.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
+use http_body_util::{BodyExt, Limited};
+use portico_kit::layer::{Step, take_ready};
+use portico_machinery::{GroupResource, RequestInfo, Status};
+use tower::Service;
+
+use crate::body::Body;
+use crate::connection::Unanswered;
+use crate::handler::{Answer, Handler};
+use crate::request::{Request, RequestView, Response, Target};
+use crate::respond;
+use crate::route_table;
+use crate::test_faults::{Asked, Claim, Earlier, Fault, FaultsInForce, WatchBody, item, refusal};
+
+/// The longest object that is read as of an earlier revision, in bytes.
+const MAX_OBJECT: usize = 16 << 20;
+
+const JSON: &str = "application/json";
+/// A list of metadata, whose items are what a client of metadata alone asks for.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// See the module.
+#[derive(Clone)]
+pub struct Faulty<S> {
+    faults: Arc<FaultsInForce>,
+    inner: S,
+}
+
+impl<S> Faulty<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, faults: Arc<FaultsInForce>) -> Self {
+        Self { faults, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for Faulty<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let info = request.info();
+        // Faults that are set later may happen to a watch.
+        let concerns = info.is_resource_request && (info.verb == "watch" || !self.faults.is_empty());
+        if !concerns {
+            return Step::passed(self.inner.call(request));
+        }
+        let (faults, inner) = (Arc::clone(&self.faults), take_ready(&mut self.inner));
+        Step::waiting(answer(faults, inner, request))
+    }
+}
+
+async fn answer<S: Handler>(faults: Arc<FaultsInForce>, mut inner: S, request: Request) -> Answer {
+    let (asked, can_be_stale) = (Asked::of(&request), is_local(&request));
+    let claim = faults.claim(&asked, |fault| happens(fault, &request, can_be_stale));
+    let response = match claim {
+        Some(claim) => happen(claim, &mut inner, request).await?,
+        None => inner.call(request).await?,
+    };
+    let is_watch = asked.info.verb == "watch" && response.status() == StatusCode::OK;
+    if !is_watch {
+        return Ok(response);
+    }
+    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = media_type.unwrap_or_default().to_owned();
+    let watch = |body| Body::streamed(WatchBody::new(body, &media_type, asked, can_be_stale, faults));
+    Ok(response.map(watch))
+}
+
+/// Whether the server itself keeps the objects, and their history.
+fn is_local(request: &Request) -> bool {
+    match request.in_force().routes.find(&request.info().path) {
+        Some(route_table::Target::Route(upstream)) => upstream.route().is_local(),
+        _ => true,
+    }
+}
+
+/// Whether this can happen to a request now, rather than to a watch while it lasts.
+fn happens(fault: &Fault, request: &Request, can_be_stale: bool) -> bool {
+    match fault {
+        Fault::StaleReads { .. } => can_be_stale && earlier(fault, request).is_some(),
+        other => !other.is_of_watches(),
+    }
+}
+
+fn earlier(fault: &Fault, request: &Request) -> Option<Earlier> {
+    let Fault::StaleReads { resource_version: Some(revision) } = fault else { return None };
+    Earlier::of(request.info(), request.query(), revision.parse().ok()?)
+}
+
+async fn happen<S: Handler>(mut claim: Claim, inner: &mut S, request: Request) -> Answer {
+    claim.hit();
+    if let Some(status) = refusal(claim.fault(), request.info()) {
+        return Ok(respond::status(&request, &status));
+    }
+    if let Some(earlier) = earlier(claim.fault(), &request) {
+        return read(&earlier, inner, request).await;
+    }
+    match claim.fault() {
+        Fault::Latency { milliseconds } => {
+            tokio::time::sleep(Duration::from_millis(*milliseconds)).await;
+            inner.call(request).await
+        }
+        Fault::DropRequest {} => Ok(unanswered()),
+        Fault::DropAnswer {} => inner.call(request).await.map(|_| unanswered()),
+        _ => inner.call(request).await,
+    }
+}
+
+/// What the log and the metrics say of it; its client sees nothing.
+fn unanswered() -> Response {
+    let mut response = respond::text(StatusCode::INTERNAL_SERVER_ERROR, "a fault breaks the connection");
+    response.extensions_mut().insert(Unanswered);
+    response
+}
+
+/// Answers a read with a list of an earlier revision, or with its only item.
+async fn read<S: Handler>(earlier: &Earlier, inner: &mut S, request: Request) -> Answer {
+    let (asked, body) = request.into_parts();
+    let mut parts = asked.clone();
+    if let Err(status) = redirect(&mut parts, earlier) {
+        return Ok(respond::status(&asked, &status));
+    }
+    let response = inner.call(Request::from_parts(parts, body)).await?;
+    if !earlier.one || response.status() != StatusCode::OK {
+        return Ok(response);
+    }
+    let found = Limited::new(response.into_body(), MAX_OBJECT).collect().await.map_err(internal);
+    let found = found.and_then(|body| item(&body.to_bytes()).map_err(internal));
+    let info = asked.info();
+    let resource = GroupResource::new(info.api_group.clone(), info.resource.clone());
+    Ok(match found {
+        Ok(Some(object)) => respond::whole(StatusCode::OK, JSON, object),
+        Ok(None) => respond::status(&asked, &Status::not_found(&resource, &info.name)),
+        Err(status) => respond::status(&asked, &status),
+    })
+}
+
+/// Makes a request for the list of another one.
+fn redirect(parts: &mut Parts, earlier: &Earlier) -> Result<(), Box<Status>> {
+    let info = RequestInfo::parse("GET", &earlier.path, &earlier.query).map_err(internal)?;
+    let mut path = parts.uri.path().trim_end_matches('/');
+    if earlier.one {
+        path = path.rsplit_once('/').map_or("/", |(collection, _)| collection);
+        let metadata = parts.header(ACCEPT).contains("as=PartialObjectMetadata");
+        let wanted = HeaderValue::from_static(if metadata { METADATA } else { JSON });
+        parts.headers.insert(ACCEPT, wanted);
+    }
+    parts.uri = format!("{path}?{}", earlier.query).parse().map_err(internal)?;
+    parts.extensions.insert(Target { info: info.into(), long_running: false });
+    Ok(())
+}
+
+fn internal(error: impl std::fmt::Display) -> Box<Status> {
+    Box::new(Status::internal(error))
+}

@@ -1,0 +1,20 @@
+//! Faults that a test asks for (`--test-faults`): which requests they meet, what happens to those, and which are in force.
+//!
+//! [`crate::layers::test_faults`] carries them out, [`crate::endpoints`] sets and removes them. Rules, statuses, revisions and the
+//! cutting of streams are pure; only [`FaultsInForce`] is shared. It must not know who answers a request (docs/adr/0034).
+
+mod events;
+mod fault;
+mod in_force;
+mod reasons;
+mod refusal;
+mod requests;
+mod stale;
+mod watch_body;
+
+pub use fault::{Fault, Rule};
+pub use in_force::{Claim, FaultsInForce};
+pub use refusal::refusal;
+pub use requests::Asked;
+pub use stale::{Earlier, item};
+pub use watch_body::WatchBody;

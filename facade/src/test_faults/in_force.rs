@@ -1,0 +1,211 @@
+//! The faults that are in force: set, listed, removed, and claimed by the requests that they happen to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::fault::{Fault, Rule};
+use super::requests::Asked;
+
+/// How many faults may be set at a time, used up ones among them.
+pub const MAX_FAULTS: usize = 100;
+
+/// That many are set already.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{MAX_FAULTS} faults are set already: remove some")]
+pub struct TooMany;
+
+/// See the module.
+#[derive(Debug)]
+pub struct FaultsInForce {
+    entries: watch::Sender<Arc<[Arc<Entry>]>>,
+    last_id: AtomicU64,
+}
+
+/// One fault.
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    rule: Rule,
+    /// Requests that it was taken for, and not given back.
+    taken: AtomicU32,
+    /// Requests that it happened to.
+    hits: AtomicU32,
+}
+
+/// A fault as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    id: String,
+    #[serde(flatten)]
+    rule: Rule,
+    hits: u32,
+}
+
+impl Default for FaultsInForce {
+    fn default() -> Self {
+        Self { entries: watch::Sender::new(Arc::from([])), last_id: AtomicU64::new(0) }
+    }
+}
+
+impl FaultsInForce {
+    /// Whether none is set.
+    pub fn is_empty(&self) -> bool {
+        self.entries.borrow().is_empty()
+    }
+
+    /// Sets one more. Of several that mean a request the first one happens.
+    ///
+    /// # Errors
+    /// [`TooMany`].
+    pub fn set(&self, rule: Rule) -> Result<Listed, TooMany> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let entry = Arc::new(Entry { id, rule, taken: AtomicU32::new(0), hits: AtomicU32::new(0) });
+        let set = self.entries.send_if_modified(|entries| {
+            let has_room = entries.len() < MAX_FAULTS;
+            if has_room {
+                *entries = entries.iter().chain([&entry]).cloned().collect();
+            }
+            has_room
+        });
+        if set { Ok(entry.listed()) } else { Err(TooMany) }
+    }
+
+    /// Every one, the oldest first.
+    pub fn list(&self) -> Vec<Listed> {
+        self.entries.borrow().iter().map(|entry| entry.listed()).collect()
+    }
+
+    /// This one, if it is set.
+    pub fn get(&self, id: &str) -> Option<Listed> {
+        self.list().into_iter().find(|listed| listed.id == id)
+    }
+
+    /// Removes this one, and shows it as it was at the end.
+    pub fn remove(&self, id: &str) -> Option<Listed> {
+        let mut removed = None;
+        self.entries.send_if_modified(|entries| {
+            let at = entries.iter().position(|entry| entry.id.to_string() == id);
+            removed = at.map(|at| entries[at].clone());
+            if at.is_some() {
+                *entries = entries.iter().filter(|entry| entry.id.to_string() != id).cloned().collect();
+            }
+            at.is_some()
+        });
+        removed.map(|entry| entry.listed())
+    }
+
+    /// Removes all.
+    pub fn clear(&self) {
+        self.entries.send_replace(Arc::from([]));
+    }
+
+    /// Says when faults were set or removed.
+    pub fn changes(&self) -> watch::Receiver<impl Clone + Send + Sync + 'static + use<>> {
+        self.entries.subscribe()
+    }
+
+    /// The first fault that means this request, is not used up, and can happen to it.
+    pub fn claim(&self, asked: &Asked, happens: impl Fn(&Fault) -> bool) -> Option<Claim> {
+        let entries = Arc::clone(&self.entries.borrow());
+        let mut meant = entries.iter().filter(|e| happens(&e.rule.fault) && e.rule.requests.takes(asked));
+        meant.find_map(Entry::claim)
+    }
+
+    /// Whether the claimed fault is still set.
+    pub fn has(&self, claim: &Claim) -> bool {
+        self.entries.borrow().iter().any(|entry| Arc::ptr_eq(entry, &claim.entry))
+    }
+}
+
+impl Entry {
+    fn claim(self: &Arc<Self>) -> Option<Claim> {
+        let most = self.rule.times.unwrap_or(u32::MAX);
+        let one_more = |taken: u32| (taken < most).then(|| taken.saturating_add(1));
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.is_ok().then(|| Claim { entry: Arc::clone(self), happened: false })
+    }
+
+    fn listed(&self) -> Listed {
+        Listed { id: self.id.to_string(), rule: self.rule.clone(), hits: self.hits.load(Ordering::Relaxed) }
+    }
+}
+
+/// A fault that will happen to one request. Dropped before it has happened, it may happen to another one.
+#[derive(Debug)]
+pub struct Claim {
+    entry: Arc<Entry>,
+    happened: bool,
+}
+
+impl Claim {
+    /// What will happen.
+    pub fn fault(&self) -> &Fault {
+        &self.entry.rule.fault
+    }
+
+    /// It happens now.
+    pub fn hit(&mut self) {
+        if !std::mem::replace(&mut self.happened, true) {
+            self.entry.hits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.happened {
+            self.entry.taken.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::RequestInfo;
+
+    use super::*;
+
+    fn asked() -> Asked {
+        let info = RequestInfo::parse("GET", "/api/v1/namespaces/a/pods/b", "").unwrap();
+        Asked { info: info.into(), ..Asked::default() }
+    }
+
+    fn rule(text: &str) -> Rule {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_fault_happens_as_often_as_it_was_asked_for_and_a_claim_that_was_not_used_is_given_back() {
+        let faults = FaultsInForce::default();
+        faults.set(rule(r#"{"times": 1, "fault": {"dropRequest": {}}}"#)).unwrap();
+        faults.set(rule(r#"{"fault": {"dropAnswer": {}}}"#)).unwrap();
+        let first = faults.claim(&asked(), |_| true).unwrap();
+        assert_eq!(first.fault(), &Fault::DropRequest {});
+        assert_eq!(faults.claim(&asked(), |_| true).unwrap().fault(), &Fault::DropAnswer {});
+        drop(first);
+        faults.claim(&asked(), |_| true).unwrap().hit();
+        assert_eq!(faults.claim(&asked(), |_| true).unwrap().fault(), &Fault::DropAnswer {});
+        let hits: Vec<u32> = faults.list().iter().map(|listed| listed.hits).collect();
+        assert_eq!(hits, [1, 0]);
+    }
+
+    #[test]
+    fn faults_are_removed_one_by_one_or_all_and_there_is_no_room_for_very_many() {
+        let faults = FaultsInForce::default();
+        let one = || rule(r#"{"fault": {"dropAnswer": {}}}"#);
+        for _ in 0..MAX_FAULTS {
+            faults.set(one()).unwrap();
+        }
+        assert_eq!(faults.set(one()), Err(TooMany));
+        let claim = faults.claim(&asked(), |_| true).unwrap();
+        assert!(faults.has(&claim));
+        assert_eq!(faults.remove("1").unwrap().id, "1");
+        assert!(!faults.has(&claim) && faults.remove("1").is_none());
+        assert_eq!(faults.list().len(), MAX_FAULTS - 1);
+        faults.clear();
+        assert!(faults.is_empty() && faults.claim(&asked(), |_| true).is_none());
+    }
+}

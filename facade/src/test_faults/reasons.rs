@@ -1,0 +1,57 @@
+//! Which refusals may be asked for.
+
+use portico_machinery::status::Reason;
+
+/// What may be asked for: each reason with its code. The first one of a code is what the code alone means.
+const REASONS: [Reason; 16] = [
+    Reason::BadRequest,
+    Reason::Unauthorized,
+    Reason::Forbidden,
+    Reason::NotFound,
+    Reason::MethodNotAllowed,
+    Reason::NotAcceptable,
+    Reason::Conflict,
+    Reason::AlreadyExists,
+    Reason::Expired,
+    Reason::Gone,
+    Reason::Invalid,
+    Reason::TooManyRequests,
+    Reason::InternalError,
+    Reason::ServerTimeout,
+    Reason::ServiceUnavailable,
+    Reason::Timeout,
+];
+
+/// The reason of a code, or of its name, or of both.
+pub(super) fn found(code: Option<u16>, reason: Option<&str>) -> Option<Reason> {
+    let mut all = REASONS.into_iter();
+    all.find(|known| {
+        code.is_none_or(|code| known.code() == code) && reason.is_none_or(|text| known.as_str() == text)
+    })
+}
+
+/// What is wrong with this pair.
+pub(super) fn check(code: Option<u16>, reason: Option<&str>) -> Result<(), String> {
+    if code.is_none() && reason.is_none() {
+        return Err("status: needs a code or a reason".to_owned());
+    }
+    if found(code, reason).is_some() {
+        return Ok(());
+    }
+    let known: Vec<String> =
+        REASONS.iter().map(|reason| format!("{} {}", reason.code(), reason.as_str())).collect();
+    Err(format!("status: must be one of {}", known.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_and_a_reason_that_do_not_belong_together_are_refused() {
+        assert!(check(Some(200), None).unwrap_err().contains("409 Conflict"));
+        assert!(check(Some(409), Some("Expired")).is_err());
+        assert!(check(None, Some("Nonsense")).is_err());
+        assert_eq!(check(Some(409), Some("Conflict")), Ok(()));
+    }
+}

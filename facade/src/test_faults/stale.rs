@@ -1,0 +1,166 @@
+//! Reads as of an earlier revision: the list that answers for a read, and the object out of it.
+//!
+//! A list of exactly one revision is what every server of the API has; a get of one is not, so a get is answered out of the list of
+//! its one object.
+
+use bytes::Bytes;
+use portico_gostd::url::{escape_query_into, first_value};
+use portico_machinery::RequestInfo;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A list as of a revision, and whether a get is answered with its only item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// The path of the list.
+    pub path: String,
+    /// Its query.
+    pub query: String,
+    /// Whether one object was asked for.
+    pub one: bool,
+}
+
+impl Earlier {
+    /// The list that answers this request as of `revision`. None for other verbs and for subresources, and where the request itself says
+    /// which state it wants: a newer or an exact one, or the next page of a list.
+    pub fn of(info: &RequestInfo, query: &str, revision: i64) -> Option<Self> {
+        if !info.subresource.is_empty() || wants_a_state(query, revision) {
+            return None;
+        }
+        match info.verb.as_str() {
+            "list" => Some(Self { path: info.path.clone(), query: exactly(query, revision), one: false }),
+            "get" => {
+                let name = info.parts.get(1)?;
+                let path = info.path.trim_end_matches('/').strip_suffix(name.as_str())?;
+                let selector = format!("fieldSelector={}", escaped(name));
+                let path = path.trim_end_matches('/').to_owned();
+                Some(Self { path, query: exactly(&selector, revision), one: true })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn wants_a_state(query: &str, revision: i64) -> bool {
+    let said = |key| first_value(query, key).filter(|value| !value.is_empty());
+    let newer =
+        said("resourceVersion").and_then(|text| text.parse::<i64>().ok()).is_some_and(|r| r > revision);
+    newer || said("continue").is_some() || said("resourceVersionMatch").as_deref() == Some("Exact")
+}
+
+/// The query with this revision in the place of its own.
+fn exactly(query: &str, revision: i64) -> String {
+    let replaced = |pair: &&str| {
+        let key = pair.split('=').next().unwrap_or_default();
+        !key.is_empty() && key != "resourceVersion" && key != "resourceVersionMatch"
+    };
+    let mut pairs: Vec<&str> = query.split('&').filter(replaced).collect();
+    let revision = format!("resourceVersion={revision}");
+    pairs.extend([revision.as_str(), "resourceVersionMatch=Exact"]);
+    pairs.join("&")
+}
+
+/// `metadata.name=NAME` as a field selector reads it, in a query.
+fn escaped(name: &str) -> String {
+    let quoted = name.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
+    let mut out = Vec::new();
+    escape_query_into(&mut out, format!("metadata.name={quoted}").as_bytes());
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[derive(Deserialize)]
+struct List<'a> {
+    kind: String,
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    kind: Option<String>,
+}
+
+/// The answer is no list.
+#[derive(Debug, thiserror::Error)]
+#[error("the list of an earlier revision cannot be read: {0}")]
+pub struct Unreadable(#[from] serde_json::Error);
+
+/// The only object of a list in JSON, as a get shows it; none if the list has none.
+///
+/// # Errors
+/// [`Unreadable`]
+pub fn item(list: &[u8]) -> Result<Option<Bytes>, Unreadable> {
+    let List { kind, api_version, items } = serde_json::from_slice(list)?;
+    let Some(object) = items.as_ref().and_then(|items| items.first()).map(|item| item.get()) else {
+        return Ok(None);
+    };
+    if serde_json::from_str::<Kind>(object)?.kind.is_some() {
+        return Ok(Some(Bytes::copy_from_slice(object.as_bytes())));
+    }
+    // Items of a typed list do not say what they are.
+    let kind = serde_json::to_string(kind.strip_suffix("List").unwrap_or(&kind))?;
+    let version = serde_json::to_string(&api_version)?;
+    let fields = object.trim_start().strip_prefix('{').unwrap_or_default();
+    let comma = if fields.trim_start().starts_with('}') { "" } else { "," };
+    Ok(Some(format!(r#"{{"kind":{kind},"apiVersion":{version}{comma}{fields}"#).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_is_a_list_of_exactly_that_revision_unless_it_says_which_state_it_wants() {
+        let pods = "/api/v1/namespaces/a/pods";
+        let list = |query: &str| Some(format!("{pods}?{query}"));
+        let one = "fieldSelector=metadata.name%3Db&resourceVersion=7&resourceVersionMatch=Exact";
+        let get = format!("{pods}/b");
+        for (path, query, expected) in [
+            (pods, "", list("resourceVersion=7&resourceVersionMatch=Exact")),
+            (pods, "limit=5&resourceVersion=0", list("limit=5&resourceVersion=7&resourceVersionMatch=Exact")),
+            (
+                pods,
+                "resourceVersion=6&resourceVersionMatch=NotOlderThan&labelSelector=a",
+                list("labelSelector=a&resourceVersion=7&resourceVersionMatch=Exact"),
+            ),
+            (pods, "resourceVersion=7", list("resourceVersion=7&resourceVersionMatch=Exact")),
+            (pods, "resourceVersion=8", None),
+            (pods, "resourceVersion=3&resourceVersionMatch=Exact", None),
+            (pods, "continue=abc", None),
+            (pods, "watch=true", None),
+            (get.as_str(), "", list(one)),
+            (get.as_str(), "resourceVersion=0", list(one)),
+            (get.as_str(), "resourceVersion=9", None),
+            ("/api/v1/namespaces/a/pods/b/log", "", None),
+            (
+                "/api/v1/namespaces/a",
+                "",
+                Some("/api/v1/namespaces?fieldSelector=metadata.name%3Da&resourceVersion=7&resourceVersionMatch=Exact".into()),
+            ),
+        ] {
+            let info = RequestInfo::parse("GET", path, query).unwrap();
+            let earlier = Earlier::of(&info, query, 7);
+            assert_eq!(earlier.as_ref().map(|e| format!("{}?{}", e.path, e.query)), expected, "{path}?{query}");
+            assert!(earlier.is_none_or(|e| e.one == (path != pods)));
+        }
+        let info = RequestInfo::parse("PUT", &get, "").unwrap();
+        assert_eq!(Earlier::of(&info, "", 7), None);
+        assert_eq!(escaped("a,b=c"), "metadata.name%3Da%5C%2Cb%5C%3Dc");
+    }
+
+    #[test]
+    fn the_item_of_a_list_says_what_it_is() {
+        let get = |text: &str| item(text.as_bytes()).unwrap().map(|b| String::from_utf8(b.to_vec()).unwrap());
+        let typed =
+            r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"a"}}]}"#;
+        let expected = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}"#;
+        assert_eq!(get(typed).as_deref(), Some(expected));
+        let custom = r#"{"kind":"BoxList","apiVersion":"x/v1","items":[{"kind":"Box","spec":1}]}"#;
+        assert_eq!(get(custom).as_deref(), Some(r#"{"kind":"Box","spec":1}"#));
+        assert_eq!(get(r#"{"kind":"BoxList","apiVersion":"x/v1","items":[]}"#), None);
+        assert_eq!(get(r#"{"kind":"BoxList","apiVersion":"x/v1","items":null}"#), None);
+        assert!(item(b"no list").is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! The body of a watch that faults may happen to while it lasts: cut off, ended as expired, or held still.
+//!
+//! A fault that is set later happens to watches that are open already: it is looked for again when one is set or removed.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use http_body::Frame;
+use portico_machinery::Status;
+use tokio::time::Sleep;
+use tokio_stream::wrappers::WatchStream;
+
+use super::events::Events;
+use super::fault::Fault;
+use super::in_force::{Claim, FaultsInForce};
+use super::requests::Asked;
+use crate::body::{Body, BoxError};
+
+/// How long the events before a watch that breaks off may take to go out.
+const GOES_OUT: Duration = Duration::from_millis(10);
+
+/// What a watch's client reads.
+type Read = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
+/// See the module.
+pub struct WatchBody {
+    inner: Body,
+    asked: Asked,
+    reads_can_be_stale: bool,
+    faults: Arc<FaultsInForce>,
+    changes: Pin<Box<dyn Stream<Item = ()> + Send + Sync>>,
+    events: Events,
+    state: State,
+}
+
+enum State {
+    /// No fault happens to it.
+    Free,
+    /// One will.
+    Ending(Ending),
+    /// It stands still.
+    Held(Claim),
+    /// It breaks off when what was passed has had time to go out: a broken stream takes with it what still waits.
+    Breaking(Pin<Box<Sleep>>),
+    /// It has ended.
+    Ended,
+}
+
+/// What a watch ends with, and when.
+struct Ending {
+    claim: Claim,
+    /// After so many events; none if only time counts.
+    left: Option<u64>,
+    /// When it is over.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl WatchBody {
+    /// Around the body of a watch of this media type. Where reads cannot be stale (`reads_can_be_stale`), it does not stand still.
+    pub fn new(
+        inner: Body,
+        media_type: &str,
+        asked: Asked,
+        reads_can_be_stale: bool,
+        faults: Arc<FaultsInForce>,
+    ) -> Self {
+        let changes = Box::pin(WatchStream::from_changes(faults.changes()).map(|_| ()));
+        let (events, state) = (Events::of(media_type), State::Free);
+        let mut body = Self { inner, asked, reads_can_be_stale, faults, changes, events, state };
+        body.look();
+        body
+    }
+
+    /// Looks for a fault that is set, and whether that which was found still is.
+    fn look(&mut self) {
+        let is_gone = match &self.state {
+            State::Ending(Ending { claim, .. }) | State::Held(claim) => !self.faults.has(claim),
+            State::Free => true,
+            State::Breaking(_) | State::Ended => false,
+        };
+        if is_gone {
+            let found = self.faults.claim(&self.asked, |fault| match fault {
+                Fault::StaleReads { .. } => self.reads_can_be_stale,
+                other => other.is_of_watches(),
+            });
+            self.state = found.map_or(State::Free, State::of);
+        }
+    }
+
+    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Option<Read> {
+        let State::Ending(ending) = &mut self.state else { return None };
+        let in_time = match &mut ending.sleep {
+            Some(sleep) => sleep.as_mut().poll(cx).is_pending(),
+            None => ending.left.is_some(),
+        };
+        if ending.left != Some(0) && in_time {
+            return None;
+        }
+        let event = match ending.claim.fault() {
+            // In the middle of another event it would not be read.
+            Fault::ExpireWatch { .. } if !self.events.is_between() => return None,
+            Fault::ExpireWatch { .. } => {
+                let expired = Status::expired("The resourceVersion for the provided watch is too old.");
+                Some(Ok(Frame::data(self.events.error(&expired).into())))
+            }
+            Fault::CutWatch { clean: true, .. } => None,
+            _ => {
+                ending.claim.hit();
+                self.state = State::Breaking(Box::pin(tokio::time::sleep(GOES_OUT)));
+                return None;
+            }
+        };
+        ending.claim.hit();
+        self.state = State::Ended;
+        Some(Poll::Ready(event))
+    }
+
+    /// As much of the bytes as comes before the watch ends.
+    fn passed(&mut self, mut bytes: Bytes) -> Bytes {
+        let mut at = 0;
+        while let Some(end) = self.events.next_end(&bytes[at..]) {
+            at += end;
+            if let State::Ending(Ending { left: Some(left), .. }) = &mut self.state {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    bytes.truncate(at);
+                    break;
+                }
+            }
+        }
+        bytes
+    }
+}
+
+impl State {
+    fn of(mut claim: Claim) -> Self {
+        let (events, milliseconds) = match claim.fault() {
+            Fault::CutWatch { after_events, after_milliseconds, .. }
+            | Fault::ExpireWatch { after_events, after_milliseconds } => (*after_events, *after_milliseconds),
+            _ => {
+                claim.hit();
+                return Self::Held(claim);
+            }
+        };
+        let sleep = milliseconds.map(|ms| Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
+        Self::Ending(Ending { claim, left: events, sleep })
+    }
+}
+
+impl http_body::Body for WatchBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Read {
+        let this = self.get_mut();
+        while let Poll::Ready(Some(())) = this.changes.as_mut().poll_next(cx) {
+            this.look();
+        }
+        if let Some(end) = this.poll_ending(cx) {
+            return end;
+        }
+        match &mut this.state {
+            State::Held(_) => return Poll::Pending,
+            State::Breaking(sleep) => {
+                ready!(sleep.as_mut().poll(cx));
+                this.state = State::Ended;
+                return Poll::Ready(Some(Err("a fault cuts this watch".into())));
+            }
+            State::Ended => return Poll::Ready(None),
+            State::Free | State::Ending(_) => {}
+        }
+        Pin::new(&mut this.inner).poll_frame(cx).map_ok(|frame| match frame.into_data() {
+            Ok(bytes) => Frame::data(this.passed(bytes)),
+            Err(trailers) => trailers,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use portico_machinery::RequestInfo;
+    use tokio::sync::mpsc;
+    use tokio_stream::wrappers::ReceiverStream;
+
+    use super::*;
+
+    const JSON: &str = "application/json;stream=watch";
+
+    /// Who sends the events of a watch.
+    type Sender = mpsc::Sender<Result<Frame<Bytes>, BoxError>>;
+
+    /// A watch's body, who sends its events, and the faults.
+    fn watch() -> (WatchBody, Sender, Arc<FaultsInForce>) {
+        let (sender, receiver) = mpsc::channel(8);
+        let inner = Body::streamed(http_body_util::StreamBody::new(ReceiverStream::new(receiver)));
+        let info = RequestInfo::parse("GET", "/api/v1/pods", "watch=true").unwrap();
+        let faults = Arc::new(FaultsInForce::default());
+        let asked = Asked { info: info.into(), ..Asked::default() };
+        (WatchBody::new(inner, JSON, asked, true, Arc::clone(&faults)), sender, faults)
+    }
+
+    fn set(faults: &FaultsInForce, fault: &str) {
+        faults.set(serde_json::from_str(&format!(r#"{{"times": 1, "fault": {fault}}}"#)).unwrap()).unwrap();
+    }
+
+    async fn send(sender: &Sender, text: &'static str) {
+        sender.send(Ok(Frame::data(Bytes::from_static(text.as_bytes())))).await.unwrap();
+    }
+
+    async fn text(body: &mut WatchBody) -> Option<Result<String, String>> {
+        let frame = body.frame().await?;
+        let frame = frame.map(|frame| String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap());
+        Some(frame.map_err(|error| error.to_string()))
+    }
+
+    #[tokio::test]
+    async fn an_open_watch_is_cut_after_so_many_events_in_the_middle_of_what_was_sent_together() {
+        let (mut body, sender, faults) = watch();
+        send(&sender, "1\n").await;
+        assert_eq!(text(&mut body).await, Some(Ok("1\n".into())));
+        set(&faults, r#"{"cutWatch": {"afterEvents": 2}}"#);
+        send(&sender, "2\n3\n4\n").await;
+        assert_eq!(text(&mut body).await, Some(Ok("2\n3\n".into())));
+        assert_eq!(text(&mut body).await, Some(Err("a fault cuts this watch".into())));
+        assert_eq!(text(&mut body).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_expires_says_so_between_two_events() {
+        let (mut body, sender, faults) = watch();
+        set(&faults, r#"{"expireWatch": {"afterMilliseconds": 50}}"#);
+        send(&sender, "half").await;
+        assert_eq!(text(&mut body).await, Some(Ok("half".into())));
+        tokio::time::advance(Duration::from_millis(60)).await;
+        send(&sender, " an event\n").await;
+        assert_eq!(text(&mut body).await, Some(Ok(" an event\n".into())));
+        let error = text(&mut body).await.unwrap().unwrap();
+        assert!(
+            error.starts_with(r#"{"type":"ERROR","object":{"kind":"Status""#)
+                && error.contains(r#""code":410"#)
+        );
+        assert_eq!(text(&mut body).await, None, "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_watch_stands_still_until_the_fault_is_removed_and_misses_nothing() {
+        let (mut body, sender, faults) = watch();
+        set(&faults, r#"{"staleReads": {"resourceVersion": "1"}}"#);
+        send(&sender, "1\n").await;
+        let (read, ()) = tokio::join!(text(&mut body), async {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(faults.list().len(), 1);
+            send(&sender, "2\n").await;
+            faults.clear();
+        });
+        assert_eq!(read, Some(Ok("1\n".into())));
+        assert_eq!(text(&mut body).await, Some(Ok("2\n".into())));
+    }
+
+    #[tokio::test]
+    async fn a_clean_end_is_an_end() {
+        let (mut body, _sender, faults) = watch();
+        set(&faults, r#"{"cutWatch": {"clean": true}}"#);
+        assert_eq!(text(&mut body).await, None);
+    }
+}
