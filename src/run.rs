@@ -5,9 +5,11 @@ mod banner;
 mod companion;
 mod facade;
 mod failure;
+mod passed_sockets;
 mod process;
 mod scratch;
 mod server;
+mod service_manager;
 mod signals;
 
 use std::net::SocketAddr;
@@ -28,6 +30,7 @@ use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
 use companion::{Companion, Told};
 pub(crate) use failure::Failure;
+use passed_sockets::PassedSockets;
 use process::Process;
 use scratch::Scratch;
 use signals::{Asked, Signals, Stop};
@@ -45,7 +48,9 @@ pub(crate) fn version() -> String {
 ///
 /// # Errors
 /// [`Failure`].
-pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<u8, Failure> {
+pub(crate) fn run(role: Role, mut settings: Settings, started: Instant) -> Result<u8, Failure> {
+    let sockets = PassedSockets::take(role)?;
+    sockets.tell(&mut settings)?;
     if settings.store.unsafe_no_fsync {
         portico_kit::atomic_file::never_sync();
     }
@@ -78,6 +83,7 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<u8
         ),
         offload: Arc::new(Offload::start("long-work", &TaskSet::new()).map_err(Failure::Runtime)?),
         auditor: auditor.clone(),
+        sockets,
         started,
     };
     let drains = settings.serving.shutdown_drain;
@@ -236,15 +242,29 @@ async fn live(
     failed: impl Future<Output = TaskFailure>,
     reload: impl AsyncFn(),
 ) -> Result<Ended, Failure> {
+    let ended = until_end(signals, ready, failed, reload).await;
+    service_manager::stopping();
+    ended
+}
+
+async fn until_end(
+    signals: &mut Signals,
+    ready: impl Future<Output = Result<Option<Companion>, Failure>>,
+    failed: impl Future<Output = TaskFailure>,
+    reload: impl AsyncFn(),
+) -> Result<Ended, Failure> {
     let (mut ready, mut failed) = (pin!(ready.fuse()), pin!(failed));
     let mut companion = None;
     loop {
         tokio::select! {
-            started = &mut ready => companion = started?,
+            started = &mut ready => {
+                companion = started?;
+                service_manager::ready();
+            }
             failure = &mut failed => return Err(Failure::Part(failure)),
             code = end_of(&mut companion) => return code.map(Ended::Command),
             asked = signals.next() => match (asked, &companion) {
-                (Asked::Reload, _) => reload().await,
+                (Asked::Reload, _) => service_manager::reloading(reload()).await,
                 (Asked::Stop(stop), Some(companion)) => companion.signal(stop.signal()),
                 (Asked::Stop(stop), None) => return Ok(Ended::Asked(stop)),
             },

@@ -134,6 +134,7 @@ impl Facade {
         options.handshake_timeout = settings.tls_handshake_timeout;
         options.max_connections = settings.max_connections;
         options.share_port = settings.permit_port_sharing;
+        options.passed.clone_from(&settings.passed_socket);
         options.runtimes.clone_from(&process.runtimes);
         let metrics = ListenerMetrics::new(&process.registry, "https");
         let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);

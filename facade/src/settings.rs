@@ -2,9 +2,10 @@
 //! binary's; field names follow the flags.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -20,6 +21,8 @@ use crate::version_info::VersionInfo;
 pub struct FacadeSettings {
     /// `--bind-address` and `--secure-port`; port 0 is any free one.
     pub address: SocketAddr,
+    /// A socket that listens at that address already: whoever started the process made it.
+    pub passed_socket: Option<Arc<TcpListener>>,
     /// `--tls-*`: what clients see.
     pub serving: ServingCertificate,
     /// `--tls-sni-cert-key`: pairs of certificate and key file for their own names.
@@ -231,6 +234,7 @@ impl FacadeSettings {
     pub fn new(serving: ServingCertificate) -> Self {
         Self {
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443),
+            passed_socket: None,
             serving,
             sni: Vec::new(),
             tls_min_version: MinVersion::default(),

@@ -468,6 +468,7 @@ fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsLi
     let options = ListenerOptions {
         max_connections: settings.max_connections,
         runtimes: Some(Arc::clone(&process.runtimes)),
+        passed: settings.passed_socket.clone(),
         ..ListenerOptions::new("control")
     };
     let metrics = ListenerMetrics::new(&process.metrics, "control");

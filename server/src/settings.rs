@@ -1,8 +1,9 @@
 //! The settings of the control service: plain values, parsed and checked before anything binds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -27,6 +28,8 @@ pub struct ServerSettings {
     pub cert_dir: PathBuf,
     /// Where gRPC is served; port 0 = any free one.
     pub control_address: SocketAddr,
+    /// A socket that listens at that address already: whoever started the process made it.
+    pub passed_socket: Option<Arc<TcpListener>>,
     /// `HOST:PORT` under which others reach the control service.
     pub control_external_address: Option<String>,
     /// Further names of both halves, for certificates.

@@ -25,6 +25,7 @@ pub(super) fn beside(
 ) -> Result<RunningFacade, Failure> {
     let certificate = given(settings).unwrap_or_else(|| ServingCertificate::Given(server.facade_serving()));
     let mut facade = facade_settings(settings, certificate)?;
+    facade.passed_socket.clone_from(&process.sockets.https);
     facade.authentication.internal_ca = Some(server.internal_ca().into_bytes());
     "in-process".clone_into(&mut facade.name);
     let (services, trust) = server.local();
@@ -64,6 +65,7 @@ pub(super) async fn alone(
             .map_err(|e| SettingError::new("--cert-dir", e))?,
     };
     let mut facade = facade_settings(settings, certificate)?;
+    facade.passed_socket.clone_from(&process.sockets.https);
     // Control services of one database share their CA.
     facade.authentication.internal_ca = connections.iter().find_map(|connection| connection.ca_pem.clone());
     facade.fail_static = Some(FailStaticSettings {

@@ -32,6 +32,14 @@ pub(crate) enum Failure {
     /// Audit.
     #[error(transparent)]
     Audit(#[from] portico_auditor::AuditError),
+    /// A socket that whoever started the process made.
+    #[error("a socket that was passed on cannot be used: {}", error_text(.0))]
+    PassedSocket(#[source] std::io::Error),
+    /// A socket that nobody here serves.
+    #[error(
+        "a socket named {0} was passed on, and nobody here serves it: names are https and grpc, each once"
+    )]
+    StrangeSocket(String),
     /// The control service.
     #[error(transparent)]
     Server(#[from] portico_server::StartError),

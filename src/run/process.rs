@@ -9,6 +9,8 @@ use portico_kit::metrics::Registry;
 use portico_kit::offload::Offload;
 use portico_kit::telemetry::Telemetry;
 
+use super::passed_sockets::PassedSockets;
+
 /// What every role has.
 pub(super) struct Process {
     pub(super) registry: Registry,
@@ -19,5 +21,7 @@ pub(super) struct Process {
     pub(super) offload: Arc<Offload>,
     /// Who records requests, over HTTP and gRPC alike.
     pub(super) auditor: Option<Arc<Auditor>>,
+    /// The sockets that whoever started the process made.
+    pub(super) sockets: PassedSockets,
     pub(super) started: Instant,
 }

@@ -1,6 +1,6 @@
 //! The control service's settings, and its start.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use portico_server::{
@@ -23,6 +23,7 @@ const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
 
 /// Starts the control service.
 pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Server, Failure> {
+    let passed_socket = process.sockets.grpc.clone();
     let process = portico_server::Process {
         metrics: process.registry.clone(),
         telemetry: process.telemetry.clone(),
@@ -33,16 +34,17 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
     for controller in controllers::absent_of(&settings.controllers.controllers) {
         tracing::warn!(controller, "this server does not have the controller that is asked for by name");
     }
-    Ok(Server::start(server_settings(settings)?, process).await?)
+    Ok(Server::start(server_settings(settings, passed_socket)?, process).await?)
 }
 
-fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
+fn server_settings(s: &Settings, passed_socket: Option<Arc<TcpListener>>) -> Result<ServerSettings, Failure> {
     let proxy_client =
         s.proxying.proxy_client_cert_file.clone().zip(s.proxying.proxy_client_key_file.clone());
     Ok(ServerSettings {
         data_dir: s.process.data_dir.clone(),
         cert_dir: s.cert_dir(),
         control_address: s.control.control_address,
+        passed_socket,
         control_external_address: s.control.control_external_address.clone(),
         external_hostname: s.serving.external_hostname.clone(),
         bind_address: s.serving.bind_address,

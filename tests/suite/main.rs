@@ -70,6 +70,7 @@ mod request_metrics;
 mod rolling_restarts;
 mod service_accounts;
 mod service_endpoints;
+mod service_manager;
 mod several_control_services;
 mod signing;
 mod skew;

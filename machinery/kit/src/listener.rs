@@ -9,7 +9,7 @@ mod conn;
 pub use conn::{Accepted, PeerInfo, TlsIo};
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as BoundSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub struct ListenerOptions {
     pub keepalive: Duration,
     /// Whether other processes may listen at the same address and port (SO_REUSEPORT).
     pub share_port: bool,
+    /// A socket that listens already, in place of one that is bound here: whoever started the process made it.
+    pub passed: Option<Arc<BoundSocket>>,
     /// Threads that serve the connections; absent, they run where the listener does.
     pub runtimes: Option<Arc<ConnectionRuntimes>>,
 }
@@ -49,6 +51,7 @@ impl ListenerOptions {
             max_connections: 16_384,
             keepalive: Duration::from_secs(180),
             share_port: false,
+            passed: None,
             runtimes: None,
         }
     }
@@ -86,23 +89,19 @@ pub struct TlsListener {
 }
 
 impl TlsListener {
-    /// Binds `address` (port 0 = any free one) with SO_REUSEADDR. Must run inside a tokio runtime.
+    /// Binds `address` (port 0 = any free one) with SO_REUSEADDR, unless the options have a socket. Must run inside a tokio runtime.
     pub fn bind(
         address: SocketAddr,
         tls: ServerTls,
         options: ListenerOptions,
         metrics: ListenerMetrics,
     ) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        if options.share_port {
-            socket.set_reuse_port(true)?;
-        }
+        let socket = match &options.passed {
+            Some(passed) => passed.try_clone()?,
+            None => bound(address, options.share_port)?,
+        };
         socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(1024)?;
-        let listener = TcpListener::from_std(socket.into())?;
-        Ok(Self { listener, tls, options, metrics })
+        Ok(Self { listener: TcpListener::from_std(socket)?, tls, options, metrics })
     }
 
     /// Where it is bound.
@@ -114,6 +113,17 @@ impl TlsListener {
     pub fn tls(&self) -> &ServerTls {
         &self.tls
     }
+}
+
+fn bound(address: SocketAddr, share_port: bool) -> io::Result<BoundSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if share_port {
+        socket.set_reuse_port(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(1024)?;
+    Ok(socket.into())
 }
 
 /// Keep-alive for accepted and dialled sockets.

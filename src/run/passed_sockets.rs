@@ -1,0 +1,62 @@
+//! Sockets that whoever started the process made, as systemd does for a `.socket` unit: LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use listenfd::ListenFd;
+
+use super::failure::Failure;
+use crate::settings::{Role, Settings};
+
+/// Names of the sockets, with colons between (`FileDescriptorName=`).
+const NAMES: &str = "LISTEN_FDNAMES";
+/// The name of the socket on which HTTPS is served.
+const HTTPS: &str = "https";
+/// The name of the socket on which gRPC is served.
+const GRPC: &str = "grpc";
+
+/// The sockets that were passed on.
+#[derive(Debug, Default)]
+pub(super) struct PassedSockets {
+    pub(super) https: Option<Arc<TcpListener>>,
+    pub(super) grpc: Option<Arc<TcpListener>>,
+}
+
+impl PassedSockets {
+    /// Takes them, so that no program that is started later does. A socket of another name is the role's main one.
+    pub(super) fn take(role: Role) -> Result<Self, Failure> {
+        let names = std::env::var(NAMES).unwrap_or_default();
+        let mut names = names.split(':');
+        let (mut passed, mut sockets) = (ListenFd::from_env(), Self::default());
+        for index in 0..passed.len() {
+            let name = names.next().unwrap_or_default();
+            let socket = passed.take_tcp_listener(index).map_err(Failure::PassedSocket)?;
+            let place = sockets.place(name, role).ok_or_else(|| Failure::StrangeSocket(name.to_owned()))?;
+            *place = socket.map(Arc::new);
+        }
+        Ok(sockets)
+    }
+
+    /// Where a socket goes; nowhere, if the role does not serve it or has one already.
+    fn place(&mut self, name: &str, role: Role) -> Option<&mut Option<Arc<TcpListener>>> {
+        let place = match (name, role) {
+            (GRPC, Role::Facade) | (HTTPS, Role::Server) => return None,
+            (GRPC, _) | (_, Role::Server) => &mut self.grpc,
+            _ => &mut self.https,
+        };
+        place.is_none().then_some(place)
+    }
+
+    /// The addresses go into certificates and kubeconfigs as if they had been set.
+    pub(super) fn tell(&self, settings: &mut Settings) -> Result<(), Failure> {
+        if let Some(https) = &self.https {
+            let address = https.local_addr().map_err(Failure::PassedSocket)?;
+            settings.serving.bind_address = address.ip();
+            settings.serving.secure_port = address.port();
+        }
+        if let Some(grpc) = &self.grpc {
+            settings.control.control_address = grpc.local_addr().map_err(Failure::PassedSocket)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Under a service manager: sockets that it made are served, and it is told of each turn.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use portico_tests::Launch;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::net::UnixDatagram;
+
+/// What systemd does: sockets from 3 on, and their number for the process that they are for. They come as standard input and error.
+const PASSES_TWO: &str = "exec 3<&0 4<&2 </dev/null 2>log; export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=\"$NAMES\"; exec \"$@\"";
+
+/// How long a turn may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that was given two sockets, and who hears what it says of itself.
+struct Served {
+    child: Child,
+    /// Its folder stays for as long as this does.
+    launch: Launch,
+    manager: UnixDatagram,
+}
+
+impl Served {
+    fn start(mut launch: Launch, names: &str, https: TcpListener, grpc: TcpListener) -> Self {
+        let command = launch.command();
+        let folder = command.get_current_dir().unwrap();
+        let manager = UnixDatagram::bind(folder.join("notify")).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", PASSES_TWO, "sh"]).arg(command.get_program()).args(command.get_args());
+        shell.current_dir(folder).env("NAMES", names).env("NOTIFY_SOCKET", folder.join("notify"));
+        shell.stdin(Stdio::from(OwnedFd::from(https))).stderr(Stdio::from(OwnedFd::from(grpc)));
+        let child = shell.stdout(Stdio::null()).spawn().unwrap();
+        Self { child, launch, manager }
+    }
+
+    async fn says(&self) -> String {
+        let mut bytes = [0; 1024];
+        let received = tokio::time::timeout(PATIENCE, self.manager.recv(&mut bytes)).await;
+        String::from_utf8_lossy(&bytes[..received.expect("it says something").unwrap()]).into_owned()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn folder(&mut self) -> std::path::PathBuf {
+        self.launch.command().get_current_dir().map(Path::to_owned).unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It has ended where a test went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn sockets() -> (TcpListener, TcpListener) {
+    (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passed_sockets_are_served_and_the_manager_hears_of_each_turn() {
+    let (https, grpc) = sockets();
+    let (https_at, grpc_at) = (https.local_addr().unwrap(), grpc.local_addr().unwrap());
+    let mut served = Served::start(Launch::new(), "https:grpc", https, grpc);
+    assert_eq!(served.says().await, "READY=1\n");
+
+    let folder = served.folder();
+    let addresses = std::fs::read_to_string(folder.join("addresses.json")).unwrap();
+    assert!(
+        addresses.contains(&https_at.to_string()) && addresses.contains(&grpc_at.to_string()),
+        "{addresses}"
+    );
+    // The kubeconfig leads there, and the certificate is good for it.
+    let kubeconfig = folder.join("data/admin.kubeconfig");
+    let answer = Command::new("kubectl")
+        .args(["get", "--raw", "/readyz", "--request-timeout=30s", "--kubeconfig"])
+        .arg(kubeconfig)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer.stdout), "ok", "{answer:?}");
+
+    served.signal(Signal::HUP);
+    assert!(served.says().await.starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(served.says().await, "READY=1\n");
+    served.signal(Signal::TERM);
+    assert_eq!(served.says().await, "STOPPING=1\n");
+    assert!(served.child.wait().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_passed_socket_that_nobody_serves_is_an_error_and_not_a_silence() {
+    let (https, grpc) = sockets();
+    let mut served = Served::start(Launch::new(), "https:https", https, grpc);
+    assert_eq!(served.child.wait().unwrap().code(), Some(1));
+    // Standard error is the shell's file by then.
+    let log = std::fs::read_to_string(served.folder().join("log")).unwrap();
+    assert!(log.contains("a socket named https was passed on, and nobody here serves it"), "{log}");
+}
