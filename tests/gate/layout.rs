@@ -12,6 +12,8 @@ const TOP: &[&str] = &[
     "server",
     "facade",
     "migrations",
+    // What the program is installed from: units, charts and the scripts that make packages. No crate is in it.
+    "packaging",
     "tests",
     // Helpers for tests of other people, by language: what they publish is no test of ours.
     "testing",
