@@ -459,7 +459,7 @@ fn change_of(entry: &Entry) -> Option<Change> {
 
 /// A check that says something by its name.
 fn said(name: String) -> RemoteCheck {
-    RemoteCheck { name, endpoints: vec![Endpoint::Readyz], failure: None }
+    RemoteCheck { name, endpoints: vec![Endpoint::Readyz], failure: None, warning: None }
 }
 
 fn check_of(entry: &Entry) -> Option<RemoteCheck> {
@@ -469,6 +469,7 @@ fn check_of(entry: &Entry) -> Option<RemoteCheck> {
         name: entry.key.clone(),
         endpoints: Endpoint::ALL.into_iter().filter(named).collect(),
         failure: (!ok).then(|| message.clone()),
+        warning: (*ok && !message.is_empty()).then(|| message.clone()),
     })
 }
 

@@ -175,11 +175,11 @@ impl Health {
         let runs = checks.iter().map(|check| async {
             match query.excludes(check) {
                 Some(by) => Checked::excluded(check, by),
-                None => Checked {
-                    name: check.name().to_owned(),
-                    excluded: None,
-                    failure: check.run().await.err(),
-                },
+                None => {
+                    let failure = check.run().await.err();
+                    let warning = if failure.is_none() { check.warning() } else { None };
+                    Checked { name: check.name().to_owned(), excluded: None, failure, warning }
+                }
             }
         });
         let results = futures::future::join_all(runs).await;
@@ -192,7 +192,7 @@ impl Health {
     /// `/<endpoint>/<name>`: one check, with its reason; `None` = no such check (404).
     pub async fn single(&self, endpoint: Endpoint, name: &str) -> Option<Rendered> {
         let check = self.snapshot(endpoint).into_iter().find(|check| check.name() == name)?;
-        Some(render::single(check.run().await))
+        Some(render::single(check.run().await, check.warning()))
     }
 
     fn snapshot(&self, endpoint: Endpoint) -> Vec<Check> {
@@ -277,6 +277,7 @@ mod tests {
             name: "etcd".into(),
             endpoints: vec![Endpoint::Readyz],
             failure: failure.map(str::to_owned),
+            warning: failure.is_none().then(|| "nearly full".to_owned()),
         };
         health.set_remote(remote(Some("disk full")));
         assert_eq!(
@@ -287,6 +288,10 @@ mod tests {
         assert_eq!(single.body, "internal server error: disk full\n");
         health.set_remote(remote(None));
         assert_eq!(health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await.code, 200);
+        let verbose = HealthQuery { verbose: true, ..HealthQuery::default() };
+        let shown = health.evaluate(Endpoint::Readyz, &verbose).await.body;
+        assert!(shown.contains("[+]etcd ok, with a warning: see /readyz/etcd\n"), "{shown}");
+        assert_eq!(health.single(Endpoint::Readyz, "etcd").await.unwrap().body, "ok: nearly full\n");
         health.remove_remote("etcd");
         assert!(health.single(Endpoint::Readyz, "etcd").await.is_none());
     }

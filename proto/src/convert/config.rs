@@ -43,7 +43,7 @@ pub struct Check {
     pub endpoints: Vec<String>,
     /// Whether it passes.
     pub ok: bool,
-    /// Why not.
+    /// Why not, or what is not as it should be although it passes.
     pub message: String,
 }
 

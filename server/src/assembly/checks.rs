@@ -45,14 +45,14 @@ async fn evaluate(health: &Health) -> Vec<(String, Check)> {
     let mut all: Vec<(String, Check)> = Vec::new();
     for endpoint in [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz] {
         for checked in health.run(endpoint, &HealthQuery::default()).await.results {
-            let failure = checked.failure;
+            let (ok, message) = (checked.failure.is_none(), checked.failure.or(checked.warning));
             match all.iter_mut().find(|(name, _)| *name == checked.name) {
                 Some((_, check)) => check.endpoints.push(endpoint.name().to_owned()),
                 None => {
                     let check = Check {
                         endpoints: vec![endpoint.name().to_owned()],
-                        ok: failure.is_none(),
-                        message: failure.unwrap_or_default(),
+                        ok,
+                        message: message.unwrap_or_default(),
                     };
                     all.push((checked.name, check));
                 }

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 
 use super::endpoint::RemoteCheck;
 
+type Warning = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 type Run = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// A named check. Cheap to clone.
@@ -17,6 +18,7 @@ pub struct Check {
     group: Option<Arc<str>>,
     kind: Kind,
     not_before: Option<Instant>,
+    warning: Option<Warning>,
 }
 
 #[derive(Clone)]
@@ -54,6 +56,17 @@ impl Check {
         self
     }
 
+    /// Says what is not as it should be although the check passes.
+    pub fn with_warning(mut self, warning: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.warning = Some(Arc::new(warning));
+        self
+    }
+
+    /// What is not as it should be although it passes.
+    pub fn warning(&self) -> Option<String> {
+        self.warning.as_ref().and_then(|warning| warning())
+    }
+
     /// The name, as in `/readyz/<name>`.
     pub fn name(&self) -> &str {
         &self.name
@@ -82,12 +95,13 @@ impl Check {
     }
 
     pub(super) fn fixed(remote: &RemoteCheck) -> Self {
-        let failure = remote.failure.clone();
+        let (failure, warning) = (remote.failure.clone(), remote.warning.clone());
         Self::new(remote.name.clone(), move || failure.clone().map_or(Ok(()), Err))
+            .with_warning(move || warning.clone())
     }
 
     fn of(name: String, kind: Kind) -> Self {
-        Self { name: name.into(), group: None, kind, not_before: None }
+        Self { name: name.into(), group: None, kind, not_before: None, warning: None }
     }
 }
 
@@ -100,11 +114,13 @@ pub struct Checked {
     pub excluded: Option<String>,
     /// Why it failed.
     pub failure: Option<String>,
+    /// What is not as it should be although it passed.
+    pub warning: Option<String>,
 }
 
 impl Checked {
     pub(super) fn excluded(check: &Check, by: &str) -> Self {
         let group = if by == check.name() { "" } else { by };
-        Self { name: check.name().to_owned(), excluded: Some(group.to_owned()), failure: None }
+        Self { name: check.name().to_owned(), excluded: Some(group.to_owned()), failure: None, warning: None }
     }
 }

@@ -35,4 +35,6 @@ pub struct RemoteCheck {
     pub endpoints: Vec<Endpoint>,
     /// Why it fails; none = it passes.
     pub failure: Option<String>,
+    /// What is not as it should be although it passes.
+    pub warning: Option<String>,
 }

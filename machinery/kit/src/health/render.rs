@@ -81,7 +81,7 @@ impl Evaluation {
         }
         let mut body = String::with_capacity(64 * (self.results.len() + 1));
         for checked in &self.results {
-            body.push_str(&line(checked));
+            body.push_str(&line(self.endpoint, checked));
         }
         if !self.unknown_excludes.is_empty() {
             let names: Vec<String> = self.unknown_excludes.iter().map(|name| format!("{name:?}")).collect();
@@ -95,19 +95,24 @@ impl Evaluation {
 }
 
 /// `/<endpoint>/<name>`: here the reason is told.
-pub(super) fn single(result: Result<(), String>) -> Rendered {
-    match result {
-        Ok(()) => Rendered { code: 200, body: "ok".to_owned() },
-        Err(reason) => Rendered { code: 500, body: format!("internal server error: {reason}\n") },
+pub(super) fn single(result: Result<(), String>, warning: Option<String>) -> Rendered {
+    match (result, warning) {
+        (Ok(()), None) => Rendered { code: 200, body: "ok".to_owned() },
+        (Ok(()), Some(warning)) => Rendered { code: 200, body: format!("ok: {warning}\n") },
+        (Err(reason), _) => Rendered { code: 500, body: format!("internal server error: {reason}\n") },
     }
 }
 
-fn line(checked: &Checked) -> String {
+fn line(endpoint: Endpoint, checked: &Checked) -> String {
     let name = &checked.name;
     match (&checked.failure, checked.excluded.as_deref()) {
         (Some(_), _) => format!("[-]{name} failed: reason withheld\n"),
         (None, Some("")) => format!("[+]{name} excluded: ok\n"),
         (None, Some(group)) => format!("[+]{name} excluded with {group}: ok\n"),
+        // Reasons are withheld here.
+        (None, None) if checked.warning.is_some() => {
+            format!("[+]{name} ok, with a warning: see /{}/{name}\n", endpoint.name())
+        }
         (None, None) => format!("[+]{name} ok\n"),
     }
 }
@@ -117,7 +122,12 @@ mod tests {
     use super::*;
 
     fn checked(name: &str, excluded: Option<&str>, failure: Option<&str>) -> Checked {
-        Checked { name: name.into(), excluded: excluded.map(Into::into), failure: failure.map(Into::into) }
+        Checked {
+            name: name.into(),
+            excluded: excluded.map(Into::into),
+            failure: failure.map(Into::into),
+            warning: None,
+        }
     }
 
     fn evaluation(results: Vec<Checked>, unknown: &[&str]) -> Evaluation {
