@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory};
 
-use crate::{client_verbs, crds, data, secrets, settings, testenv};
+use crate::{client_verbs, config, crds, data, secrets, settings, testenv};
 
 /// `portico` with its roles and all verbs.
 pub(crate) fn portico() -> Command {
@@ -13,6 +13,7 @@ pub(crate) fn portico() -> Command {
 pub(crate) fn verbs() -> Vec<Command> {
     let mut verbs = client_verbs::commands();
     verbs.push(crds::Cli::command().name("crds").about("Say what CustomResourceDefinitions would break"));
+    verbs.push(config::Cli::command().name("config").about("Check a folder of manifests (--manifests)"));
     verbs.push(secrets::Cli::command().name("secrets").about("Look after what is encrypted at rest"));
     verbs.push(
         testenv::Cli::command().name("testenv").about("Run operators' tests (envtest) on this program"),

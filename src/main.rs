@@ -2,6 +2,7 @@
 
 mod client_verbs;
 mod command_tree;
+mod config;
 mod control_service;
 mod crds;
 mod data;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let verb = arguments.next().unwrap_or_default();
     match verb.to_str() {
         Some("crds") => return crds::main(std::env::args_os().skip(1)),
+        Some("config") => return config::main(std::env::args_os().skip(1)),
         Some(testenv::VERB) => return testenv::main(std::env::args_os().skip(1)),
         Some("secrets") => return secrets::main(std::env::args_os().skip(1)),
         Some(verb) if client_verbs::VERBS.contains(&verb) => {

@@ -7,6 +7,7 @@ mod facade;
 mod failure;
 mod passed_sockets;
 mod process;
+mod rehearsal;
 mod scratch;
 mod server;
 mod service_manager;
@@ -32,6 +33,7 @@ use companion::{Companion, Told};
 pub(crate) use failure::Failure;
 use passed_sockets::PassedSockets;
 use process::Process;
+pub(crate) use rehearsal::rehearse;
 use scratch::Scratch;
 use signals::{Asked, Signals, Stop};
 

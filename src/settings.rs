@@ -19,6 +19,7 @@ mod foreign_flags;
 mod given;
 mod history_retention;
 mod kubelets;
+mod manifests;
 mod metrics;
 mod oidc;
 mod peers;
@@ -42,6 +43,7 @@ pub(crate) use encryption::Encryption;
 pub(crate) use error::SettingError;
 use foreign_flags::ForeignFlag;
 pub(crate) use kubelets::Kubelets;
+pub(crate) use manifests::Manifests;
 pub(crate) use metrics::Metrics;
 pub(crate) use peers::Peers;
 pub(crate) use process::{LoggingFormat, Process, ReadyFormat};
@@ -149,6 +151,8 @@ pub(crate) struct Settings {
     pub(crate) admission: Admission,
     #[command(flatten)]
     pub(crate) signing: Signing,
+    #[command(flatten)]
+    pub(crate) manifests: Manifests,
     /// The program to run once everything is served, and its arguments.
     #[arg(skip)]
     pub(crate) command: Vec<OsString>,
@@ -184,6 +188,14 @@ pub(crate) fn parse(argv: Vec<OsString>, verbs: Vec<clap::Command>) -> Result<Pa
 /// [`SettingError`].
 pub(crate) fn parse_with(defaults: &[OtherDefault<'_>], argv: Vec<OsString>) -> Result<Parsed, SettingError> {
     parse_by(with_defaults(command(), defaults).args_override_self(true), argv)
+}
+
+/// The same without the environment: nothing that a server on this machine is told counts.
+///
+/// # Errors
+/// [`SettingError`].
+pub(crate) fn parse_alone(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
+    parse_by(foreign_flags::with_foreign_flags(Cli::command()), argv)
 }
 
 fn parse_by(command: clap::Command, argv: Vec<OsString>) -> Result<Parsed, SettingError> {
@@ -272,6 +284,7 @@ impl Settings {
         self.admission.check(self.core_api.features()?)?;
         self.service_accounts.check()?;
         self.signing.check()?;
+        self.manifests.check()?;
         self.check_files()
     }
 }

@@ -11,6 +11,7 @@ mod hooks;
 mod hostname;
 mod identities;
 mod image_backend;
+mod manifests;
 mod master_leases;
 mod node_graph;
 mod process;
@@ -49,6 +50,7 @@ use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
+use portico_manifests::{Manifests, Report as ManifestsReport, Settings as ManifestsSettings};
 use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::{EtcdLayout, KindIndexer, Registry, ResourceTable};
 use portico_store::{EtcdStore, PostgresStore, SqliteStore, Store};
@@ -90,6 +92,8 @@ pub struct Server {
     issuers: Option<TokenIssuers>,
     advertised: controllers::Advertised,
     facades: Facades,
+    registry: Registry,
+    manifests: Option<Manifests>,
     tasks: TaskSet,
     /// Ends after everything that writes has ended.
     store_tasks: TaskSet,
@@ -175,8 +179,11 @@ impl Server {
         let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
         renewed.keep(&tasks);
         let hooks = Hooks::new(health.clone());
+        let manifests = manifests::join(&settings, &registry, &health, &process.metrics)?;
+        let from_folder = manifests.as_ref().map(Manifests::state);
+        let surroundings = hooks::Surroundings { tasks: &tasks, own: address, from_folder };
         let components =
-            hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
+            hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, surroundings)?;
         components.add_checks(&health, &store)?;
         encryption.add_check(&health)?;
         encryption.watch(&tasks);
@@ -206,6 +213,9 @@ impl Server {
         let expiry = portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone());
         tasks.spawn("expiry", expiry);
         let (known, ready) = (components.checks_known.clone(), components.ready.clone());
+        if let Some(manifests) = manifests.clone() {
+            manifests::start(manifests, health.clone(), &tasks);
+        }
         checks::publish(health, components.board.clone(), known, ready, &tasks);
         Ok(Self {
             settings,
@@ -218,6 +228,8 @@ impl Server {
             issuers,
             advertised,
             facades: components.facades.clone(),
+            registry: controlled,
+            manifests,
             tasks,
             store_tasks,
             drain,
@@ -268,6 +280,14 @@ impl Server {
         self.pki.facade_serving()
     }
 
+    /// What a folder of manifests would come to, on a server that is there for this alone.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub async fn check_manifests(&self, settings: ManifestsSettings) -> Result<ManifestsReport, String> {
+        portico_manifests::check(settings, &self.registry).await
+    }
+
     /// Waits until all checks have passed.
     pub async fn ready(&self) {
         self.ready.signaled().await;
@@ -300,8 +320,11 @@ impl Server {
         self.settings.control_external_address.clone().unwrap_or_else(|| reachable(self.address).to_string())
     }
 
-    /// Reads token and CA files again (SIGHUP).
+    /// Reads token and CA files again, and looks at the folder of manifests (SIGHUP).
     pub async fn reload(&self) {
+        if let Some(manifests) = &self.manifests {
+            manifests.look();
+        }
         self.identities.reload().await;
         if let Some(issuers) = &self.issuers
             && let Err(error) = issuers.reload().await

@@ -32,6 +32,9 @@ pub use portico_controllers::service_endpoints::endpoints::EndpointsSettings;
 pub use portico_controllers::service_endpoints::mirroring::MirroringSettings;
 pub use portico_controllers::service_endpoints::slices::SliceSettings;
 pub use portico_kinds::{RuntimeConfig, RuntimeConfigError};
+pub use portico_manifests::{
+    Finding as ManifestsFinding, Report as ManifestsReport, Settings as ManifestsSettings,
+};
 pub use portico_registry::{
     ConnectionSettings, Settings as RegistrySettings, TranslationSettings, WebhookLimits,
 };

@@ -108,6 +108,8 @@ pub struct ServerSettings {
     pub max_connections: usize,
     /// gRPC calls at a time in one connection.
     pub max_streams_per_connection: u32,
+    /// The folder of manifests that is applied and followed.
+    pub manifests: Option<portico_manifests::Settings>,
     /// Boot checks pass on /livez for so long.
     pub livez_grace_period: Duration,
 }

@@ -60,6 +60,9 @@ pub(crate) enum Failure {
         /// Why it cannot be started.
         error: std::io::Error,
     },
+    /// A folder of manifests.
+    #[error("{0}")]
+    Manifests(String),
     /// A part that the process cannot live without ended.
     #[error("{} ended: {}", .0.task, .0.reason)]
     Part(TaskFailure),

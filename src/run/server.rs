@@ -97,6 +97,7 @@ fn server_settings(s: &Settings, passed_socket: Option<Arc<TcpListener>>) -> Res
         call_time: s.serving.request_timeout,
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
+        manifests: s.manifests.settings(),
         livez_grace_period: s.serving.livez_grace_period,
     })
 }

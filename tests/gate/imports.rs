@@ -27,6 +27,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-admission",
             "portico-resources",
             "portico-identity",
+            "portico-manifests",
             "portico-registry",
             "portico-store",
             "portico-audit",
@@ -97,6 +98,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-machinery",
             "portico-kit",
         ],
+    ),
+    (
+        "portico-manifests",
+        &["portico-registry", "portico-schema", "portico-gostd", "portico-machinery", "portico-kit"],
     ),
     ("portico-identity", &["portico-registry", "portico-auth", "portico-machinery"]),
     (

@@ -50,6 +50,7 @@ mod kubectl_workloads;
 mod leader_election;
 mod load;
 mod malformed;
+mod manifests;
 mod nodes;
 mod observability;
 mod oidc;

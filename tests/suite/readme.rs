@@ -10,6 +10,7 @@ use serde_json::Value;
 
 const README: &str = include_str!("../../README.md");
 const TESTING: &str = include_str!("../../docs/TESTING.md");
+const MANIFESTS: &str = include_str!("../../docs/MANIFESTS.md");
 const CLIENT: &str = include_str!("../../docs/CLIENT.md");
 
 /// How long a process may take to be ready, in seconds.
@@ -144,6 +145,21 @@ fn a_program_runs_beside_a_server_of_which_nothing_is_left() {
     let out = checkout.run(block("target/release/portico run --ephemeral"));
     assert_eq!(out, "configmap/two created\n");
     assert!(!checkout.0.path().join("portico-data").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_on_manifests_works_when_it_is_copied() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let checkout = Checkout::new();
+    for block in blocks_of(MANIFESTS) {
+        let printed = checkout.run(block);
+        assert!(
+            printed.contains("2 documents in 2 files: 0 errors") && printed.contains("settings"),
+            "{printed}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

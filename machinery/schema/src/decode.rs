@@ -196,6 +196,17 @@ pub(crate) fn read_text<T>(
     read(&json).map_err(|error| syntax(error.0))
 }
 
+/// The object that a text of YAML or JSON is, of whatever kind; duplicate keys: the last wins.
+///
+/// # Errors
+/// The parser's words.
+pub fn object_of_text(text: &str) -> Result<Object, String> {
+    raw("", text.as_bytes()).map_err(|error| match error {
+        DecodeError::Syntax { error, .. } => error,
+        other => other.to_string(),
+    })
+}
+
 /// The body as it stands there, an object of anything; duplicate keys: the last wins.
 pub(crate) fn raw(expected: &str, body: &[u8]) -> Result<Object, DecodeError> {
     let syntax =

@@ -13,7 +13,7 @@ use crate::table::Table;
 /// One stage on the way to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// `registered`, `defined`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
+    /// `manifest`, `registered`, `defined`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
     /// `conversion`.
     pub stage: &'static str,
     /// Whether it holds.
@@ -75,6 +75,15 @@ pub struct Ack {
     pub refused: Option<String>,
 }
 
+/// The manifest of a folder that an APIService comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// File and document.
+    pub from: String,
+    /// Why it is not applied as it is now.
+    pub error: Option<String>,
+}
+
 /// What other modules know.
 pub trait Evidence {
     /// Who reached the backend of this APIService last, and how.
@@ -88,6 +97,10 @@ pub trait Evidence {
     /// What is wrong with the conversion webhooks of its custom resources; nothing where there are none.
     fn conversions(&self, _: &GroupVersion) -> Vec<FailingWebhook> {
         Vec::new()
+    }
+    /// Which manifest of a folder the APIService comes from; nothing for others.
+    fn manifest(&self, _: &str) -> Option<Manifest> {
+        None
     }
 }
 
@@ -148,11 +161,16 @@ pub(crate) fn explain(
     if !definitions.is_empty() && compiled.is_none_or(|compiled| compiled.route.backend.is_none()) {
         return by_definition(compiled, &name, definitions, evidence.conversions(&group_version));
     }
+    let manifest = evidence.manifest(&name);
     let Some(compiled) = compiled else {
         let message = format!("there is no APIService {name:?}, and nothing here serves {group_version}");
-        return vec![failed("registered", "NotFound", message)];
+        let unapplied = manifest.and_then(|Manifest { from, error }| {
+            Some(failed("manifest", "NotApplied", format!("{from}: {}", error?)))
+        });
+        return unapplied.into_iter().chain([failed("registered", "NotFound", message)]).collect();
     };
-    let mut stages = vec![registered(index, compiled)];
+    let mut stages: Vec<Stage> = manifest.map(from_folder).into_iter().collect();
+    stages.push(registered(index, compiled));
     if let Some(backend) = &compiled.route.backend {
         stages.push(resolved(backend));
         stages.extend(reached(&evidence.reached(&name)));
@@ -192,6 +210,14 @@ fn defined(standing: Standing) -> Stage {
     let Standing { definition, serves, reason, message, since } = standing;
     let stage = said("defined", &reason, format!("{definition}: {message}"));
     Stage { ok: serves, since, ..stage }
+}
+
+/// What is there is reachable, whatever becomes of a later change of its manifest.
+fn from_folder(Manifest { from, error }: Manifest) -> Stage {
+    match error {
+        None => said("manifest", "Applied", from),
+        Some(error) => said("manifest", "ChangeNotApplied", format!("{from}: {error}")),
+    }
 }
 
 fn registered(index: &Index, compiled: &Compiled) -> Stage {

@@ -1,11 +1,10 @@
 //! What Explain knows from modules that do not know each other: probes, facades and conversions.
 
-use std::sync::Arc;
-
 use portico_controllers::availability::{Availability, HttpProber, ProbeStage};
 use portico_machinery::GroupVersion;
+use portico_manifests::State;
 use portico_registry::{FailingWebhook, Registry, Standing};
-use portico_routes::{Ack, Evidence, ReachStage, Reached};
+use portico_routes::{Ack, Evidence, Manifest, ReachStage, Reached};
 
 use crate::grpc::config::facades::{Facades, Hints};
 
@@ -17,6 +16,8 @@ pub(super) struct Seen {
     pub(super) availability: AvailabilityController,
     pub(super) facades: Facades,
     pub(super) registry: Registry,
+    /// Where there is a folder of manifests.
+    pub(super) from_folder: Option<State>,
 }
 
 impl Evidence for Seen {
@@ -43,6 +44,11 @@ impl Evidence for Seen {
     fn conversions(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {
         self.registry.failing_conversion_webhooks(group_version)
     }
+
+    fn manifest(&self, name: &str) -> Option<Manifest> {
+        let manifest = self.from_folder.as_ref()?.api_service(name)?;
+        Some(Manifest { from: manifest.from, error: manifest.error })
+    }
 }
 
 fn stage(stage: ProbeStage) -> ReachStage {
@@ -63,16 +69,5 @@ impl Hints for ObservationsToAvailability {
 
     fn forget(&self, facade: &str) {
         self.0.forget_facade(facade);
-    }
-}
-
-impl Seen {
-    /// As the services take it.
-    pub(super) fn shared(
-        availability: AvailabilityController,
-        facades: Facades,
-        registry: Registry,
-    ) -> Arc<dyn Evidence + Send + Sync> {
-        Arc::new(Self { availability, facades, registry })
     }
 }

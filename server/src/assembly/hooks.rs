@@ -68,12 +68,22 @@ pub(super) struct Components {
     pub(super) advertised: Arc<watch::Sender<Option<SocketAddr>>>,
     /// Whether facades may send requests to other servers behind the same address.
     has_peers: bool,
+    /// What the folder of manifests says of APIServices.
+    from_folder: Option<portico_manifests::State>,
     /// Holds writes until it has published how resources are stored; only behind gates.
     pub(super) storage_versions: Option<StorageVersions>,
     /// Given once all checks have passed for the first time.
     pub(super) ready: Signal,
     /// Given once facades can learn of every check.
     pub(super) checks_known: Signal,
+}
+
+/// What the process has besides.
+pub(super) struct Surroundings<'a> {
+    pub(super) tasks: &'a TaskSet,
+    /// Where gRPC is served.
+    pub(super) own: SocketAddr,
+    pub(super) from_folder: Option<portico_manifests::State>,
 }
 
 impl Components {
@@ -84,8 +94,7 @@ impl Components {
         kinds: &Arc<Kinds>,
         hooks: &Hooks,
         process: &Process,
-        tasks: &TaskSet,
-        own: SocketAddr,
+        Surroundings { tasks, own, from_folder }: Surroundings<'_>,
     ) -> Result<Self, StartError> {
         let backends = Backends::new(settings, process, tasks, own)?;
         let informers = Informers::default();
@@ -127,6 +136,7 @@ impl Components {
             lease: IdentityLease::new(identity, address),
             advertised: Arc::new(advertised),
             has_peers,
+            from_folder,
             storage_versions,
             ready: Signal::new("ServerReady"),
             checks_known: Signal::new("ChecksKnown"),
@@ -334,7 +344,12 @@ impl Components {
 
     /// What Explain knows.
     pub(super) fn evidence(&self, registry: &Registry) -> Arc<dyn Evidence + Send + Sync> {
-        Seen::shared(self.availability.clone(), self.facades.clone(), registry.clone())
+        Arc::new(Seen {
+            availability: self.availability.clone(),
+            facades: self.facades.clone(),
+            registry: registry.clone(),
+            from_folder: self.from_folder.clone(),
+        })
     }
 
     /// What other API servers hold in namespaces.

@@ -1,0 +1,164 @@
+//! A document: one object as it was written, and where.
+
+use std::fmt;
+
+use portico_machinery::digest::sha256_hex;
+use portico_machinery::{GroupVersionKind, Object};
+
+use crate::split::Part;
+
+/// Where a document stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Below the folder.
+    pub(crate) file: String,
+    /// Among the documents of the file, from 1.
+    pub(crate) document: usize,
+    /// Among the items of a list, from 1.
+    pub(crate) item: Option<usize>,
+    /// Where it begins, from 1.
+    pub(crate) line: usize,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, document {}", self.file, self.document)?;
+        self.item.map_or(Ok(()), |item| write!(f, ", item {item}"))
+    }
+}
+
+/// What does not work, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) origin: Origin,
+    /// Kind, namespace and name, as far as they are known.
+    pub(crate) object: String,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.origin)?;
+        if !self.object.is_empty() {
+            write!(f, ", {}", self.object)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// An object that is to be applied.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    pub(crate) origin: Origin,
+    pub(crate) kind: GroupVersionKind,
+    pub(crate) object: Object,
+    /// As it was written; nothing for items of lists.
+    pub(crate) text: Option<String>,
+    /// Of its content.
+    pub(crate) digest: String,
+}
+
+impl Document {
+    /// For people.
+    pub(crate) fn named(&self) -> String {
+        named(&self.object)
+    }
+
+    /// What does not work, in one line.
+    pub(crate) fn fault(&self, message: impl fmt::Display) -> Fault {
+        let message = message.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        Fault { origin: self.origin.clone(), object: self.named(), message }
+    }
+}
+
+/// Kind and name for people, as far as there are any.
+fn named(object: &Object) -> String {
+    let (kind, namespace, name) = (object.kind(), object.namespace(), object.name());
+    match (name.is_empty(), namespace.is_empty()) {
+        (true, _) => kind.to_owned(),
+        (false, true) => format!("{kind} {name}"),
+        (false, false) => format!("{kind} {namespace}/{name}"),
+    }
+}
+
+/// The objects of a document: one, or the items of a list.
+pub(crate) fn read(file: &str, document: usize, part: &Part<'_>) -> Vec<Result<Document, Fault>> {
+    let origin = Origin { file: file.to_owned(), document, item: None, line: part.line };
+    let object = match parse(part) {
+        Ok(object) => object,
+        Err(message) => return vec![Err(Fault { origin, object: String::new(), message })],
+    };
+    if !is_list(&object) {
+        let digest = sha256_hex(part.text.as_bytes());
+        return vec![checked(origin, object, Some(part.text.to_owned()), digest)];
+    }
+    let items = object.at(&["items"]);
+    let item = |(at, item): (usize, portico_machinery::object::Cursor<'_>)| {
+        let origin = Origin { item: Some(at + 1), ..origin.clone() };
+        let read = item.node().map(Object::from_node);
+        let Some(Ok(object)) = read else {
+            let message = "an item of a list must be an object".to_owned();
+            return Err(Fault { origin, object: String::new(), message });
+        };
+        let digest = sha256_hex(&object.to_json());
+        checked(origin, object, None, digest)
+    };
+    items.items().enumerate().map(item).collect()
+}
+
+/// The object; errors name lines of the file.
+fn parse(part: &Part<'_>) -> Result<Object, String> {
+    portico_schema::object_of_text(part.text).or_else(|_| {
+        // Once more, as far down as it stands in its file: the parser counts lines.
+        let text = format!("{}{}", "\n".repeat(part.line - 1), part.text);
+        portico_schema::object_of_text(&text)
+    })
+}
+
+fn is_list(object: &Object) -> bool {
+    object.kind().ends_with("List") && object.name().is_empty() && object.at(&["items"]).is_present()
+}
+
+fn checked(origin: Origin, object: Object, text: Option<String>, digest: String) -> Result<Document, Fault> {
+    let fault = |message: &str| {
+        Err(Fault { origin: origin.clone(), object: named(&object), message: message.to_owned() })
+    };
+    if object.kind().is_empty() || object.api_version().is_empty() || object.name().is_empty() {
+        return fault("a manifest needs apiVersion, kind and metadata.name");
+    }
+    match object.gvk() {
+        Some(kind) => Ok(Document { origin, kind, object, text, digest }),
+        None => fault("apiVersion must be VERSION or GROUP/VERSION"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first_fault(text: &str) -> String {
+        let part = Part { line: 7, text };
+        read("a.yaml", 2, &part).into_iter().find_map(Result::err).unwrap().to_string()
+    }
+
+    #[test]
+    fn lists_are_their_items() {
+        let text = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: A, metadata: {name: x}}, 7]}";
+        let read = read("a.yaml", 1, &Part { line: 1, text });
+        assert_eq!(read[0].as_ref().unwrap().origin.to_string(), "a.yaml, document 1, item 1");
+        let refused = read[1].as_ref().unwrap_err().to_string();
+        assert_eq!(refused, "a.yaml, document 1, item 2: an item of a list must be an object");
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_named_with_its_place() {
+        let refused = first_fault("kind: ConfigMap\nmetadata: {name: x}\n");
+        let needs = "a.yaml, document 2, ConfigMap x: a manifest needs apiVersion, kind and metadata.name";
+        assert_eq!(refused, needs);
+        let refused = first_fault("a: b\nc: [\n");
+        assert!(
+            refused.starts_with("a.yaml, document 2: error converting YAML to JSON: yaml: line 9"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! Looks at the folder again and again, and applies what changed in it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::metrics;
+use portico_kit::tasks::blocking;
+use portico_registry::Registry;
+use tokio::sync::Notify;
+
+use crate::apply::Key;
+use crate::document::Fault;
+use crate::folder::{self, FolderError, Found};
+use crate::metrics::Metrics;
+use crate::pass::{self, Done};
+use crate::prune;
+use crate::reading::{self, Reading};
+use crate::record::Record;
+use crate::settings::Settings;
+use crate::state::State;
+
+/// How long a folder must stand still before a change of it is applied: files are written one after another.
+const SETTLED: Duration = Duration::from_millis(100);
+/// How often that is waited for.
+const MAX_UNSETTLED: usize = 20;
+/// When what failed is tried again though no file has changed.
+const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
+/// Lines that the log has of one pass.
+const MAX_LOGGED: usize = 20;
+
+/// The follower. Cheap to clone.
+#[derive(Clone)]
+pub struct Manifests {
+    settings: Arc<Settings>,
+    registry: Registry,
+    metrics: Arc<Metrics>,
+    state: State,
+    look: Arc<Notify>,
+}
+
+/// What it remembers from look to look.
+struct Memory {
+    files: Option<Vec<Found>>,
+    applied: HashMap<Key, String>,
+    faults: Vec<Fault>,
+    backoff: Backoff,
+    retry_at: Option<Instant>,
+    resync_at: Option<Instant>,
+    left: Vec<String>,
+}
+
+/// Why a pass is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// Files changed, or something failed before.
+    Changes,
+    /// It is time to apply everything.
+    Everything,
+}
+
+impl Manifests {
+    /// Follows nothing yet.
+    #[must_use]
+    pub fn new(settings: Settings, registry: Registry, metrics: &metrics::Registry) -> Self {
+        Self {
+            settings: Arc::new(settings),
+            registry,
+            metrics: Arc::new(Metrics::new(metrics)),
+            state: State::default(),
+            look: Arc::default(),
+        }
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state.clone()
+    }
+
+    /// Looks at the folder at once (SIGHUP).
+    pub fn look(&self) {
+        self.look.notify_one();
+    }
+
+    /// Applies the folder, and follows it for ever.
+    pub async fn run(self) {
+        let mut memory = Memory {
+            files: None,
+            applied: HashMap::new(),
+            faults: Vec::new(),
+            backoff: Backoff::new(RETRY),
+            retry_at: None,
+            resync_at: None,
+            left: Vec::new(),
+        };
+        loop {
+            self.turn(&mut memory).await;
+            tokio::select! {
+                () = tokio::time::sleep(self.wait(&memory)) => {}
+                () = self.look.notified() => {}
+            }
+        }
+    }
+
+    /// Until the next look.
+    fn wait(&self, memory: &Memory) -> Duration {
+        let retry = memory.retry_at.map(|at| at.saturating_duration_since(Instant::now()));
+        retry.map_or(self.settings.look_period, |retry| retry.min(self.settings.look_period))
+    }
+
+    async fn turn(&self, memory: &mut Memory) {
+        let (files, due) = match self.list().await {
+            Ok(files) => match self.due(memory, &files) {
+                Some(due) => (files, due),
+                None => return,
+            },
+            Err(error) => return self.refuse(memory, &error),
+        };
+        if memory.files.as_ref().is_some_and(|before| *before != files) {
+            self.settle(files).await;
+            memory.backoff.reset();
+        }
+        let settings = Arc::clone(&self.settings);
+        let read = blocking(move || reading::read(&settings)).await;
+        match read {
+            Some(Ok(reading)) => self.pass(memory, reading, due).await,
+            Some(Err(error)) => self.refuse(memory, &error),
+            // The process ends.
+            None => {}
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<Found>, FolderError> {
+        let settings = Arc::clone(&self.settings);
+        blocking(move || folder::list(&settings)).await.unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    fn due(&self, memory: &Memory, files: &[Found]) -> Option<Due> {
+        let is_time = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+        if is_time(memory.resync_at) {
+            return Some(Due::Everything);
+        }
+        let changed = memory.files.as_deref() != Some(files);
+        (changed || is_time(memory.retry_at)).then_some(Due::Changes)
+    }
+
+    /// Waits until files do not change any more, for a while at most.
+    async fn settle(&self, mut files: Vec<Found>) {
+        for _ in 0..MAX_UNSETTLED {
+            tokio::time::sleep(SETTLED).await;
+            match self.list().await {
+                Ok(now) if now != files => files = now,
+                _ => return,
+            }
+        }
+    }
+
+    fn refuse(&self, memory: &mut Memory, error: &FolderError) {
+        let text = error.to_string();
+        let is_new = memory.faults.first().is_none_or(|fault| fault.message != text);
+        if is_new {
+            tracing::error!(error = text, "the folder of manifests cannot be read");
+            self.metrics.unreadable();
+        }
+        let origin = crate::document::Origin { file: String::new(), document: 0, item: None, line: 0 };
+        memory.faults = vec![Fault { origin, object: String::new(), message: text.clone() }];
+        memory.files = None;
+        self.state.unreadable(&text);
+    }
+
+    async fn pass(&self, memory: &mut Memory, reading: Reading, due: Due) {
+        let started = Instant::now();
+        let mut record = match Record::load(&self.registry).await {
+            Ok(record) => record,
+            Err(status) => {
+                tracing::warn!(%status, "manifests are applied later");
+                memory.retry_at = Some(Instant::now() + memory.backoff.next_wait());
+                return;
+            }
+        };
+        let nothing = HashMap::new();
+        let known = if due == Due::Everything { &nothing } else { &memory.applied };
+        let done = pass::run(&self.registry, &mut record, &reading, known).await;
+        let is_first = memory.files.is_none();
+        log(&done, &memory.faults, is_first, started.elapsed());
+        self.state.passed(&reading, &done.faults);
+        self.metrics.passed(&done);
+        if done.faults.is_empty() {
+            self.clean_up(memory, &mut record, &done.applied).await;
+            memory.backoff.reset();
+            memory.retry_at = None;
+        } else {
+            memory.retry_at = Some(Instant::now() + memory.backoff.next_wait());
+        }
+        let period = self.settings.resync_period;
+        if due == Due::Everything || memory.resync_at.is_none() {
+            memory.resync_at = (!period.is_zero()).then(|| Instant::now() + period);
+        }
+        memory.files = Some(reading.files);
+        memory.applied = done.applied;
+        memory.faults = done.faults;
+    }
+
+    /// Deletes what left the folder, where that is asked for; else names it.
+    async fn clean_up(&self, memory: &mut Memory, record: &mut Record, wanted: &HashMap<Key, String>) {
+        let left = match prune::left(&self.registry, record, wanted).await {
+            Ok(left) => left,
+            Err(status) => {
+                tracing::warn!(%status, "what left the folder of manifests is not known");
+                return;
+            }
+        };
+        let mut deleted = 0;
+        let mut stays = Vec::new();
+        for object in &left {
+            let (name, outcome) = (object.named(), self.prune(object, wanted.is_empty()).await);
+            match outcome {
+                Ok(()) => {
+                    deleted += 1;
+                    tracing::info!(object = name, "an object that left the folder of manifests was deleted");
+                }
+                Err(why) => stays.push(format!("{name} ({why})")),
+            }
+        }
+        self.metrics.pruned(stays.len(), deleted);
+        if !stays.is_empty() && stays != memory.left {
+            let (count, named) = (stays.len(), stays.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>());
+            tracing::warn!(
+                count,
+                objects = named.join(", "),
+                "objects that left the folder of manifests stay"
+            );
+        }
+        memory.left = stays;
+    }
+
+    async fn prune(&self, object: &prune::Left, is_empty: bool) -> Result<(), String> {
+        if !self.settings.prune {
+            return Err("--manifests-prune is not set".to_owned());
+        }
+        if is_empty {
+            // A volume that is not mounted looks like this.
+            return Err("nothing is deleted for a folder without manifests".to_owned());
+        }
+        prune::delete(&self.registry, object).await
+    }
+}
+
+/// Says what was done, and each fault once.
+fn log(done: &Done, before: &[Fault], is_first: bool, took: Duration) {
+    let Done { created, changed, unchanged, skipped, faults, warnings, .. } = done;
+    let new: Vec<&Fault> = faults.iter().filter(|fault| !before.contains(fault)).collect();
+    for fault in new.iter().take(MAX_LOGGED) {
+        tracing::error!(manifest = %fault.origin, object = fault.object, reason = fault.message, "a manifest is not applied");
+    }
+    for warning in warnings.iter().take(MAX_LOGGED) {
+        tracing::warn!(manifest = %warning.origin, object = warning.object, warning = warning.message, "of a manifest");
+    }
+    let is_healed = faults.is_empty() && !before.is_empty();
+    if created + changed > 0 || !new.is_empty() || is_healed || is_first {
+        let (failed, milliseconds) = (faults.len(), took.as_millis());
+        tracing::info!(created, changed, unchanged, skipped, failed, milliseconds, "manifests were applied");
+    }
+}

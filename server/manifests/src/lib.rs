@@ -1,0 +1,25 @@
+//! A folder of manifests (`--manifests`): its objects are applied in order before the server is ready, again when files
+//! change, and deleted when they leave the folder and that is asked for.
+//!
+//! Everything is written through the registry, as users write. Knows no gRPC and no HTTP, and names two kinds only: definitions,
+//! which are waited for, and namespaces, which are deleted last.
+
+mod apply;
+mod check;
+mod document;
+mod folder;
+mod follow;
+mod identity;
+mod metrics;
+mod pass;
+mod prune;
+mod reading;
+mod record;
+mod settings;
+mod split;
+mod state;
+
+pub use check::{Finding, Report, check};
+pub use follow::Manifests;
+pub use settings::{MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, Settings};
+pub use state::{ManifestOf, State};

@@ -1,0 +1,213 @@
+//! One pass over the folder: each document in order, definitions waited for where they are needed, and what failed once more
+//! after the others.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use futures::StreamExt;
+use portico_machinery::{GroupResource, GroupVersionKind, Object};
+use portico_registry::Registry;
+use tokio::time::{Instant, timeout_at};
+
+use crate::apply::{self, Key, Outcome, Place};
+use crate::document::{Document, Fault, Origin};
+use crate::reading::Reading;
+use crate::record::Record;
+
+/// How often documents are tried in one pass, as long as others get through.
+const MAX_ROUNDS: usize = 5;
+/// How long a definition has to be served.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a pass came to.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) created: usize,
+    pub(crate) changed: usize,
+    pub(crate) unchanged: usize,
+    /// Applied before as they are now.
+    pub(crate) skipped: usize,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) warnings: Vec<Fault>,
+    /// What is as the folder says, by the digest of the document.
+    pub(crate) applied: HashMap<Key, String>,
+}
+
+/// A pass on its way.
+struct Pass<'a> {
+    registry: &'a Registry,
+    record: &'a mut Record,
+    /// What need not be applied again.
+    known: &'a HashMap<Key, String>,
+    done: Done,
+    /// Which document says what an object is.
+    sources: HashMap<Key, Origin>,
+    /// Kinds of definitions that were applied.
+    defined: HashSet<GroupVersionKind>,
+    /// Those of them that were waited for in vain.
+    missed: HashMap<GroupVersionKind, String>,
+}
+
+/// The resource of definitions.
+pub(crate) fn definitions() -> GroupResource {
+    GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+/// Applies what is not known to be applied.
+pub(crate) async fn run(
+    registry: &Registry,
+    record: &mut Record,
+    reading: &Reading,
+    known: &HashMap<Key, String>,
+) -> Done {
+    let done = Done { faults: reading.faults.clone(), ..Done::default() };
+    let (sources, defined, missed) = (HashMap::new(), HashSet::new(), HashMap::new());
+    let mut pass = Pass { registry, record, known, done, sources, defined, missed };
+    pass.announce(&reading.documents).await;
+    let mut pending: Vec<&Document> = reading.documents.iter().collect();
+    let mut failed = Vec::new();
+    for _ in 0..MAX_ROUNDS {
+        let before = pass.writes();
+        failed = pass.round(&pending).await;
+        pending = failed.iter().map(|(document, _)| *document).collect();
+        if failed.is_empty() || pass.writes() == before {
+            break;
+        }
+    }
+    pass.done.faults.extend(failed.into_iter().map(|(_, fault)| fault));
+    pass.await_definitions(&reading.documents).await;
+    pass.done
+}
+
+impl<'a> Pass<'a> {
+    fn writes(&self) -> usize {
+        self.done.created + self.done.changed
+    }
+
+    /// Records together what is already known to be needed; what is not is recorded when its time comes.
+    async fn announce(&mut self, documents: &[Document]) {
+        let resources = documents.iter().filter_map(|document| apply::place(self.registry, document));
+        let resources: Vec<GroupResource> = resources.map(|place| place.key.resource).collect();
+        if let Err(status) = self.record.add(self.registry, resources).await {
+            tracing::debug!(%status, "the resources of manifests are not recorded yet");
+        }
+    }
+
+    async fn round<'d>(&mut self, pending: &[&'d Document]) -> Vec<(&'d Document, Fault)> {
+        let mut failed = Vec::new();
+        for document in pending {
+            if let Err(message) = self.one(document).await {
+                failed.push((*document, document.fault(message)));
+            }
+        }
+        failed
+    }
+
+    async fn one(&mut self, document: &Document) -> Result<(), String> {
+        let place = self.place(document).await?;
+        let source = self.sources.entry(place.key.clone()).or_insert_with(|| document.origin.clone());
+        if *source != document.origin {
+            return Err(format!("the same object is in {source}, which counts"));
+        }
+        if self.known.get(&place.key) == Some(&document.digest) {
+            self.done.skipped += 1;
+        } else {
+            let resource = place.key.resource.clone();
+            self.record.add(self.registry, [resource]).await.map_err(|status| status.message)?;
+            let applied = apply::apply(self.registry, document, &place).await?;
+            self.done.warnings.extend(applied.warnings.iter().map(|warning| document.fault(warning)));
+            match applied.outcome {
+                Outcome::Created => self.done.created += 1,
+                Outcome::Changed => self.done.changed += 1,
+                Outcome::Unchanged => self.done.unchanged += 1,
+            }
+        }
+        if place.key.resource == definitions() {
+            self.defined.extend(kinds_of(&document.object));
+        }
+        self.done.applied.insert(place.key, document.digest.clone());
+        Ok(())
+    }
+
+    /// Where it goes; a kind whose definition is applied is waited for.
+    async fn place(&mut self, document: &Document) -> Result<Place, String> {
+        if let Some(place) = apply::place(self.registry, document) {
+            return Ok(place);
+        }
+        let kind = &document.kind;
+        if self.defined.contains(kind) && !self.missed.contains_key(kind) {
+            self.await_kinds(std::slice::from_ref(kind)).await;
+        }
+        let not_served = || match self.missed.get(kind) {
+            Some(why) => why.clone(),
+            None => {
+                format!("no kind {} of {} is served by this server", kind.kind, document.object.api_version())
+            }
+        };
+        apply::place(self.registry, document).ok_or_else(not_served)
+    }
+
+    /// Waits until what the folder defines is served; a definition that does not come to it is a fault.
+    async fn await_definitions(&mut self, documents: &[Document]) {
+        let kinds: Vec<_> =
+            self.defined.iter().filter(|kind| !self.missed.contains_key(*kind)).cloned().collect();
+        self.await_kinds(&kinds).await;
+        for document in documents.iter().filter(|document| document.kind.group == definitions().group) {
+            let missed = kinds_of(&document.object).into_iter().find_map(|kind| self.missed.get(&kind));
+            if let Some(why) = missed {
+                self.done.faults.push(document.fault(why));
+            }
+        }
+    }
+
+    async fn await_kinds(&mut self, kinds: &[GroupVersionKind]) {
+        let until = Instant::now() + PATIENCE;
+        for kind in kinds {
+            let served = timeout_at(until, self.is_served(kind)).await;
+            if served != Ok(true) {
+                let why = not_served(self.registry, kind);
+                self.missed.insert(kind.clone(), why);
+            }
+        }
+    }
+
+    /// Waits for it; not when the store ends.
+    async fn is_served(&self, kind: &GroupVersionKind) -> bool {
+        let is_served = || self.registry.objects().by_kind(kind).is_some();
+        if is_served() {
+            return true;
+        }
+        let Ok(mut followed) = self.registry.follow(&definitions()).await else { return false };
+        while !is_served() {
+            if followed.changes.next().await.is_none() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Why a kind is not served, as its definition has it.
+fn not_served(registry: &Registry, kind: &GroupVersionKind) -> String {
+    let standings = registry.standings(&kind.group_version());
+    let failing = standings.into_iter().find(|standing| !standing.serves);
+    match failing {
+        Some(standing) => format!("{} is not served: {}", standing.definition, standing.message),
+        None => format!("kind {} is not served within {} s", kind.kind, PATIENCE.as_secs()),
+    }
+}
+
+/// The kinds that a definition serves.
+fn kinds_of(definition: &Object) -> Vec<GroupVersionKind> {
+    let text = |path: &[&str]| definition.at(path).str().to_owned();
+    let (group, kind) = (text(&["spec", "group"]), text(&["spec", "names", "kind"]));
+    let versions = definition.at(&["spec", "versions"]);
+    let served = versions.items().filter(|version| version.field("served").bool());
+    served
+        .map(|version| GroupVersionKind {
+            group: group.clone(),
+            version: version.field("name").str().to_owned(),
+            kind: kind.clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! Objects that were made of the folder and are no longer in it: which they are, and deleting them.
+//!
+//! Nothing goes that the folder has not made: a namespace stays while others have objects in it, and so does a definition.
+
+use std::collections::{BTreeSet, HashMap};
+
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{GroupResource, Reason, Status};
+use portico_registry::{DeleteOptions, ListOptions, Preconditions, Propagation, Registry, Stored};
+
+use crate::apply::Key;
+use crate::identity::{self, LABEL, MADE};
+use crate::pass::definitions;
+use crate::record::Record;
+
+/// Objects that are looked at to find out whether somebody needs what is to go.
+const LOOKED_AT: usize = 100;
+
+/// An object that is no longer in the folder.
+pub(crate) struct Left {
+    resource: GroupResource,
+    stored: Stored,
+}
+
+impl Left {
+    /// For people.
+    pub(crate) fn named(&self) -> String {
+        match self.stored.namespace() {
+            "" => format!("{}/{}", self.resource, self.stored.name()),
+            namespace => format!("{}/{namespace}/{}", self.resource, self.stored.name()),
+        }
+    }
+}
+
+/// What was made and is not in the folder; in the order in which it may go.
+///
+/// # Errors
+/// When it cannot be listed.
+pub(crate) async fn left(
+    registry: &Registry,
+    record: &mut Record,
+    wanted: &HashMap<Key, String>,
+) -> Result<Vec<Left>, Box<Status>> {
+    let (mut left, mut gone) = (Vec::new(), BTreeSet::new());
+    let in_folder: BTreeSet<&GroupResource> = wanted.keys().map(|key| &key.resource).collect();
+    for resource in record.resources() {
+        let made = made(registry, resource).await?;
+        if made.is_empty() && !in_folder.contains(resource) {
+            gone.insert(resource.clone());
+        }
+        let strangers = made.into_iter().filter(|stored| {
+            let (namespace, name) = (stored.namespace().to_owned(), stored.name().to_owned());
+            !wanted.contains_key(&Key { resource: resource.clone(), namespace, name })
+        });
+        left.extend(strangers.map(|stored| Left { resource: resource.clone(), stored }));
+    }
+    record.forget(registry, gone).await?;
+    left.sort_by_key(|left| rank(&left.resource));
+    Ok(left)
+}
+
+/// What others live in goes last.
+fn rank(resource: &GroupResource) -> u8 {
+    match resource {
+        resource if *resource == namespaces() => 2,
+        resource if *resource == definitions() => 1,
+        _ => 0,
+    }
+}
+
+async fn made(registry: &Registry, resource: &GroupResource) -> Result<Vec<Stored>, Box<Status>> {
+    let labels = LabelSelector::parse(&format!("{LABEL}={MADE}")).unwrap_or_default();
+    let options = ListOptions { labels, ..ListOptions::default() };
+    match registry.list(resource, "", &options).await {
+        Ok(listed) => Ok(listed.items.into_iter().filter(|stored| !stored.is_deleting()).collect()),
+        // Its definition is gone, and so are its objects.
+        Err(status) if status.reason() == Reason::NotFound => Ok(Vec::new()),
+        Err(status) => Err(status),
+    }
+}
+
+/// Deletes one; answers why it stays.
+pub(crate) async fn delete(registry: &Registry, left: &Left) -> Result<(), String> {
+    if let Some(needed) = needed(registry, left).await.map_err(|status| status.message)? {
+        return Err(needed);
+    }
+    let Left { resource, stored } = left;
+    let preconditions = Preconditions {
+        uid: Some(stored.uid().to_owned()),
+        resource_version: Some(stored.revision().to_string()),
+    };
+    let options = DeleteOptions {
+        preconditions,
+        propagation: Some(Propagation::Background),
+        ..DeleteOptions::default()
+    };
+    let (namespace, name) = (stored.namespace(), stored.name());
+    match registry.delete(&identity::context(), resource, namespace, name, &options).await {
+        Err(status) if status.reason() != Reason::NotFound => Err(status.message),
+        _ => Ok(()),
+    }
+}
+
+/// What would go with it that is not ours.
+async fn needed(registry: &Registry, left: &Left) -> Result<Option<String>, Box<Status>> {
+    match rank(&left.resource) {
+        2 => in_namespace(registry, left.stored.name()).await,
+        1 => {
+            let definition = left.stored.object();
+            let group = definition.at(&["spec", "group"]).str();
+            let plural = definition.at(&["spec", "names", "plural"]).str();
+            other(registry, &GroupResource::new(group, plural), "").await
+        }
+        _ => Ok(None),
+    }
+}
+
+async fn in_namespace(registry: &Registry, namespace: &str) -> Result<Option<String>, Box<Status>> {
+    for resource in registry.resources_in(namespace).await? {
+        if let Some(found) = other(registry, &resource, namespace).await? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// An object that does not go by itself.
+async fn other(
+    registry: &Registry,
+    resource: &GroupResource,
+    namespace: &str,
+) -> Result<Option<String>, Box<Status>> {
+    let options = ListOptions { limit: LOOKED_AT, ..ListOptions::default() };
+    let listed = match registry.list(resource, namespace, &options).await {
+        Ok(listed) => listed,
+        Err(status) if status.reason() == Reason::NotFound => return Ok(None),
+        Err(status) => return Err(status),
+    };
+    let stays = |stored: &&Stored| !stored.is_deleting() && !comes_with_namespace(resource, stored.name());
+    if let Some(stored) = listed.items.iter().find(stays) {
+        return Ok(Some(format!("{resource}/{} is still there", stored.name())));
+    }
+    let more = !listed.continue_token.is_empty();
+    Ok(more.then(|| format!("{resource} are still there")))
+}
+
+/// What controllers put into every namespace, and what only tells of others.
+fn comes_with_namespace(resource: &GroupResource, name: &str) -> bool {
+    matches!(
+        (&*resource.group, &*resource.resource, name),
+        ("", "serviceaccounts", "default") | ("", "configmaps", "kube-root-ca.crt") | (_, "events", _)
+    )
+}
+
+fn namespaces() -> GroupResource {
+    GroupResource::new("", "namespaces")
+}

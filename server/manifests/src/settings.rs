@@ -1,0 +1,43 @@
+//! What the folder is, and its bounds.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Folders within folders, at most.
+pub const MAX_DEPTH: usize = 8;
+/// Bytes of one file, at most.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
+/// Documents of all files, at most.
+pub const MAX_DOCUMENTS: usize = 20_000;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Whether objects that were made of it and are no longer in it are deleted.
+    pub prune: bool,
+    /// How often it is looked at for changes.
+    pub look_period: Duration,
+    /// How often all of it is applied though nothing has changed in it; zero: never.
+    pub resync_period: Duration,
+    /// Files in it, at most.
+    pub max_files: usize,
+    /// Bytes of all its files, at most.
+    pub max_bytes: u64,
+}
+
+impl Settings {
+    /// The defaults for a folder.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            prune: false,
+            look_period: Duration::from_secs(1),
+            resync_period: Duration::from_secs(600),
+            max_files: 10_000,
+            max_bytes: 64 << 20,
+        }
+    }
+}

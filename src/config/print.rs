@@ -1,0 +1,58 @@
+//! Findings for people, and for machines.
+
+use std::io::{self, Write};
+
+use portico_server::{ManifestsFinding, ManifestsReport};
+use serde::Serialize;
+
+/// A line for each finding, which editors and CI jobs find the place by, then a summary.
+pub(super) fn text(report: &ManifestsReport) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for finding in &report.findings {
+        let ManifestsFinding { file, line, document, object, message, .. } = finding;
+        let item = finding.item.map_or_else(String::new, |item| format!(", item {item}"));
+        let object = if object.is_empty() { String::new() } else { format!(" {object}:") };
+        writeln!(out, "{file}:{line}: {}: document {document}{item}:{object} {message}", severity(finding))?;
+    }
+    let errors = report.findings.iter().filter(|finding| finding.is_error).count();
+    let (files, documents, warnings) = (report.files, report.documents, report.findings.len() - errors);
+    writeln!(out, "{documents} documents in {files} files: {errors} errors, {warnings} warnings")
+}
+
+#[derive(Serialize)]
+struct Printed<'a> {
+    files: usize,
+    documents: usize,
+    findings: Vec<PrintedFinding<'a>>,
+}
+
+#[derive(Serialize)]
+struct PrintedFinding<'a> {
+    severity: &'static str,
+    file: &'a str,
+    line: usize,
+    document: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<usize>,
+    object: &'a str,
+    message: &'a str,
+}
+
+/// All of it as one document.
+pub(super) fn json(report: &ManifestsReport) -> io::Result<()> {
+    let findings = report.findings.iter().map(printed).collect();
+    let printed = Printed { files: report.files, documents: report.documents, findings };
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &printed)?;
+    writeln!(out)
+}
+
+fn printed(finding: &ManifestsFinding) -> PrintedFinding<'_> {
+    let ManifestsFinding { file, line, document, item, object, message, .. } = finding;
+    let (line, document, item) = (*line, *document, *item);
+    PrintedFinding { severity: severity(finding), file, line, document, item, object, message }
+}
+
+fn severity(finding: &ManifestsFinding) -> &'static str {
+    if finding.is_error { "error" } else { "warning" }
+}

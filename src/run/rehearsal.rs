@@ -1,0 +1,79 @@
+//! `portico config check`: a control service in this process, for as long as a folder of manifests is tried on it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use portico_kit::connection_runtimes::ConnectionRuntimes;
+use portico_kit::metrics::Registry;
+use portico_kit::offload::Offload;
+use portico_kit::tasks::TaskSet;
+use portico_kit::telemetry::{LogFormat, Telemetry};
+use portico_server::{ManifestsReport, ManifestsSettings};
+
+use super::STACK_BYTES;
+use super::failure::Failure;
+use super::process::Process;
+use super::scratch::Scratch;
+use super::server;
+use crate::settings::Settings;
+
+/// Nothing is logged: what is wrong is in the report.
+const SILENT: &str = "off";
+
+/// Tries a folder on a server with these settings, of which nothing is left.
+///
+/// # Errors
+/// [`Failure`]
+pub(crate) fn rehearse(settings: Settings, folder: ManifestsSettings) -> Result<ManifestsReport, Failure> {
+    portico_kit::atomic_file::never_sync();
+    let telemetry = Telemetry::init(LogFormat::Text, SILENT)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build()
+        .map_err(Failure::Runtime)?;
+    let process = {
+        let _on = runtime.enter();
+        Process {
+            registry: Registry::new(),
+            telemetry,
+            runtimes: Arc::new(ConnectionRuntimes::start("serving", 1).map_err(Failure::Runtime)?),
+            offload: Arc::new(Offload::start("long-work", &TaskSet::new()).map_err(Failure::Runtime)?),
+            auditor: None,
+            started: Instant::now(),
+        }
+    };
+    let outcome = runtime.block_on(on_scratch(settings, folder, &process));
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn on_scratch(
+    mut settings: Settings,
+    folder: ManifestsSettings,
+    process: &Process,
+) -> Result<ManifestsReport, Failure> {
+    let scratch = Scratch::for_data(&mut settings)?;
+    let outcome = on_server(&settings, folder, process).await;
+    if let Some(scratch) = scratch {
+        scratch.remove();
+    }
+    outcome
+}
+
+async fn on_server(
+    settings: &Settings,
+    folder: ManifestsSettings,
+    process: &Process,
+) -> Result<ManifestsReport, Failure> {
+    let server = server::start(settings, process).await?;
+    let outcome = tokio::select! {
+        report = async {
+            server.ready().await;
+            server.check_manifests(folder).await.map_err(Failure::Manifests)
+        } => report,
+        failure = server.failed() => Err(Failure::Part(failure)),
+    };
+    server.stop_at_once().await;
+    outcome
+}

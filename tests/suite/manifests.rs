@@ -1,0 +1,415 @@
+//! `--manifests`: a folder of manifests that is applied before the server is ready, followed, and pruned when asked; and
+//! `portico config check`, which tries one without a server.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_tests::http::Http;
+use portico_tests::tools::output;
+use portico_tests::{Launch, Portico, binary, eventually, until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const PATIENCE: u64 = 60;
+
+/// A namespace, a definition, and what needs both; the files are named so that each comes after what it needs.
+const FILES: [(&str, &str); 3] = [
+    ("00-namespaces.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"),
+    (
+        "10-definitions/widgets.yaml",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  \
+         group: example.com\n  scope: Namespaced\n  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}\n  \
+         versions:\n  - name: v1\n    served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        \
+         required: [spec]\n        properties:\n          spec:\n            type: object\n            required: [size]\n            \
+         properties: {size: {type: integer}}\n            x-kubernetes-validations: [{rule: self.size < 10, message: too large}]\n",
+    ),
+    (
+        "20-app.yaml",
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one, namespace: shop}\nspec: {size: 3}\n---\n# the settings\n---\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {color: blue}\n",
+    ),
+];
+
+const WIDGET: &str = "/apis/example.com/v1/namespaces/shop/widgets/one";
+const SETTINGS: &str = "/api/v1/namespaces/shop/configmaps/settings";
+
+fn config_map(name: &str, color: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: shop}}\ndata: {{color: {color}}}\n"
+    )
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// A server that follows a folder with these files.
+fn launch(files: &[(&str, &str)]) -> (Launch, PathBuf) {
+    let (launch, folder) = Launch::new().prepared();
+    let folder = folder.join("manifests");
+    std::fs::create_dir(&folder).unwrap();
+    files.iter().for_each(|(name, text)| write(&folder, name, text));
+    let launch = launch.args(&["--manifests", folder.to_str().unwrap(), "--manifests-look-period=50ms"]);
+    (launch, folder)
+}
+
+/// A client of a server that may not be ready.
+async fn client(portico: &Portico) -> Http {
+    let path = portico.data().join("admin.kubeconfig");
+    let (address, ca) = eventually("the server serves", PATIENCE, async || {
+        let read = kube::config::Kubeconfig::read_from(&path).map_err(|error| error.to_string())?;
+        let cluster = read.clusters.into_iter().find_map(|c| c.cluster).ok_or("no cluster")?;
+        let server = cluster.server.unwrap_or_default();
+        let address = server.trim_start_matches("https://").parse().map_err(|_| server.clone())?;
+        let ca = STANDARD.decode(cluster.certificate_authority_data.unwrap_or_default()).unwrap();
+        Ok::<_, String>((address, ca))
+    })
+    .await;
+    Http::new(address, &ca).with_token("admin-token")
+}
+
+async fn exists(http: &Http, path: &str) -> bool {
+    http.get(path).await.status == 200
+}
+
+/// Waits until a field of an object is this.
+async fn holds(http: &Http, path: &str, pointer: &str, expected: &str) -> Value {
+    eventually(&format!("{path} has {expected}"), PATIENCE, async || {
+        let object = http.get(path).await.json();
+        if object.pointer(pointer).is_some_and(|value| value == expected) { Ok(object) } else { Err(object) }
+    })
+    .await
+}
+
+async fn says(portico: &Portico, text: &str) {
+    until(&format!("the log has {text:?}"), PATIENCE, async || portico.log().contains(text)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_of_it_is_there_when_the_server_is_ready_and_a_restart_writes_nothing() {
+    let (launch, _folder) = launch(&FILES);
+    let mut portico = launch.start().await;
+    let http = portico.admin();
+    let widget = http.get(WIDGET).await.json();
+    let settings = http.get(SETTINGS).await.json();
+    assert_eq!((&widget["spec"]["size"], &settings["data"]["color"]), (&3.into(), &"blue".into()));
+    assert_eq!(settings["metadata"]["labels"]["portico.dev/made-by"], "manifests");
+    let manager = &settings["metadata"]["managedFields"][0];
+    assert_eq!((&manager["manager"], &manager["operation"]), (&"portico-manifests".into(), &"Apply".into()));
+    assert!(http.get("/readyz?verbose").await.text().contains("[+]manifests ok\n"));
+    let metrics = http.get("/metrics").await.text();
+    assert!(metrics.contains("portico_manifests_documents{state=\"applied\"} 4"), "{metrics}");
+
+    assert!(portico.stop().await.success());
+    portico.restart().await;
+    let http = portico.admin();
+    for (path, before) in [(WIDGET, &widget), (SETTINGS, &settings)] {
+        let now = http.get(path).await.json();
+        assert_eq!(now["metadata"]["resourceVersion"], before["metadata"]["resourceVersion"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn order_is_that_of_paths_but_what_needs_another_object_waits_for_it() {
+    let [namespace, definition, app] = FILES;
+    let files = [("00-app.yaml", app.1), ("50-definition.yaml", definition.1), ("60-namespace.json", "")];
+    let (launch, folder) = launch(&files[..2]);
+    let list = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \
+        \"metadata\": {\"name\": \"shop\"}}]}";
+    write(&folder, files[2].0, list);
+    assert!(namespace.1.contains("shop"));
+    let portico = launch.start().await;
+    assert!(exists(&portico.admin(), WIDGET).await && exists(&portico.admin(), SETTINGS).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_not_ready_until_a_broken_file_is_mended_and_says_what_is_broken() {
+    let (launch, folder) = launch(&FILES);
+    write(&folder, "15-broken.yaml", "kind: ConfigMap\n---\na: [\n");
+    write(&folder, "16-unknown.yaml", "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n");
+    let mut portico = launch.spawn();
+    let http = client(&portico).await;
+    let reason = eventually("the check names the file", PATIENCE, async || {
+        let answer = http.get("/readyz/manifests").await;
+        if answer.text().contains("15-broken.yaml") { Ok(answer) } else { Err(answer.text()) }
+    })
+    .await;
+    assert_eq!(reason.status, 500);
+    let text = reason.text();
+    for expected in [
+        "3 of 7 documents are not applied: 15-broken.yaml, document 1, ConfigMap: a manifest needs apiVersion, kind and metadata.name; ",
+        "15-broken.yaml, document 2: error converting YAML to JSON: yaml: line ",
+        "16-unknown.yaml, document 1, Gadget g: no kind Gadget of example.com/v1 is served by this server",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert_eq!(http.get("/readyz").await.status, 500);
+    assert_eq!(http.get("/livez").await.status, 200, "it is not restarted for that");
+    assert!(exists(&http, WIDGET).await, "other files are applied");
+    assert!(!portico.addresses_file().exists());
+
+    write(&folder, "15-broken.yaml", &config_map("mended", "green"));
+    std::fs::remove_file(folder.join("16-unknown.yaml")).unwrap();
+    portico.ready().await;
+    assert!(exists(&portico.admin(), "/api/v1/namespaces/shop/configmaps/mended").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() {
+    let (launch, folder) = launch(&FILES);
+    let portico = launch.start().await;
+    let http = portico.admin();
+    let widget = http.get(WIDGET).await.json();
+    // Fields that the folder does not name are everybody's.
+    let theirs = serde_json::json!({"data": {"theirs": "x", "color": "red"}});
+    assert_eq!(http.merge(SETTINGS, &theirs).await.status, 200);
+    write(&folder, "20-app.yaml", &FILES[2].1.replace("blue", "green"));
+    let settings = holds(&http, SETTINGS, "/data/color", "green").await;
+    assert_eq!(settings["data"]["theirs"], "x");
+    assert_eq!(
+        http.get(WIDGET).await.json()["metadata"]["resourceVersion"],
+        widget["metadata"]["resourceVersion"]
+    );
+
+    write(&folder, "20-app.yaml", &FILES[2].1.replace("size: 3", "size: 30").replace("blue", "black"));
+    holds(&http, SETTINGS, "/data/color", "black").await;
+    says(&portico, "too large").await;
+    assert_eq!(http.get("/readyz").await.status, 200);
+    let verbose = http.get("/readyz?verbose").await.text();
+    assert!(verbose.contains("[+]manifests ok, with a warning: see /readyz/manifests\n"), "{verbose}");
+    let warning = http.get("/readyz/manifests").await.text();
+    assert!(
+        warning.contains("20-app.yaml, document 1, Widget shop/one: ") && warning.contains("too large"),
+        "{warning}"
+    );
+    assert_eq!(http.get(WIDGET).await.json()["spec"]["size"], 3);
+
+    write(&folder, "20-app.yaml", FILES[2].1);
+    holds(&http, SETTINGS, "/data/color", "blue").await;
+    until("all is well", PATIENCE, async || http.get("/readyz/manifests").await.text() == "ok").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_changed_comes_back_by_and_by() {
+    let (launch, _folder) = launch(&FILES);
+    let portico = launch.arg("--manifests-resync-period=200ms").start().await;
+    let http = portico.admin();
+    assert_eq!(http.merge(SETTINGS, &serde_json::json!({"data": {"color": "red"}})).await.status, 200);
+    holds(&http, SETTINGS, "/data/color", "blue").await;
+    assert_eq!(http.delete(SETTINGS).await.status, 200);
+    holds(&http, SETTINGS, "/data/color", "blue").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_leaves_the_folder_stays_and_is_named_unless_pruning_is_asked_for() {
+    let (launch, folder) = launch(&FILES);
+    write(&folder, "30-more.yaml", &config_map("more", "grey"));
+    let more = "/api/v1/namespaces/shop/configmaps/more";
+    let mut portico = launch.clone().start().await;
+    std::fs::remove_file(folder.join("30-more.yaml")).unwrap();
+    says(&portico, "configmaps/shop/more (--manifests-prune is not set)").await;
+    assert!(exists(&portico.admin(), more).await);
+    assert!(portico.admin().get("/metrics").await.text().contains("portico_manifests_left_objects 1"));
+
+    // Who comes back with pruning finds what left before.
+    assert!(portico.stop().await.success());
+    drop(portico);
+    let portico = launch.arg("--manifests-prune").start().await;
+    let http = portico.admin();
+    until("it is gone", PATIENCE, async || !exists(&http, more).await).await;
+    assert!(exists(&http, SETTINGS).await && exists(&http, WIDGET).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_pruned_that_the_folder_has_not_made() {
+    let (launch, folder) = launch(&FILES);
+    let mut portico = launch.arg("--manifests-prune").start().await;
+    let http = portico.admin();
+    let maps = "/api/v1/namespaces/shop/configmaps";
+    let theirs = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}});
+    assert_eq!(http.post(maps, &theirs).await.status, 201);
+    // The folder names their object, and then does not any more.
+    write(&folder, "30-theirs.yaml", &config_map("theirs", "pink"));
+    let path = format!("{maps}/theirs");
+    let object = holds(&http, &path, "/data/color", "pink").await;
+    assert_eq!(object.pointer("/metadata/labels"), None, "{object}");
+    std::fs::remove_file(folder.join("30-theirs.yaml")).unwrap();
+    // Their objects keep a namespace and a definition.
+    let widget = serde_json::json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "two"}, "spec": {"size": 1}});
+    assert_eq!(http.post("/apis/example.com/v1/namespaces/shop/widgets", &widget).await.status, 201);
+    write(&folder, "40-other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n");
+    for name in ["00-namespaces.yaml", "10-definitions/widgets.yaml", "20-app.yaml"] {
+        std::fs::remove_file(folder.join(name)).unwrap();
+    }
+    until("what was made goes", PATIENCE, async || {
+        !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await
+    })
+    .await;
+    says(&portico, "namespaces/shop (").await;
+    assert!(
+        exists(&http, &path).await && exists(&http, "/apis/example.com/v1/namespaces/shop/widgets/two").await
+    );
+    assert!(portico.log().contains("customresourcedefinitions.apiextensions.k8s.io/widgets.example.com (widgets.example.com/two is still there)"));
+
+    // An empty folder is no reason to delete everything.
+    std::fs::remove_file(folder.join("40-other.yaml")).unwrap();
+    says(&portico, "namespaces/other (nothing is deleted for a folder without manifests)").await;
+    assert!(exists(&http, "/api/v1/namespaces/other").await && portico.runs());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mounted_config_map_is_followed_when_its_link_is_exchanged() {
+    let (launch, folder) = launch(&[]);
+    let version = |name: &str, color: &str| {
+        write(&folder, &format!("{name}/a.yaml"), FILES[0].1);
+        write(&folder, &format!("{name}/b.yaml"), &config_map("settings", color));
+        std::os::unix::fs::symlink(name, folder.join("..new")).unwrap();
+        std::fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
+    };
+    version("..one", "blue");
+    for name in ["a.yaml", "b.yaml"] {
+        std::os::unix::fs::symlink(format!("..data/{name}"), folder.join(name)).unwrap();
+    }
+    let portico = launch.start().await;
+    holds(&portico.admin(), SETTINGS, "/data/color", "blue").await;
+    version("..two", "green");
+    holds(&portico.admin(), SETTINGS, "/data/color", "green").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_beyond_its_limits_or_not_there_is_refused() {
+    let (launch, folder) = launch(&FILES);
+    let mut portico = launch.clone().arg("--manifests-max-files=2").spawn();
+    let http = client(&portico).await;
+    until("the limit is named", PATIENCE, async || {
+        http.get("/readyz/manifests").await.text().contains("more than 2 files (--manifests-max-files)")
+    })
+    .await;
+    std::fs::remove_file(folder.join("20-app.yaml")).unwrap();
+    portico.ready().await;
+    let (code, _, error) = Launch::new().args(&["--manifests", "/nowhere"]).run().await;
+    assert_eq!((code, &*error), (Some(2), "portico: --manifests: /nowhere: no such file or directory\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_has_the_folder_looked_at_and_two_documents_of_one_object_are_refused() {
+    let (mut launch, folder) = Launch::new().prepared();
+    let folder = folder.join("manifests");
+    FILES.iter().for_each(|(name, text)| write(&folder, name, text));
+    launch = launch.args(&["--manifests", folder.to_str().unwrap(), "--manifests-look-period=1h"]);
+    let portico = launch.start().await;
+    write(&folder, "30-again.yaml", &config_map("settings", "red"));
+    portico.signal(Signal::HUP);
+    says(&portico, "the same object is in 20-app.yaml, document 2, which counts").await;
+    assert_eq!(portico.admin().get(SETTINGS).await.json()["data"]["color"], "blue");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_names_the_manifest_of_an_api_service() {
+    let service = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata:\n  name: v1.remote.example.com\n  annotations: {portico.dev/backend-urls: \"https://127.0.0.1:1\"}\nspec:\n  \
+        group: remote.example.com\n  version: v1\n  groupPriorityMinimum: 1000\n  versionPriority: 15\n  insecureSkipTLSVerify: true\n  service: {name: a, namespace: b}\n";
+    let (launch, folder) = launch(&[("apis/remote.yaml", service)]);
+    let portico = launch.start().await;
+    let explain = || {
+        let mut command = Command::new(binary());
+        command
+            .args(["explain", "v1.remote.example.com"])
+            .env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
+        String::from_utf8(output(&mut command).stdout).unwrap()
+    };
+    let text = explain();
+    assert!(text.contains("apis/remote.yaml, document 1"), "{text}");
+    write(
+        &folder,
+        "apis/remote.yaml",
+        &service.replace("groupPriorityMinimum: 1000", "groupPriorityMinimum: -1"),
+    );
+    until("the failure is named", PATIENCE, async || explain().contains("groupPriorityMinimum")).await;
+}
+
+/// Tries a folder without a server.
+fn check(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command
+        .args(["config", "check"])
+        .arg(folder)
+        .args(args)
+        .env("PORTICO_DATABASE_URL", "postgres://nowhere/x");
+    output(&mut command)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_folder_passes_the_check_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    FILES.iter().for_each(|(name, text)| write(folder.path(), name, text));
+    let done = check(folder.path(), &[]);
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "4 documents in 3 files: 0 errors, 0 warnings\n");
+    assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap()), (Some(0), String::new()));
+    let nowhere = check(Path::new("/nowhere"), &[]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(nowhere.stderr).unwrap(),
+        "portico: config check: /nowhere: no such file or directory\n"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_names_each_fault_of_a_folder_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    FILES.iter().for_each(|(name, text)| write(folder.path(), name, text));
+    let bad = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: big, namespace: shop}\nspec: {size: 12}\n---\n\
+        apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: none, namespace: shop}\nspec: {}\n---\n\
+        apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: b, a: c}\n---\n\
+        apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: absent}\nspec: {replica: 3}\n---\n\
+        apiVersion: example.com/v2\nkind: Widget\nmetadata: {name: v2}\n---\na: [\n";
+    write(folder.path(), "30-bad.yaml", bad);
+    write(
+        folder.path(),
+        "31-elsewhere.yaml",
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: absent}\n",
+    );
+    let service = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.a.example.com, annotations: {portico.dev/backend-urls: \"http://a\"}}\n\
+        spec: {group: a.example.com, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: a, namespace: b}}\n";
+    write(folder.path(), "40-service.yaml", service);
+    write(folder.path(), "50-again.yaml", &config_map("settings", "red"));
+    let done = check(folder.path(), &[]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    let expected = [
+        ("30-bad.yaml:1: error: document 1: Widget shop/big: ", "too large"),
+        ("30-bad.yaml:5: error: document 2: Widget shop/none: ", "spec.size: Required value"),
+        ("30-bad.yaml:10: error: document 3: ConfigMap x: ", "key \"a\" already set in map"),
+        (
+            "30-bad.yaml:15: error: document 4: Deployment absent/web: ",
+            ".spec.replica: field not declared in schema",
+        ),
+        ("30-bad.yaml:20: error: document 5: Widget v2: ", "no kind Widget of example.com/v2 is served"),
+        ("30-bad.yaml:24: error: document 6: ", "yaml: line 2"),
+        (
+            "31-elsewhere.yaml:1: warning: document 1: Secret absent/s: ",
+            "namespace \"absent\" is not in the folder",
+        ),
+        ("40-service.yaml:1: error: document 1: APIService v1.a.example.com: ", "portico.dev/backend-urls"),
+        (
+            "50-again.yaml:1: error: document 1: ConfigMap shop/settings: ",
+            "the same object is in 20-app.yaml, document 2",
+        ),
+    ];
+    for (begins, contains) in expected {
+        assert!(
+            lines.iter().any(|line| line.starts_with(begins) && line.contains(contains)),
+            "{begins}{contains}:\n{text}"
+        );
+    }
+    let json: Value = serde_json::from_slice(&check(folder.path(), &["-o", "json"]).stdout).unwrap();
+    assert_eq!(json["findings"].as_array().unwrap().len(), lines.len() - 1);
+    assert_eq!(
+        (&json["findings"][0]["severity"], &json["findings"][0]["line"]),
+        (&"error".into(), &1.into())
+    );
+}
