@@ -4,6 +4,7 @@
 //! the targets, the availability controller probes them, webhooks call them.
 
 mod api_service;
+mod backend_policy;
 mod backend_urls;
 mod facts;
 mod index;
@@ -11,6 +12,7 @@ mod service;
 mod slice;
 
 pub use api_service::{AUTOMANAGED_LABEL, ApiServiceFacts, BackendFacts, Bundle, CaBundle};
+pub use backend_policy::{BACKEND_POLICY, backend_policy, check_backend_policy};
 pub use backend_urls::{
     BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
 };

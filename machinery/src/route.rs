@@ -2,7 +2,11 @@
 //!
 //! Made by the control service's compiler, carried by the stream, held in the facade's route table.
 
+mod policy;
+
 use std::sync::Arc;
+
+pub use policy::{BackendPolicy, Ejection};
 
 use crate::gvk::GroupVersion;
 use crate::pool::Pool;
@@ -68,6 +72,8 @@ pub struct Backend {
     pub trust: Trust,
     /// Whether HTTP/2 is offered to it (annotation `portico.dev/backend-protocol: h2`); http/1.1 otherwise.
     pub http2: bool,
+    /// What becomes of requests that fail, and who gets them.
+    pub policy: BackendPolicy,
 }
 
 /// `spec.service` of an APIService.

@@ -27,6 +27,8 @@ pub struct ProxyMetrics {
     dials: Family<Label, Counter>,
     missing_san: Counter,
     pub(crate) retries: Counter,
+    repeated: Family<Label, Counter>,
+    ejections: Counter,
     upgrades: Gauge,
     translator: Family<Code, Counter>,
     tunnels: Family<Code, Counter>,
@@ -51,6 +53,14 @@ impl ProxyMetrics {
                 "portico_proxy_retries_total",
                 "Requests sent again because nothing of them had left this process",
             ),
+            repeated: registry.counter_vec(
+                "portico_proxy_repeated_requests_total",
+                "Requests sent again because a backend's policy asks for it, by what went wrong; too_many: not sent again",
+            ),
+            ejections: registry.counter(
+                "portico_proxy_ejections_total",
+                "Addresses of backends that were left out because a backend's policy asks for it",
+            ),
             upgrades: registry.gauge("portico_proxy_upgraded_connections", "Upgraded connections now open"),
             translator: registry.counter_vec(
                 "apiserver_stream_translator_requests_total",
@@ -69,6 +79,16 @@ impl ProxyMetrics {
             connections: registry
                 .gauge("portico_proxy_idle_connections", "Idle connections at the last sweep"),
         }
+    }
+
+    /// A request is sent again for this reason.
+    pub(crate) fn repeated(&self, reason: &'static str) {
+        self.repeated.get_or_create(&[("reason", reason)]).inc();
+    }
+
+    /// An address is left out.
+    pub(crate) fn ejected(&self) {
+        self.ejections.inc();
     }
 
     /// Counts an upgraded connection for as long as what is returned lives.

@@ -113,6 +113,17 @@ impl<'a> Outgoing<'a> {
         request
     }
 
+    /// What another try of it needs; the body is none.
+    pub(crate) fn keep(&mut self) -> HeaderMap {
+        self.insert_proxy_headers();
+        self.headers.clone()
+    }
+
+    /// As it was when that was kept.
+    pub(crate) fn restore(&mut self, kept: &HeaderMap) {
+        (self.headers, self.body) = (kept.clone(), RequestBody::empty());
+    }
+
     /// Nothing of it was sent.
     pub(crate) fn take_back(&mut self, request: Request<RequestBody>) {
         let (parts, body) = request.into_parts();

@@ -9,9 +9,11 @@ mod http1;
 mod http2;
 mod key;
 mod registry;
+mod repeat;
 mod send_error;
 mod target;
 mod trust;
+mod turns;
 mod upload;
 
 pub use registry::{Transport, TransportError};

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, FAILED_DISCOVERY_CHECK, backend_urls};
+use super::{
+    BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, FAILED_DISCOVERY_CHECK, backend_policy, backend_urls,
+};
 use crate::digest::sha256_hex;
 use crate::gvk::GroupVersion;
 use crate::object::{Cursor, Object};
 use crate::pool::Pool;
-use crate::route::{Availability, ResolveError, ServiceReference, Target, Trust};
+use crate::route::{Availability, BackendPolicy, ResolveError, ServiceReference, Target, Trust};
 
 /// Says that the auto-register controller manages an APIService: `onstart` or `true` (`AutoRegisterManagedLabel` upstream).
 pub const AUTOMANAGED_LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -89,6 +91,8 @@ pub struct BackendFacts {
     pub server_name: String,
     /// [`BACKEND_PROTOCOL`] says `h2`.
     pub http2: bool,
+    /// What [`super::BACKEND_POLICY`] says.
+    pub policy: BackendPolicy,
 }
 
 impl BackendFacts {
@@ -151,6 +155,7 @@ fn backend(object: &Object, spec: &Cursor<'_>, bundles: &mut Pool<Bundle>) -> Ba
         server_name: server_name
             .map_or_else(|| format!("{}.{}.svc", service.name, service.namespace), str::to_owned),
         http2: object.annotation(BACKEND_PROTOCOL) == Some("h2"),
+        policy: backend_policy(object),
         service,
     }
 }

@@ -1,13 +1,16 @@
 //! Config entries: routes, served group versions, trust bundles, checks and settings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::flow_control::{self, StoredObjects};
 use portico_machinery::rbac::{Fact, Key};
-use portico_machinery::route::{Availability, Backend, ResolveError, Route, ServiceReference, Target, Trust};
+use portico_machinery::route::{
+    Availability, Backend, BackendPolicy, Ejection, ResolveError, Route, ServiceReference, Target, Trust,
+};
 
 use super::flow_control as flow;
 use super::rbac;
@@ -335,6 +338,7 @@ fn backend(b: &Backend) -> pb::Backend {
         resolve_message,
         server_name: b.server_name.clone(),
         http2: b.http2,
+        policy: (b.policy != BackendPolicy::default()).then(|| policy(&b.policy)),
         trust: Some(match &b.trust {
             Trust::System => T::SystemRoots(true),
             Trust::Insecure => T::Insecure(true),
@@ -365,7 +369,32 @@ fn backend_of(key: &str, b: pb::Backend) -> Result<Backend, InvalidEntry> {
         server_name: b.server_name,
         trust,
         http2: b.http2,
+        policy: b.policy.map(policy_of).unwrap_or_default(),
     })
+}
+
+fn policy(p: &BackendPolicy) -> pb::BackendPolicy {
+    let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+    pb::BackendPolicy {
+        retries: p.retries,
+        per_try_timeout_ms: p.per_try_timeout.map_or(0, ms),
+        max_connections: p.max_connections.unwrap_or(0),
+        weights: p.weights.clone(),
+        ejection_failures: p.ejection.map_or(0, |ejection| ejection.failures),
+        ejection_ms: p.ejection.map_or(0, |ejection| ms(ejection.time)),
+    }
+}
+
+fn policy_of(p: pb::BackendPolicy) -> BackendPolicy {
+    let ms = |ms: u32| Duration::from_millis(u64::from(ms));
+    let ejection = Ejection { failures: p.ejection_failures, time: ms(p.ejection_ms) };
+    BackendPolicy {
+        retries: p.retries,
+        per_try_timeout: (p.per_try_timeout_ms > 0).then(|| ms(p.per_try_timeout_ms)),
+        max_connections: (p.max_connections > 0).then_some(p.max_connections),
+        weights: p.weights,
+        ejection: (p.ejection_failures > 0).then_some(ejection),
+    }
 }
 
 fn served(s: &Served) -> pb::Served {

@@ -142,6 +142,7 @@ fn backend(index: &Index, settings: &Settings, facts: &BackendFacts) -> Backend 
         server_name: facts.server_name.clone(),
         trust: facts.trust(),
         http2: facts.http2,
+        policy: facts.policy.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::table::Table;
 /// One stage on the way to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// `manifest`, `registered`, `defined`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
+    /// `manifest`, `registered`, `defined`, `resolved`, `policy`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
     /// `conversion`.
     pub stage: &'static str,
     /// Whether it holds.
@@ -173,6 +173,8 @@ pub(crate) fn explain(
     stages.push(registered(index, compiled));
     if let Some(backend) = &compiled.route.backend {
         stages.push(resolved(backend));
+        let policy = backend.policy.to_string();
+        stages.extend((!policy.is_empty()).then(|| said("policy", "Configured", policy)));
         stages.extend(reached(&evidence.reached(&name)));
     }
     stages.push(available(&compiled.route.available));

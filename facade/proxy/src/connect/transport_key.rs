@@ -8,7 +8,7 @@ use portico_kit::dial::Target as Host;
 use portico_machinery::Status;
 use portico_machinery::connect::{Dial, Security};
 use portico_machinery::digest::sha256_hex;
-use portico_machinery::route::{Target, Trust};
+use portico_machinery::route::{BackendPolicy, Target, Trust};
 use tokio::time::{Instant, timeout};
 
 use crate::Proxy;
@@ -30,6 +30,7 @@ impl Proxy {
             client_certificate,
             server_name,
             http2: false,
+            policy: BackendPolicy::default(),
             dial_timeout,
         };
         if dial.global_unicast {

@@ -2,25 +2,26 @@
 //!
 //! Tried again, on another connection or target, is only what has not left this process.
 
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use http::response::Parts;
 use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
 use portico_kit::received::Received;
 use portico_kit::tls::Alpn;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::answer_body::Carrier;
 use super::http1::{Answered, Http1, Http1Error};
 use super::http2::{Http2, Http2Error, Stream};
 use super::registry::Transport;
+use super::repeat;
 use super::send_error::{SendError, http_error};
 use super::target::Target;
 use crate::outgoing::Outgoing;
 use crate::stage::Stage;
 
 /// A dial that its request abandoned after this long counts as a failure of the target.
-const MIN_WAIT_OF_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
+const MIN_WAIT_OF_FAILURE: Duration = Duration::from_secs(1);
 
 /// An answer's head, its body, and what carries it.
 pub(crate) struct Answer {
@@ -45,20 +46,40 @@ enum Attempt {
 }
 
 impl Transport {
-    /// Sends a request to one target after another until one takes it.
+    /// Sends a request, again where the policy asks for that.
     pub(crate) async fn send(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
+        let policy = &self.key.policy;
+        let is_plain = policy.retries == 0 && policy.per_try_timeout.is_none();
+        if is_plain || !repeat::changes_nothing(request) {
+            return self.send_once(request, None).await;
+        }
+        // Boxed, as few policies say so.
+        Box::pin(self.send_repeatedly(request)).await
+    }
+
+    /// Sends a request to one target after another until one takes it; those that are left out come last.
+    pub(super) async fn send_once(
+        &self,
+        request: &mut Outgoing<'_>,
+        per_try: Option<Duration>,
+    ) -> Result<Answer, SendError> {
         let mut dials = Dials::default();
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut failed = None;
-        for step in 0..self.targets.len() {
-            let index = first.wrapping_add(step) % self.targets.len();
-            let attempt = if self.http2() {
-                // Boxed, so that it does not enlarge the future of a request over HTTP/1.1.
-                Box::pin(self.over_http2(index, request, &mut dials)).await
-            } else {
-                self.over_http1(index, request, &mut dials).await
-            };
-            match attempt {
+        let (turn, count) = (self.turns.next(), self.targets.len());
+        let (mut failed, mut last) = (None, Vec::new());
+        for step in 0..count {
+            let index = self.turns.target(turn, step, count);
+            if self.turns.is_last_resort(index) || !self.targets[index].is_in() {
+                last.push(index);
+                continue;
+            }
+            match self.attempt(index, request, &mut dials, per_try).await {
+                Ok(answer) => return Ok(answer),
+                Err(Attempt::Failed(error)) => return Err(error),
+                Err(Attempt::Unsent(error)) => failed = Some(prefer(failed, error)),
+            }
+        }
+        for index in last {
+            match self.attempt(index, request, &mut dials, per_try).await {
                 Ok(answer) => return Ok(answer),
                 Err(Attempt::Failed(error)) => return Err(error),
                 Err(Attempt::Unsent(error)) => failed = Some(prefer(failed, error)),
@@ -68,13 +89,59 @@ impl Transport {
             .unwrap_or_else(|| SendError::Dial { stage: Stage::Resolve, message: "no targets".to_owned() }))
     }
 
+    /// Sends a request to one target, and notes how it ended.
+    async fn attempt(
+        &self,
+        index: usize,
+        request: &mut Outgoing<'_>,
+        dials: &mut Dials,
+        per_try: Option<Duration>,
+    ) -> Result<Answer, Attempt> {
+        let outcome = match per_try {
+            None => self.exchange(index, request, dials).await,
+            Some(time) => {
+                let exchanged = timeout(time, Box::pin(self.exchange(index, request, dials))).await;
+                exchanged.unwrap_or_else(|_| {
+                    let target = &self.targets[index].address;
+                    let message = format!("no answer of {target} within {time:?} (backend-per-try-timeout)");
+                    Err(Attempt::Failed(SendError::Http(message)))
+                })
+            }
+        };
+        let well = match &outcome {
+            Ok(answer) => !repeat::is_failure(answer.head.status),
+            // The client's, or ours.
+            Err(Attempt::Failed(SendError::Body(_)) | Attempt::Unsent(SendError::Body(_))) => return outcome,
+            Err(_) => false,
+        };
+        if self.targets[index].ended(well) {
+            self.shared.metrics.ejected();
+            tracing::warn!(target = %self.targets[index].address, "an address of a backend is left out for a while");
+        }
+        outcome
+    }
+
+    async fn exchange(
+        &self,
+        index: usize,
+        request: &mut Outgoing<'_>,
+        dials: &mut Dials,
+    ) -> Result<Answer, Attempt> {
+        if self.http2() {
+            // Boxed, so that it does not enlarge the future of a request over HTTP/1.1.
+            Box::pin(self.over_http2(index, request, dials)).await
+        } else {
+            self.over_http1(index, request, dials).await
+        }
+    }
+
     /// A connection of its own, HTTP/1.1, for a request that wants to change the protocol.
     pub(crate) async fn dedicated(&self) -> Result<(Http1, &Target), SendError> {
         let mut dials = Dials::default();
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let (turn, count) = (self.turns.next(), self.targets.len());
         let mut failed = None;
-        for step in 0..self.targets.len() {
-            let target = &self.targets[first.wrapping_add(step) % self.targets.len()];
+        for step in 0..count {
+            let target = &self.targets[self.turns.target(turn, step, count)];
             match self.dial(target, Some(Alpn::Http1), &mut dials).await {
                 Ok((io, generation)) => return Ok((self.open_http1(io, generation).await?, target)),
                 Err(error) => failed = Some(prefer(failed, error)),

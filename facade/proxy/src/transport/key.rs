@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portico_machinery::route::{Backend, Target, Trust};
+use portico_machinery::route::{Backend, BackendPolicy, Target, Trust};
 
 use crate::settings::Limits;
 
@@ -29,6 +29,7 @@ pub(crate) struct TransportKey {
     pub(crate) http2: bool,
     /// For resolving, connecting and the TLS handshake, all targets together.
     pub(crate) dial_timeout: Duration,
+    pub(crate) policy: BackendPolicy,
 }
 
 impl TransportKey {
@@ -41,6 +42,7 @@ impl TransportKey {
             server_name: backend.server_name.clone(),
             http2: backend.http2,
             dial_timeout: limits.dial_timeout,
+            policy: backend.policy.clone(),
         }
     }
 }

@@ -19,6 +19,7 @@ use super::http1::Http1;
 use super::key::{ClientCertificate, TransportKey};
 use super::target::Target;
 use super::trust::{Settings, TrustStore};
+use super::turns::Turns;
 use crate::metrics::ProxyMetrics;
 use crate::observation::{Observation, TargetState};
 use crate::settings::{Kubelets, Limits, ProxySettings};
@@ -92,7 +93,9 @@ struct Tls {
 pub struct Transport {
     pub(super) shared: Arc<Shared>,
     pub(super) targets: Box<[Target]>,
-    pub(super) next: AtomicUsize,
+    pub(super) turns: Turns,
+    /// Requests that are being sent again.
+    pub(super) repeating: AtomicUsize,
     pub(super) key: TransportKey,
     /// Whose backend it is; nobody's when it was dialled for one request.
     service: Option<ServiceReference>,
@@ -117,13 +120,15 @@ impl Transport {
             return Err(TransportError::MissingBundle(hash.clone()));
         }
         let target = |address: &Address| {
-            Target::new(address, &shared.limits).ok_or_else(|| TransportError::Target(address.to_string()))
+            let made = Target::new(address, &shared.limits, key.policy.ejection);
+            made.ok_or_else(|| TransportError::Target(address.to_string()))
         };
         let targets = key.targets.iter().map(target).collect::<Result<_, _>>()?;
         let transport = Self {
             shared,
             targets,
-            next: AtomicUsize::new(0),
+            turns: Turns::new(key.targets.len(), &key.policy.weights),
+            repeating: AtomicUsize::new(0),
             key,
             service,
             ca,
@@ -193,7 +198,7 @@ impl Transport {
 
     /// A permit for one more request, or the limit that is reached.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, usize> {
-        let limit = self.shared.limits.max_requests_per_backend;
+        let limit = self.shared.limits.max_requests_per_backend.min(self.max_connections());
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= limit {
             self.in_flight.fetch_sub(1, Ordering::Relaxed);
             return Err(limit);
@@ -208,8 +213,13 @@ impl Transport {
         if connection.generation == self.shared.generation()
             && let Some(target) = self.targets.get(target)
         {
-            target.put(connection, self.shared.limits.max_idle_per_target);
+            target.put(connection, self.shared.limits.max_idle_per_target.min(self.max_connections()));
         }
+    }
+
+    /// As the policy has it.
+    fn max_connections(&self) -> usize {
+        self.key.policy.max_connections.map_or(usize::MAX, |most| most as usize)
     }
 
     /// The TLS settings under the present client certificate, with their generation; nothing where TLS is not spoken.

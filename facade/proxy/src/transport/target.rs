@@ -16,12 +16,17 @@ use super::http2::{Http2, Stream};
 use crate::settings::Limits;
 use crate::stage::Stage;
 
+/// An address that goes on failing is left out for at most so many times the time of its first ejection.
+const MAX_EJECTION: u32 = 10;
+
 pub(crate) struct Target {
     pub(super) address: dial::Target,
     /// `host:port`, as it stands in `Host` and `X-Forwarded-Host`.
     pub(crate) authority: HeaderValue,
     /// Which stage has failed, and why.
     pub(super) circuit: Circuit<(Stage, String)>,
+    /// Open while its answers are so bad that it is left out; nothing where no policy asks for that.
+    pub(super) ejection: Option<Circuit<()>>,
     idle: Mutex<Vec<Idle>>,
     shared: Mutex<Vec<Arc<Http2>>>,
     /// One HTTP/2 dial at a time: the others wait for its streams.
@@ -50,7 +55,11 @@ impl Idle {
 
 impl Target {
     /// Nothing when the address cannot stand in a header.
-    pub(super) fn new(target: &route::Target, limits: &Limits) -> Option<Self> {
+    pub(super) fn new(
+        target: &route::Target,
+        limits: &Limits,
+        ejection: Option<route::Ejection>,
+    ) -> Option<Self> {
         Some(Self {
             address: dial::Target::new(target.host.clone(), target.port),
             authority: HeaderValue::try_from(target.to_string()).ok()?,
@@ -59,10 +68,37 @@ impl Target {
                 open: limits.circuit_open,
                 open_max: limits.circuit_open_max,
             }),
+            ejection: ejection.map(|ejection| {
+                let (open, failures) = (ejection.time, ejection.failures);
+                Circuit::new(circuit::Limits { failures, open, open_max: open * MAX_EJECTION })
+            }),
             idle: Mutex::new(Vec::new()),
             shared: Mutex::new(Vec::new()),
             opening: Semaphore::new(1),
         })
+    }
+
+    /// Whether it may have a request; one that is left out has one now and then, by whose answer it comes back.
+    pub(super) fn is_in(&self) -> bool {
+        self.ejection.as_ref().is_none_or(Circuit::allows)
+    }
+
+    /// Notes how a request ended; answers whether the address is left out from now on.
+    pub(super) fn ended(&self, well: bool) -> bool {
+        let Some(ejection) = &self.ejection else { return false };
+        if well {
+            if ejection.is_open() {
+                tracing::info!(target = %self.address, "an address of a backend is used again");
+            }
+            // What is well already is not written.
+            if ejection.failures() > 0 {
+                ejection.reached();
+            }
+            return false;
+        }
+        let was_out = ejection.is_open();
+        ejection.failed(());
+        !was_out && ejection.is_open()
     }
 
     /// An idle connection of this runtime, opened under this generation. Whether it is still open shows when it is used.

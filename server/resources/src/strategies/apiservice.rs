@@ -2,7 +2,7 @@
 
 use portico_machinery::field::Error;
 use portico_machinery::object::Printed;
-use portico_machinery::resolve::{BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS};
+use portico_machinery::resolve::{BACKEND_POLICY, BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS};
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
@@ -130,6 +130,7 @@ fn validate_annotations(new: &Object, errors: &mut Errors) {
     let wanted = new.at(&["spec", "service"]).is_present();
     let needs = (!wanted).then_some("may only be set when spec.service is set");
     backends::validate(new, &[BACKEND_URLS, BACKEND_SERVER_NAME, BACKEND_PROTOCOL], needs, errors);
+    backends::validate(new, &BACKEND_POLICY, needs, errors);
 }
 
 /// `True`, or what it is and why.

@@ -1,7 +1,9 @@
 //! The annotations that say where what stands behind a Service is: of APIServices and of configurations of webhooks.
 
 use portico_machinery::field::{Error, Path};
-use portico_machinery::resolve::{BACKEND_SERVER_NAME, BACKEND_URLS, backend_urls};
+use portico_machinery::resolve::{
+    BACKEND_POLICY, BACKEND_SERVER_NAME, BACKEND_URLS, backend_urls, check_backend_policy,
+};
 use portico_machinery::{Object, names};
 use portico_validation::Errors;
 
@@ -22,6 +24,10 @@ pub(super) fn validate(new: &Object, keys: &[&str], forbidden: Option<&str>, err
             }
             BACKEND_SERVER_NAME => {
                 let wrong = names::dns1123_subdomain(value).into_iter().next();
+                errors.extend(wrong.map(|wrong| Error::invalid(&path, value, &wrong)));
+            }
+            key if BACKEND_POLICY.contains(&key) => {
+                let wrong = check_backend_policy(new, key, value).err();
                 errors.extend(wrong.map(|wrong| Error::invalid(&path, value, &wrong)));
             }
             _ if matches!(value, "h2" | "http/1.1") => {}

@@ -1,0 +1,81 @@
+//! Sending a request again that changes nothing, as the backend's policy asks for it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use http_body::Body as _;
+use portico_kit::backoff::{Backoff, Policy};
+
+use super::exchange::Answer;
+use super::registry::Transport;
+use super::send_error::SendError;
+use crate::outgoing::Outgoing;
+
+/// How long is waited before a request is sent again.
+const PAUSE: Policy = Policy::new(Duration::from_millis(25), Duration::from_millis(250), 2.0, 1.0);
+/// Requests of one backend that may be sent again at a time, whatever else is under way.
+const MIN_REPEATING: usize = 3;
+/// Of the requests under way one in so many may be sent again: a backend that is overloaded is not asked twice as much.
+const SHARE: usize = 5;
+
+/// One of the requests that are being sent again.
+struct Repeating<'a>(&'a AtomicUsize);
+
+impl<'a> Repeating<'a> {
+    /// Nothing where too many are already.
+    fn begin(count: &'a AtomicUsize, in_flight: usize) -> Option<Self> {
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        let this = Self(count);
+        (before < MIN_REPEATING.max(in_flight / SHARE)).then_some(this)
+    }
+}
+
+impl Drop for Repeating<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a request changes nothing, so that sending it twice is sending it once.
+pub(super) fn changes_nothing(request: &Outgoing<'_>) -> bool {
+    matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS) && request.body.is_end_stream()
+}
+
+/// Whether an answer says that another try may be better.
+pub(super) fn is_failure(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
+}
+
+impl Transport {
+    /// Sends a request that changes nothing until it is answered well, as often as the policy says.
+    pub(super) async fn send_repeatedly(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
+        let policy = &self.key.policy;
+        let kept = request.keep();
+        let (mut pause, mut repeating) = (Backoff::new(PAUSE), None);
+        for left in (0..=policy.retries).rev() {
+            let outcome = self.send_once(request, policy.per_try_timeout).await;
+            let reason = match &outcome {
+                Ok(answer) if is_failure(answer.head.status) => "status",
+                Err(SendError::Dial { .. }) => "dial",
+                Err(SendError::Http(_)) => "broken",
+                Ok(_) | Err(SendError::Open { .. } | SendError::Body(_)) => return outcome,
+            };
+            if left == 0 {
+                return outcome;
+            }
+            if repeating.is_none() {
+                repeating = Repeating::begin(&self.repeating, self.in_flight());
+            }
+            if repeating.is_none() {
+                self.shared.metrics.repeated("too_many");
+                return outcome;
+            }
+            self.shared.metrics.repeated(reason);
+            drop(outcome);
+            tokio::time::sleep(pause.next_wait()).await;
+            request.restore(&kept);
+        }
+        Err(SendError::Http("the request was not sent".to_owned()))
+    }
+}

@@ -1,0 +1,73 @@
+//! Which address gets the next request.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The addresses of a backend take turns, by their weights where there are some.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    next: AtomicUsize,
+    /// Addresses in the order of their turns; empty where all have the same weight.
+    schedule: Box<[usize]>,
+    weights: Vec<u32>,
+}
+
+impl Turns {
+    /// For so many addresses. Weights that do not fit them are those of other addresses, and do not count.
+    pub(super) fn new(targets: usize, weights: &[u32]) -> Self {
+        if weights.len() != targets {
+            return Self::default();
+        }
+        Self { next: AtomicUsize::new(0), schedule: schedule(weights), weights: weights.to_vec() }
+    }
+
+    /// The next turn.
+    pub(super) fn next(&self) -> usize {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The address that is tried in this turn after so many others.
+    pub(super) fn target(&self, turn: usize, step: usize, targets: usize) -> usize {
+        match self.schedule.len() {
+            0 => turn.wrapping_add(step) % targets,
+            turns => (self.schedule[turn % turns] + step) % targets,
+        }
+    }
+
+    /// Whether it only gets what no other takes.
+    pub(super) fn is_last_resort(&self, target: usize) -> bool {
+        self.weights.get(target) == Some(&0)
+    }
+}
+
+/// Each as often as its weight says, and those that are heavy not in a row.
+fn schedule(weights: &[u32]) -> Box<[usize]> {
+    let total: i64 = weights.iter().map(|weight| i64::from(*weight)).sum();
+    let mut credit = vec![0_i64; weights.len()];
+    let mut turns = Vec::new();
+    for _ in 0..total {
+        credit.iter_mut().zip(weights).for_each(|(credit, weight)| *credit += i64::from(*weight));
+        // Of equals the first.
+        let most = credit.iter().enumerate().rev().max_by_key(|(_, credit)| **credit);
+        let Some((chosen, _)) = most else { break };
+        credit[chosen] -= total;
+        turns.push(chosen);
+    }
+    turns.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_take_turns_by_their_weights() {
+        assert_eq!(*schedule(&[3, 1]), [0, 0, 1, 0]);
+        assert_eq!(*schedule(&[1, 0, 1]), [0, 2]);
+        let turns = Turns::new(2, &[]);
+        assert_eq!([0, 1, 2].map(|turn| turns.target(turn, 0, 2)), [0, 1, 0]);
+        let turns = Turns::new(2, &[3, 1]);
+        assert_eq!([0, 1, 2, 3, 4].map(|turn| turns.target(turn, 0, 2)), [0, 0, 1, 0, 0]);
+        assert_eq!(turns.target(2, 1, 2), 0, "the others follow");
+        assert!(Turns::new(2, &[0, 1]).is_last_resort(0) && !turns.is_last_resort(1));
+    }
+}

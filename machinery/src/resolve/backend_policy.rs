@@ -1,0 +1,162 @@
+//! Portico's annotations on an APIService that say how requests are spread over its backend and what becomes of those that fail.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use portico_gostd::time::parse_duration;
+
+use super::backend_urls::{BACKEND_URLS, backend_urls};
+use crate::Object;
+use crate::route::{BackendPolicy, Ejection};
+
+/// How often a request that changes nothing is sent again; 0 to [`MAX_RETRIES`].
+pub const BACKEND_RETRIES: &str = "portico.dev/backend-retries";
+/// How long one address may take to begin its answer to such a request, a Go duration.
+pub const BACKEND_PER_TRY_TIMEOUT: &str = "portico.dev/backend-per-try-timeout";
+/// Connections in use at a time.
+pub const BACKEND_MAX_CONNECTIONS: &str = "portico.dev/backend-max-connections";
+/// `3,1`: the share of requests of each of the [`BACKEND_URLS`].
+pub const BACKEND_WEIGHTS: &str = "portico.dev/backend-weights";
+/// After how many failures in a row an address is left out for a while.
+pub const BACKEND_EJECTION_FAILURES: &str = "portico.dev/backend-ejection-failures";
+/// For how long, at first.
+pub const BACKEND_EJECTION_TIME: &str = "portico.dev/backend-ejection-time";
+
+/// All of them.
+pub const BACKEND_POLICY: [&str; 6] = [
+    BACKEND_RETRIES,
+    BACKEND_PER_TRY_TIMEOUT,
+    BACKEND_MAX_CONNECTIONS,
+    BACKEND_WEIGHTS,
+    BACKEND_EJECTION_FAILURES,
+    BACKEND_EJECTION_TIME,
+];
+
+const MAX_RETRIES: u32 = 5;
+const MAX_CONNECTIONS: u32 = 100_000;
+const MAX_WEIGHT: u32 = 100;
+const MAX_FAILURES: u32 = 1000;
+const TRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
+const EJECTED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
+/// How long an address is left out unless something else is said.
+const EJECTION_TIME: Duration = Duration::from_secs(30);
+
+/// What the annotations of an APIService say; those that are not valid count as absent.
+#[must_use]
+pub fn backend_policy(object: &Object) -> BackendPolicy {
+    let said = |key| object.annotation(key);
+    let ejection_time = said(BACKEND_EJECTION_TIME).and_then(|text| duration(text, EJECTED).ok());
+    let failures = said(BACKEND_EJECTION_FAILURES).and_then(|text| number(text, 1, MAX_FAILURES).ok());
+    BackendPolicy {
+        retries: said(BACKEND_RETRIES).and_then(|text| number(text, 0, MAX_RETRIES).ok()).unwrap_or(0),
+        per_try_timeout: said(BACKEND_PER_TRY_TIMEOUT).and_then(|text| duration(text, TRY).ok()),
+        max_connections: said(BACKEND_MAX_CONNECTIONS).and_then(|text| number(text, 1, MAX_CONNECTIONS).ok()),
+        weights: said(BACKEND_WEIGHTS).and_then(|text| weights(text, object).ok()).unwrap_or_default(),
+        ejection: failures
+            .map(|failures| Ejection { failures, time: ejection_time.unwrap_or(EJECTION_TIME) }),
+    }
+}
+
+/// What is wrong with the value of one of [`BACKEND_POLICY`].
+///
+/// # Errors
+/// For people.
+pub fn check_backend_policy(object: &Object, key: &str, value: &str) -> Result<(), String> {
+    match key {
+        BACKEND_RETRIES => number(value, 0, MAX_RETRIES).map(drop),
+        BACKEND_PER_TRY_TIMEOUT => duration(value, TRY).map(drop),
+        BACKEND_MAX_CONNECTIONS => number(value, 1, MAX_CONNECTIONS).map(drop),
+        BACKEND_WEIGHTS => weights(value, object).map(drop),
+        BACKEND_EJECTION_FAILURES => number(value, 1, MAX_FAILURES).map(drop),
+        BACKEND_EJECTION_TIME if object.annotation(BACKEND_EJECTION_FAILURES).is_none() => {
+            Err(format!("needs {BACKEND_EJECTION_FAILURES}"))
+        }
+        BACKEND_EJECTION_TIME => duration(value, EJECTED).map(drop),
+        _ => Ok(()),
+    }
+}
+
+fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    let number = u32::from_str(text).ok().filter(|number| (least..=most).contains(number));
+    number.ok_or_else(|| format!("must be a number from {least} to {most}"))
+}
+
+fn duration(text: &str, (least, most): (Duration, Duration)) -> Result<Duration, String> {
+    let time = parse_duration(text).ok().filter(|time| (least..=most).contains(time));
+    time.ok_or_else(|| format!("must be a duration such as 1.5s, from {least:?} to {most:?}"))
+}
+
+fn weights(text: &str, object: &Object) -> Result<Vec<u32>, String> {
+    let weights = text.split(',').map(|part| number(part.trim(), 0, MAX_WEIGHT));
+    let weights: Vec<u32> = weights.collect::<Result<_, _>>()?;
+    let urls = object.annotation(BACKEND_URLS).and_then(|urls| backend_urls(urls).ok());
+    match urls {
+        None => Err(format!("needs {BACKEND_URLS}")),
+        Some(urls) if urls.len() != weights.len() => {
+            Err(format!("must list {} numbers, one for each of {BACKEND_URLS}", urls.len()))
+        }
+        Some(_) if weights.iter().all(|weight| *weight == 0) => {
+            Err("one of them must be more than 0".to_owned())
+        }
+        Some(_) => Ok(weights),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn annotated(annotations: &[(&str, &str)]) -> Object {
+        let mut object = Object::default();
+        for (key, value) in annotations {
+            object.set(&["metadata", "annotations", key], value);
+        }
+        object
+    }
+
+    #[test]
+    fn without_annotations_everything_is_as_upstream_has_it() {
+        assert_eq!(backend_policy(&annotated(&[])), BackendPolicy::default());
+        assert_eq!(BackendPolicy::default().to_string(), "");
+    }
+
+    #[test]
+    fn what_is_said_counts() {
+        let object = annotated(&[
+            (BACKEND_URLS, "https://a,https://b"),
+            (BACKEND_RETRIES, "2"),
+            (BACKEND_PER_TRY_TIMEOUT, "1.5s"),
+            (BACKEND_MAX_CONNECTIONS, "10"),
+            (BACKEND_WEIGHTS, "3, 1"),
+            (BACKEND_EJECTION_FAILURES, "4"),
+        ]);
+        let expected =
+            "retries 2, 1.5s a try, at most 10 connections, weights 3,1, ejected for 30s after 4 failures";
+        assert_eq!(backend_policy(&object).to_string(), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_and_does_not_count() {
+        for (key, value, why) in [
+            (BACKEND_RETRIES, "6", "must be a number from 0 to 5"),
+            (BACKEND_PER_TRY_TIMEOUT, "2", "must be a duration such as 1.5s, from 1ms to 60s"),
+            (BACKEND_PER_TRY_TIMEOUT, "2h", "must be a duration such as 1.5s, from 1ms to 60s"),
+            (BACKEND_MAX_CONNECTIONS, "0", "must be a number from 1 to 100000"),
+            (BACKEND_WEIGHTS, "1", "needs portico.dev/backend-urls"),
+            (BACKEND_EJECTION_FAILURES, "x", "must be a number from 1 to 1000"),
+            (BACKEND_EJECTION_TIME, "1s", "needs portico.dev/backend-ejection-failures"),
+        ] {
+            let object = annotated(&[(key, value)]);
+            assert_eq!(check_backend_policy(&object, key, value), Err(why.to_owned()), "{key}: {value}");
+            assert_eq!(backend_policy(&object), BackendPolicy::default(), "{key}: {value}");
+        }
+        for (value, why) in [
+            ("1", "must list 2 numbers, one for each of portico.dev/backend-urls"),
+            ("0,0", "one of them must be more than 0"),
+            ("1,101", "must be a number from 0 to 100"),
+        ] {
+            let object = annotated(&[(BACKEND_URLS, "https://a,https://b"), (BACKEND_WEIGHTS, value)]);
+            assert_eq!(check_backend_policy(&object, BACKEND_WEIGHTS, value), Err(why.to_owned()), "{value}");
+        }
+    }
+}
