@@ -12,6 +12,8 @@ use portico_tests::{Launch, Portico, binary, eventually, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::rolling_restarts::servers;
+
 const PATIENCE: u64 = 60;
 
 /// A namespace, a definition, and what needs both; the files are named so that each comes after what it needs.
@@ -179,8 +181,11 @@ async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() 
     holds(&http, SETTINGS, "/data/color", "black").await;
     says(&portico, "too large").await;
     assert_eq!(http.get("/readyz").await.status, 200);
-    let verbose = http.get("/readyz?verbose").await.text();
-    assert!(verbose.contains("[+]manifests ok, with a warning: see /readyz/manifests\n"), "{verbose}");
+    until("verbose says that there is a warning", PATIENCE, async || {
+        let verbose = http.get("/readyz?verbose").await.text();
+        verbose.contains("[+]manifests ok, with a warning: see /readyz/manifests\n")
+    })
+    .await;
     let warning = http.get("/readyz/manifests").await.text();
     assert!(
         warning.contains("20-app.yaml, document 1, Widget shop/one: ") && warning.contains("too large"),
@@ -329,6 +334,26 @@ async fn explain_names_the_manifest_of_an_api_service() {
         &service.replace("groupPriorityMinimum: 1000", "groupPriorityMinimum: -1"),
     );
     until("the failure is named", PATIENCE, async || explain().contains("groupPriorityMinimum")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn control_services_of_one_database_apply_a_folder_beside_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    FILES.iter().for_each(|(name, text)| write(folder.path(), name, text));
+    let path = folder.path().to_str().unwrap();
+    let flags = ["--manifests", path, "--manifests-look-period=50ms", "--manifests-prune"];
+    let Some([one, _two]) = servers(|launch| launch.args(&flags)).await else { return };
+    let facade = Launch::facade(&one).start().await;
+    let http = facade.admin();
+    assert!(exists(&http, WIDGET).await);
+    let settings = http.get(SETTINGS).await.json();
+    assert_eq!(settings["metadata"]["labels"]["portico.dev/made-by"], "manifests", "{settings}");
+    write(folder.path(), "20-app.yaml", &FILES[2].1.replace("blue", "green"));
+    holds(&http, SETTINGS, "/data/color", "green").await;
+    std::fs::remove_file(folder.path().join("20-app.yaml")).unwrap();
+    until("it is gone", PATIENCE, async || !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await)
+        .await;
+    assert_eq!(http.get("/readyz/manifests").await.text(), "ok");
 }
 
 /// Tries a folder without a server.
