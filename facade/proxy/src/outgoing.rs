@@ -119,6 +119,18 @@ impl<'a> Outgoing<'a> {
         self.headers.clone()
     }
 
+    /// The same request once more, by what was kept of it.
+    pub(crate) fn again(&self, kept: &HeaderMap) -> Outgoing<'static> {
+        Outgoing {
+            method: self.method.clone(),
+            target: self.target.clone(),
+            headers: kept.clone(),
+            body: RequestBody::empty(),
+            proxy_headers: None,
+            host: self.host.clone(),
+        }
+    }
+
     /// As it was when that was kept.
     pub(crate) fn restore(&mut self, kept: &HeaderMap) {
         (self.headers, self.body) = (kept.clone(), RequestBody::empty());

@@ -13,6 +13,8 @@ use crate::route::{BackendPolicy, Ejection};
 pub const BACKEND_RETRIES: &str = "portico.dev/backend-retries";
 /// How long one address may take to begin its answer to such a request, a Go duration.
 pub const BACKEND_PER_TRY_TIMEOUT: &str = "portico.dev/backend-per-try-timeout";
+/// When such a request that is not answered yet is sent to another address, too, a Go duration.
+pub const BACKEND_HEDGE_AFTER: &str = "portico.dev/backend-hedge-after";
 /// Connections in use at a time.
 pub const BACKEND_MAX_CONNECTIONS: &str = "portico.dev/backend-max-connections";
 /// `3,1`: the share of requests of each of the [`BACKEND_URLS`].
@@ -23,9 +25,10 @@ pub const BACKEND_EJECTION_FAILURES: &str = "portico.dev/backend-ejection-failur
 pub const BACKEND_EJECTION_TIME: &str = "portico.dev/backend-ejection-time";
 
 /// All of them.
-pub const BACKEND_POLICY: [&str; 6] = [
+pub const BACKEND_POLICY: [&str; 7] = [
     BACKEND_RETRIES,
     BACKEND_PER_TRY_TIMEOUT,
+    BACKEND_HEDGE_AFTER,
     BACKEND_MAX_CONNECTIONS,
     BACKEND_WEIGHTS,
     BACKEND_EJECTION_FAILURES,
@@ -50,6 +53,7 @@ pub fn backend_policy(object: &Object) -> BackendPolicy {
     BackendPolicy {
         retries: said(BACKEND_RETRIES).and_then(|text| number(text, 0, MAX_RETRIES).ok()).unwrap_or(0),
         per_try_timeout: said(BACKEND_PER_TRY_TIMEOUT).and_then(|text| duration(text, TRY).ok()),
+        hedge_after: said(BACKEND_HEDGE_AFTER).and_then(|text| duration(text, TRY).ok()),
         max_connections: said(BACKEND_MAX_CONNECTIONS).and_then(|text| number(text, 1, MAX_CONNECTIONS).ok()),
         weights: said(BACKEND_WEIGHTS).and_then(|text| weights(text, object).ok()).unwrap_or_default(),
         ejection: failures
@@ -64,7 +68,7 @@ pub fn backend_policy(object: &Object) -> BackendPolicy {
 pub fn check_backend_policy(object: &Object, key: &str, value: &str) -> Result<(), String> {
     match key {
         BACKEND_RETRIES => number(value, 0, MAX_RETRIES).map(drop),
-        BACKEND_PER_TRY_TIMEOUT => duration(value, TRY).map(drop),
+        BACKEND_PER_TRY_TIMEOUT | BACKEND_HEDGE_AFTER => duration(value, TRY).map(drop),
         BACKEND_MAX_CONNECTIONS => number(value, 1, MAX_CONNECTIONS).map(drop),
         BACKEND_WEIGHTS => weights(value, object).map(drop),
         BACKEND_EJECTION_FAILURES => number(value, 1, MAX_FAILURES).map(drop),
@@ -126,12 +130,12 @@ mod tests {
             (BACKEND_URLS, "https://a,https://b"),
             (BACKEND_RETRIES, "2"),
             (BACKEND_PER_TRY_TIMEOUT, "1.5s"),
+            (BACKEND_HEDGE_AFTER, "100ms"),
             (BACKEND_MAX_CONNECTIONS, "10"),
             (BACKEND_WEIGHTS, "3, 1"),
             (BACKEND_EJECTION_FAILURES, "4"),
         ]);
-        let expected =
-            "retries 2, 1.5s a try, at most 10 connections, weights 3,1, ejected for 30s after 4 failures";
+        let expected = "retries 2, 1.5s a try, hedged after 100ms, at most 10 connections, weights 3,1, ejected for 30s after 4 failures";
         assert_eq!(backend_policy(&object).to_string(), expected);
     }
 
@@ -141,6 +145,7 @@ mod tests {
             (BACKEND_RETRIES, "6", "must be a number from 0 to 5"),
             (BACKEND_PER_TRY_TIMEOUT, "2", "must be a duration such as 1.5s, from 1ms to 60s"),
             (BACKEND_PER_TRY_TIMEOUT, "2h", "must be a duration such as 1.5s, from 1ms to 60s"),
+            (BACKEND_HEDGE_AFTER, "0s", "must be a duration such as 1.5s, from 1ms to 60s"),
             (BACKEND_MAX_CONNECTIONS, "0", "must be a number from 1 to 100000"),
             (BACKEND_WEIGHTS, "1", "needs portico.dev/backend-urls"),
             (BACKEND_EJECTION_FAILURES, "x", "must be a number from 1 to 1000"),

@@ -10,6 +10,8 @@ pub struct BackendPolicy {
     pub retries: u32,
     /// How long one address may take to begin its answer to such a request.
     pub per_try_timeout: Option<Duration>,
+    /// When such a request that is not answered yet is sent to another address, too.
+    pub hedge_after: Option<Duration>,
     /// Connections in use at a time, if fewer than the proxy allows.
     pub max_connections: Option<u32>,
     /// The share of requests of each target; empty: all the same.
@@ -34,6 +36,7 @@ impl fmt::Display for BackendPolicy {
         let parts = [
             (self.retries > 0).then(|| format!("retries {}", self.retries)),
             self.per_try_timeout.map(|time| format!("{time:?} a try")),
+            self.hedge_after.map(|time| format!("hedged after {time:?}")),
             self.max_connections.map(|most| format!("at most {most} connections")),
             (!weights.is_empty()).then(|| format!("weights {}", weights.join(","))),
             self.ejection

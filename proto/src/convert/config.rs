@@ -378,6 +378,7 @@ fn policy(p: &BackendPolicy) -> pb::BackendPolicy {
     pb::BackendPolicy {
         retries: p.retries,
         per_try_timeout_ms: p.per_try_timeout.map_or(0, ms),
+        hedge_after_ms: p.hedge_after.map_or(0, ms),
         max_connections: p.max_connections.unwrap_or(0),
         weights: p.weights.clone(),
         ejection_failures: p.ejection.map_or(0, |ejection| ejection.failures),
@@ -391,6 +392,7 @@ fn policy_of(p: pb::BackendPolicy) -> BackendPolicy {
     BackendPolicy {
         retries: p.retries,
         per_try_timeout: (p.per_try_timeout_ms > 0).then(|| ms(p.per_try_timeout_ms)),
+        hedge_after: (p.hedge_after_ms > 0).then(|| ms(p.hedge_after_ms)),
         max_connections: (p.max_connections > 0).then_some(p.max_connections),
         weights: p.weights,
         ejection: (p.ejection_failures > 0).then_some(ejection),

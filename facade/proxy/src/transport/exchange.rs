@@ -49,25 +49,27 @@ impl Transport {
     /// Sends a request, again where the policy asks for that.
     pub(crate) async fn send(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
         let policy = &self.key.policy;
-        let is_plain = policy.retries == 0 && policy.per_try_timeout.is_none();
+        let is_plain =
+            policy.retries == 0 && policy.per_try_timeout.is_none() && policy.hedge_after.is_none();
         if is_plain || !repeat::changes_nothing(request) {
-            return self.send_once(request, None).await;
+            return self.send_once(request, None, (self.turns.next(), 0)).await;
         }
         // Boxed, as few policies say so.
         Box::pin(self.send_repeatedly(request)).await
     }
 
-    /// Sends a request to one target after another until one takes it; those that are left out come last.
+    /// Sends a request to one target after another until one takes it, beginning with that of this turn or so many after it; those
+    /// that are left out come last.
     pub(super) async fn send_once(
         &self,
         request: &mut Outgoing<'_>,
         per_try: Option<Duration>,
+        (turn, passed): (usize, usize),
     ) -> Result<Answer, SendError> {
-        let mut dials = Dials::default();
-        let (turn, count) = (self.turns.next(), self.targets.len());
+        let (mut dials, count) = (Dials::default(), self.targets.len());
         let (mut failed, mut last) = (None, Vec::new());
         for step in 0..count {
-            let index = self.turns.target(turn, step, count);
+            let index = self.turns.target(turn, step + passed, count);
             if self.turns.is_last_resort(index) || !self.targets[index].is_in() {
                 last.push(index);
                 continue;

@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use futures::future::{Either, select};
+use http::{HeaderMap, Method, StatusCode};
 use http_body::Body as _;
 use portico_kit::backoff::{Backoff, Policy};
+use tokio::time::timeout;
 
 use super::exchange::Answer;
 use super::registry::Transport;
@@ -47,14 +49,50 @@ pub(super) fn is_failure(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
 }
 
+/// Whether nothing better is to be waited for.
+fn is_good(outcome: &Result<Answer, SendError>) -> bool {
+    outcome.as_ref().is_ok_and(|answer| !is_failure(answer.head.status))
+}
+
 impl Transport {
+    /// Sends a request, and the same to the next address when it is not answered in time. The first good answer counts; the other
+    /// request is given up.
+    async fn send_hedged(
+        &self,
+        request: &mut Outgoing<'_>,
+        kept: &HeaderMap,
+        after: Duration,
+    ) -> Result<Answer, SendError> {
+        let per_try = self.key.policy.per_try_timeout;
+        let mut copy = request.again(kept);
+        let turn = self.turns.next();
+        let mut first = Box::pin(self.send_once(request, per_try, (turn, 0)));
+        if let Ok(outcome) = timeout(after, first.as_mut()).await {
+            return outcome;
+        }
+        let Some(_hedging) = Repeating::begin(&self.repeating, self.in_flight()) else {
+            self.shared.metrics.repeated("too_many");
+            return first.await;
+        };
+        self.shared.metrics.repeated("hedged");
+        let second = Box::pin(self.send_once(&mut copy, per_try, (turn, 1)));
+        match select(first, second).await {
+            Either::Left((outcome, _)) | Either::Right((outcome, _)) if is_good(&outcome) => outcome,
+            Either::Left((_, second)) => second.await,
+            Either::Right((_, first)) => first.await,
+        }
+    }
+
     /// Sends a request that changes nothing until it is answered well, as often as the policy says.
     pub(super) async fn send_repeatedly(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
         let policy = &self.key.policy;
         let kept = request.keep();
         let (mut pause, mut repeating) = (Backoff::new(PAUSE), None);
         for left in (0..=policy.retries).rev() {
-            let outcome = self.send_once(request, policy.per_try_timeout).await;
+            let outcome = match policy.hedge_after {
+                Some(after) => self.send_hedged(request, &kept, after).await,
+                None => self.send_once(request, policy.per_try_timeout, (self.turns.next(), 0)).await,
+            };
             let reason = match &outcome {
                 Ok(answer) if is_failure(answer.head.status) => "status",
                 Err(SendError::Dial { .. }) => "dial",
