@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use http::StatusCode;
 use http::response::Parts;
 use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
 use portico_kit::received::Received;
@@ -14,7 +15,6 @@ use super::answer_body::Carrier;
 use super::http1::{Answered, Http1, Http1Error};
 use super::http2::{Http2, Http2Error, Stream};
 use super::registry::Transport;
-use super::repeat;
 use super::send_error::{SendError, http_error};
 use super::target::Target;
 use crate::outgoing::Outgoing;
@@ -45,19 +45,12 @@ enum Attempt {
     Failed(SendError),
 }
 
-impl Transport {
-    /// Sends a request, again where the policy asks for that.
-    pub(crate) async fn send(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
-        let policy = &self.key.policy;
-        let is_plain =
-            policy.retries == 0 && policy.per_try_timeout.is_none() && policy.hedge_after.is_none();
-        if is_plain || !repeat::changes_nothing(request) {
-            return self.send_once(request, None, (self.turns.next(), 0)).await;
-        }
-        // Boxed, as few policies say so.
-        Box::pin(self.send_repeatedly(request)).await
-    }
+/// Whether an answer says that another try may be better.
+pub(super) fn is_failure(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
+}
 
+impl Transport {
     /// Sends a request to one target after another until one takes it, beginning with that of this turn or so many after it; those
     /// that are left out come last.
     pub(super) async fn send_once(
@@ -111,7 +104,7 @@ impl Transport {
             }
         };
         let well = match &outcome {
-            Ok(answer) => !repeat::is_failure(answer.head.status),
+            Ok(answer) => !is_failure(answer.head.status),
             // The client's, or ours.
             Err(Attempt::Failed(SendError::Body(_)) | Attempt::Unsent(SendError::Body(_))) => return outcome,
             Err(_) => false,

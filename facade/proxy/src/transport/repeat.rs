@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method};
 use http_body::Body as _;
 use portico_kit::backoff::{Backoff, Policy};
 use tokio::time::timeout;
 
-use super::exchange::Answer;
+use super::exchange::{Answer, is_failure};
 use super::registry::Transport;
 use super::send_error::SendError;
 use crate::outgoing::Outgoing;
@@ -40,13 +40,8 @@ impl Drop for Repeating<'_> {
 }
 
 /// Whether a request changes nothing, so that sending it twice is sending it once.
-pub(super) fn changes_nothing(request: &Outgoing<'_>) -> bool {
+fn changes_nothing(request: &Outgoing<'_>) -> bool {
     matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS) && request.body.is_end_stream()
-}
-
-/// Whether an answer says that another try may be better.
-pub(super) fn is_failure(status: StatusCode) -> bool {
-    matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
 }
 
 /// Whether nothing better is to be waited for.
@@ -55,6 +50,18 @@ fn is_good(outcome: &Result<Answer, SendError>) -> bool {
 }
 
 impl Transport {
+    /// Sends a request, again where the policy asks for that.
+    pub(crate) async fn send(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
+        let policy = &self.key.policy;
+        let is_plain =
+            policy.retries == 0 && policy.per_try_timeout.is_none() && policy.hedge_after.is_none();
+        if is_plain || !changes_nothing(request) {
+            return self.send_once(request, None, (self.turns.next(), 0)).await;
+        }
+        // Boxed, as few policies say so.
+        Box::pin(self.send_repeatedly(request)).await
+    }
+
     /// Sends a request, and the same to the next address when it is not answered in time. The first good answer counts; the other
     /// request is given up.
     async fn send_hedged(
