@@ -12,6 +12,7 @@ use portico_server::{ManifestsReport, ManifestsSettings};
 
 use super::STACK_BYTES;
 use super::failure::Failure;
+use super::passed_sockets::PassedSockets;
 use super::process::Process;
 use super::scratch::Scratch;
 use super::server;
@@ -41,6 +42,7 @@ pub(crate) fn rehearse(settings: Settings, folder: ManifestsSettings) -> Result<
             offload: Arc::new(Offload::start("long-work", &TaskSet::new()).map_err(Failure::Runtime)?),
             auditor: None,
             started: Instant::now(),
+            sockets: PassedSockets::default(),
         }
     };
     let outcome = runtime.block_on(on_scratch(settings, folder, &process));

@@ -40,7 +40,7 @@ impl Served {
     async fn says(&self) -> String {
         let mut bytes = [0; 1024];
         let received = tokio::time::timeout(PATIENCE, self.manager.recv(&mut bytes)).await;
-        String::from_utf8_lossy(&bytes[..received.expect("it says something").unwrap()]).into_owned()
+        String::from_utf8_lossy(&bytes[..received.unwrap().unwrap()]).into_owned()
     }
 
     fn signal(&self, signal: Signal) {
