@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(refused, needs);
         let refused = first_fault("a: b\nc: [\n");
         assert!(
-            refused.starts_with("a.yaml, document 2: error converting YAML to JSON: yaml: line 9"),
+            refused.starts_with("a.yaml, document 2: error converting YAML to JSON: yaml: line 8"),
             "{refused}"
         );
     }
