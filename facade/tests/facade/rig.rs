@@ -74,7 +74,8 @@ pub fn served(group: &str, version: &str) -> Entry {
 }
 
 pub fn check(name: &str, ok: bool) -> Entry {
-    let check = Check { endpoints: vec!["readyz".into()], ok, message: "it hurts".into() };
+    let message = if ok { String::new() } else { "it hurts".to_owned() };
+    let check = Check { endpoints: vec!["readyz".into()], ok, message };
     entry(PayloadKind::Check, name, Some(Payload::Check(check)))
 }
 
