@@ -188,14 +188,15 @@ async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be
 const SLOW: Duration = Duration::from_secs(4);
 const HELD: Duration = Duration::from_secs(3);
 
-/// Makes a database what it was before its last migration, which is slow from then on: a function of what its index looks at sleeps.
+/// Makes a database what it was before its second migration, which is slow from then on: a function of what its index looks at sleeps.
 fn make_older(server: &PostgresServer, name: &str) {
     let rows: u64 = server.psql(name, "SELECT count(*) FROM log").trim().parse().unwrap();
     let each = SLOW.as_secs_f64() / rows as f64;
     server.psql(
         name,
         &format!(
-            "DROP INDEX log_deleting; DELETE FROM _sqlx_migrations WHERE version = 2; \
+            "DROP INDEX log_deleting; DROP TABLE archive, archived; DROP INDEX mark_at; \
+             DELETE FROM _sqlx_migrations WHERE version > 1; \
              CREATE FUNCTION public.get_byte(value bytea, at int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \
              $$ BEGIN PERFORM pg_sleep({each}); RETURN pg_catalog.get_byte(value, at); END $$; \
              ALTER DATABASE {name} SET search_path = public, pg_catalog"

@@ -25,6 +25,7 @@ mod members;
 mod open;
 mod owners;
 mod pages;
+mod past;
 mod place;
 mod plan;
 mod read;
@@ -62,7 +63,7 @@ use self::owners::Owners;
 use self::read::Reader;
 use self::values::Values;
 use self::write::Writer;
-use crate::archive::{self, PastQuery, PastStates};
+use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
 use crate::copy::CopySource;
 use crate::current::{Found, State};
@@ -284,7 +285,7 @@ impl Store for EtcdStore {
     }
 
     fn past(&self, query: PastQuery) -> BoxFuture<'_, Result<PastStates, StoreError>> {
-        Box::pin(archive::by_exact_reads(self, query))
+        Box::pin(past::by_exact_reads(self, query))
     }
 
     fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {

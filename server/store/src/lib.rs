@@ -8,6 +8,7 @@
 //! the revision, answers the callers, then hands the events to the subscriptions.
 
 mod archive;
+mod archive_rules;
 mod basis;
 mod cache;
 mod codec;
@@ -48,7 +49,8 @@ mod txn;
 mod unix_time;
 mod unreadable;
 
-pub use archive::{ArchiveRules, PastQuery, PastState, PastStates};
+pub use archive::{PastQuery, PastState, PastStates};
+pub use archive_rules::ArchiveRules;
 pub use copy::{
     Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, Finished,
     FormatError, Header, Migrated, Migration, MigrationStep, RestoredFrom, StoredState, WriteSwitch, back_up,

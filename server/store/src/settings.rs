@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::archive::ArchiveRules;
+use crate::archive_rules::ArchiveRules;
 
 /// Settings of a store in a SQLite file.
 #[derive(Clone, Debug)]

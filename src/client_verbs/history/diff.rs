@@ -19,7 +19,7 @@ const MAX_STATES: u32 = 10_000;
 /// Without revisions: what the last write changed. Managed fields and the resourceVersion are left out. Exit code 0: the same; 1: they
 /// differ; 2: it could not be shown.
 #[derive(Debug, clap::Args)]
-pub(in crate::client_verbs) struct Diff {
+pub(crate) struct Diff {
     #[command(flatten)]
     object: Named,
     /// The object.
@@ -35,7 +35,7 @@ pub(in crate::client_verbs) struct Diff {
 }
 
 /// Prints it.
-pub(in crate::client_verbs) async fn run(diff: &Diff) -> Result<Ending, Failure> {
+pub(crate) async fn run(diff: &Diff) -> Result<Ending, Failure> {
     let client = diff.control.client(DEADLINE)?;
     let resource = diff.object.resource(&client).await?;
     let target = diff.object.target(&resource, &diff.name);

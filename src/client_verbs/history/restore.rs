@@ -16,7 +16,7 @@ use crate::control_service::ControlService;
 /// Its identity, finalizers and owners stay as they are now, and so does what only a subresource writes (status); fields get back the
 /// managers that they had. Admission and validation see an update. Needs the verbs `history` and `update`.
 #[derive(Debug, clap::Args)]
-pub(in crate::client_verbs) struct Rollback {
+pub(crate) struct Rollback {
     #[command(flatten)]
     change: Restoring,
     /// The revision, as `portico history` shows it.
@@ -28,7 +28,7 @@ pub(in crate::client_verbs) struct Rollback {
 ///
 /// It is a new object, with another uid; owners that are gone are not named any more. Needs the verbs `history` and `create`.
 #[derive(Debug, clap::Args)]
-pub(in crate::client_verbs) struct Undelete {
+pub(crate) struct Undelete {
     #[command(flatten)]
     change: Restoring,
     /// As it was at this revision; without it as it was last.
@@ -53,12 +53,12 @@ struct Restoring {
 }
 
 /// Rolls back.
-pub(in crate::client_verbs) async fn rollback(verb: &Rollback) -> Result<Ending, Failure> {
+pub(crate) async fn rollback(verb: &Rollback) -> Result<Ending, Failure> {
     restore(&verb.change, verb.revision, "rolled back to").await
 }
 
 /// Undeletes.
-pub(in crate::client_verbs) async fn undelete(verb: &Undelete) -> Result<Ending, Failure> {
+pub(crate) async fn undelete(verb: &Undelete) -> Result<Ending, Failure> {
     restore(&verb.change, verb.revision.unwrap_or_default(), "undeleted from").await
 }
 

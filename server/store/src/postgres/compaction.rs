@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::{self, failed};
 use super::open;
 use super::read::Reader;
-use crate::archive::ArchiveRules;
+use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::HistoryBytes;
 

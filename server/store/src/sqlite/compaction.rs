@@ -13,7 +13,7 @@ use super::maintenance::{Maintenance, STEP_REVISIONS, Step};
 use super::read::{Reader, failed};
 use super::space::Space;
 use super::writer::Request;
-use crate::archive::ArchiveRules;
+use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::metrics::Metrics;
 use crate::publish::HistoryBytes;

@@ -12,7 +12,7 @@ use super::persist;
 use super::read::failed;
 use super::space::Space;
 use super::statement::Batch as Statements;
-use crate::archive::ArchiveRules;
+use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::Publisher;
 

@@ -18,7 +18,7 @@ use super::mark::{MARK_REVISIONS, Mark};
 use super::read::Reader;
 use super::space::{self, Space};
 use super::{before, failure, open, persist};
-use crate::archive::ArchiveRules;
+use crate::archive_rules::ArchiveRules;
 use crate::basis::Basis;
 use crate::group::Group;
 use crate::identity::Identity;
