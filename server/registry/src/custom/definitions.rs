@@ -52,10 +52,13 @@ impl Definitions {
         self.named(store, &resource.to_string())
     }
 
-    /// The definition of a kind.
+    /// The definition of a kind. One that nobody has looked at since it was written is found among those of its group.
     pub(crate) fn of_kind(&self, store: &dyn Store, kind: &GroupKind) -> Option<Definition> {
-        let name = self.known.read().by_kind.get(kind).cloned()?;
-        self.named(store, &name).filter(|definition| definition.facts.kind() == *kind)
+        let name = self.known.read().by_kind.get(kind).cloned();
+        let is_of_kind = |definition: &Definition| definition.facts.kind() == *kind;
+        let named = name.and_then(|name| self.named(store, &name)).filter(is_of_kind);
+        let served = |definition: &Definition| is_of_kind(definition) && definition.facts.is_reachable();
+        named.or_else(|| self.of_group(store, &kind.group).into_iter().find(served))
     }
 
     /// All definitions of a group, as the store has them now.
