@@ -8,6 +8,7 @@
 mod archive;
 mod archive_upkeep;
 mod before;
+mod clock;
 mod commit;
 mod compaction;
 mod connection;

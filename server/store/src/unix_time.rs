@@ -9,6 +9,10 @@ pub(crate) fn before(now: i64, long: Duration) -> i64 {
 
 /// Now.
 pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    i64::try_from(since().as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Now, with parts of a second.
+pub(crate) fn since() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

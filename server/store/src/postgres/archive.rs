@@ -8,6 +8,7 @@ use futures::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row};
 
+use super::clock;
 use super::failure::failed;
 use super::pool::Lent;
 use super::read::{Reader, undecoded};
@@ -19,16 +20,20 @@ use crate::event::EventType;
 use crate::exact::{MAX_PAST_BYTES, Range};
 use crate::store::{ListAt, Page};
 
-/// The states of an object (`$1`, `$2`, `$3`) before a revision (`$4`), so many (`$5`), and when each was written by this process's clock,
-/// which is so many seconds (`$6`) ahead: not after the first mark that its revision is behind.
-const PAST: &str = "SELECT $2, $3, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
-    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1) + $6 FROM (\
+/// The states of an object (`$1`, `$2`, `$3`) before a revision (`$4`), so many (`$5`), and when each was written by this process's clock
+/// (`$6`): not after the first mark that its revision is behind.
+const PAST: &str = concat!(
+    "SELECT $2, $3, k.revision, coalesce(l.value, a.value), k.deleted, k.previous, \
+    (SELECT m.at FROM mark m WHERE m.revision >= k.revision ORDER BY m.revision LIMIT 1) + ",
+    clock::ahead!("$6"),
+    " FROM (\
     SELECT revision, deleted, previous FROM log \
     WHERE resource = $1 AND namespace = $2 AND name = $3 AND revision < $4 UNION \
     SELECT revision, deleted, previous FROM archive \
     WHERE resource = $1 AND namespace = $2 AND name = $3 AND revision < $4 ORDER BY revision DESC LIMIT $5) k \
     LEFT JOIN log l ON l.revision = k.revision LEFT JOIN archive a ON a.revision = k.revision \
-    ORDER BY k.revision DESC";
+    ORDER BY k.revision DESC"
+);
 
 /// The state of each key of a resource (`$1`) that was there at a revision (`$2`), behind a key (`$3`, `$4`), in key order: so many
 /// (`$5`).
@@ -104,11 +109,8 @@ impl Reader {
         let (namespace, name) = row::columns(query.key.path());
         let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
         let mut lent = self.pool.take().await.map_err(failed)?;
-        let clock = sqlx::query_scalar("SELECT $1 - extract(epoch FROM clock_timestamp())::bigint");
-        let clock = clock.bind(crate::unix_time::now()).fetch_one(&mut *lent);
-        let ahead: i64 = self.pool.in_time(clock).await.map_err(failed)?;
         let select = sqlx::query(PAST).bind(slot.resource.to_string()).bind(namespace).bind(name);
-        let select = select.bind(query.before.unwrap_or(i64::MAX)).bind(limit).bind(ahead);
+        let select = select.bind(query.before.unwrap_or(i64::MAX)).bind(limit).bind(clock::ours());
         let mut rows = select.fetch(&mut *lent);
         let (mut past, mut bytes) = (PastStates::default(), 0);
         while let Some(row) = self.pool.in_time(rows.try_next()).await.map_err(failed)? {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sqlx::{PgConnection, Row};
 
-use super::row;
+use super::{clock, row};
 use crate::codec;
 use crate::event::EventType;
 use crate::group::{Group, Touched};
@@ -39,11 +39,15 @@ const COMMIT: &str = "WITH moved AS (\
         AS w(revision, resource, namespace, name, uid, previous, deleted, value)\
     ) ";
 /// Notes when the group is written: one mark for each second, at the last revision of it.
-const MARKED: &str = ", unmarked AS (\
-      DELETE FROM mark USING moved WHERE at = extract(epoch FROM clock_timestamp())::bigint\
+const MARKED: &str = concat!(
+    ", clock AS (SELECT ",
+    clock::now!(),
+    " AS at), unmarked AS (\
+      DELETE FROM mark USING moved WHERE at = (SELECT at FROM clock)\
     ), marked AS (\
-      INSERT INTO mark (revision, at) SELECT revision, extract(epoch FROM clock_timestamp())::bigint FROM moved\
-    ) ";
+      INSERT INTO mark (revision, at) SELECT moved.revision, clock.at FROM moved, clock\
+    ) "
+);
 /// On which the revisions of commits are told.
 pub(super) const CHANNEL: &str = "portico_revision";
 const TOLD: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";

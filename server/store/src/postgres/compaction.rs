@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::clock::now;
 use super::failure::{self, failed};
 use super::open;
 use super::read::Reader;
@@ -40,13 +41,6 @@ macro_rules! archive_gone {
         "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value) \
          SELECT revision, resource, namespace, name, previous, deleted, until, octet_length(value), value FROM gone \
          WHERE resource = ANY($3) ON CONFLICT DO NOTHING"
-    };
-}
-
-/// The database's clock in Unix seconds: all processes go by the same.
-macro_rules! now {
-    () => {
-        "extract(epoch FROM clock_timestamp())::bigint"
     };
 }
 

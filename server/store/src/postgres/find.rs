@@ -4,6 +4,7 @@ use futures::TryStreamExt;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
+use super::clock;
 use super::failure::failed;
 use super::read::{Reader, undecoded};
 use super::row;
@@ -11,7 +12,6 @@ use crate::cache::Slot;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::store::SealedOtherwise;
-use crate::unix_time;
 
 impl Reader {
     pub(super) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
@@ -71,9 +71,12 @@ impl Reader {
 
     pub(super) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
         // Marks are set by the database's clock, and `time` is of ours.
-        const SELECT: &str = "SELECT coalesce((SELECT revision FROM mark \
-            WHERE at <= $1 + extract(epoch FROM clock_timestamp())::bigint ORDER BY at DESC, revision DESC LIMIT 1), 0)";
-        let select = sqlx::query_scalar(SELECT).bind(time.saturating_sub(unix_time::now()));
+        const SELECT: &str = concat!(
+            "SELECT coalesce((SELECT revision FROM mark WHERE at <= $2 - ",
+            clock::ahead!("$1"),
+            " ORDER BY at DESC, revision DESC LIMIT 1), 0)"
+        );
+        let select = sqlx::query_scalar(SELECT).bind(clock::ours()).bind(time);
         self.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
     }
 
