@@ -86,6 +86,7 @@ mod tls_settings;
 mod token_signer;
 mod tracing;
 mod type_checking;
+mod uses;
 mod weaknesses;
 mod webhooks;
 mod websocket_watches;

@@ -32,7 +32,7 @@ fn blocks() -> Vec<&'static str> {
     blocks_of(README)
 }
 
-fn blocks_of(page: &str) -> Vec<&str> {
+pub(crate) fn blocks_of(page: &str) -> Vec<&str> {
     page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
@@ -41,10 +41,10 @@ fn block(beginning: &str) -> &'static str {
 }
 
 /// A folder as the one in which a reader has built and started Portico.
-struct Checkout(tempfile::TempDir);
+pub(crate) struct Checkout(tempfile::TempDir);
 
 impl Checkout {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let release = folder.path().join("target/release");
         std::fs::create_dir_all(release.join("examples")).unwrap();
@@ -55,7 +55,7 @@ impl Checkout {
     }
 
     /// With the data folder of this process, as if it had been started here.
-    fn of(portico: &Portico) -> Self {
+    pub(crate) fn of(portico: &Portico) -> Self {
         let checkout = Self::new();
         std::os::unix::fs::symlink(portico.data(), checkout.0.path().join("portico-data")).unwrap();
         checkout
@@ -71,7 +71,7 @@ impl Checkout {
     }
 
     /// What a script prints, with the administrator's kubeconfig; it must succeed.
-    fn run(&self, script: &str) -> String {
+    pub(crate) fn run(&self, script: &str) -> String {
         let kubeconfig = self.0.path().join("portico-data/admin.kubeconfig");
         let output = output(self.bash(script).env("KUBECONFIG", kubeconfig));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

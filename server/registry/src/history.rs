@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{GroupVersionKind, Object, Status};
+use portico_machinery::{GroupVersionKind, Object, Status, time};
 use portico_schema::managed::{Managed, Manager};
 use portico_store::{Key, ListAt, PastQuery, PastState, Record, Scope};
 use serde::Deserialize;
@@ -323,6 +323,13 @@ fn give_back_fields(object: &mut Object, current: &Object) {
 
 fn is_of_subresource(manager: &Manager) -> bool {
     !manager.subresource.is_empty()
+}
+
+/// When a state was written, in Unix seconds, by its managedFields: when one of its managers last changed it.
+#[must_use]
+pub fn last_change(object: &Object) -> Option<i64> {
+    let managed = Managed::read(object).ok()?;
+    time::parse(managed.times.values().max()?).map(|at| at.as_second())
 }
 
 /// The manager that made a state, by its managedFields and those of the state before: the one that wrote last, and of several in one

@@ -10,7 +10,9 @@ use portico_machinery::{GroupVersionResource, Object, RequestInfo, Status};
 use portico_proto::history as pb;
 use portico_proto::history::history_server::History;
 use portico_proto::history::list_request::At;
-use portico_registry::{Context, Part, Past, Place, Registry, Restoration, ServedResource, last_manager};
+use portico_registry::{
+    Context, Part, Past, Place, Registry, Restoration, ServedResource, last_change, last_manager,
+};
 use portico_store::EventType;
 use tonic::{Request, Response};
 
@@ -222,10 +224,12 @@ fn state(past: &Past, before: Option<&Object>, objects: bool) -> pb::State {
         Ok(object) => (Some(object), String::new()),
         Err(why) => (None, why.clone()),
     };
+    // A deletion changes no fields.
+    let changed = object.filter(|_| past.state.change != EventType::Deleted).and_then(last_change);
     pb::State {
         revision: past.state.revision(),
         change: change.into(),
-        written: past.state.written.unwrap_or_default(),
+        written: past.state.written.or(changed).unwrap_or_default(),
         uid: object.map(|object| object.uid().to_owned()).unwrap_or_default(),
         manager: object.and_then(|object| last_manager(object, before)).unwrap_or_default(),
         object: object.filter(|_| objects).map(|object| object.to_json().into()).unwrap_or_default(),
