@@ -179,7 +179,7 @@ impl Server {
         let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
         renewed.keep(&tasks);
         let hooks = Hooks::new(health.clone());
-        let manifests = manifests::join(&settings, &registry, &health, &process.metrics)?;
+        let manifests = manifests::join(&settings, &registry, &health, &process)?;
         let from_folder = manifests.as_ref().map(Manifests::state);
         let surroundings = hooks::Surroundings { tasks: &tasks, own: address, from_folder };
         let components =

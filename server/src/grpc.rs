@@ -9,7 +9,7 @@ mod copies;
 pub(crate) mod definitions;
 pub(crate) mod history;
 pub(crate) mod objects;
-mod recorded;
+pub(crate) mod recorded;
 mod rewrap;
 pub(crate) mod routes;
 

@@ -10,6 +10,7 @@ mod encryption;
 mod grpc;
 mod kubeconfigs;
 mod listen;
+mod own_requests;
 mod pki;
 mod queues;
 mod reload_metrics;

@@ -12,6 +12,7 @@ use portico_tests::{Launch, Portico, binary, eventually, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::audit::{METADATA, lines, recording};
 use crate::rolling_restarts::servers;
 
 const PATIENCE: u64 = 60;
@@ -227,6 +228,37 @@ async fn what_leaves_the_folder_stays_and_is_named_unless_pruning_is_asked_for()
     let http = portico.admin();
     until("it is gone", PATIENCE, async || !exists(&http, more).await).await;
     assert!(exists(&http, SETTINGS).await && exists(&http, WIDGET).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_folder_writes_and_deletes_is_in_the_audit_log() {
+    let (launch, folder) = launch(&FILES);
+    let (launch, log) = recording(launch, &METADATA.replace("Metadata", "RequestResponse"));
+    let _portico = launch.arg("--manifests-prune").start().await;
+    let of_settings = async |verb: &'static str| {
+        eventually(&format!("the event of a {verb} is there"), PATIENCE, || {
+            let is_meant = |event: &Value| {
+                event["verb"] == verb
+                    && event["stage"] == "ResponseComplete"
+                    && event["objectRef"]["name"] == "settings"
+                    && event["user"]["username"] == "system:portico:manifests"
+            };
+            std::future::ready(lines(&log).into_iter().find(is_meant).ok_or(()))
+        })
+        .await
+    };
+    let made = of_settings("patch").await;
+    assert_eq!(
+        (&made["responseStatus"]["code"], &made["objectRef"]["namespace"]),
+        (&201.into(), &"shop".into())
+    );
+    let uri = made["requestURI"].as_str().unwrap();
+    assert!(uri.starts_with(&format!("{SETTINGS}?fieldManager=portico-manifests")), "{uri}");
+    let colors = [&made["requestObject"]["data"]["color"], &made["responseObject"]["data"]["color"]];
+    assert_eq!(colors, ["blue", "blue"], "{made}");
+    write(&folder, "20-app.yaml", &config_map("other", "grey"));
+    let deleted = of_settings("delete").await;
+    assert_eq!((&deleted["responseStatus"]["code"], &deleted["requestURI"]), (&200.into(), &SETTINGS.into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

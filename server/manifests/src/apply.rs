@@ -7,6 +7,7 @@ use portico_registry::{Answer, Body, Call, Registry, ServedResource, Stored, Tar
 
 use crate::document::Document;
 use crate::identity::{self, FIELD_MANAGER, LABEL, MADE};
+use crate::requests::{Requests, refusal};
 
 /// Fields that others own are taken over, as GitOps tools do; fields with doubled keys are refused.
 const QUERY: &str = "fieldManager=portico-manifests&force=true&fieldValidation=Strict";
@@ -67,16 +68,17 @@ pub(crate) fn place(registry: &Registry, document: &Document) -> Option<Place> {
 /// For people.
 pub(crate) async fn apply(
     registry: &Registry,
+    requests: &dyn Requests,
     document: &Document,
     place: &Place,
 ) -> Result<Applied, String> {
     check_keys(document, place)?;
     let current = current(registry, place).await?;
     let is_ours = current.as_ref().is_none_or(|current| identity::is_made(current.object()));
-    let mut answer = send(registry, document, place, is_ours).await?;
+    let mut answer = send(requests, document, place, is_ours).await?;
     if current.is_none() && answer.code == 200 && !is_made_by_us(&answer) {
         // Somebody else has made it meanwhile.
-        answer = send(registry, document, place, false).await?;
+        answer = send(requests, document, place, false).await?;
     }
     let outcome = match (&current, answer.code) {
         (_, 201) => Outcome::Created,
@@ -109,7 +111,7 @@ fn check_keys(document: &Document, place: &Place) -> Result<(), String> {
 }
 
 async fn send(
-    registry: &Registry,
+    requests: &dyn Requests,
     document: &Document,
     place: &Place,
     is_ours: bool,
@@ -127,22 +129,13 @@ async fn send(
         ..Target::default()
     };
     let call = Call {
-        user: identity::user(),
-        target,
-        verb: "patch".to_owned(),
         query: QUERY.to_owned(),
         body: object.to_json().into(),
         content_type: "application/apply-patch+yaml".to_owned(),
-        accept: "application/json".to_owned(),
-        user_agent: FIELD_MANAGER.to_owned(),
-        ..Call::default()
+        ..identity::call("patch", target)
     };
-    let answer = registry.serve(call).await;
-    match &answer.status {
-        Some(status) => Err(status.message.clone()),
-        None if answer.code >= 300 => Err(format!("the answer is {}", answer.code)),
-        None => Ok(answer),
-    }
+    let answer = requests.serve(call).await;
+    refusal(&answer).map(|()| answer)
 }
 
 /// Whether nobody but us has written what an answer shows: another control service has made it of the same folder.

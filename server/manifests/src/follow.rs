@@ -18,6 +18,7 @@ use crate::pass::{self, Done};
 use crate::prune;
 use crate::reading::{self, Reading};
 use crate::record::Record;
+use crate::requests::Requests;
 use crate::settings::Settings;
 use crate::state::State;
 
@@ -35,6 +36,7 @@ const MAX_LOGGED: usize = 20;
 pub struct Manifests {
     settings: Arc<Settings>,
     registry: Registry,
+    requests: Arc<dyn Requests>,
     metrics: Arc<Metrics>,
     state: State,
     look: Arc<Notify>,
@@ -61,12 +63,18 @@ enum Due {
 }
 
 impl Manifests {
-    /// Follows nothing yet.
+    /// Follows nothing yet. Reads go to the registry, writes to who answers them.
     #[must_use]
-    pub fn new(settings: Settings, registry: Registry, metrics: &metrics::Registry) -> Self {
+    pub fn new(
+        settings: Settings,
+        registry: Registry,
+        requests: Arc<dyn Requests>,
+        metrics: &metrics::Registry,
+    ) -> Self {
         Self {
             settings: Arc::new(settings),
             registry,
+            requests,
             metrics: Arc::new(Metrics::new(metrics)),
             state: State::default(),
             look: Arc::default(),
@@ -182,7 +190,7 @@ impl Manifests {
         };
         let nothing = HashMap::new();
         let known = if due == Due::Everything { &nothing } else { &memory.applied };
-        let done = pass::run(&self.registry, &mut record, &reading, known).await;
+        let done = pass::run(&self.registry, &*self.requests, &mut record, &reading, known).await;
         let is_first = memory.files.is_none();
         log(&done, &memory.faults, is_first, started.elapsed());
         self.state.passed(&reading, &done.faults);
@@ -244,7 +252,7 @@ impl Manifests {
             // A volume that is not mounted looks like this.
             return Err("nothing is deleted for a folder without manifests".to_owned());
         }
-        prune::delete(&self.registry, object).await
+        prune::delete(&self.registry, &*self.requests, object).await
     }
 }
 

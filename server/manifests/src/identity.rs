@@ -1,7 +1,7 @@
 //! Who writes what the folder says, and how objects show that they were made of it.
 
 use portico_machinery::{Object, UserInfo, user};
-use portico_registry::Context;
+use portico_registry::{Call, Context, Target};
 
 /// The user.
 const USER: &str = "system:portico:manifests";
@@ -15,6 +15,19 @@ pub(crate) const MADE: &str = "manifests";
 /// The user.
 pub(crate) fn user() -> UserInfo {
     UserInfo::new(USER, [user::MASTERS]).authenticated()
+}
+
+/// A request of the user's, without a body.
+pub(crate) fn call(verb: &str, target: Target) -> Call {
+    Call {
+        user: user(),
+        target,
+        verb: verb.to_owned(),
+        content_type: "application/json".to_owned(),
+        accept: "application/json".to_owned(),
+        user_agent: FIELD_MANAGER.to_owned(),
+        ..Call::default()
+    }
 }
 
 /// The user of typed verbs.

@@ -15,11 +15,13 @@ mod pass;
 mod prune;
 mod reading;
 mod record;
+mod requests;
 mod settings;
 mod split;
 mod state;
 
 pub use check::{Finding, Report, check};
 pub use follow::Manifests;
+pub use requests::Requests;
 pub use settings::{MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, Settings};
 pub use state::{ManifestOf, State};

@@ -13,6 +13,7 @@ use crate::apply::{self, Key, Outcome, Place};
 use crate::document::{Document, Fault, Origin};
 use crate::reading::Reading;
 use crate::record::Record;
+use crate::requests::Requests;
 
 /// How often documents are tried in one pass, as long as others get through.
 const MAX_ROUNDS: usize = 5;
@@ -36,6 +37,7 @@ pub(crate) struct Done {
 /// A pass on its way.
 struct Pass<'a> {
     registry: &'a Registry,
+    requests: &'a dyn Requests,
     record: &'a mut Record,
     /// What need not be applied again.
     known: &'a HashMap<Key, String>,
@@ -56,13 +58,14 @@ pub(crate) fn definitions() -> GroupResource {
 /// Applies what is not known to be applied.
 pub(crate) async fn run(
     registry: &Registry,
+    requests: &dyn Requests,
     record: &mut Record,
     reading: &Reading,
     known: &HashMap<Key, String>,
 ) -> Done {
     let done = Done { faults: reading.faults.clone(), ..Done::default() };
     let (sources, defined, missed) = (HashMap::new(), HashSet::new(), HashMap::new());
-    let mut pass = Pass { registry, record, known, done, sources, defined, missed };
+    let mut pass = Pass { registry, requests, record, known, done, sources, defined, missed };
     pass.announce(&reading.documents).await;
     let mut pending: Vec<&Document> = reading.documents.iter().collect();
     let mut failed = Vec::new();
@@ -114,7 +117,7 @@ impl<'a> Pass<'a> {
         } else {
             let resource = place.key.resource.clone();
             self.record.add(self.registry, [resource]).await.map_err(|status| status.message)?;
-            let applied = apply::apply(self.registry, document, &place).await?;
+            let applied = apply::apply(self.registry, self.requests, document, &place).await?;
             self.done.warnings.extend(applied.warnings.iter().map(|warning| document.fault(warning)));
             match applied.outcome {
                 Outcome::Created => self.done.created += 1,

@@ -5,13 +5,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use portico_machinery::selector::LabelSelector;
-use portico_machinery::{GroupResource, Reason, Status};
-use portico_registry::{DeleteOptions, ListOptions, Preconditions, Propagation, Registry, Stored};
+use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
+use portico_registry::{Call, ListOptions, Registry, Stored, Target};
 
 use crate::apply::Key;
 use crate::identity::{self, LABEL, MADE};
 use crate::pass::definitions;
 use crate::record::Record;
+use crate::requests::{Requests, refusal};
 
 /// Objects that are looked at to find out whether somebody needs what is to go.
 const LOOKED_AT: usize = 100;
@@ -80,25 +81,38 @@ async fn made(registry: &Registry, resource: &GroupResource) -> Result<Vec<Store
 }
 
 /// Deletes one; answers why it stays.
-pub(crate) async fn delete(registry: &Registry, left: &Left) -> Result<(), String> {
+pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &Left) -> Result<(), String> {
     if let Some(needed) = needed(registry, left).await.map_err(|status| status.message)? {
         return Err(needed);
     }
     let Left { resource, stored } = left;
-    let preconditions = Preconditions {
-        uid: Some(stored.uid().to_owned()),
-        resource_version: Some(stored.revision().to_string()),
+    let served = match registry.objects().served(resource) {
+        Ok(served) => served,
+        // Its definition is gone, and so is it.
+        Err(status) if status.reason() == Reason::NotFound => return Ok(()),
+        Err(status) => return Err(status.message),
     };
-    let options = DeleteOptions {
-        preconditions,
-        propagation: Some(Propagation::Background),
-        ..DeleteOptions::default()
+    let target = Target {
+        group: served.resource.group.clone(),
+        version: served.info.gvk.version.clone(),
+        resource: served.resource.resource.clone(),
+        namespace: stored.namespace().to_owned(),
+        name: stored.name().to_owned(),
+        ..Target::default()
     };
-    let (namespace, name) = (stored.namespace(), stored.name());
-    match registry.delete(&identity::context(), resource, namespace, name, &options).await {
-        Err(status) if status.reason() != Reason::NotFound => Err(status.message),
-        _ => Ok(()),
-    }
+    let call = Call { body: options(stored).to_json().into(), ..identity::call("delete", target) };
+    let answer = requests.serve(call).await;
+    let is_gone = answer.status.as_ref().is_some_and(|status| status.reason() == Reason::NotFound);
+    if is_gone { Ok(()) } else { refusal(&answer) }
+}
+
+/// Only what was looked at goes.
+fn options(stored: &Stored) -> Object {
+    let mut options = Object::new(&GroupVersion::new("", "v1").kind("DeleteOptions"));
+    options.set(&["preconditions", "uid"], stored.uid());
+    options.set(&["preconditions", "resourceVersion"], stored.revision().to_string());
+    options.set(&["propagationPolicy"], "Background");
+    options
 }
 
 /// What would go with it that is not ours.

@@ -3,6 +3,7 @@
 //! Knows no HTTP and no gRPC; both servers fill in the same fields.
 
 use bytes::Bytes;
+use portico_gostd::url::first_value;
 use portico_machinery::request_info::RequestInfo;
 use portico_machinery::{GroupResource, GroupVersion, UserInfo};
 
@@ -44,6 +45,54 @@ impl Target {
             name: info.parts.get(1).cloned().unwrap_or_default(),
             rest: info.rest(),
         }
+    }
+
+    /// The question for the authorizer, and what an audit policy goes by: what the same request would be over HTTP.
+    #[must_use]
+    pub fn request_info(&self, verb: &str, query: &str) -> RequestInfo {
+        let is_of_collection = matches!(verb, "list" | "watch" | "deletecollection");
+        let selector = |key| match is_of_collection {
+            true => first_value(query, key).unwrap_or_default().into_owned(),
+            false => String::new(),
+        };
+        let is_of_namespaces = self.group.is_empty() && self.resource == "namespaces";
+        RequestInfo {
+            is_resource_request: true,
+            verb: verb.to_owned(),
+            api_prefix: self.prefix().to_owned(),
+            api_group: self.group.clone(),
+            api_version: self.version.clone(),
+            resource: self.resource.clone(),
+            subresource: self.subresource.clone(),
+            name: self.name.clone(),
+            // Namespace objects authorize in the namespace of their own name.
+            namespace: if is_of_namespaces { self.name.clone() } else { self.namespace.clone() },
+            label_selector: selector("labelSelector"),
+            field_selector: selector("fieldSelector"),
+            ..RequestInfo::default()
+        }
+    }
+
+    /// Its path over HTTP.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let namespaces = if self.namespace.is_empty() { "" } else { "namespaces" };
+        let parts = [
+            self.prefix(),
+            &self.group,
+            &self.version,
+            namespaces,
+            &self.namespace,
+            &self.resource,
+            &self.name,
+            &self.subresource,
+        ];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.flat_map(|part| ["/", part]).chain([&*self.rest]).collect()
+    }
+
+    fn prefix(&self) -> &'static str {
+        if self.group.is_empty() { "api" } else { "apis" }
     }
 
     /// Its group version.

@@ -1,15 +1,17 @@
 //! The folder of manifests: applied once the server works by itself, and a check of readiness of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portico_kit::backoff::{Backoff, Policy};
 use portico_kit::health::{Check, Endpoint, Health, HealthQuery};
-use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
 use portico_manifests::Manifests;
 use portico_registry::Registry;
 
 use super::error::StartError;
+use super::process::Process;
+use crate::own_requests::OwnRequests;
 use crate::settings::ServerSettings;
 
 /// The check of readiness.
@@ -22,10 +24,11 @@ pub(super) fn join(
     settings: &ServerSettings,
     registry: &Registry,
     health: &Health,
-    metrics: &metrics::Registry,
+    process: &Process,
 ) -> Result<Option<Manifests>, StartError> {
     let Some(folder) = settings.manifests.clone() else { return Ok(None) };
-    let manifests = Manifests::new(folder, registry.clone(), metrics);
+    let requests = OwnRequests::new(registry.clone(), process.auditor.clone());
+    let manifests = Manifests::new(folder, registry.clone(), Arc::new(requests), &process.metrics);
     let (state, warned) = (manifests.state(), manifests.state());
     let check = Check::new(NAME, move || state.check()).with_warning(move || warned.warning());
     health.add(&[Endpoint::Readyz], check)?;

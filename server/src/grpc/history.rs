@@ -11,7 +11,7 @@ use portico_proto::history as pb;
 use portico_proto::history::history_server::History;
 use portico_proto::history::list_request::At;
 use portico_registry::{
-    Context, Part, Past, Place, Registry, Restoration, ServedResource, last_change, last_manager,
+    Context, Part, Past, Place, Registry, Restoration, ServedResource, Target, last_change, last_manager,
 };
 use portico_store::EventType;
 use tonic::{Request, Response};
@@ -251,17 +251,6 @@ fn namespace_of<'a>(served: &ServedResource, target: &'a pb::Target) -> &'a str 
 
 /// The question for the authorizer.
 fn request_info(target: &pb::Target, verb: &str) -> RequestInfo {
-    let is_of_namespaces = target.group.is_empty() && target.resource == "namespaces";
-    RequestInfo {
-        is_resource_request: true,
-        verb: verb.to_owned(),
-        api_prefix: if target.group.is_empty() { "api" } else { "apis" }.to_owned(),
-        api_group: target.group.clone(),
-        api_version: target.version.clone(),
-        resource: target.resource.clone(),
-        name: target.name.clone(),
-        // Namespace objects authorize in the namespace of their own name.
-        namespace: if is_of_namespaces { target.name.clone() } else { target.namespace.clone() },
-        ..RequestInfo::default()
-    }
+    let pb::Target { group, version, resource, namespace, name } = target.clone();
+    Target { group, version, resource, namespace, name, ..Target::default() }.request_info(verb, "")
 }

@@ -23,17 +23,28 @@ pub(super) async fn begin(caller: &Caller, info: &RequestInfo) -> RpcResult<()> 
 
 /// What the registry is to note of a call.
 pub(super) fn wanted(caller: &Caller) -> Recorded {
-    match caller.audited().map(|audited| audited.level()) {
-        None | Some(Level::None) => Recorded::Nothing,
-        Some(Level::Metadata) => Recorded::Reference,
-        Some(Level::Request) => Recorded::Sent,
-        Some(Level::RequestResponse) => Recorded::Everything,
+    caller.audited().map_or(Recorded::Nothing, |audited| wanted_by(audited))
+}
+
+/// What the registry is to note of a call that has this event.
+pub(crate) fn wanted_by(audited: &Audited) -> Recorded {
+    match audited.level() {
+        Level::None => Recorded::Nothing,
+        Level::Metadata => Recorded::Reference,
+        Level::Request => Recorded::Sent,
+        Level::RequestResponse => Recorded::Everything,
     }
 }
 
 /// Notes an answer.
 pub(super) fn note(caller: &Caller, answer: &Answer) {
-    let Some(audited) = caller.audited() else { return };
+    if let Some(audited) = caller.audited() {
+        note_answer(audited, answer);
+    }
+}
+
+/// Notes an answer in its event.
+pub(crate) fn note_answer(audited: &Audited, answer: &Answer) {
     audited.annotate(answer.audit.iter().cloned());
     let Record { namespace, name, uid, resource_version, request, response } = answer.record.clone();
     audited.complete_reference(&ObjectReference {

@@ -2,7 +2,6 @@
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use portico_gostd::url::first_value;
 use portico_machinery::accept::Encoding;
 use portico_machinery::{RequestInfo, Status, UserInfo};
 use portico_proto::MAX_MESSAGE_BYTES;
@@ -50,27 +49,9 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
     })
 }
 
-/// The question for the authorizer: what the same request would be over HTTP.
+/// What the same request would be over HTTP.
 pub(super) fn request_info(call: &Call) -> RequestInfo {
-    let t = &call.target;
-    let collection = matches!(call.verb.as_str(), "list" | "watch" | "deletecollection");
-    let selector = |key| first_value(&call.query, key).unwrap_or_default().into_owned();
-    let namespaces = t.group.is_empty() && t.resource == "namespaces";
-    RequestInfo {
-        is_resource_request: true,
-        verb: call.verb.clone(),
-        api_prefix: if t.group.is_empty() { "api" } else { "apis" }.to_owned(),
-        api_group: t.group.clone(),
-        api_version: t.version.clone(),
-        resource: t.resource.clone(),
-        subresource: t.subresource.clone(),
-        name: t.name.clone(),
-        // Namespace objects authorize in the namespace of their own name.
-        namespace: if namespaces { t.name.clone() } else { t.namespace.clone() },
-        label_selector: if collection { selector("labelSelector") } else { String::new() },
-        field_selector: if collection { selector("fieldSelector") } else { String::new() },
-        ..RequestInfo::default()
-    }
+    call.target.request_info(&call.verb, &call.query)
 }
 
 /// Whether a call changes what facades decide by.
