@@ -1,6 +1,7 @@
 //! From settings to a running process, and from a signal to a clean exit.
 
 mod addresses;
+mod asked;
 mod banner;
 mod companion;
 mod facade;
@@ -10,6 +11,10 @@ mod process;
 mod rehearsal;
 mod scratch;
 mod server;
+#[cfg(unix)]
+mod service_manager;
+#[cfg(not(unix))]
+#[path = "run/no_service_manager.rs"]
 mod service_manager;
 mod signals;
 
@@ -29,13 +34,14 @@ use portico_kit::telemetry::{LogFormat, Telemetry};
 
 use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
+use asked::{Asked, Stop};
 use companion::{Companion, Told};
 pub(crate) use failure::Failure;
 use passed_sockets::PassedSockets;
 use process::Process;
 pub(crate) use rehearsal::rehearse;
 use scratch::Scratch;
-use signals::{Asked, Signals, Stop};
+use signals::Signals;
 
 /// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
@@ -267,7 +273,7 @@ async fn until_end(
             code = end_of(&mut companion) => return code.map(Ended::Command),
             asked = signals.next() => match (asked, &companion) {
                 (Asked::Reload, _) => service_manager::reloading(reload()).await,
-                (Asked::Stop(stop), Some(companion)) => companion.signal(stop.signal()),
+                (Asked::Stop(stop), Some(companion)) => companion.signal(stop),
                 (Asked::Stop(stop), None) => return Ok(Ended::Asked(stop)),
             },
         }
@@ -296,7 +302,7 @@ impl Ended {
         match self {
             Self::Command(code) => code,
             Self::Asked(_) if settings.command.is_empty() => 0,
-            Self::Asked(stop) => companion::code_of(stop.signal()),
+            Self::Asked(stop) => companion::code_of(stop),
         }
     }
 }

@@ -13,6 +13,10 @@ mod connection;
 mod console_paths;
 mod control;
 mod control_services;
+#[cfg(unix)]
+mod debug_socket;
+#[cfg(not(unix))]
+#[path = "no_debug_socket.rs"]
 mod debug_socket;
 mod director;
 mod documents;

@@ -1,7 +1,7 @@
 //! gRPC over Unix sockets, with those whom the control service asks: key services and signers of tokens.
 
 use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
+use portico_kit::platform;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
@@ -14,7 +14,7 @@ pub(crate) fn socket(path: &str) -> String {
 pub(crate) fn channel(socket: String) -> Channel {
     let connector = tower::service_fn(move |_: http::Uri| {
         let socket = socket.clone();
-        async move { UnixStream::connect(socket).await.map(TokioIo::new) }
+        async move { platform::connect(socket).await.map(TokioIo::new) }
     });
     Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector)
 }

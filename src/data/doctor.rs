@@ -2,11 +2,11 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use portico_gostd::os::error_text;
+use portico_kit::platform::OpenOptionsExt;
 use portico_machinery::effective_version::KUBERNETES;
 use portico_machinery::expiration::Evaluator;
 use portico_server::data::{DataError, DataFolder, Exported};

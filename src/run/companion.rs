@@ -2,20 +2,18 @@
 //! it ends is how this process ends.
 
 use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 
 use portico_gostd::os::error_text;
-use rustix::process::{Pid, Signal, getpgrp, kill_process};
-use rustix::termios::tcgetpgrp;
 use tokio::process::{Child, Command};
 
+use super::asked::Stop;
 use super::failure::Failure;
+use super::signals;
 
 /// The exit code of a program that was ended by a signal is this and the signal's number, as shells have it.
-const SIGNALLED: i32 = 128;
+const SIGNALLED: u8 = 128;
 
 /// What the program is told of the server, in its environment.
 pub(super) struct Told<'a> {
@@ -55,16 +53,11 @@ impl Companion {
         }
     }
 
-    /// Hands on a signal that this process was sent. What is typed at a terminal is sent to the whole foreground, and so to the
-    /// program already: a second one is a demand to end at once to many.
-    pub(super) fn signal(&self, signal: Signal) {
-        if signal == Signal::INT && is_in_foreground() {
-            return;
-        }
-        let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return };
-        if let Err(error) = kill_process(pid, signal) {
-            let error = error_text(&io::Error::from(error));
-            tracing::warn!(error, "the command does not hear a signal");
+    /// Hands on a signal that this process was sent.
+    pub(super) fn signal(&self, stop: Stop) {
+        let Some(process) = self.child.id() else { return };
+        if let Err(error) = signals::send(process, stop) {
+            tracing::warn!(error = error_text(&error), "the command does not hear a signal");
         }
     }
 
@@ -77,23 +70,31 @@ impl Companion {
     }
 }
 
-/// Whether what is typed at this process's terminal is for it.
-fn is_in_foreground() -> bool {
-    tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
-}
-
 fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal));
+    let code = status.code().or_else(|| signal_of(status).map(|signal| i32::from(SIGNALLED) + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// The exit code of a program that this signal has ended.
-pub(super) fn code_of(signal: Signal) -> u8 {
-    u8::try_from(SIGNALLED + signal.as_raw()).unwrap_or(u8::MAX)
+#[cfg(unix)]
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal_of(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// The exit code of a program that this has ended.
+pub(super) fn code_of(stop: Stop) -> u8 {
+    SIGNALLED + stop.number()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     #[test]

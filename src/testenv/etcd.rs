@@ -10,12 +10,12 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use portico_gostd::os::error_text;
+use portico_kit::platform::DirBuilderExt;
 use portico_kit::tasks::TaskSet;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
+use portico_kit::platform::{is_program, symlink};
+use same_file::Handle;
 
 use super::names::Name;
 
@@ -22,17 +23,11 @@ pub(super) enum Link {
 
 /// Whether all names are there, and lead to this program where they are its. Copies do not: they are made anew.
 pub(super) fn is_current(dir: &Path) -> bool {
-    let own = std::env::current_exe().ok().and_then(|own| file_of(&own));
+    let own = std::env::current_exe().and_then(Handle::from_path).ok();
     Name::ALL.into_iter().all(|(name, file)| {
-        let found = file_of(&dir.join(file));
+        let found = Handle::from_path(dir.join(file)).ok();
         found.is_some() && (name == Name::Kubectl || found == own)
     })
-}
-
-/// Which file has this name: its file system, and its number there.
-fn file_of(path: &Path) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Makes the names; says what was made.
@@ -89,14 +84,10 @@ fn kubectl_of_path(dir: &Path, own: &Path) -> Option<PathBuf> {
     let folders = std::env::split_paths(&std::env::var_os("PATH")?).collect::<Vec<_>>();
     let found = folders.into_iter().filter_map(|folder| fs::canonicalize(folder).ok());
     let found = found.filter(|candidate| *candidate != folder).map(|folder| folder.join("kubectl"));
-    found
-        .into_iter()
-        .find(|kubectl| is_program(kubectl) && fs::canonicalize(kubectl).is_ok_and(|path| path != own))
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    found.into_iter().find(|kubectl| {
+        fs::metadata(kubectl).is_ok_and(|file| is_program(&file))
+            && fs::canonicalize(kubectl).is_ok_and(|path| path != own)
+    })
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> String {

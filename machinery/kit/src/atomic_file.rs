@@ -5,11 +5,12 @@
 //! Waiting for the disk is most of the time that a small file takes: a process whose files need not outlive the machine
 //! turns it off for all of them ([`never_sync`]).
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::platform::{self, DirBuilderExt, OpenOptionsExt};
 
 /// Mode of files that hold keys or credentials.
 pub const PRIVATE: u32 = 0o600;
@@ -25,7 +26,7 @@ pub fn never_sync() {
     SYNCS.store(false, Ordering::Relaxed);
 }
 
-/// Waits until a file, or the names in a folder, are on the disk, unless this process does not.
+/// Waits until a file is on the disk, unless this process does not.
 ///
 /// # Errors
 /// What the file system says.
@@ -42,19 +43,27 @@ pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    sync(&File::open(folder_of(path))?)
+    sync_folder(folder_of(path))
 }
 
 /// Makes `path` and its missing parents with mode 0700, and narrows an existing folder to 0700.
 pub fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o700))
+    platform::set_mode(path, 0o700)
+}
+
+/// Waits until the names in a folder are on the disk, unless this process does not.
+///
+/// # Errors
+/// What the file system says.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    platform::open_folder(folder)?.map_or(Ok(()), |folder| sync(&folder))
 }
 
 fn write_synced(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     // The process's umask may have taken bits away.
-    file.set_permissions(Permissions::from_mode(mode))?;
+    platform::set_mode_of(&file, mode)?;
     file.write_all(content)?;
     sync(&file)
 }
@@ -79,7 +88,7 @@ mod tests {
         write(&path, b"old", PUBLIC).unwrap();
         write(&path, b"new", PRIVATE).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(platform::mode(&fs::metadata(&path).unwrap()), 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
@@ -99,8 +108,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
         private_dir(&path).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        platform::set_mode(&path, 0o755).unwrap();
         private_dir(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(platform::mode(&fs::metadata(&path).unwrap()), 0o700);
     }
 }

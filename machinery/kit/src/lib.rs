@@ -24,6 +24,7 @@ pub mod listener;
 pub mod metrics;
 pub mod offload;
 pub mod pki;
+pub mod platform;
 pub mod received;
 pub mod recent;
 pub mod rotating_file;

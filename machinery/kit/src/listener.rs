@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 
 use crate::connection_runtimes::ConnectionRuntimes;
 use crate::metrics::Registry;
+use crate::platform;
 use crate::tls::ServerTls;
 
 /// What can be chosen for a listener.
@@ -117,9 +118,12 @@ impl TlsListener {
 
 fn bound(address: SocketAddr, share_port: bool) -> io::Result<BoundSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+    // Elsewhere that would let others take the address while it is served.
+    if cfg!(unix) {
+        socket.set_reuse_address(true)?;
+    }
     if share_port {
-        socket.set_reuse_port(true)?;
+        platform::share_port(&socket)?;
     }
     socket.bind(&address.into())?;
     socket.listen(1024)?;

@@ -8,12 +8,12 @@ mod rotation;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use crate::line_writer::LineSink;
+use crate::platform::{self, OpenOptionsExt};
 pub use rotation::Rotation;
 use rotation::copy_owner;
 
@@ -53,7 +53,7 @@ impl RotatingFile {
     fn rotate(&mut self) -> io::Result<()> {
         let old = self.file.metadata()?;
         fs::rename(&self.path, backups::name(&self.path, Timestamp::now()))?;
-        let mode = old.permissions().mode() & 0o777;
+        let mode = platform::mode(&old);
         let file = OpenOptions::new().create(true).append(true).mode(mode).open(&self.path)?;
         copy_owner(&old, &self.path);
         (self.file, self.size) = (file, 0);
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(names[0].len(), "audit-2006-01-02T15-04-05.000.log".len());
         let refused = file.write_all(b"12345678901").unwrap_err();
         assert_eq!(refused.to_string(), "write length 11 exceeds maximum file size 10");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(platform::mode(&fs::metadata(&path).unwrap()), 0o600);
     }
 
     #[test]

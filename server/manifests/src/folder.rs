@@ -5,10 +5,10 @@
 
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
+use portico_kit::platform::{self, Version};
 
 use crate::settings::{MAX_DEPTH, Settings};
 
@@ -40,19 +40,12 @@ pub(crate) struct Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Facts {
     bytes: u64,
-    inode: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    version: Version,
 }
 
 impl Facts {
     fn of(metadata: &Metadata) -> Self {
-        Self {
-            bytes: metadata.len(),
-            inode: metadata.ino(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
+        Self { bytes: metadata.len(), version: platform::version(metadata) }
     }
 }
 

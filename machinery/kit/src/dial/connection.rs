@@ -7,8 +7,10 @@ use std::task::{Context, Poll};
 
 use hyper_util::client::legacy::connect::Connected;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+
+use crate::platform::UnixStream;
 
 /// The protocol that TLS agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

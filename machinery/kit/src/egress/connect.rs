@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::{EgressError, Protocol, ProxyTls, Selection, Transport};
 use crate::dial::{DialError, HandshakeFailure, Raw, Target, handshake_failure, io_reason};
 use crate::metrics::{HistogramVec, Registry};
+use crate::platform;
 use crate::tls::{CertPair, ClientTls, Roots};
 
 /// The reply's head may be this long.
@@ -114,7 +115,7 @@ impl EgressDialer {
     async fn reach(&self) -> Result<Raw, Failed> {
         let failed = |error: io::Error| ("connect", connect_reason(&error));
         match &self.inner.transport {
-            Transport::Uds(path) => UnixStream::connect(path).await.map(Raw::Uds).map_err(failed),
+            Transport::Uds(path) => platform::connect(path).await.map(Raw::Uds).map_err(failed),
             Transport::Tcp { host, port, .. } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(failed)?;
                 stream.set_nodelay(true).map_err(failed)?;

@@ -1,8 +1,9 @@
 //! When a file is put aside, what is kept of those that were, and whose they are.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
+
+use crate::platform;
 
 /// How a file is put aside, and what is kept of what was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct Rotation {
 
 /// Only root may give files away: others own what they write already.
 pub(super) fn copy_owner(old: &fs::Metadata, new: &Path) {
-    if let Err(error) = chown(new, Some(old.uid()), Some(old.gid())) {
+    if let Err(error) = platform::copy_owner(old, new) {
         tracing::debug!(path = %new.display(), %error, "the owner of a log file is not kept");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use portico_kit::platform::OpenOptionsExt;
 
 use super::block::Sum;
 use super::error::CopyError;

@@ -1,8 +1,6 @@
 //! The files of a database: where they are, and whose they are. Knows nothing of what is in them.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How many symbolic links are followed to a database, as many as Linux follows.
@@ -27,13 +25,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 
 /// Gives a file that root has made to the owner of another one, as SQLite does with its logs: the server that the files
 /// belong to may run as somebody else.
-pub(crate) fn give(file: &File, like: &Path) -> io::Result<()> {
-    let (made, like) = (file.metadata()?, fs::metadata(like)?);
-    if made.uid() != 0 || (made.uid(), made.gid()) == (like.uid(), like.gid()) {
-        return Ok(());
-    }
-    fchown(file, Some(like.uid()), Some(like.gid()))
-}
+pub(crate) use portico_kit::platform::give;
 
 #[cfg(test)]
 mod tests {

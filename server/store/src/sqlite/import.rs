@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use futures::future::BoxFuture;
+use portico_kit::platform::OpenOptionsExt;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::backup::{exchange, known, own, remove, remove_copy};

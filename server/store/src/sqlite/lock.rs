@@ -2,8 +2,9 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use portico_kit::platform::{DirBuilderExt, OpenOptionsExt};
 
 use super::files;
 use super::open_error::OpenError;

@@ -15,7 +15,6 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 use tokio::sync::watch;
 
 use super::failure::logged;
-use super::files;
 use super::mark::beside;
 use crate::txn::{Change, Expect, Operation, Txn};
 
@@ -156,11 +155,17 @@ struct Disk {
 
 impl Disk {
     /// That of a file; none when it does not say how large it is.
+    #[cfg(unix)]
     fn of(path: &Path) -> Option<Self> {
-        let said = rustix::fs::statvfs(files::folder_of(path)).ok()?;
+        let said = rustix::fs::statvfs(super::files::folder_of(path)).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(said.f_frsize);
         Some(Self { bytes: bytes(said.f_blocks), available: bytes(said.f_bavail) })
             .filter(|disk| disk.bytes > 0)
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Path) -> Option<Self> {
+        None
     }
 }
 

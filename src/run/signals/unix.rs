@@ -1,0 +1,60 @@
+//! Unix: SIGTERM, SIGINT and SIGHUP.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::process::{Pid, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::run::asked::{Asked, Stop};
+
+/// The signals that the process listens to from now on.
+pub(super) struct Listened {
+    term: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Listened {
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next one. Cancel safe.
+    pub(super) async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.hangup.recv() => Asked::Reload,
+            _ = self.term.recv() => Asked::Stop(Stop::Terminate),
+            _ = self.interrupt.recv() => Asked::Stop(Stop::Interrupt),
+        }
+    }
+}
+
+/// Standard input as a file of its own.
+pub(super) fn input() -> io::Result<std::fs::File> {
+    io::stdin().as_fd().try_clone_to_owned().map(Into::into)
+}
+
+/// Hands a signal on to a process. What is typed at a terminal is sent to the whole foreground, and so to that process already: a
+/// second one is a demand to end at once to many.
+pub(crate) fn send(process: u32, stop: Stop) -> io::Result<()> {
+    if stop == Stop::Interrupt && is_in_foreground() {
+        return Ok(());
+    }
+    let signal = match stop {
+        Stop::Terminate => rustix::process::Signal::TERM,
+        Stop::Interrupt => rustix::process::Signal::INT,
+    };
+    let Some(process) = Pid::from_raw(process.cast_signed()) else { return Ok(()) };
+    kill_process(process, signal).map_err(io::Error::from)
+}
+
+/// Whether what is typed at this process's terminal is for it.
+fn is_in_foreground() -> bool {
+    tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
+}

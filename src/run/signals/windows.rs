@@ -1,0 +1,45 @@
+//! Windows: Ctrl-C is SIGINT, Ctrl-Break is SIGHUP; a closed console and the system's shutdown are SIGTERM.
+
+use std::io;
+use std::os::windows::io::AsHandle;
+
+use tokio::signal::windows::{
+    CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
+};
+
+use crate::run::asked::{Asked, Stop};
+
+/// What the process listens to from now on.
+pub(super) struct Listened {
+    interrupt: CtrlC,
+    r#break: CtrlBreak,
+    close: CtrlClose,
+    shutdown: CtrlShutdown,
+}
+
+impl Listened {
+    pub(super) fn listen() -> io::Result<Self> {
+        let (close, shutdown) = (ctrl_close()?, ctrl_shutdown()?);
+        Ok(Self { interrupt: ctrl_c()?, r#break: ctrl_break()?, close, shutdown })
+    }
+
+    /// The next one. Cancel safe.
+    pub(super) async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked::Stop(Stop::Interrupt),
+            _ = self.r#break.recv() => Asked::Reload,
+            _ = self.close.recv() => Asked::Stop(Stop::Terminate),
+            _ = self.shutdown.recv() => Asked::Stop(Stop::Terminate),
+        }
+    }
+}
+
+/// Standard input as a file of its own.
+pub(super) fn input() -> io::Result<std::fs::File> {
+    io::stdin().as_handle().try_clone_to_owned().map(Into::into)
+}
+
+/// Nothing: all processes of a console hear what is asked of one of them.
+pub(crate) fn send(_: u32, _: Stop) -> io::Result<()> {
+    Ok(())
+}
