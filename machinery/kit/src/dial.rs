@@ -13,7 +13,7 @@ mod service;
 
 pub use connect::{Connector, ConnectorOptions};
 pub(crate) use connection::Raw;
-pub use connection::{Connection, NegotiatedAlpn};
+pub use connection::{Connection, DialTimes, NegotiatedAlpn};
 pub use error::{DialError, Stage};
 pub use policy::{AddressPolicy, Refusal};
 pub(crate) use reason::{HandshakeFailure, handshake_failure};

@@ -35,6 +35,7 @@ pub mod tasks;
 pub mod telemetry;
 pub mod throttled;
 pub mod tls;
+pub mod walk;
 pub mod workqueue;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::connection::Raw;
+use super::connection::{DialTimes, Raw};
 use super::{AddressPolicy, Connection, DialError, Target, io_reason};
 use crate::egress::EgressDialer;
 use crate::listener::set_keepalive;
@@ -46,6 +46,9 @@ pub struct Connector {
     inner: Arc<Inner>,
 }
 
+/// What was dialled, which address that is, and how long it took.
+type Dialled = (Raw, Option<SocketAddr>, DialTimes);
+
 struct Inner {
     options: ConnectorOptions,
     egress: Option<EgressDialer>,
@@ -75,8 +78,8 @@ impl Connector {
 
     /// A connection without TLS.
     pub async fn connect_plain(&self, target: &Target) -> Result<Connection, DialError> {
-        let (raw, remote) = self.raw(target).await?;
-        Ok(Connection::plain(raw, remote))
+        let (raw, remote, times) = self.raw(target).await?;
+        Ok(Connection::plain(raw, remote, times))
     }
 
     /// A TLS connection: the server name is `tls`'s, or else the target's host.
@@ -86,8 +89,8 @@ impl Connector {
             None => crate::tls::server_name(target.host.clone())
                 .map_err(|error| DialError::from_tls(target, &error))?,
         };
-        let (raw, remote) = self.raw(target).await?;
-        self.handshake(target, tls, name, raw, remote).await
+        let raw = self.raw(target).await?;
+        self.handshake(target, tls, name, raw).await
     }
 
     async fn handshake(
@@ -95,35 +98,42 @@ impl Connector {
         target: &Target,
         tls: &ClientTls,
         name: ServerName<'static>,
-        raw: Raw,
-        remote: Option<SocketAddr>,
+        (raw, remote, times): Dialled,
     ) -> Result<Connection, DialError> {
+        let begin = Instant::now();
         let limit = self.inner.options.tls_timeout;
         let handshake = TlsConnector::from(tls.config()).connect(name, raw);
         match timeout(limit, handshake).await {
-            Ok(Ok(stream)) => Ok(Connection::tls(stream, remote)),
+            Ok(Ok(stream)) => Ok(Connection::tls(stream, remote, times.with_tls(begin.elapsed()))),
             Ok(Err(error)) => Err(DialError::from_handshake(target, &error)),
             Err(_) => Err(DialError::TlsTimeout { target: target.clone(), after: limit }),
         }
     }
 
-    async fn raw(&self, target: &Target) -> Result<(Raw, Option<SocketAddr>), DialError> {
+    async fn raw(&self, target: &Target) -> Result<Dialled, DialError> {
         match &self.inner.egress {
             Some(egress) => {
                 if let Some(ip) = target.ip() {
                     self.check(target, SocketAddr::new(ip, target.port))?;
                 }
-                Ok((egress.dial(target, self.inner.options.dial_timeout).await?, None))
+                let begin = Instant::now();
+                let raw = egress.dial(target, self.inner.options.dial_timeout).await?;
+                Ok((raw, None, DialTimes::of_tcp(Duration::ZERO, begin.elapsed())))
             }
-            None => self.tcp(target).await.map(|(stream, addr)| (Raw::Tcp(stream), Some(addr))),
+            None => {
+                let (stream, addr, times) = self.tcp(target).await?;
+                Ok((Raw::Tcp(stream), Some(addr), times))
+            }
         }
     }
 
     /// Tries the addresses one after another; the first refusal or error is told if none works.
-    async fn tcp(&self, target: &Target) -> Result<(TcpStream, SocketAddr), DialError> {
+    async fn tcp(&self, target: &Target) -> Result<(TcpStream, SocketAddr, DialTimes), DialError> {
         let limit = self.inner.options.dial_timeout;
-        let deadline = Instant::now() + limit;
+        let begin = Instant::now();
+        let deadline = begin + limit;
         let addrs = self.resolve(target, deadline).await?;
+        let resolved = Instant::now();
         let timed_out = || DialError::DialTimeout { target: target.clone(), after: limit };
         let mut first_error = None;
         for (index, addr) in addrs.iter().enumerate() {
@@ -134,7 +144,7 @@ impl Connector {
                 let stream = timeout(share, TcpStream::connect(addr)).await.map_err(|_| timed_out())?;
                 let stream = stream.map_err(|source| DialError::Dial { addr: *addr, source })?;
                 self.prepare(&stream).map_err(|source| DialError::Dial { addr: *addr, source })?;
-                Ok((stream, *addr))
+                Ok((stream, *addr, DialTimes::of_tcp(resolved - begin, resolved.elapsed())))
             };
             match attempt.await {
                 Ok(connected) => return Ok(connected),

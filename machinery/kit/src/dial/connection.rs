@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hyper_util::client::legacy::connect::Connected;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -34,27 +35,70 @@ enum Io {
     Tls(Box<TlsStream<Raw>>),
 }
 
+/// How long the parts of a dial took, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DialTimes {
+    resolve: u32,
+    connect: u32,
+    tls: u32,
+}
+
+impl DialTimes {
+    pub(super) fn of_tcp(resolve: Duration, connect: Duration) -> Self {
+        Self { resolve: micros(resolve), connect: micros(connect), tls: 0 }
+    }
+
+    pub(super) fn with_tls(self, tls: Duration) -> Self {
+        Self { tls: micros(tls), ..self }
+    }
+
+    /// Looking up the name.
+    pub fn resolve(&self) -> Duration {
+        Duration::from_micros(self.resolve.into())
+    }
+
+    /// TCP, or the way through an egress proxy.
+    pub fn connect(&self) -> Duration {
+        Duration::from_micros(self.connect.into())
+    }
+
+    /// The handshake.
+    pub fn tls(&self) -> Duration {
+        Duration::from_micros(self.tls.into())
+    }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
 /// A connection to a backend.
 pub struct Connection {
     io: Io,
     remote: Option<SocketAddr>,
     alpn: NegotiatedAlpn,
+    times: DialTimes,
 }
 
 impl Connection {
-    pub(super) fn plain(raw: Raw, remote: Option<SocketAddr>) -> Self {
-        Self { io: Io::Raw(raw), remote, alpn: NegotiatedAlpn::Http1 }
+    pub(super) fn plain(raw: Raw, remote: Option<SocketAddr>, times: DialTimes) -> Self {
+        Self { io: Io::Raw(raw), remote, alpn: NegotiatedAlpn::Http1, times }
     }
 
-    pub(super) fn tls(stream: TlsStream<Raw>, remote: Option<SocketAddr>) -> Self {
+    pub(super) fn tls(stream: TlsStream<Raw>, remote: Option<SocketAddr>, times: DialTimes) -> Self {
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let alpn = if http2 { NegotiatedAlpn::Http2 } else { NegotiatedAlpn::Http1 };
-        Self { io: Io::Tls(Box::new(stream)), remote, alpn }
+        Self { io: Io::Tls(Box::new(stream)), remote, alpn, times }
     }
 
     /// What was dialled; none through an egress proxy.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
         self.remote
+    }
+
+    /// How long the dial took.
+    pub fn times(&self) -> DialTimes {
+        self.times
     }
 
     /// What to speak.
@@ -74,7 +118,7 @@ impl Connection {
 impl From<UnixStream> for Connection {
     /// Over a socket that is open already, without TLS.
     fn from(stream: UnixStream) -> Self {
-        Self::plain(Raw::Uds(stream), None)
+        Self::plain(Raw::Uds(stream), None, DialTimes::default())
     }
 }
 
