@@ -275,7 +275,8 @@ impl Control {
     fn observe(&self, session: &mut Session) {
         let in_force = self.configuration.current.load();
         let seen = session.observer.changes(&in_force.routes);
-        if seen.is_empty() {
+        let mirrored = session.observer.mirrored(&in_force.routes);
+        if seen.is_empty() && mirrored.is_empty() {
             return;
         }
         let observations = seen
@@ -287,9 +288,16 @@ impl Control {
                 detail: o.detail.clone(),
             })
             .collect();
-        let message = Some(Say::Observations(Observations { observations }));
+        let mirrors = mirrored.iter().map(|(name, counts)| pb::MirrorObservation {
+            api_service: name.clone(),
+            sent: counts.sent,
+            dropped: counts.dropped,
+            failed: counts.failed,
+            failure: counts.failure.clone(),
+        });
+        let message = Some(Say::Observations(Observations { observations, mirrors: mirrors.collect() }));
         if session.outbox.try_send(StreamRequest { message }).is_ok() {
-            session.observer.reported(seen);
+            session.observer.reported(seen, mirrored);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use futures::future::BoxFuture;
@@ -15,9 +16,11 @@ use http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use portico_facade_catalog::Catalog;
 use portico_kit::spans;
+use portico_kit::walk::Walk;
 use portico_machinery::Status;
 use portico_machinery::api_path::ApiPath;
 use portico_machinery::discovery::Source;
+use portico_machinery::route::Route;
 use portico_machinery::status::{Cause, Reason};
 use portico_proxy::{Proxy, ProxyContext, Upstream};
 use tower::{Service, ServiceExt};
@@ -68,6 +71,19 @@ enum Delegate {
     /// A path that the local chain owns and does not know: a Status.
     NoRoute,
     NotFound,
+}
+
+impl Delegate {
+    /// For people; an error is a request that ends here.
+    fn described(&self) -> Result<&'static str, &'static str> {
+        match self {
+            Self::Discovery => Ok("this facade: discovery"),
+            Self::Objects => Ok("the control service: a built-in resource"),
+            Self::Custom => Ok("the control service: a custom resource, if a definition serves it"),
+            Self::NoRoute => Err("no route: the group is built in, and has no such version or resource"),
+            Self::NotFound => Err("not found: neither an APIService nor a definition serves this path"),
+        }
+    }
 }
 
 impl Director {
@@ -130,6 +146,9 @@ impl Delegates {
     async fn proxied(&self, upstream: &Upstream, request: Request) -> Response {
         let (record, info) = (request.record(), request.info().clone());
         record.set_known_resource(info.is_resource_request);
+        if let Some(walk) = record.walk() {
+            walk.took("router", Duration::ZERO, proxied_to(upstream.route()));
+        }
         let (connection, audit_id) = (request.connection().clone(), request.audit_id().clone());
         let identity = request.found::<Caller>().map(|Caller(user)| connection.identity(user));
         let context = ProxyContext {
@@ -138,9 +157,12 @@ impl Delegates {
             client: Some(&connection.client),
             request_info: &info,
             deadline: record.deadline().map(Into::into),
+            walk: record.walk(),
         };
         let span = spans::client("HTTP request to a backend");
-        span.set("apiservice", upstream.route().name.clone());
+        if span.is_recorded() {
+            span.set("apiservice", upstream.route().name.clone());
+        }
         // Headers are made when it is called: inside of the span.
         let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
         let response = span.within(proxied).await;
@@ -152,6 +174,9 @@ impl Delegates {
     }
 
     async fn answered(&self, found: Option<Target>, request: Request) -> Response {
+        if let Some(unsent) = request.walk().and_then(|walk| walked(walk, found.as_ref(), &request)) {
+            return unsent;
+        }
         match found {
             Some(Target::Builtin { .. }) => self.builtin(request).await,
             Some(Target::Group) => self.group(request).await,
@@ -234,6 +259,36 @@ fn with_path(uri: &Uri, path: &str) -> Uri {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let escaped = format!("{}{query}", utf8_percent_encode(path, KEPT));
     escaped.parse().unwrap_or_else(|_| uri.clone())
+}
+
+/// Notes who would answer; the response where that is not to be asked.
+fn walked(walk: &Walk, found: Option<&Target>, request: &Request) -> Option<Response> {
+    let info = request.info();
+    let delegate = || delegate(&request.in_force().routes, info.api_path(), info.is_resource_request);
+    let who = match found {
+        Some(Target::Builtin { .. }) => Ok("this facade"),
+        Some(Target::Group) => Ok("this facade: discovery"),
+        Some(Target::Route(_)) | None => delegate().described(),
+    };
+    match who {
+        Ok(who) => walk.took("router", Duration::ZERO, who),
+        Err(who) => walk.refused("router", who),
+    }
+    if walk.sends() || who.is_err() {
+        return None;
+    }
+    walk.stop("not sent");
+    Some(Response::new(Body::empty()))
+}
+
+/// The APIService and its backend.
+fn proxied_to(route: &Route) -> String {
+    let Some(backend) = &route.backend else { return format!("APIService {}", route.name) };
+    let service = &backend.service;
+    let policy = backend.policy.to_string();
+    let policy = if policy.is_empty() { policy } else { format!("; {policy}") };
+    let (namespace, name, port) = (&service.namespace, &service.name, service.port);
+    format!("APIService {}: Service {namespace}/{name}:{port}{policy}", route.name)
 }
 
 fn too_old() -> Status {

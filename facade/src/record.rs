@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use portico_flow::{Seat, WatchGuard};
+use portico_kit::walk::Walk;
 
 use crate::in_flight::Permit;
 use crate::wait_group::Token;
@@ -32,6 +33,8 @@ pub struct RequestRecord {
     pub deprecated: OnceLock<String>,
     /// Of a watch that writes are estimated by.
     pub watch: OnceLock<WatchGuard>,
+    /// Where stages are noted, if somebody asked for that.
+    pub walk: OnceLock<Arc<Walk>>,
     seat: Mutex<Option<Seat>>,
     warnings: Mutex<Vec<String>>,
     aggregated: AtomicBool,
@@ -49,6 +52,11 @@ impl RequestRecord {
     /// See [`RequestRecord::audited`].
     pub fn audited(&self) -> Option<&Arc<Audited>> {
         self.audited.get()
+    }
+
+    /// See [`RequestRecord::walk`].
+    pub fn walk(&self) -> Option<&Arc<Walk>> {
+        self.walk.get()
     }
 
     /// Notes how long a part of the request took.

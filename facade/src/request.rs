@@ -9,6 +9,7 @@ use std::time::Instant;
 use http::header::{AsHeaderName, HeaderMap, HeaderValue};
 use http::{Extensions, Uri, Version};
 use portico_kit::lifecycle::Signal;
+use portico_kit::walk::Walk;
 use portico_machinery::{RequestInfo, UserInfo};
 
 use crate::body::Body;
@@ -109,6 +110,11 @@ pub trait RequestView {
     /// What inner layers report to outer ones.
     fn record(&self) -> Arc<RequestRecord> {
         self.found().cloned().unwrap_or_default()
+    }
+
+    /// Where its stages are noted, if somebody asked for that.
+    fn walk(&self) -> Option<&Arc<Walk>> {
+        self.found::<Arc<RequestRecord>>()?.walk()
     }
 
     /// See [`AuditId`].

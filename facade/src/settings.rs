@@ -160,6 +160,10 @@ pub struct ProxyingSettings {
     pub max_requests_per_backend: usize,
     /// `--backend-max-idle-connections`, 64.
     pub max_idle_connections: usize,
+    /// `--backend-max-mirrored-requests`
+    pub max_mirrored_requests: u32,
+    /// `--backend-mirror-timeout`
+    pub mirror_timeout: Duration,
     /// `--aggregator-reject-forwarding-redirect`, on.
     pub reject_redirects: bool,
 }
@@ -173,6 +177,8 @@ impl Default for ProxyingSettings {
             dial_timeout: Duration::from_secs(30),
             max_requests_per_backend: 4096,
             max_idle_connections: 64,
+            max_mirrored_requests: 64,
+            mirror_timeout: Duration::from_secs(10),
             reject_redirects: true,
         }
     }

@@ -6,7 +6,7 @@ mod policy;
 
 use std::sync::Arc;
 
-pub use policy::{BackendPolicy, Ejection};
+pub use policy::{BackendPolicy, Ejection, Mirror};
 
 use crate::gvk::GroupVersion;
 use crate::pool::Pool;

@@ -219,6 +219,8 @@ fn proxying(settings: &Settings) -> ProxyingSettings {
         dial_timeout: p.backend_dial_timeout,
         max_requests_per_backend: p.backend_max_requests,
         max_idle_connections: p.backend_max_idle_connections,
+        max_mirrored_requests: p.backend_max_mirrored_requests,
+        mirror_timeout: p.backend_mirror_timeout,
         reject_redirects: p.aggregator_reject_forwarding_redirect,
     }
 }

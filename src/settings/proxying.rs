@@ -40,6 +40,12 @@ pub(crate) struct Proxying {
     /// Idle connections kept to one backend address.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) backend_max_idle_connections: usize,
+    /// Copies of requests at a time to one mirror of a backend; further ones are dropped.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) backend_max_mirrored_requests: u32,
+    /// How long a mirror of a backend may take for a copy of a request and all of its answer.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) backend_mirror_timeout: Duration,
     /// Requests at a time to one webhook; sixteen times as many wait, which counts against their time, and more fail.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) webhook_max_requests: usize,

@@ -123,6 +123,14 @@ async fn requests_are_spread_by_weights() {
     let (before_one, before_two) = (one.seen().len(), two.seen().len());
     assert_eq!(codes(&portico, 20).await, [200; 20]);
     assert_eq!((one.seen().len() - before_one, two.seen().len() - before_two), (15, 5));
+    for (backend, weight) in [(&one, 3.0), (&two, 1.0)] {
+        let labels = format!("{{service=\"default/backend:443\",endpoint=\"{}\"}}", backend.address);
+        assert_eq!(counted(&portico, &format!("portico_proxy_backend_weight{labels}")).await, weight);
+        assert!(counted(&portico, &format!("portico_proxy_backend_connections{labels}")).await >= 1.0);
+    }
+    let waits = "portico_proxy_backend_connection_waits_total{service=\"default/backend:443\"}";
+    assert!(counted(&portico, waits).await >= 2.0);
+    assert_eq!(counted(&portico, "portico_proxy_backend_series_left_out").await, 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,6 +153,9 @@ async fn more_connections_than_allowed_are_refused_at_once() {
         two.behave(Mood::Well);
     };
     let ((first, second), ()) = tokio::join!(held, refused);
+    let of = |name: &str| format!("portico_proxy_backend_{name}{{service=\"default/backend:443\"}}");
+    assert_eq!(counted(&portico, &of("max_requests")).await, 2.0);
+    assert!(counted(&portico, &of("refused_requests_total")).await >= 1.0);
     assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200));
     assert_eq!(codes(&portico, 2).await, [200; 2]);
 }

@@ -10,6 +10,7 @@ mod audit_recorded;
 mod authentication;
 mod authorization;
 mod availability;
+mod backend_mirrors;
 mod backend_policies;
 mod binder;
 mod budgets;

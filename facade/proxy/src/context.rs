@@ -1,6 +1,9 @@
 //! What the handler chain found out about a request before it came here.
 
+use std::sync::Arc;
+
 use http::HeaderValue;
+use portico_kit::walk::Walk;
 use portico_machinery::RequestInfo;
 use tokio::time::Instant;
 
@@ -19,4 +22,6 @@ pub struct ProxyContext<'a> {
     pub request_info: &'a RequestInfo,
     /// When the request must be answered; absent for long-running requests.
     pub deadline: Option<Instant>,
+    /// Where its stages are noted, if somebody asked for that.
+    pub walk: Option<&'a Arc<Walk>>,
 }

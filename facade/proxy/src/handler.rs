@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::upgrade::OnUpgrade;
+use portico_kit::walk::Walk;
 use portico_machinery::RequestInfo;
 use portico_machinery::route::{Availability, Backend};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
@@ -14,6 +15,7 @@ use crate::body::ProxyBody;
 use crate::context::ProxyContext;
 use crate::headers::{self, ProxyHeaders, Upgrade};
 use crate::metrics::ProxyMetrics;
+use crate::mirror::Mirror;
 use crate::observation::Observation;
 use crate::outgoing::Outgoing;
 use crate::refusal::Refusal;
@@ -22,7 +24,7 @@ use crate::respond::respond;
 use crate::settings::ProxySettings;
 use crate::stage::Stage;
 use crate::transport::{
-    Answer, AnswerBody, ClientCertificate, Permit, SendError, Shared, TransportKey, Transports,
+    Answer, AnswerBody, ClientCertificate, Permit, SendError, Shared, TransportKey, Transports, UsageMetrics,
 };
 use crate::upgrade;
 use crate::upstream::Upstream;
@@ -49,6 +51,7 @@ impl Proxy {
     /// A proxy, with its sweeper and its watch on the client certificate running in the settings' tasks.
     pub fn new(settings: ProxySettings, metrics: ProxyMetrics) -> Self {
         let this = Self { shared: Arc::new(Shared::new(settings, metrics)), transports: Arc::default() };
+        UsageMetrics::register(&this.shared.metrics.registry, Arc::downgrade(&this.transports));
         let tasks = &this.shared.tasks;
         for (name, certificate) in [
             ("proxy-client-certificate", ClientCertificate::FrontProxy),
@@ -94,6 +97,9 @@ impl Proxy {
                 Err(refusal) => Err(refusal),
             };
             answered.unwrap_or_else(|refusal| {
+                if let Some(walk) = context.walk {
+                    walk.refused(refusal.walk_stage(), refusal.to_string());
+                }
                 respond(&refusal, upstream.route(), self.shared.limits.plain_text_errors)
             })
         }
@@ -123,7 +129,7 @@ impl Proxy {
         let upgrade = headers::requested_upgrade(&parts.headers);
         let client = parts.extensions.remove();
         let proxy_headers = ProxyHeaders::new(identity, context.client, context.audit_id)?;
-        let request = Outgoing::new(parts, body.into(), proxy_headers)?;
+        let mut request = Outgoing::new(parts, body.into(), proxy_headers)?;
         let to = match upgrade {
             Upgrade::No => None,
             Upgrade::Refused(why) => return Err(Refusal::UpgradeRefused(why)),
@@ -133,7 +139,21 @@ impl Proxy {
             }
             Upgrade::To(protocol) => Some((protocol, client)),
         };
+        request.walk = context.walk.cloned();
+        // What may take for ever is not copied, nor what somebody only looks at.
+        let is_copied = to.is_none() && context.deadline.is_some() && context.walk.is_none();
+        if backend.policy.mirror.is_some() && is_copied {
+            self.mirror(upstream, &mut request);
+        }
         Ok(Admitted { permit, request, to })
+    }
+
+    /// Copies the request, if it is one of those that are copied.
+    fn mirror(&self, upstream: &Upstream, request: &mut Outgoing<'_>) {
+        let (shared, transports) = (&self.shared, &self.transports);
+        if let Some(mirror) = upstream.mirror(|route, ca| Mirror::of(route, ca, shared, transports)) {
+            mirror.copy(request, shared);
+        }
     }
 
     async fn forward(
@@ -143,6 +163,10 @@ impl Proxy {
         context: &ProxyContext<'_>,
     ) -> Result<Response<ProxyBody>, Refusal> {
         let deadline = self.deadline(context);
+        if let Some(walk) = context.walk.filter(|walk| !walk.sends()) {
+            return Box::pin(look(permit, walk)).await;
+        }
+        let begin = Instant::now();
         let sending = permit.transport().send(&mut request);
         let answer = match deadline {
             None => sending.await,
@@ -150,7 +174,15 @@ impl Proxy {
                 timeout_at(at, sending).await.map_err(|_| Refusal::Deadline { discovery })?
             }
         };
-        self.answer(permit, answer?, deadline.map(|(at, _)| at))
+        let answer = answer?;
+        if let Some(walk) = context.walk {
+            let (status, begin) = (answer.head.status, begin.into_std());
+            match status.is_client_error() || status.is_server_error() {
+                true => walk.failed("response", begin, status.to_string()),
+                false => walk.passed("response", begin, status.to_string()),
+            }
+        }
+        self.answer(permit, answer, deadline.map(|(at, _)| at))
     }
 
     /// The sooner of the request's deadline and, on a discovery path, discovery's; and whether it is the latter.
@@ -179,6 +211,13 @@ impl Proxy {
         }
         Ok(Response::from_parts(head, body))
     }
+}
+
+/// Goes as far as a connection, over which nothing is sent.
+async fn look(permit: Permit, walk: &Walk) -> Result<Response<ProxyBody>, Refusal> {
+    permit.transport().reach(walk).await?;
+    walk.stop("not sent to the backend");
+    Ok(Response::new(ProxyBody::empty()))
 }
 
 fn check_available(available: &Availability) -> Result<(), Refusal> {

@@ -13,6 +13,8 @@ mod headers;
 mod links;
 mod location;
 mod metrics;
+mod mirror;
+mod mirror_counts;
 mod observation;
 mod outgoing;
 mod refusal;
@@ -35,6 +37,7 @@ pub use headers::{ClientAddress, Identity};
 #[doc(hidden)]
 pub use links::rewrite_links;
 pub use metrics::ProxyMetrics;
+pub use mirror_counts::Mirrored;
 pub use observation::{Observation, TargetState};
 pub use refusal::Refusal;
 pub use request_body::{BoxError, RequestBody};

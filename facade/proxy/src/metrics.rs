@@ -22,13 +22,15 @@ pub(crate) enum Handling {
 }
 
 /// The proxy's metrics. `apiserver_request_terminations_total` is the chain's: see [`crate::Termination`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ProxyMetrics {
+    pub(crate) registry: Registry,
     dials: Family<Label, Counter>,
     missing_san: Counter,
     pub(crate) retries: Counter,
     repeated: Family<Label, Counter>,
     ejections: Counter,
+    mirrored: Family<Label, Counter>,
     upgrades: Gauge,
     translator: Family<Code, Counter>,
     tunnels: Family<Code, Counter>,
@@ -41,6 +43,7 @@ impl ProxyMetrics {
     /// Registers them.
     pub fn new(registry: &Registry) -> Self {
         Self {
+            registry: registry.clone(),
             dials: registry.counter_vec(
                 "portico_proxy_dials_total",
                 "Connections opened to backends, by result: ok, or the stage that failed",
@@ -60,6 +63,10 @@ impl ProxyMetrics {
             ejections: registry.counter(
                 "portico_proxy_ejections_total",
                 "Addresses of backends that were left out because a backend's policy asks for it",
+            ),
+            mirrored: registry.counter_vec(
+                "portico_proxy_mirrored_requests_total",
+                "Copies of requests for mirrors of backends, by what became of them: sent, dropped or failed",
             ),
             upgrades: registry.gauge("portico_proxy_upgraded_connections", "Upgraded connections now open"),
             translator: registry.counter_vec(
@@ -84,6 +91,11 @@ impl ProxyMetrics {
     /// A request is sent again for this reason.
     pub(crate) fn repeated(&self, reason: &'static str) {
         self.repeated.get_or_create(&[("reason", reason)]).inc();
+    }
+
+    /// What became of a copy for a mirror.
+    pub(crate) fn mirrored(&self, result: &'static str) {
+        self.mirrored.get_or_create(&[("result", result)]).inc();
     }
 
     /// An address is left out.

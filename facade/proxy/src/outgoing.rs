@@ -2,12 +2,15 @@
 //!
 //! It is borrowed by whoever sends it: what was not sent comes back, to be tried on another connection.
 
+use std::sync::Arc;
+
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Version};
 use http_body::Body as _;
 use portico_kit::spans;
+use portico_kit::walk::Walk;
 
 use crate::headers::{self, ProxyHeaders, set_target};
 use crate::location;
@@ -26,6 +29,8 @@ pub(crate) struct Outgoing<'a> {
     proxy_headers: Option<ProxyHeaders<'a>>,
     /// The client's `Host`, where the target gets that one.
     host: Option<HeaderValue>,
+    /// Where its stages are noted, if somebody asked for that.
+    pub(crate) walk: Option<Arc<Walk>>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -47,6 +52,7 @@ impl<'a> Outgoing<'a> {
             body,
             proxy_headers: Some(proxy_headers),
             host: None,
+            walk: None,
         })
     }
 
@@ -68,13 +74,14 @@ impl<'a> Outgoing<'a> {
             body,
             proxy_headers: Some(proxy_headers),
             host: Some(host),
+            walk: None,
         }
     }
 
     /// A request of our own, to this host, without a body.
     pub(crate) fn own(method: Method, target: PathAndQuery, host: HeaderValue, headers: HeaderMap) -> Self {
         let body = RequestBody::empty();
-        Self { method, target, headers, body, proxy_headers: None, host: Some(host) }
+        Self { method, target, headers, body, proxy_headers: None, host: Some(host), walk: None }
     }
 
     /// Inserts the proxy's headers into the header map, in place of the client's of the same names.
@@ -119,6 +126,16 @@ impl<'a> Outgoing<'a> {
         self.headers.clone()
     }
 
+    /// A copy for somebody else, without a body; without who asks where they are not to know.
+    pub(crate) fn copied(&self, identified: bool) -> Outgoing<'static> {
+        let mut headers = self.headers.clone();
+        if let Some(proxy_headers) = self.proxy_headers {
+            let shown = if identified { proxy_headers } else { proxy_headers.anonymous() };
+            shown.insert_into(&mut headers, self.target.path());
+        }
+        Outgoing { walk: None, ..self.again(&headers) }
+    }
+
     /// The same request once more, by what was kept of it.
     pub(crate) fn again(&self, kept: &HeaderMap) -> Outgoing<'static> {
         Outgoing {
@@ -128,6 +145,7 @@ impl<'a> Outgoing<'a> {
             body: RequestBody::empty(),
             proxy_headers: None,
             host: self.host.clone(),
+            walk: self.walk.clone(),
         }
     }
 

@@ -128,6 +128,25 @@ impl Refusal {
         }
     }
 
+    /// Where it stands in the walk of a request.
+    pub(crate) fn walk_stage(&self) -> &'static str {
+        match self {
+            Self::NoBackend => "router",
+            Self::Unavailable { .. } | Self::Unknown => "available",
+            Self::Busy(_) => "backend",
+            Self::Transport(_) => "tls",
+            Self::MissingUser
+            | Self::Identity(_)
+            | Self::UpgradeRefused(_)
+            | Self::Body(_)
+            | Self::BadRequest(_) => "request",
+            Self::Redirect | Self::NotUpgraded(_) | Self::Deadline { .. } => "response",
+            Self::Unresolved { .. } | Self::Unreachable { .. } | Self::CircuitOpen { .. } => {
+                self.stage().map_or("backend", Stage::as_str)
+            }
+        }
+    }
+
     /// What upstream writes in its place; a Status where it writes one, too.
     pub(crate) fn plain_text(&self) -> Option<String> {
         match self {

@@ -53,6 +53,15 @@ impl RequestBody {
         self
     }
 
+    /// The same body through a filter. The trailers that are passed on stay the same.
+    pub(crate) fn through<B>(self, filter: impl FnOnce(Self) -> B) -> Self
+    where
+        B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
+    {
+        let trailers = self.trailers.clone();
+        Self { trailers, ..Self::new(filter(self)) }
+    }
+
     /// A body that some filter has wrapped. [`RequestBody::from`] a [`Received`] one costs less.
     pub fn new<B>(body: B) -> Self
     where

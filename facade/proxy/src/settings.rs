@@ -79,6 +79,12 @@ pub struct Limits {
     pub web_socket_idle_timeout: Duration,
     /// How long a kubelet may take to accept the streams of a command.
     pub stream_creation_timeout: Duration,
+    /// Copies of requests that may be under way to one mirror; one more is dropped.
+    pub max_mirrored_requests: u32,
+    /// How long a mirror may take for a request and all of its answer.
+    pub mirror_timeout: Duration,
+    /// Bytes of a mirror's answer that are read before its connection is closed.
+    pub mirror_answer_bytes: u64,
     /// An HTTP/2 connection without frames for this long is sent a PING.
     pub http2_ping_interval: Duration,
     /// And is closed when no answer to it comes within this time.
@@ -106,6 +112,9 @@ impl Default for Limits {
             web_socket_message_bytes: 32 << 20,
             web_socket_idle_timeout: Duration::from_secs(4 * 3600),
             stream_creation_timeout: Duration::from_secs(30),
+            max_mirrored_requests: 64,
+            mirror_timeout: Duration::from_secs(10),
+            mirror_answer_bytes: 1 << 20,
             http2_ping_interval: Duration::from_secs(5),
             http2_ping_timeout: Duration::from_secs(5),
             http2_max_streams: 100,

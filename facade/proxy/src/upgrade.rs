@@ -20,7 +20,7 @@ use crate::headers::clean_response;
 use crate::outgoing::Outgoing;
 use crate::refusal::Refusal;
 use crate::stage::Stage;
-use crate::transport::{AnswerBody, Answered, Carrier, Http1Error, Permit, Shared};
+use crate::transport::{AnswerBody, Answered, Carrier, Http1Error, Permit, Shared, is_failure};
 
 /// What is read at once from an upgraded connection: a TLS record.
 const PIECE: usize = 16 * 1024;
@@ -73,8 +73,14 @@ pub(crate) async fn ask(
     request.headers.insert(UPGRADE, protocol);
     let (connection, target) = permit.transport().dedicated().await?;
     match connection.send(request, &target.authority).await {
-        Ok(answered) => Ok((answered, target.authority.clone())),
-        Err(Http1Error::Unsent(error) | Http1Error::Broken(error)) => Err(error.into()),
+        Ok(answered) => {
+            permit.transport().note(target, !is_failure(answered.1.status()));
+            Ok((answered, target.authority.clone()))
+        }
+        Err(Http1Error::Unsent(error) | Http1Error::Broken(error)) => {
+            permit.transport().note(target, false);
+            Err(error.into())
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use portico_machinery::route::{Backend, Route, Trust};
 
+use crate::mirror::Mirror;
+use crate::mirror_counts::Mirrored;
 use crate::observation::{Observation, TargetState};
 use crate::transport::{Transport, TransportError};
 
@@ -14,6 +16,8 @@ pub struct Upstream {
     route: Arc<Route>,
     ca: Option<Bytes>,
     slot: OnceLock<Result<Arc<Transport>, Arc<TransportError>>>,
+    /// Nothing where no policy asks for copies.
+    mirror: OnceLock<Option<Box<Mirror>>>,
 }
 
 impl Upstream {
@@ -24,7 +28,7 @@ impl Upstream {
             Some(Trust::Bundle(hash)) => bundles(hash),
             _ => None,
         };
-        Self { route, ca, slot: OnceLock::new() }
+        Self { route, ca, slot: OnceLock::new(), mirror: OnceLock::new() }
     }
 
     /// The route.
@@ -50,6 +54,26 @@ impl Upstream {
     /// Requests under way to the backend, through whichever route.
     pub fn in_flight(&self) -> usize {
         self.slot.get().and_then(|slot| slot.as_ref().ok()).map_or(0, |transport| transport.in_flight())
+    }
+
+    /// What this facade has sent to the backend's mirror; nothing where there is none, and before the first request.
+    pub fn mirrored(&self) -> Option<Mirrored> {
+        self.mirror.get()?.as_ref().map(|mirror| mirror.mirrored())
+    }
+
+    /// The mirror, looked up by `find` at first use. One that cannot be used gets nothing.
+    pub(crate) fn mirror(
+        &self,
+        find: impl FnOnce(&Route, Option<&Bytes>) -> Option<Result<Mirror, TransportError>>,
+    ) -> Option<&Mirror> {
+        let found = self.mirror.get_or_init(|| {
+            let found = find(&self.route, self.ca.as_ref())?;
+            found
+                .inspect_err(|error| tracing::warn!(route = self.route.name, %error, "a mirror is not used"))
+                .ok()
+                .map(Box::new)
+        });
+        found.as_deref()
     }
 
     /// The transport, looked up by `find` at first use. The answer (also a refusal) stays until the route changes.

@@ -64,6 +64,8 @@ impl Proxying {
             max_requests_per_backend: wanted.max_requests_per_backend,
             dial_timeout: wanted.dial_timeout,
             reject_redirects: wanted.reject_redirects,
+            max_mirrored_requests: wanted.max_mirrored_requests,
+            mirror_timeout: wanted.mirror_timeout,
             connection_bytes_per_second: settings.kubelets.max_connection_bytes,
             web_socket_idle_timeout: settings.kubelets.streaming_idle_timeout,
             web_socket_message_bytes: settings.kubelets.streaming_max_message_bytes,

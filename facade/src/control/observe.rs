@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use portico_proxy::Mirrored;
+
 use crate::route_table::RouteTable;
 
 /// One verdict.
@@ -19,6 +21,7 @@ pub(super) struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     reported: HashMap<String, &'static str>,
+    mirrored: HashMap<String, Mirrored>,
 }
 
 impl Observer {
@@ -34,8 +37,22 @@ impl Observer {
         seen.collect()
     }
 
+    /// Counts of mirrors that differ from what was reported.
+    pub fn mirrored(&self, table: &RouteTable) -> Vec<(String, Mirrored)> {
+        let counted = table.routes().filter_map(|upstream| {
+            let (name, counts) = (&upstream.route().name, upstream.mirrored()?);
+            let is_new = match self.mirrored.get(name) {
+                Some(known) => *known != counts,
+                None => counts != Mirrored::default(),
+            };
+            is_new.then(|| (name.clone(), counts))
+        });
+        counted.collect()
+    }
+
     /// These were reported.
-    pub fn reported(&mut self, seen: Vec<Seen>) {
+    pub fn reported(&mut self, seen: Vec<Seen>, mirrored: Vec<(String, Mirrored)>) {
         self.reported.extend(seen.into_iter().map(|s| (s.name, s.stage)));
+        self.mirrored.extend(mirrored);
     }
 }

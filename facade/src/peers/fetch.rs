@@ -94,6 +94,7 @@ async fn document(
         client: None,
         request_info: &info,
         deadline: Some(Instant::now() + TIMEOUT),
+        walk: None,
     };
     let mut request = Request::new(RequestBody::empty());
     *request.uri_mut() = http::Uri::from_static(path);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use portico_gostd::time::parse_duration;
 
 use super::backend_urls::{BACKEND_URLS, backend_urls};
-use crate::Object;
-use crate::route::{BackendPolicy, Ejection};
+use crate::route::{BackendPolicy, Ejection, Mirror, ServiceReference};
+use crate::{Object, names};
 
 /// How often a request that changes nothing is sent again; 0 to [`MAX_RETRIES`].
 pub const BACKEND_RETRIES: &str = "portico.dev/backend-retries";
@@ -24,8 +24,17 @@ pub const BACKEND_EJECTION_FAILURES: &str = "portico.dev/backend-ejection-failur
 /// For how long, at first.
 pub const BACKEND_EJECTION_TIME: &str = "portico.dev/backend-ejection-time";
 
+/// `https://host[:port]`: who gets copies of requests; `<service>.<namespace>.svc` is that Service.
+pub const BACKEND_MIRROR: &str = "portico.dev/backend-mirror";
+/// Of how many of a hundred requests; 1 to 100.
+pub const BACKEND_MIRROR_PERCENT: &str = "portico.dev/backend-mirror-percent";
+/// The longest body of a request that changes something and is copied, too; 0 to [`MAX_MIRROR_BODY`].
+pub const BACKEND_MIRROR_MAX_BODY: &str = "portico.dev/backend-mirror-max-body-bytes";
+/// The name that the mirror's certificate must carry, instead of its host.
+pub const BACKEND_MIRROR_SERVER_NAME: &str = "portico.dev/backend-mirror-server-name";
+
 /// All of them.
-pub const BACKEND_POLICY: [&str; 7] = [
+pub const BACKEND_POLICY: [&str; 11] = [
     BACKEND_RETRIES,
     BACKEND_PER_TRY_TIMEOUT,
     BACKEND_HEDGE_AFTER,
@@ -33,12 +42,18 @@ pub const BACKEND_POLICY: [&str; 7] = [
     BACKEND_WEIGHTS,
     BACKEND_EJECTION_FAILURES,
     BACKEND_EJECTION_TIME,
+    BACKEND_MIRROR,
+    BACKEND_MIRROR_PERCENT,
+    BACKEND_MIRROR_MAX_BODY,
+    BACKEND_MIRROR_SERVER_NAME,
 ];
 
 const MAX_RETRIES: u32 = 5;
 const MAX_CONNECTIONS: u32 = 100_000;
 const MAX_WEIGHT: u32 = 100;
 const MAX_FAILURES: u32 = 1000;
+/// Bytes of a body that is kept for the mirror until it is complete.
+const MAX_MIRROR_BODY: u32 = 1 << 20;
 const TRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 const EJECTED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 /// How long an address is left out unless something else is said.
@@ -58,6 +73,40 @@ pub fn backend_policy(object: &Object) -> BackendPolicy {
         weights: said(BACKEND_WEIGHTS).and_then(|text| weights(text, object).ok()).unwrap_or_default(),
         ejection: failures
             .map(|failures| Ejection { failures, time: ejection_time.unwrap_or(EJECTION_TIME) }),
+        mirror: mirror(object),
+    }
+}
+
+/// The mirror, without the addresses of a Service.
+fn mirror(object: &Object) -> Option<Mirror> {
+    let said = |key| object.annotation(key);
+    let host = said(BACKEND_MIRROR).and_then(|text| backend_urls(text).ok())?;
+    let [host] = <[_; 1]>::try_from(host).ok()?;
+    let targets = if service_of(&host.host).is_some() { Vec::new() } else { vec![host.clone()] };
+    let server_name = said(BACKEND_MIRROR_SERVER_NAME).filter(|name| server_name(name).is_ok());
+    let count = |key, least, most| said(key).and_then(|text| number(text, least, most).ok());
+    Some(Mirror {
+        targets,
+        server_name: server_name.unwrap_or(&host.host).to_owned(),
+        percent: count(BACKEND_MIRROR_PERCENT, 1, 100).unwrap_or(100),
+        max_body_bytes: count(BACKEND_MIRROR_MAX_BODY, 0, MAX_MIRROR_BODY).unwrap_or(0),
+        host,
+    })
+}
+
+/// Namespace and name of the Service that `<service>.<namespace>.svc` is.
+fn service_of(host: &str) -> Option<(&str, &str)> {
+    let (name, namespace) = host.strip_suffix(".svc")?.split_once('.')?;
+    (!namespace.contains('.')).then_some((namespace, name))
+}
+
+impl Mirror {
+    /// The Service that it is, where it is one.
+    #[must_use]
+    pub fn service(&self) -> Option<ServiceReference> {
+        let (namespace, name) = service_of(&self.host.host)?;
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Some(ServiceReference { namespace, name, port: self.host.port })
     }
 }
 
@@ -76,8 +125,25 @@ pub fn check_backend_policy(object: &Object, key: &str, value: &str) -> Result<(
             Err(format!("needs {BACKEND_EJECTION_FAILURES}"))
         }
         BACKEND_EJECTION_TIME => duration(value, EJECTED).map(drop),
+        BACKEND_MIRROR => match backend_urls(value) {
+            Ok(urls) if urls.len() == 1 => Ok(()),
+            Ok(_) => Err("must be one URL".to_owned()),
+            Err(wrong) => Err(wrong.to_string()),
+        },
+        BACKEND_MIRROR_PERCENT | BACKEND_MIRROR_MAX_BODY | BACKEND_MIRROR_SERVER_NAME
+            if object.annotation(BACKEND_MIRROR).is_none() =>
+        {
+            Err(format!("needs {BACKEND_MIRROR}"))
+        }
+        BACKEND_MIRROR_PERCENT => number(value, 1, 100).map(drop),
+        BACKEND_MIRROR_MAX_BODY => number(value, 0, MAX_MIRROR_BODY).map(drop),
+        BACKEND_MIRROR_SERVER_NAME => server_name(value),
         _ => Ok(()),
     }
+}
+
+fn server_name(text: &str) -> Result<(), String> {
+    names::dns1123_subdomain(text).into_iter().next().map_or(Ok(()), Err)
 }
 
 fn number(text: &str, least: u32, most: u32) -> Result<u32, String> {
@@ -134,9 +200,31 @@ mod tests {
             (BACKEND_MAX_CONNECTIONS, "10"),
             (BACKEND_WEIGHTS, "3, 1"),
             (BACKEND_EJECTION_FAILURES, "4"),
+            (BACKEND_MIRROR, "https://next.example.com"),
+            (BACKEND_MIRROR_PERCENT, "10"),
         ]);
-        let expected = "retries 2, 1.5s a try, hedged after 100ms, at most 10 connections, weights 3,1, ejected for 30s after 4 failures";
+        let expected = "retries 2, 1.5s a try, hedged after 100ms, at most 10 connections, weights 3,1, ejected for 30s after 4 failures, 10% of reads copied to next.example.com:443";
         assert_eq!(backend_policy(&object).to_string(), expected);
+    }
+
+    #[test]
+    fn a_mirror_is_a_host_or_a_service() {
+        let object =
+            annotated(&[(BACKEND_MIRROR, "https://next.default.svc:8443"), (BACKEND_MIRROR_MAX_BODY, "10")]);
+        let mirror = backend_policy(&object).mirror.unwrap();
+        let service = ServiceReference { namespace: "default".into(), name: "next".into(), port: 8443 };
+        assert_eq!((mirror.service(), mirror.server_name.as_str()), (Some(service), "next.default.svc"));
+        assert_eq!(
+            mirror.to_string(),
+            "100% of requests copied to next.default.svc:8443, which has no address"
+        );
+        let object = annotated(&[
+            (BACKEND_MIRROR, "https://10.0.0.1"),
+            (BACKEND_MIRROR_SERVER_NAME, "next.example.com"),
+        ]);
+        let mirror = backend_policy(&object).mirror.unwrap();
+        assert_eq!((mirror.service(), mirror.server_name.as_str()), (None, "next.example.com"));
+        assert_eq!(mirror.targets, [mirror.host]);
     }
 
     #[test]
@@ -150,6 +238,8 @@ mod tests {
             (BACKEND_WEIGHTS, "1", "needs portico.dev/backend-urls"),
             (BACKEND_EJECTION_FAILURES, "x", "must be a number from 1 to 1000"),
             (BACKEND_EJECTION_TIME, "1s", "needs portico.dev/backend-ejection-failures"),
+            (BACKEND_MIRROR, "https://a,https://b", "must be one URL"),
+            (BACKEND_MIRROR_PERCENT, "10", "needs portico.dev/backend-mirror"),
         ] {
             let object = annotated(&[(key, value)]);
             assert_eq!(check_backend_policy(&object, key, value), Err(why.to_owned()), "{key}: {value}");

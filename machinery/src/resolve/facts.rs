@@ -9,6 +9,7 @@ use super::api_service::Alike;
 use super::{ApiServiceFacts, ServiceFacts, ServiceIndex, ServiceKey, SliceFacts};
 use crate::gvk::GroupResource;
 use crate::object::Object;
+use crate::route::Mirror;
 
 /// Names of APIServices that an event touches.
 pub type Touched = BTreeSet<Arc<str>>;
@@ -104,13 +105,18 @@ impl Facts {
         facts: Option<Arc<ApiServiceFacts>>,
         touched: &mut Touched,
     ) {
-        let key = |f: &Arc<ApiServiceFacts>| f.backend.as_ref().map(|b| ServiceKey::from(&b.service));
-        let after = facts.as_ref().and_then(key);
+        let after = facts.as_deref().map(services_of).unwrap_or_default();
         let before = match facts {
             Some(facts) => self.api_services.insert(name.clone(), facts),
             None => self.api_services.remove(&name),
         };
-        self.services.set_reference(&name, before.as_ref().and_then(key), after);
+        let before = before.as_deref().map(services_of).unwrap_or_default();
+        for gone in before.difference(&after) {
+            self.services.set_reference(&name, Some(gone.clone()), None);
+        }
+        for new in after.difference(&before) {
+            self.services.set_reference(&name, None, Some(new.clone()));
+        }
         touched.insert(name);
     }
 
@@ -140,4 +146,10 @@ impl Facts {
     pub fn services(&self) -> &ServiceIndex {
         &self.services
     }
+}
+/// The Services that an APIService refers to: its backend's, and that of the mirror.
+fn services_of(facts: &ApiServiceFacts) -> BTreeSet<ServiceKey> {
+    let Some(backend) = &facts.backend else { return BTreeSet::new() };
+    let mirror = backend.policy.mirror.as_ref().and_then(Mirror::service);
+    mirror.iter().chain([&backend.service]).map(ServiceKey::from).collect()
 }

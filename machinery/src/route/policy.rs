@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Target;
+
 /// The default is what upstream does: every request is sent once, addresses take turns, nothing is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BackendPolicy {
@@ -18,6 +20,31 @@ pub struct BackendPolicy {
     pub weights: Vec<u32>,
     /// When an address is left out for a while.
     pub ejection: Option<Ejection>,
+    /// Who gets a copy of a share of the requests.
+    pub mirror: Option<Mirror>,
+}
+
+/// Who gets a copy of a share of the requests, and of which.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mirror {
+    /// As it is said: a host, or `<service>.<namespace>.svc`.
+    pub host: Target,
+    /// Where to dial; empty where the Service leads nowhere.
+    pub targets: Vec<Target>,
+    /// The name that its certificate must carry.
+    pub server_name: String,
+    /// Of a hundred requests.
+    pub percent: u32,
+    /// The longest body of a request that changes something; 0: only requests that change nothing are copied.
+    pub max_body_bytes: u32,
+}
+
+impl fmt::Display for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.max_body_bytes > 0 { "requests" } else { "reads" };
+        write!(f, "{}% of {what} copied to {}", self.percent, self.host)?;
+        if self.targets.is_empty() { f.write_str(", which has no address") } else { Ok(()) }
+    }
 }
 
 /// When an address is left out, and for how long.
@@ -41,6 +68,7 @@ impl fmt::Display for BackendPolicy {
             (!weights.is_empty()).then(|| format!("weights {}", weights.join(","))),
             self.ejection
                 .map(|Ejection { failures, time }| format!("ejected for {time:?} after {failures} failures")),
+            self.mirror.as_ref().map(ToString::to_string),
         ];
         f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
     }

@@ -9,7 +9,8 @@ use portico_machinery::discovery::{Served, Source};
 use portico_machinery::flow_control::{self, StoredObjects};
 use portico_machinery::rbac::{Fact, Key};
 use portico_machinery::route::{
-    Availability, Backend, BackendPolicy, Ejection, ResolveError, Route, ServiceReference, Target, Trust,
+    Availability, Backend, BackendPolicy, Ejection, Mirror, ResolveError, Route, ServiceReference, Target,
+    Trust,
 };
 
 use super::flow_control as flow;
@@ -329,11 +330,7 @@ fn backend(b: &Backend) -> pb::Backend {
         service_namespace: b.service.namespace.clone(),
         service_name: b.service.name.clone(),
         service_port: u32::from(b.service.port),
-        targets: b
-            .targets
-            .iter()
-            .map(|t| pb::Endpoint { host: t.host.clone(), port: u32::from(t.port) })
-            .collect(),
+        targets: b.targets.iter().map(endpoint).collect(),
         resolve_reason,
         resolve_message,
         server_name: b.server_name.clone(),
@@ -349,13 +346,13 @@ fn backend(b: &Backend) -> pb::Backend {
 
 fn backend_of(key: &str, b: pb::Backend) -> Result<Backend, InvalidEntry> {
     use pb::backend::Trust as T;
-    let port = |p: u32| u16::try_from(p).map_err(|_| InvalidEntry::Port(key.to_owned(), p));
+    let port = |p: u32| port_of(key, p);
     let trust = match b.trust.ok_or_else(|| InvalidEntry::NoTrust(key.to_owned()))? {
         T::SystemRoots(_) => Trust::System,
         T::Insecure(_) => Trust::Insecure,
         T::TrustBundle(hash) => Trust::Bundle(hash),
     };
-    let targets = b.targets.into_iter().map(|t| Ok(Target { host: t.host, port: port(t.port)? }));
+    let targets = b.targets.into_iter().map(|t| endpoint_of(key, t));
     let resolve_error = (!b.resolve_reason.is_empty())
         .then_some(ResolveError { reason: b.resolve_reason, message: b.resolve_message });
     Ok(Backend {
@@ -369,8 +366,20 @@ fn backend_of(key: &str, b: pb::Backend) -> Result<Backend, InvalidEntry> {
         server_name: b.server_name,
         trust,
         http2: b.http2,
-        policy: b.policy.map(policy_of).unwrap_or_default(),
+        policy: b.policy.map(|policy| policy_of(key, policy)).transpose()?.unwrap_or_default(),
     })
+}
+
+fn endpoint(t: &Target) -> pb::Endpoint {
+    pb::Endpoint { host: t.host.clone(), port: u32::from(t.port) }
+}
+
+fn endpoint_of(key: &str, t: pb::Endpoint) -> Result<Target, InvalidEntry> {
+    Ok(Target { host: t.host, port: port_of(key, t.port)? })
+}
+
+fn port_of(key: &str, port: u32) -> Result<u16, InvalidEntry> {
+    u16::try_from(port).map_err(|_| InvalidEntry::Port(key.to_owned(), port))
 }
 
 fn policy(p: &BackendPolicy) -> pb::BackendPolicy {
@@ -383,20 +392,43 @@ fn policy(p: &BackendPolicy) -> pb::BackendPolicy {
         weights: p.weights.clone(),
         ejection_failures: p.ejection.map_or(0, |ejection| ejection.failures),
         ejection_ms: p.ejection.map_or(0, |ejection| ms(ejection.time)),
+        mirror: p.mirror.as_ref().map(mirror),
     }
 }
 
-fn policy_of(p: pb::BackendPolicy) -> BackendPolicy {
+fn mirror(m: &Mirror) -> pb::Mirror {
+    pb::Mirror {
+        host: Some(endpoint(&m.host)),
+        targets: m.targets.iter().map(endpoint).collect(),
+        server_name: m.server_name.clone(),
+        percent: m.percent,
+        max_body_bytes: m.max_body_bytes,
+    }
+}
+
+fn mirror_of(key: &str, m: pb::Mirror) -> Result<Mirror, InvalidEntry> {
+    let targets = m.targets.into_iter().map(|t| endpoint_of(key, t));
+    Ok(Mirror {
+        targets: targets.collect::<Result<_, _>>()?,
+        host: m.host.map(|t| endpoint_of(key, t)).transpose()?.unwrap_or_default(),
+        server_name: m.server_name,
+        percent: m.percent,
+        max_body_bytes: m.max_body_bytes,
+    })
+}
+
+fn policy_of(key: &str, p: pb::BackendPolicy) -> Result<BackendPolicy, InvalidEntry> {
     let ms = |ms: u32| Duration::from_millis(u64::from(ms));
     let ejection = Ejection { failures: p.ejection_failures, time: ms(p.ejection_ms) };
-    BackendPolicy {
+    Ok(BackendPolicy {
         retries: p.retries,
         per_try_timeout: (p.per_try_timeout_ms > 0).then(|| ms(p.per_try_timeout_ms)),
         hedge_after: (p.hedge_after_ms > 0).then(|| ms(p.hedge_after_ms)),
         max_connections: (p.max_connections > 0).then_some(p.max_connections),
         weights: p.weights,
         ejection: (p.ejection_failures > 0).then_some(ejection),
-    }
+        mirror: p.mirror.map(|mirror| mirror_of(key, mirror)).transpose()?,
+    })
 }
 
 fn served(s: &Served) -> pb::Served {

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use portico_machinery::resolve::{ApiServiceFacts, BackendFacts, CaBundle};
-use portico_machinery::route::{Availability, Backend, ResolveError, Route, ServiceReference, Target};
+use portico_machinery::route::{
+    Availability, Backend, BackendPolicy, ResolveError, Route, ServiceReference, Target,
+};
 
 use crate::{Index, Installed, Settings};
 
@@ -142,8 +144,19 @@ fn backend(index: &Index, settings: &Settings, facts: &BackendFacts) -> Backend 
         server_name: facts.server_name.clone(),
         trust: facts.trust(),
         http2: facts.http2,
-        policy: facts.policy.clone(),
+        policy: policy(index, settings, facts),
     }
+}
+
+/// As it is said, with the addresses of a mirror that is a Service. One that leads nowhere gets nothing.
+fn policy(index: &Index, settings: &Settings, facts: &BackendFacts) -> BackendPolicy {
+    let mut policy = facts.policy.clone();
+    if let Some(mirror) = &mut policy.mirror
+        && let Some(service) = mirror.service()
+    {
+        mirror.targets = index.services().resolve(settings.mode, &service).unwrap_or_default();
+    }
+    policy
 }
 
 fn targets(index: &Index, settings: &Settings, facts: &BackendFacts) -> Result<Vec<Target>, ResolveError> {

@@ -13,7 +13,7 @@ use crate::table::Table;
 /// One stage on the way to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// `manifest`, `registered`, `defined`, `resolved`, `policy`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
+    /// `manifest`, `registered`, `defined`, `resolved`, `policy`, `mirror`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
     /// `conversion`.
     pub stage: &'static str,
     /// Whether it holds.
@@ -64,6 +64,21 @@ pub struct Reached {
     pub since: String,
 }
 
+/// What a facade has sent to the mirror of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirrored {
+    /// The facade's name.
+    pub facade: String,
+    /// Copies that were answered.
+    pub sent: u64,
+    /// Copies that were not sent.
+    pub dropped: u64,
+    /// Copies that got no answer.
+    pub failed: u64,
+    /// Why the last one got none.
+    pub failure: String,
+}
+
 /// How far a facade is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
@@ -90,6 +105,10 @@ pub trait Evidence {
     fn reached(&self, name: &str) -> Vec<Reached>;
     /// How far each connected facade is, as to this APIService.
     fn acks(&self, name: &str) -> Vec<Ack>;
+    /// What facades have sent to the mirror of its backend.
+    fn mirrored(&self, _: &str) -> Vec<Mirrored> {
+        Vec::new()
+    }
     /// How the definitions stand that have this version; nothing where there are none.
     fn definitions(&self, _: &GroupVersion) -> Vec<Standing> {
         Vec::new()
@@ -175,6 +194,7 @@ pub(crate) fn explain(
         stages.push(resolved(backend));
         let policy = backend.policy.to_string();
         stages.extend((!policy.is_empty()).then(|| said("policy", "Configured", policy)));
+        stages.extend(backend.policy.mirror.as_ref().and_then(|_| mirrored(evidence.mirrored(&name))));
         stages.extend(reached(&evidence.reached(&name)));
     }
     stages.push(available(&compiled.route.available));
@@ -272,6 +292,19 @@ fn reached(observations: &[Reached]) -> Vec<Stage> {
         }
     }
     stages
+}
+
+/// Requests reach the API whatever becomes of their copies.
+fn mirrored(seen: Vec<Mirrored>) -> Option<Stage> {
+    let fails = seen.iter().any(|one| one.failed > 0 || one.dropped > 0);
+    let words = |Mirrored { facade, sent, dropped, failed, failure }: &Mirrored| {
+        let why = if failure.is_empty() { String::new() } else { format!(" ({failure})") };
+        format!("{facade}: {sent} sent, {dropped} dropped, {failed} failed{why}")
+    };
+    let message = seen.iter().map(words).collect::<Vec<_>>().join("; ");
+    let stage = said("mirror", if fails { "Incomplete" } else { "Sent" }, message);
+    let seen_by = seen.into_iter().map(|one| one.facade).collect::<Vec<_>>();
+    (!seen_by.is_empty()).then_some(Stage { seen_by, ..stage })
 }
 
 fn available(available: &Availability) -> Stage {

@@ -21,7 +21,9 @@ mod tests;
 
 pub use compiler::{Compiled, Shadow, compile};
 pub use entry::{Entry, EntryKey};
-pub use explain::{Ack, Evidence, Manifest, NoEvidence, ReachStage, Reached, Stage, group_version_of};
+pub use explain::{
+    Ack, Evidence, Manifest, Mirrored, NoEvidence, ReachStage, Reached, Stage, group_version_of,
+};
 pub use index::Index;
 pub use publish::{Delta, Publisher, Snapshot, Subscription, Update};
 pub use routes::Routes;

@@ -4,7 +4,7 @@ use portico_controllers::availability::{Availability, HttpProber, ProbeStage};
 use portico_machinery::GroupVersion;
 use portico_manifests::State;
 use portico_registry::{FailingWebhook, Registry, Standing};
-use portico_routes::{Ack, Evidence, Manifest, ReachStage, Reached};
+use portico_routes::{Ack, Evidence, Manifest, Mirrored, ReachStage, Reached};
 
 use crate::grpc::config::facades::{Facades, Hints};
 
@@ -35,6 +35,10 @@ impl Evidence for Seen {
 
     fn acks(&self, name: &str) -> Vec<Ack> {
         self.facades.acks(name)
+    }
+
+    fn mirrored(&self, name: &str) -> Vec<Mirrored> {
+        self.facades.mirrored(name)
     }
 
     fn definitions(&self, group_version: &GroupVersion) -> Vec<Standing> {

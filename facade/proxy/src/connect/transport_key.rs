@@ -31,6 +31,7 @@ impl Proxy {
             server_name,
             http2: false,
             policy: BackendPolicy::default(),
+            mirror_of: None,
             dial_timeout,
         };
         if dial.global_unicast {

@@ -40,6 +40,11 @@ impl<'a> ProxyHeaders<'a> {
         Self { identity: &[], client: Some(client), audit_id: None, uri: Some(uri) }
     }
 
+    /// The same without who asks.
+    pub(crate) fn anonymous(self) -> Self {
+        Self { identity: &[], ..self }
+    }
+
     /// Inserts them into a header map. `path` is the path that the backend is asked for. Of the caller's identity nothing may
     /// stand there before.
     pub(crate) fn insert_into(&self, headers: &mut HeaderMap, path: &str) {

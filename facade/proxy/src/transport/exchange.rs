@@ -2,26 +2,27 @@
 //!
 //! Tried again, on another connection or target, is only what has not left this process.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::StatusCode;
 use http::response::Parts;
-use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
+use portico_kit::dial::{Connection, NegotiatedAlpn};
 use portico_kit::received::Received;
 use portico_kit::tls::Alpn;
-use tokio::time::{Instant, timeout, timeout_at};
+use portico_kit::walk::Walk;
+use tokio::time::{Instant, timeout};
 
 use super::answer_body::Carrier;
+use super::dialling::Dials;
 use super::http1::{Answered, Http1, Http1Error};
 use super::http2::{Http2, Http2Error, Stream};
+use super::order::Order;
 use super::registry::Transport;
 use super::send_error::{SendError, http_error};
 use super::target::Target;
 use crate::outgoing::Outgoing;
 use crate::stage::Stage;
-
-/// A dial that its request abandoned after this long counts as a failure of the target.
-const MIN_WAIT_OF_FAILURE: Duration = Duration::from_secs(1);
 
 /// An answer's head, its body, and what carries it.
 pub(crate) struct Answer {
@@ -46,7 +47,7 @@ enum Attempt {
 }
 
 /// Whether an answer says that another try may be better.
-pub(super) fn is_failure(status: StatusCode) -> bool {
+pub(crate) fn is_failure(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
 }
 
@@ -59,13 +60,11 @@ impl Transport {
         per_try: Option<Duration>,
         (turn, passed): (usize, usize),
     ) -> Result<Answer, SendError> {
-        let (mut dials, count) = (Dials::default(), self.targets.len());
-        let (mut failed, mut last) = (None, Vec::new());
-        for step in 0..count {
-            let index = self.turns.target(turn, step + passed, count);
-            if self.turns.is_last_resort(index) || !self.targets[index].is_in() {
-                last.push(index);
-                continue;
+        let (mut dials, mut order) = (Dials::default(), Order::of(turn, passed));
+        let mut failed = None;
+        while let Some(index) = order.next(self) {
+            if let Some(walk) = &request.walk {
+                self.note_choice(walk, index);
             }
             match self.attempt(index, request, &mut dials, per_try).await {
                 Ok(answer) => return Ok(answer),
@@ -73,15 +72,7 @@ impl Transport {
                 Err(Attempt::Unsent(error)) => failed = Some(prefer(failed, error)),
             }
         }
-        for index in last {
-            match self.attempt(index, request, &mut dials, per_try).await {
-                Ok(answer) => return Ok(answer),
-                Err(Attempt::Failed(error)) => return Err(error),
-                Err(Attempt::Unsent(error)) => failed = Some(prefer(failed, error)),
-            }
-        }
-        Err(failed
-            .unwrap_or_else(|| SendError::Dial { stage: Stage::Resolve, message: "no targets".to_owned() }))
+        Err(failed.unwrap_or_else(no_targets))
     }
 
     /// Sends a request to one target, and notes how it ended.
@@ -109,11 +100,16 @@ impl Transport {
             Err(Attempt::Failed(SendError::Body(_)) | Attempt::Unsent(SendError::Body(_))) => return outcome,
             Err(_) => false,
         };
-        if self.targets[index].ended(well) {
-            self.shared.metrics.ejected();
-            tracing::warn!(target = %self.targets[index].address, "an address of a backend is left out for a while");
-        }
+        self.note(&self.targets[index], well);
         outcome
+    }
+
+    /// Notes how a request to this target ended: too many failures in a row, and it is left out for a while.
+    pub(crate) fn note(&self, target: &Target, well: bool) {
+        if target.ended(well) {
+            self.shared.metrics.ejected();
+            tracing::warn!(target = %target.address, "an address of a backend is left out for a while");
+        }
     }
 
     async fn exchange(
@@ -130,20 +126,26 @@ impl Transport {
         }
     }
 
-    /// A connection of its own, HTTP/1.1, for a request that wants to change the protocol.
+    /// A connection of its own, HTTP/1.1, for a request that wants to change the protocol. Targets have their turns as with other
+    /// requests, and what is not reached counts against them.
     pub(crate) async fn dedicated(&self) -> Result<(Http1, &Target), SendError> {
-        let mut dials = Dials::default();
-        let (turn, count) = (self.turns.next(), self.targets.len());
+        let (mut dials, mut order) = (Dials::default(), Order::of(self.turns.next(), 0));
         let mut failed = None;
-        for step in 0..count {
-            let target = &self.targets[self.turns.target(turn, step, count)];
-            match self.dial(target, Some(Alpn::Http1), &mut dials).await {
-                Ok((io, generation)) => return Ok((self.open_http1(io, generation).await?, target)),
-                Err(error) => failed = Some(prefer(failed, error)),
+        while let Some(index) = order.next(self) {
+            let target = &self.targets[index];
+            let opened = async {
+                let (io, generation) = self.dial(target, Some(Alpn::Http1), &mut dials).await?;
+                self.open_http1(target, io, generation).await
+            };
+            match opened.await {
+                Ok(connection) => return Ok((connection, target)),
+                Err(error) => {
+                    self.note(target, false);
+                    failed = Some(prefer(failed, error));
+                }
             }
         }
-        Err(failed
-            .unwrap_or_else(|| SendError::Dial { stage: Stage::Resolve, message: "no targets".to_owned() }))
+        Err(failed.unwrap_or_else(no_targets))
     }
 
     async fn over_http1(
@@ -154,15 +156,20 @@ impl Transport {
     ) -> Result<Answer, Attempt> {
         let target = &self.targets[index];
         while let Some(connection) = target.take(self.shared.generation()) {
+            if let Some(walk) = &request.walk {
+                walk.took("connection", Duration::ZERO, "reused, HTTP/1.1");
+            }
             match connection.send(request, &target.authority).await {
                 Ok(answered) => return Ok(Answer::http1(answered, index)),
                 Err(Http1Error::Broken(error)) => return Err(Attempt::Failed(error)),
                 Err(Http1Error::Unsent(_)) => self.shared.metrics.retries.inc(),
             };
         }
+        self.waits.fetch_add(1, Ordering::Relaxed);
         // Boxed, as everything rare: otherwise it would enlarge every request's future.
         let first = async {
-            let (io, generation) = self.dial(target, None, dials).await.map_err(Attempt::Unsent)?;
+            let (io, generation) =
+                self.dial_noting(target, dials, request.walk.as_deref()).await.map_err(Attempt::Unsent)?;
             self.first_on_http1(io, generation, index, request).await
         };
         Box::pin(first).await
@@ -175,7 +182,8 @@ impl Transport {
         target: usize,
         request: &mut Outgoing<'_>,
     ) -> Result<Answer, Attempt> {
-        let connection = self.open_http1(io, generation).await.map_err(Attempt::Unsent)?;
+        let opened = self.open_http1(&self.targets[target], io, generation).await;
+        let connection = opened.map_err(Attempt::Unsent)?;
         match connection.send(request, self.authority(target)).await {
             Ok(answered) => Ok(Answer::http1(answered, target)),
             Err(Http1Error::Broken(error)) => Err(Attempt::Failed(error)),
@@ -183,8 +191,13 @@ impl Transport {
         }
     }
 
-    async fn open_http1(&self, io: Connection, generation: u64) -> Result<Http1, SendError> {
-        let opened = Http1::open(io, generation, &self.shared.tasks).await;
+    pub(super) async fn open_http1(
+        &self,
+        target: &Target,
+        io: Connection,
+        generation: u64,
+    ) -> Result<Http1, SendError> {
+        let opened = Http1::open(io, generation, &self.shared.tasks, target.open.one_more()).await;
         opened.map_err(|error| http_error(&error))
     }
 
@@ -197,7 +210,7 @@ impl Transport {
         let target = &self.targets[index];
         // Twice: a connection that goes away hands back what it has not begun.
         for _ in 0..2 {
-            let stream = match self.stream(target, dials).await {
+            let stream = match self.stream(target, dials, request.walk.as_deref()).await {
                 Ok(Opened::Stream(stream)) => stream,
                 Ok(Opened::Http1(io, generation)) => {
                     return self.first_on_http1(io, generation, index, request).await;
@@ -221,155 +234,57 @@ impl Transport {
     }
 
     /// A stream on a connection that takes one more, or on a new one; or a connection whose peer speaks HTTP/1.1 after all.
-    async fn stream(&self, target: &Target, dials: &mut Dials) -> Result<Opened, SendError> {
+    pub(super) async fn stream(
+        &self,
+        target: &Target,
+        dials: &mut Dials,
+        walk: Option<&Walk>,
+    ) -> Result<Opened, SendError> {
         let limits = &self.shared.limits;
-        let join = || target.join(self.shared.generation(), limits.http2_max_streams);
+        let begin = Instant::now();
+        let join = || {
+            let stream = target.join(self.shared.generation(), limits.http2_max_streams)?;
+            if let Some(walk) = walk {
+                walk.passed("connection", begin.into_std(), "reused, HTTP/2");
+            }
+            Some(stream)
+        };
         if let Some(stream) = join() {
             return Ok(Opened::Stream(stream));
         }
+        self.waits.fetch_add(1, Ordering::Relaxed);
         // The semaphore is never closed; were it, dialling without it would still be right.
         let _turn = target.opening.acquire().await.ok();
         if let Some(stream) = join() {
             return Ok(Opened::Stream(stream));
         }
-        let (io, generation) = self.dial(target, None, dials).await?;
+        let (io, generation) = self.dial_noting(target, dials, walk).await?;
         if io.alpn() == NegotiatedAlpn::Http1 {
             return Ok(Opened::Http1(io, generation));
         }
-        let opened = Http2::open(io, generation, &self.shared.tasks, limits).await;
+        let open = target.open.one_more();
+        let opened = Http2::open(io, generation, &self.shared.tasks, limits, open).await;
         let connection = opened.map_err(|error| http_error(&error))?;
         let stream = connection.join(usize::MAX);
         target.share(connection);
         stream.map(Opened::Stream).ok_or_else(|| SendError::Http("no room on a new connection".to_owned()))
     }
-
-    async fn dial(
-        &self,
-        target: &Target,
-        alpn: Option<Alpn>,
-        dials: &mut Dials,
-    ) -> Result<(Connection, u64), SendError> {
-        if !target.circuit.allows() {
-            return Err(open_circuit(target));
-        }
-        let (generation, tls) =
-            self.tls().map_err(|error| SendError::Dial { stage: Stage::Tls, message: error.to_string() })?;
-        let tls = match alpn {
-            Some(alpn) if self.http2() => tls.map(|tls| tls.with_alpn(alpn)),
-            _ => tls,
-        };
-        let timeout = self.key.dial_timeout;
-        let give_up = *dials.give_up.get_or_insert_with(|| Instant::now() + timeout);
-        let report = DialReport { target, started: Instant::now(), reported: false };
-        let connecting = async {
-            match &tls {
-                Some(tls) => self.shared.connector.connect_tls(&target.address, tls).await,
-                None => self.shared.connector.connect_plain(&target.address).await,
-            }
-        };
-        match timeout_at(give_up, connecting).await {
-            Ok(Ok(io)) => {
-                report.reached();
-                self.shared.metrics.dialled(Ok(()));
-                Ok((io, generation))
-            }
-            Ok(Err(error)) => {
-                self.shared.metrics.certificate_refused(&error);
-                if error.is_local() {
-                    return Err(self.not_dialled(report, &error));
-                }
-                Err(self.not_reached(report, stage_of(&error), error.to_string()))
-            }
-            Err(_) => {
-                let message = format!("cannot connect to {}: timed out after {timeout:?}", target.address);
-                Err(self.not_reached(report, Stage::Dial, message))
-            }
-        }
-    }
-
-    /// Nothing was left to dial with here: the next request may find the backend as it was.
-    fn not_dialled(&self, report: DialReport<'_>, error: &DialError) -> SendError {
-        self.shared.metrics.dialled(Err(Stage::Dial));
-        tracing::warn!(target = %report.target.address, %error, "a backend is not dialled");
-        report.not_the_targets_fault();
-        SendError::Dial { stage: Stage::Dial, message: error.to_string() }
-    }
-
-    fn not_reached(&self, report: DialReport<'_>, stage: Stage, message: String) -> SendError {
-        self.shared.metrics.dialled(Err(stage));
-        report.failed(stage, message.clone());
-        SendError::Dial { stage, message }
-    }
 }
 
-enum Opened {
+/// What a request over HTTP/2 may go over.
+pub(super) enum Opened {
     Stream(Stream),
     Http1(Connection, u64),
 }
 
-/// What the dials of one request share.
-#[derive(Default)]
-struct Dials {
-    give_up: Option<Instant>,
-}
-
-/// Reports to the circuit how a dial ended, also when its request gave up waiting.
-struct DialReport<'a> {
-    target: &'a Target,
-    started: Instant,
-    reported: bool,
-}
-
-impl DialReport<'_> {
-    fn reached(mut self) {
-        self.reported = true;
-        self.target.circuit.reached();
-    }
-
-    fn not_the_targets_fault(mut self) {
-        self.reported = true;
-    }
-
-    fn failed(mut self, stage: Stage, message: String) {
-        self.reported = true;
-        if self.target.circuit.failures() == 0 {
-            tracing::warn!(target = %self.target.address, stage = stage.as_str(), %message, "a backend is not reached");
-        }
-        self.target.circuit.failed((stage, message));
-    }
-}
-
-impl Drop for DialReport<'_> {
-    fn drop(&mut self) {
-        let waited = self.started.elapsed();
-        if !self.reported && waited >= MIN_WAIT_OF_FAILURE {
-            let message = format!("no connection to {} within {waited:.1?}", self.target.address);
-            self.target.circuit.failed((Stage::Dial, message));
-        }
-    }
+pub(super) fn no_targets() -> SendError {
+    SendError::Dial { stage: Stage::Resolve, message: "no targets".to_owned() }
 }
 
 /// A dial's own failure is a better message than a circuit that was open because of it.
-fn prefer(old: Option<SendError>, new: SendError) -> SendError {
+pub(super) fn prefer(old: Option<SendError>, new: SendError) -> SendError {
     match (old, new) {
         (Some(old @ (SendError::Dial { .. } | SendError::Http(_))), SendError::Open { .. }) => old,
         (_, new) => new,
-    }
-}
-
-fn open_circuit(target: &Target) -> SendError {
-    let (stage, message) = target
-        .circuit
-        .last()
-        .and_then(|outcome| outcome.failed)
-        .unwrap_or_else(|| (Stage::Dial, format!("cannot connect to {}", target.address)));
-    SendError::Open { stage, message, failures: target.circuit.failures() }
-}
-
-fn stage_of(error: &DialError) -> Stage {
-    match error.stage() {
-        DialStage::Resolve => Stage::Resolve,
-        DialStage::Dial | DialStage::Egress => Stage::Dial,
-        DialStage::Tls => Stage::Tls,
     }
 }

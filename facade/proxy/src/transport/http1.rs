@@ -12,6 +12,7 @@ use portico_kit::tasks::TaskSet;
 use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 
+use super::open_connections::OpenConnection;
 use super::send_error::SendError;
 use super::upload::{Exchange, Upload};
 use crate::outgoing::Outgoing;
@@ -46,11 +47,17 @@ pub(crate) enum Http1Error {
 pub(crate) type Answered = (Http1, Response<Received>);
 
 impl Http1 {
-    pub(super) async fn open(io: Connection, generation: u64, tasks: &TaskSet) -> Result<Self, hyper::Error> {
+    pub(super) async fn open(
+        io: Connection,
+        generation: u64,
+        tasks: &TaskSet,
+        open: OpenConnection,
+    ) -> Result<Self, hyper::Error> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MAX_HEAD_BYTES);
         let (sender, connection) = builder.handshake(TokioIo::new(io)).await?;
         tasks.spawn_until_cancelled(TASK, async move {
+            let _open = open;
             if let Err(error) = connection.with_upgrades().await {
                 let reason = http_reason(&error);
                 tracing::debug!(reason, "an HTTP/1.1 connection to a backend ended");

@@ -10,6 +10,7 @@ use portico_kit::dial::{Connection, http_reason};
 use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
 
+use super::open_connections::OpenConnection;
 use super::send_error::{SendError, http_error};
 use super::upload::{Exchange, Upload};
 use crate::request_body::RequestBody;
@@ -47,6 +48,7 @@ impl Http2 {
         generation: u64,
         tasks: &TaskSet,
         limits: &Limits,
+        open: OpenConnection,
     ) -> Result<Arc<Self>, hyper::Error> {
         let (sender, connection) = http2::Builder::new(tasks.executor(TASK))
             .timer(TokioTimer::new())
@@ -59,6 +61,7 @@ impl Http2 {
             .handshake(TokioIo::new(io))
             .await?;
         tasks.spawn_until_cancelled(TASK, async move {
+            let _open = open;
             if let Err(error) = connection.await {
                 let reason = http_reason(&error);
                 tracing::debug!(reason, "an HTTP/2 connection to a backend ended");

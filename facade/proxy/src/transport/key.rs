@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portico_machinery::route::{Backend, BackendPolicy, Target, Trust};
+use portico_machinery::route::{Backend, BackendPolicy, Mirror, Target, Trust};
 
 use crate::settings::Limits;
 
@@ -30,6 +30,8 @@ pub(crate) struct TransportKey {
     /// For resolving, connecting and the TLS handshake, all targets together.
     pub(crate) dial_timeout: Duration,
     pub(crate) policy: BackendPolicy,
+    /// The APIService whose requests are copied to there; its copies share nothing with other requests to the same addresses.
+    pub(crate) mirror_of: Option<String>,
 }
 
 impl TransportKey {
@@ -42,7 +44,29 @@ impl TransportKey {
             server_name: backend.server_name.clone(),
             http2: backend.http2,
             dial_timeout: limits.dial_timeout,
-            policy: backend.policy.clone(),
+            // What becomes of copies changes no connection.
+            policy: BackendPolicy { mirror: None, ..backend.policy.clone() },
+            mirror_of: None,
+        }
+    }
+
+    /// To the mirror of this APIService's backend. Nobody is named, and no certificate shown, to somebody who is not verified.
+    pub(crate) fn to_mirror(api_service: &str, backend: &Backend, mirror: &Mirror, limits: &Limits) -> Self {
+        let verified = backend.trust != Trust::Insecure;
+        let max_connections = Some(limits.max_mirrored_requests);
+        Self {
+            targets: mirror.targets.clone(),
+            trust: Some(backend.trust.clone()),
+            client_certificate: if verified {
+                ClientCertificate::FrontProxy
+            } else {
+                ClientCertificate::None
+            },
+            server_name: mirror.server_name.clone(),
+            http2: backend.http2,
+            dial_timeout: limits.dial_timeout,
+            policy: BackendPolicy { max_connections, ..BackendPolicy::default() },
+            mirror_of: Some(api_service.to_owned()),
         }
     }
 }

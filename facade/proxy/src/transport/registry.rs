@@ -20,7 +20,9 @@ use super::key::{ClientCertificate, TransportKey};
 use super::target::Target;
 use super::trust::{Settings, TrustStore};
 use super::turns::Turns;
+use super::usage::{EndpointUsage, Usage};
 use crate::metrics::ProxyMetrics;
+use crate::mirror_counts::MirrorCounts;
 use crate::observation::{Observation, TargetState};
 use crate::settings::{Kubelets, Limits, ProxySettings};
 
@@ -102,6 +104,12 @@ pub struct Transport {
     ca: Option<Bytes>,
     tls: ArcSwapOption<Tls>,
     in_flight: AtomicUsize,
+    /// Requests that had to wait until a connection was open.
+    pub(super) waits: AtomicU64,
+    /// Requests that were one too many.
+    refused: AtomicU64,
+    /// Of a mirror. They outlive the routes that use it.
+    mirror_counts: Option<Arc<MirrorCounts>>,
     /// Set by each request, taken back by each sweep.
     used: AtomicBool,
     /// When a sweep last found it used.
@@ -124,7 +132,9 @@ impl Transport {
             made.ok_or_else(|| TransportError::Target(address.to_string()))
         };
         let targets = key.targets.iter().map(target).collect::<Result<_, _>>()?;
+        let mirror_counts = key.mirror_of.as_ref().map(|_| Arc::default());
         let transport = Self {
+            mirror_counts,
             shared,
             targets,
             turns: Turns::new(key.targets.len(), &key.policy.weights),
@@ -134,6 +144,8 @@ impl Transport {
             ca,
             tls: ArcSwapOption::empty(),
             in_flight: AtomicUsize::new(0),
+            waits: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             used: AtomicBool::new(true),
             last_used: Mutex::new(Instant::now()),
         };
@@ -144,6 +156,11 @@ impl Transport {
     /// Where it goes.
     pub fn targets(&self) -> &[Address] {
         &self.key.targets
+    }
+
+    /// What was sent to a mirror.
+    pub(crate) fn mirror_counts(&self) -> Arc<MirrorCounts> {
+        self.mirror_counts.clone().unwrap_or_default()
     }
 
     /// Requests under way.
@@ -198,9 +215,10 @@ impl Transport {
 
     /// A permit for one more request, or the limit that is reached.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, usize> {
-        let limit = self.shared.limits.max_requests_per_backend.min(self.max_connections());
+        let limit = self.max_requests();
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= limit {
             self.in_flight.fetch_sub(1, Ordering::Relaxed);
+            self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(limit);
         }
         if !self.used.load(Ordering::Relaxed) {
@@ -215,6 +233,28 @@ impl Transport {
         {
             target.put(connection, self.shared.limits.max_idle_per_target.min(self.max_connections()));
         }
+    }
+
+    /// Requests that may be under way.
+    fn max_requests(&self) -> usize {
+        self.shared.limits.max_requests_per_backend.min(self.max_connections())
+    }
+
+    /// Where it goes and how much of that is in use; nothing of what no route leads to.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let endpoint = |(at, target): (usize, &Target)| EndpointUsage {
+            endpoint: target.address.to_string(),
+            weight: self.turns.weight(at),
+            open: target.open.count(),
+        };
+        Some(Usage {
+            service: self.service.clone()?,
+            in_flight: self.in_flight(),
+            most: self.max_requests(),
+            waits: self.waits.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            endpoints: self.targets.iter().enumerate().map(endpoint).collect(),
+        })
     }
 
     /// As the policy has it.
@@ -297,6 +337,12 @@ pub(crate) struct Transports {
     known: Mutex<HashMap<TransportKey, Arc<Transport>>>,
 }
 
+impl std::fmt::Debug for Transports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transports").finish_non_exhaustive()
+    }
+}
+
 impl Transports {
     /// The transport for this key: the one that is there already, or a new one. A route that asks names its service.
     pub(crate) fn get(
@@ -316,6 +362,11 @@ impl Transports {
         let made = Transport::new(shared.clone(), key.clone(), service.cloned(), ca.cloned())?;
         let kept = self.known.lock().entry(key).or_insert_with(|| Arc::new(made)).clone();
         Ok(kept)
+    }
+
+    /// How much of each backend is in use.
+    pub(super) fn usage(&self) -> Vec<Usage> {
+        self.known.lock().values().filter_map(|transport| transport.usage()).collect()
     }
 
     pub(crate) fn observations(&self) -> Vec<Observation> {

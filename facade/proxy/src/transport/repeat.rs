@@ -40,7 +40,7 @@ impl Drop for Repeating<'_> {
 }
 
 /// Whether a request changes nothing, so that sending it twice is sending it once.
-fn changes_nothing(request: &Outgoing<'_>) -> bool {
+pub(crate) fn changes_nothing(request: &Outgoing<'_>) -> bool {
     matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS) && request.body.is_end_stream()
 }
 

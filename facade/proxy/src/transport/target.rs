@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::http1::Http1;
 use super::http2::{Http2, Stream};
+use super::open_connections::OpenConnections;
 use crate::settings::Limits;
 use crate::stage::Stage;
 
@@ -27,6 +28,8 @@ pub(crate) struct Target {
     pub(super) circuit: Circuit<(Stage, String)>,
     /// Open while its answers are so bad that it is left out; nothing where no policy asks for that.
     pub(super) ejection: Option<Circuit<()>>,
+    /// Whatever they do, but for those that have changed the protocol.
+    pub(super) open: OpenConnections,
     idle: Mutex<Vec<Idle>>,
     shared: Mutex<Vec<Arc<Http2>>>,
     /// One HTTP/2 dial at a time: the others wait for its streams.
@@ -72,6 +75,7 @@ impl Target {
                 let (open, failures) = (ejection.time, ejection.failures);
                 Circuit::new(circuit::Limits { failures, open, open_max: open * MAX_EJECTION })
             }),
+            open: OpenConnections::default(),
             idle: Mutex::new(Vec::new()),
             shared: Mutex::new(Vec::new()),
             opening: Semaphore::new(1),

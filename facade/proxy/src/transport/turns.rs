@@ -33,6 +33,11 @@ impl Turns {
         }
     }
 
+    /// The weight of an address; nothing where all have the same.
+    pub(super) fn weight(&self, target: usize) -> Option<u32> {
+        self.weights.get(target).copied()
+    }
+
     /// Whether it only gets what no other takes.
     pub(super) fn is_last_resort(&self, target: usize) -> bool {
         self.weights.get(target) == Some(&0)

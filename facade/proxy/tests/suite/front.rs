@@ -128,6 +128,7 @@ impl Setup {
                             client: Some(&client),
                             request_info: &info,
                             deadline: deadline.map(|wait| Instant::now() + wait),
+                            walk: None,
                         };
                         let request = Received::request(request);
                         Ok::<_, Infallible>(proxy.handle(&upstream, request, context).await)
@@ -233,6 +234,7 @@ impl Front {
             client: None,
             request_info: &info,
             deadline: None,
+            walk: None,
         };
         let request = Request::builder().uri(FLUNDERS).body(RequestBody::empty()).unwrap();
         let response = self.proxy.handle(upstream, request, context).await;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use portico_machinery::route::Ejection;
+
 use crate::backend::{Backend, Reply, ok, with_status};
 use crate::front::{DISCOVERY, FLUNDERS, Raw, Setup};
 
@@ -152,4 +154,38 @@ async fn an_upgrade_verifies_the_backends_name_like_any_request() {
     let all = raw.until("}\n").await;
     assert!(all.starts_with("HTTP/1.1 503 ") && all.contains("TLSFailed"), "{all}");
     assert!(!backend.has_more());
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_reached_is_left_out_of_upgrades_too() {
+    let backend = Backend::start(|_| switched("websocket", "x")).await;
+    let reserve = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let dead = reserve.local_addr().unwrap();
+    drop(reserve);
+    let mut setup = Setup::to_addresses(&[dead, backend.address], backend.authority.cert_pem());
+    // The circuit is not what leaves it out.
+    setup.limits.circuit_failures = 1000;
+    setup.backend().policy.ejection = Some(Ejection { failures: 2, time: Duration::from_secs(60) });
+    let front = setup.start().await;
+    for _ in 0..8 {
+        let mut raw = front.raw().await;
+        raw.write(&ask(FLUNDERS, "websocket", "Upgrade", "")).await;
+        raw.until("\r\n\r\nx").await;
+    }
+    assert_eq!(front.metric("portico_proxy_dials_total{result=\"dial\"}"), "2");
+    assert_eq!(front.metric("portico_proxy_ejections_total"), "1");
+}
+
+#[tokio::test]
+async fn an_address_that_answers_upgrades_badly_is_left_out_and_all_are_tried_when_all_are() {
+    let bad = Backend::start(|_| with_status("503 Service Unavailable", "", "later")).await;
+    let mut setup = Setup::to(&[&bad]);
+    setup.backend().policy.ejection = Some(Ejection { failures: 2, time: Duration::from_secs(60) });
+    let front = setup.start().await;
+    for _ in 0..4 {
+        let mut raw = front.raw().await;
+        raw.write(&ask(FLUNDERS, "websocket", "Upgrade", "")).await;
+        assert!(raw.rest().await.starts_with("HTTP/1.1 503 "));
+    }
+    assert_eq!(front.metric("portico_proxy_ejections_total"), "1");
 }

@@ -23,6 +23,7 @@ pub async fn post(front: &Front, body: RequestBody) -> http::Response<portico_pr
         client: None,
         request_info: &request_info,
         deadline: None,
+        walk: None,
     };
     let request = Request::builder().method("POST").uri(FLUNDERS).body(body).unwrap();
     front.proxy.handle(&front.upstream, request, context).await
@@ -85,6 +86,7 @@ async fn an_answer_before_the_body_is_complete_is_passed_and_the_connection_is_n
         client: None,
         request_info: &request_info,
         deadline: None,
+        walk: None,
     };
     let body = RequestBody::new(StreamBody::new(frames));
     let request =

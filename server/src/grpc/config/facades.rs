@@ -9,7 +9,7 @@ use portico_kit::lifecycle::Signal;
 use portico_machinery::time::rfc3339;
 use portico_proto::config as pb;
 use portico_proto::convert::Version;
-use portico_routes::{Ack, Evidence, ReachStage, Reached};
+use portico_routes::{Ack, Evidence, Mirrored, ReachStage, Reached};
 use tokio::sync::watch;
 
 /// Backends that one facade may report on; more of them are not kept.
@@ -46,6 +46,7 @@ struct Facade {
     acknowledged: Version,
     refused: Vec<pb::Refusal>,
     observed: HashMap<String, Reached>,
+    mirrored: HashMap<String, pb::MirrorObservation>,
     build: String,
     has_others: bool,
 }
@@ -88,6 +89,7 @@ impl Facades {
             acknowledged: Version::default(),
             refused: Vec::new(),
             observed: HashMap::new(),
+            mirrored: HashMap::new(),
             build: String::new(),
             has_others: false,
         };
@@ -166,6 +168,13 @@ impl Subscriber {
                 self.facades.hints.hint(&name, &o.api_service, o.reachable, &o.detail);
             }
         }
+        self.with(|f| {
+            for o in observations.mirrors {
+                if f.mirrored.contains_key(&o.api_service) || f.mirrored.len() < OBSERVATIONS_MAX {
+                    f.mirrored.insert(o.api_service.clone(), o);
+                }
+            }
+        });
     }
 }
 
@@ -195,6 +204,16 @@ fn reached(facade: &str, o: &pb::Observation) -> Reached {
 impl Evidence for Facades {
     fn reached(&self, name: &str) -> Vec<Reached> {
         self.connected.lock().facades.values().filter_map(|f| f.observed.get(name).cloned()).collect()
+    }
+
+    fn mirrored(&self, name: &str) -> Vec<Mirrored> {
+        let state = self.connected.lock();
+        let one = |f: &Facade| {
+            let o = f.mirrored.get(name)?;
+            let (facade, failure) = (f.name.clone(), o.failure.clone());
+            Some(Mirrored { facade, sent: o.sent, dropped: o.dropped, failed: o.failed, failure })
+        };
+        state.facades.values().filter_map(one).collect()
     }
 
     fn acks(&self, name: &str) -> Vec<Ack> {
@@ -249,7 +268,8 @@ mod tests {
         let subscriber = facades.connect("one".into(), "here".into());
         let observation =
             pb::Observation { api_service: "v1.g".into(), stage: "tls".into(), ..pb::Observation::default() };
-        subscriber.observe(pb::Observations { observations: vec![observation] });
+        subscriber
+            .observe(pb::Observations { observations: vec![observation], ..pb::Observations::default() });
         assert_eq!(facades.reached("v1.g")[0].failed_at, Some(ReachStage::Tls));
         assert_eq!(facades.list(7)[0].behind, 7);
         drop(subscriber);

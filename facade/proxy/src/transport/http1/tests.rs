@@ -11,6 +11,7 @@ use portico_machinery::Status;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
+use super::super::open_connections::OpenConnections;
 use super::*;
 use crate::request_body::BoxError;
 use crate::request_body::RequestBody;
@@ -29,7 +30,7 @@ fn request(frames: Vec<Result<&'static str, BoxError>>) -> Outgoing<'static> {
 }
 
 async fn open(io: UnixStream) -> Http1 {
-    Http1::open(io.into(), 1, &TaskSet::new()).await.unwrap()
+    Http1::open(io.into(), 1, &TaskSet::new(), OpenConnections::default().one_more()).await.unwrap()
 }
 
 /// The code of the answer to a request, or why there is none, and what the backend has read: it sends this much and closes.

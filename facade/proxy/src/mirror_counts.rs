@@ -1,0 +1,49 @@
+//! How many requests were copied to a mirror, and what became of the copies.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Of one mirror.
+#[derive(Debug, Default)]
+pub(crate) struct MirrorCounts {
+    sent: AtomicU64,
+    dropped: AtomicU64,
+    failed: AtomicU64,
+    failure: Mutex<String>,
+}
+
+/// What a facade has sent to one mirror since it first did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mirrored {
+    /// Copies that were answered, in whatever way.
+    pub sent: u64,
+    /// Copies that were not sent: too many were under way, or the body was too long or cut.
+    pub dropped: u64,
+    /// Copies that got no answer.
+    pub failed: u64,
+    /// Why the last one of these got none.
+    pub failure: String,
+}
+
+impl MirrorCounts {
+    pub(crate) fn sent(&self) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether it is the first one.
+    pub(crate) fn failed(&self, why: String) -> bool {
+        *self.failure.lock() = why;
+        self.failed.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    pub(crate) fn read(&self) -> Mirrored {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (sent, dropped, failed) = (count(&self.sent), count(&self.dropped), count(&self.failed));
+        Mirrored { sent, dropped, failed, failure: self.failure.lock().clone() }
+    }
+}

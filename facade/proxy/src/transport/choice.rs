@@ -1,0 +1,41 @@
+//! For a request that somebody looks at: which address it goes to and why.
+
+use portico_kit::walk::{Endpoint, Walk};
+
+use super::registry::Transport;
+
+impl Transport {
+    /// Notes which address has been chosen, and why no other one.
+    pub(super) fn note_choice(&self, walk: &Walk, chosen: usize) {
+        let endpoints = (0..self.targets.len()).map(|index| self.seen(index, chosen)).collect();
+        walk.endpoints(endpoints);
+        walk.took("backend", std::time::Duration::ZERO, self.targets[chosen].address.to_string());
+    }
+
+    fn seen(&self, index: usize, chosen: usize) -> Endpoint {
+        let target = &self.targets[index];
+        let weight = self.turns.weight(index);
+        let is_ejected = target.ejection.as_ref().is_some_and(|ejection| ejection.is_open());
+        let shown = |weight: u32| format!("weight {weight}");
+        let (state, message) = match weight {
+            weight if index == chosen => {
+                let ejected = if is_ejected { "left out till now, and tried again" } else { "" };
+                ("chosen", weight.map_or_else(|| ejected.to_owned(), shown))
+            }
+            _ if is_ejected => {
+                let failures = target.ejection.as_ref().map_or(0, |ejection| ejection.failures());
+                ("ejected", format!("left out after {failures} failures in a row"))
+            }
+            _ if target.circuit.is_open() => {
+                let why = target.circuit.last().and_then(|outcome| outcome.failed);
+                (
+                    "not dialled",
+                    why.map(|(stage, why)| format!("{}: {why}", stage.as_str())).unwrap_or_default(),
+                )
+            }
+            Some(0) => ("last resort", "weight 0".to_owned()),
+            weight => ("another turn", weight.map(shown).unwrap_or_default()),
+        };
+        Endpoint { endpoint: target.address.to_string(), state, message }
+    }
+}

@@ -1,0 +1,171 @@
+//! Opening a connection to one target: under its circuit, within the time of its request.
+
+use std::time::Duration;
+
+use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
+use portico_kit::tls::Alpn;
+use portico_kit::walk::Walk;
+use tokio::time::{Instant, timeout_at};
+
+use super::registry::Transport;
+use super::send_error::SendError;
+use super::target::Target;
+use crate::stage::Stage;
+
+/// A dial that its request abandoned after this long counts as a failure of the target.
+const MIN_WAIT_OF_FAILURE: Duration = Duration::from_secs(1);
+
+impl Transport {
+    /// Dials, and notes how long which part took.
+    pub(super) async fn dial_noting(
+        &self,
+        target: &Target,
+        dials: &mut Dials,
+        walk: Option<&Walk>,
+    ) -> Result<(Connection, u64), SendError> {
+        let begin = Instant::now();
+        let dialled = self.dial(target, None, dials).await;
+        if let Some(walk) = walk {
+            note_dial(walk, &dialled, begin);
+        }
+        dialled
+    }
+
+    pub(super) async fn dial(
+        &self,
+        target: &Target,
+        alpn: Option<Alpn>,
+        dials: &mut Dials,
+    ) -> Result<(Connection, u64), SendError> {
+        if !target.circuit.allows() {
+            return Err(open_circuit(target));
+        }
+        let (generation, tls) =
+            self.tls().map_err(|error| SendError::Dial { stage: Stage::Tls, message: error.to_string() })?;
+        let tls = match alpn {
+            Some(alpn) if self.http2() => tls.map(|tls| tls.with_alpn(alpn)),
+            _ => tls,
+        };
+        let timeout = self.key.dial_timeout;
+        let give_up = *dials.give_up.get_or_insert_with(|| Instant::now() + timeout);
+        let report = DialReport { target, started: Instant::now(), reported: false };
+        let connecting = async {
+            match &tls {
+                Some(tls) => self.shared.connector.connect_tls(&target.address, tls).await,
+                None => self.shared.connector.connect_plain(&target.address).await,
+            }
+        };
+        match timeout_at(give_up, connecting).await {
+            Ok(Ok(io)) => {
+                report.reached();
+                self.shared.metrics.dialled(Ok(()));
+                Ok((io, generation))
+            }
+            Ok(Err(error)) => {
+                self.shared.metrics.certificate_refused(&error);
+                if error.is_local() {
+                    return Err(self.not_dialled(report, &error));
+                }
+                Err(self.not_reached(report, stage_of(&error), error.to_string()))
+            }
+            Err(_) => {
+                let message = format!("cannot connect to {}: timed out after {timeout:?}", target.address);
+                Err(self.not_reached(report, Stage::Dial, message))
+            }
+        }
+    }
+
+    /// Nothing was left to dial with here: the next request may find the backend as it was.
+    fn not_dialled(&self, report: DialReport<'_>, error: &DialError) -> SendError {
+        self.shared.metrics.dialled(Err(Stage::Dial));
+        tracing::warn!(target = %report.target.address, %error, "a backend is not dialled");
+        report.not_the_targets_fault();
+        SendError::Dial { stage: Stage::Dial, message: error.to_string() }
+    }
+
+    fn not_reached(&self, report: DialReport<'_>, stage: Stage, message: String) -> SendError {
+        self.shared.metrics.dialled(Err(stage));
+        report.failed(stage, message.clone());
+        SendError::Dial { stage, message }
+    }
+}
+
+/// What the dials of one request share.
+#[derive(Default)]
+pub(super) struct Dials {
+    give_up: Option<Instant>,
+}
+
+/// Reports to the circuit how a dial ended, also when its request gave up waiting.
+struct DialReport<'a> {
+    target: &'a Target,
+    started: Instant,
+    reported: bool,
+}
+
+impl DialReport<'_> {
+    fn reached(mut self) {
+        self.reported = true;
+        self.target.circuit.reached();
+    }
+
+    fn not_the_targets_fault(mut self) {
+        self.reported = true;
+    }
+
+    fn failed(mut self, stage: Stage, message: String) {
+        self.reported = true;
+        if self.target.circuit.failures() == 0 {
+            tracing::warn!(target = %self.target.address, stage = stage.as_str(), %message, "a backend is not reached");
+        }
+        self.target.circuit.failed((stage, message));
+    }
+}
+
+impl Drop for DialReport<'_> {
+    fn drop(&mut self) {
+        let waited = self.started.elapsed();
+        if !self.reported && waited >= MIN_WAIT_OF_FAILURE {
+            let message = format!("no connection to {} within {waited:.1?}", self.target.address);
+            self.target.circuit.failed((Stage::Dial, message));
+        }
+    }
+}
+
+fn note_dial(walk: &Walk, dialled: &Result<(Connection, u64), SendError>, begin: Instant) {
+    let begin = begin.into_std();
+    match dialled {
+        Ok((io, _)) => {
+            let times = io.times();
+            let address = io.remote_addr().map(|address| address.to_string()).unwrap_or_default();
+            walk.took("resolve", times.resolve(), address);
+            walk.took("dial", times.connect(), "");
+            walk.took("tls", times.tls(), "");
+            let protocol = if io.alpn() == NegotiatedAlpn::Http2 { "HTTP/2" } else { "HTTP/1.1" };
+            walk.passed("connection", begin, format!("new, {protocol}"));
+        }
+        Err(SendError::Dial { stage, message }) => walk.failed(stage.as_str(), begin, message),
+        Err(SendError::Open { stage, message, failures }) => {
+            let message = format!("{message} (not tried again yet after {failures} failures)");
+            walk.failed(stage.as_str(), begin, message);
+        }
+        Err(error) => walk.failed("connection", begin, error.to_string()),
+    }
+}
+
+fn open_circuit(target: &Target) -> SendError {
+    let (stage, message) = target
+        .circuit
+        .last()
+        .and_then(|outcome| outcome.failed)
+        .unwrap_or_else(|| (Stage::Dial, format!("cannot connect to {}", target.address)));
+    SendError::Open { stage, message, failures: target.circuit.failures() }
+}
+
+fn stage_of(error: &DialError) -> Stage {
+    match error.stage() {
+        DialStage::Resolve => Stage::Resolve,
+        DialStage::Dial | DialStage::Egress => Stage::Dial,
+        DialStage::Tls => Stage::Tls,
+    }
+}

@@ -1,0 +1,62 @@
+//! For a request that somebody looks at: how far it would come.
+
+use std::time::Duration;
+
+use portico_kit::walk::Walk;
+
+use super::dialling::Dials;
+use super::exchange::{Opened, no_targets, prefer};
+use super::http1::Http1;
+use super::order::Order;
+use super::registry::Transport;
+use super::send_error::SendError;
+
+impl Transport {
+    /// Takes a connection that a request could go over, or opens one, and gives it back.
+    pub(crate) async fn reach(&self, walk: &Walk) -> Result<(), SendError> {
+        let (index, connection) = self.connected(walk).await?;
+        if let Some(connection) = connection {
+            self.put(index, connection);
+        }
+        Ok(())
+    }
+
+    /// The target that takes a request, and over HTTP/1.1 a connection to it.
+    async fn connected(&self, walk: &Walk) -> Result<(usize, Option<Http1>), SendError> {
+        let (mut dials, mut order) = (Dials::default(), Order::of(self.turns.next(), 0));
+        let mut failed = None;
+        while let Some(index) = order.next(self) {
+            self.note_choice(walk, index);
+            match self.connection(index, &mut dials, walk).await {
+                Ok(connection) => return Ok((index, connection)),
+                Err(error) => {
+                    self.note(&self.targets[index], false);
+                    failed = Some(prefer(failed, error));
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(no_targets))
+    }
+
+    async fn connection(
+        &self,
+        index: usize,
+        dials: &mut Dials,
+        walk: &Walk,
+    ) -> Result<Option<Http1>, SendError> {
+        let target = &self.targets[index];
+        if self.http2() {
+            let opened = self.stream(target, dials, Some(walk)).await?;
+            return match opened {
+                Opened::Stream(_) => Ok(None),
+                Opened::Http1(io, generation) => self.open_http1(target, io, generation).await.map(Some),
+            };
+        }
+        if let Some(connection) = target.take(self.shared.generation()) {
+            walk.took("connection", Duration::ZERO, "reused, HTTP/1.1");
+            return Ok(Some(connection));
+        }
+        let (io, generation) = self.dial_noting(target, dials, Some(walk)).await?;
+        self.open_http1(target, io, generation).await.map(Some)
+    }
+}

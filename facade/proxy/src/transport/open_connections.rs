@@ -1,0 +1,28 @@
+//! How many connections to one address are open.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The count. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenConnections(Arc<AtomicUsize>);
+
+/// One of them, for as long as this lives.
+pub(super) struct OpenConnection(OpenConnections);
+
+impl OpenConnections {
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn one_more(&self) -> OpenConnection {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OpenConnection(self.clone())
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

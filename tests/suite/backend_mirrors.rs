@@ -1,0 +1,178 @@
+//! Mirrors of backends: who gets copies of which requests, and that nobody waits for them.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_tests::backend::{Backend, Mood, SERVER_NAME};
+use portico_tests::objects::API_SERVICES;
+use portico_tests::tools::output;
+use portico_tests::{Launch, Portico, binary, until};
+use serde_json::{Value, json};
+
+const GROUP: &str = "mirrored.example.com";
+const PATH: &str = "/apis/mirrored.example.com/v1/flunders";
+
+/// The APIService of this backend, which trusts both CAs, with these annotations of its mirror.
+fn service(backend: &Backend, mirror: &Backend, annotations: &[(&str, &str)]) -> Value {
+    let mut object = backend.api_service();
+    object["spec"]["caBundle"] = json!(STANDARD.encode(format!("{}\n{}", backend.ca, mirror.ca)));
+    let known = &mut object["metadata"]["annotations"];
+    known["portico.dev/backend-mirror"] = json!(mirror.url());
+    known["portico.dev/backend-mirror-server-name"] = json!(SERVER_NAME);
+    for (key, value) in annotations {
+        known[format!("portico.dev/backend-mirror{key}")] = json!(value);
+    }
+    object
+}
+
+/// A server that knows this APIService, once it serves.
+async fn serve(portico: &Portico, object: &Value) {
+    let created = portico.admin().post(API_SERVICES, object).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let discovery = "/apis/mirrored.example.com/v1";
+    until("the API is served", 60, async || portico.admin().get(discovery).await.status == 200).await;
+}
+
+/// What this metric counts.
+async fn counted(portico: &Portico, result: &str) -> f64 {
+    let text = portico.admin().get("/metrics").await.text();
+    let line = format!("portico_proxy_mirrored_requests_total{{result=\"{result}\"}}");
+    let value = text.lines().find_map(|found| found.strip_prefix(&*line)).map(str::trim);
+    value.map_or(0.0, |value| value.parse().unwrap())
+}
+
+fn explained(portico: &Portico) -> String {
+    let mut command = Command::new(binary());
+    command.args(["explain", "v1.mirrored.example.com"]);
+    command.env("KUBECONFIG", portico.data().join("admin.kubeconfig"));
+    String::from_utf8(output(&mut command).stdout).unwrap()
+}
+
+/// Of these, requests for objects: not those that were sent to see whether the API is served.
+fn copies(mirror: &Backend) -> usize {
+    mirror.seen().iter().filter(|seen| seen.target.starts_with(PATH)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_share_of_the_reads_is_copied_with_who_asks() {
+    let portico = Portico::start().await;
+    let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    serve(&portico, &service(&backend, &mirror, &[("-percent", "50")])).await;
+    for _ in 0..20 {
+        assert_eq!(portico.admin().get(PATH).await.status, 200);
+        assert_eq!(portico.admin().post(PATH, &json!({"kind": "Flunder"})).await.status, 200);
+    }
+    until("half of the reads are copied", 60, async || copies(&mirror) == 10).await;
+    let seen = mirror.last();
+    assert_eq!((seen.method.as_str(), &*seen.target), ("GET", PATH));
+    assert_eq!(seen.all("x-remote-user"), backend.last().all("x-remote-user"));
+    assert_eq!(seen.all("portico-mirrored"), ["true"]);
+    assert!(backend.last().all("portico-mirrored").is_empty());
+    until("Explain counts them", 60, async || explained(&portico).contains(" sent, 0 dropped, 0 failed"))
+        .await;
+    let text = explained(&portico);
+    assert!(text.contains(&format!("50% of reads copied to {}", mirror.address)), "{text}");
+    assert!(counted(&portico, "sent").await >= 10.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_are_copied_whose_body_is_short_enough() {
+    let portico = Portico::start().await;
+    let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    serve(&portico, &service(&backend, &mirror, &[("-max-body-bytes", "100")])).await;
+    let short = json!({"kind": "Flunder", "metadata": {"name": "short"}});
+    assert_eq!(portico.admin().post(PATH, &short).await.status, 200);
+    until("it is copied", 60, async || copies(&mirror) == 1).await;
+    assert_eq!(mirror.last().body, short.to_string());
+    let long = json!({"kind": "Flunder", "metadata": {"name": "x".repeat(100)}});
+    assert_eq!(portico.admin().post(PATH, &long).await.status, 200);
+    assert_eq!(backend.last().body, long.to_string());
+    assert_eq!((counted(&portico, "dropped").await, copies(&mirror)), (1.0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_mirror_and_what_it_cannot_take_is_dropped() {
+    let flags = ["--backend-max-mirrored-requests", "2", "--backend-mirror-timeout", "2s"];
+    let portico = Launch::new().args(&flags).start().await;
+    let (backend, mut mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    serve(&portico, &service(&backend, &mirror, &[])).await;
+    mirror.behave(Mood::Hang);
+    let begin = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(portico.admin().get(PATH).await.status, 200);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(counted(&portico, "dropped").await >= 1.0);
+    until("those that were sent have failed", 60, async || counted(&portico, "failed").await >= 2.0).await;
+    mirror.stop().await;
+    assert_eq!(portico.admin().get(PATH).await.status, 200);
+    until("Explain says why", 60, async || explained(&portico).contains("cannot connect to")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_that_is_not_verified_does_not_learn_who_asks() {
+    let portico = Portico::start().await;
+    let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    let mut object = service(&backend, &mirror, &[]);
+    let spec = object["spec"].as_object_mut().unwrap();
+    spec.remove("caBundle");
+    spec.insert("insecureSkipTLSVerify".to_owned(), json!(true));
+    serve(&portico, &object).await;
+    assert_eq!(portico.admin().get(PATH).await.status, 200);
+    until("it is copied", 60, async || copies(&mirror) == 1).await;
+    let names: Vec<String> = mirror.last().headers.keys().map(ToString::to_string).collect();
+    assert!(!names.iter().any(|name| name.starts_with("x-remote-")), "{names:?}");
+    assert!(!backend.last().all("x-remote-user").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_of_another_name_gets_nothing() {
+    let portico = Portico::start().await;
+    let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    serve(&portico, &service(&backend, &mirror, &[("-server-name", "another.example.com")])).await;
+    assert_eq!(portico.admin().get(PATH).await.status, 200);
+    until("it has failed", 60, async || counted(&portico, "failed").await >= 1.0).await;
+    assert_eq!(copies(&mirror), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_may_be_a_service_that_comes_later() {
+    let portico = Portico::start().await;
+    let backend = Backend::start(GROUP).await;
+    let mirror = Backend::with_names(GROUP, &["next.default.svc"]).await;
+    let port = mirror.address.port();
+    let host = format!("https://next.default.svc:{port}");
+    let object = service(&backend, &mirror, &[("", &host), ("-server-name", "next.default.svc")]);
+    serve(&portico, &object).await;
+    assert_eq!(portico.admin().get(PATH).await.status, 200);
+    assert!(explained(&portico).contains("which has no address"));
+    let next = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "next"},
+        "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]},
+    });
+    let services = "/api/v1/namespaces/default/services";
+    assert_eq!(portico.admin().post(services, &next).await.status, 201);
+    until("copies arrive", 60, async || portico.admin().get(PATH).await.status == 200 && copies(&mirror) > 0)
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_that_cannot_be_is_refused() {
+    let portico = Portico::start().await;
+    let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    for (key, value, why) in [
+        ("", "http://10.0.0.1", "is not https://"),
+        ("", "https://169.254.169.254", "link-local"),
+        ("-percent", "0", "must be a number from 1 to 100"),
+        ("-max-body-bytes", "2000000", "must be a number from 0 to 1048576"),
+    ] {
+        let refused = portico.admin().post(API_SERVICES, &service(&backend, &mirror, &[(key, value)])).await;
+        let message = refused.status_body(422, "Invalid")["message"].to_string();
+        assert!(
+            message.contains(&format!("portico.dev/backend-mirror{key}")) && message.contains(why),
+            "{message}"
+        );
+    }
+}
