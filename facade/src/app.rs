@@ -33,6 +33,7 @@ use crate::layers::received_timestamp::received_timestamp;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::request_info::ReadRequestInfo;
 use crate::layers::retry_after::RetryAfter;
+use crate::layers::route_try::{RouteTries, RouteTry};
 use crate::layers::test_faults::Faulty;
 use crate::layers::timeout::Timeout;
 use crate::layers::trace::Trace;
@@ -70,6 +71,8 @@ pub struct Layers {
     pub traces: bool,
     /// What is recorded, if anything is.
     pub audits: Option<Audits>,
+    /// Who may see the stages of their requests.
+    pub route_tries: RouteTries,
     /// Who they want to be.
     pub impersonation: Impersonations,
     /// `--enable-priority-and-fairness`, with as many seats as the next would let run.
@@ -85,7 +88,7 @@ pub struct Layers {
 /// The layers around `director`. Storage-version preconditions come last, when they come.
 pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
     let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
-    let impersonation = layers.impersonation;
+    let (impersonation, route_tries) = (layers.impersonation, layers.route_tries);
     let no_cache = HeaderValue::from_static("no-cache, private");
     ServiceBuilder::new()
         .layer(AroundLayer::new(audit_init))
@@ -108,6 +111,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
         .option_layer(layers.traces.then(|| layer_fn(Trace::new)))
         .option_layer(layers.audits.map(|audits| layer_fn(move |inner| Audit::new(inner, audits.clone()))))
+        .layer(layer_fn(|inner| RouteTry::new(inner, route_tries.clone())))
         .layer(layer_fn(|inner| Impersonation::new(inner, impersonation.clone())))
         .option_layer(
             layers.flow.map(|flow| layer_fn(move |inner| PriorityAndFairness::new(inner, flow.clone()))),

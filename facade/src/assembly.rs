@@ -56,6 +56,7 @@ use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::priority_and_fairness::Flow;
 use crate::layers::request_deadline::RequestDeadline;
 use crate::layers::retry_after::RetryAfter;
+use crate::layers::route_try::RouteTries;
 use crate::layers::wait_group::CountShortRequests;
 use crate::layers::watch_termination::WatchTermination;
 use crate::local::{Local, LocalLimits, LocalMetrics};
@@ -452,6 +453,7 @@ impl Parts {
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
             traces: spans::are_exported(),
+            route_tries: RouteTries { decider: Arc::clone(&decider), facade: settings.name.clone() },
             impersonation: Impersonations { decider: Arc::clone(&decider), duration: timed("impersonation") },
             flow: self
                 .flow

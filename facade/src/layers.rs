@@ -22,6 +22,7 @@ pub mod received_timestamp;
 pub mod request_deadline;
 pub mod request_info;
 pub mod retry_after;
+pub mod route_try;
 pub mod test_faults;
 pub mod timeout;
 pub mod trace;

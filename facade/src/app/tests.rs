@@ -145,6 +145,7 @@ impl Rig {
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),
             },
             traces: false,
+            route_tries: RouteTries { decider: self.decider.clone(), facade: "test".to_owned() },
             impersonation: Impersonations {
                 decider: self.decider.clone(),
                 duration: metrics.filter("impersonation"),

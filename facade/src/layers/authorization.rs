@@ -12,7 +12,9 @@ use portico_auth::authz::Decider;
 use portico_auth::{Authorizer, Decision, Verdict, forbidden};
 use portico_kit::layer::Step;
 use portico_kit::spans;
+use portico_kit::walk::Walk;
 use portico_machinery::Attributes;
+use portico_machinery::user::MASTERS;
 use tower::Service;
 
 use crate::console_paths::is_page;
@@ -98,7 +100,11 @@ impl Permissions {
         begin: Instant,
     ) -> Option<Response> {
         let took = begin.elapsed();
-        request.record().took(Latency::Authorization, took);
+        let record = request.record();
+        record.took(Latency::Authorization, took);
+        if let Some(walk) = record.walk() {
+            note(walk, attributes, decision.as_ref(), begin);
+        }
         let status = match &decision {
             Some(decision) if decision.allowed() => None,
             Some(decision) if decision.error.is_empty() => Some(forbidden(attributes, &decision.reason)),
@@ -108,10 +114,35 @@ impl Permissions {
             }
             None => Some(unavailable(attributes.request.is_read_only(), "nobody could be asked")),
         };
-        if let Some(audited) = request.record().audited() {
+        if let Some(audited) = record.audited() {
             audited.set_decision(decision.as_ref().map(|decision| (decision.allowed(), &*decision.reason)));
         }
         self.metrics.done(decision.map(|decision| decision.verdict), took);
         status.map(|status| respond::forbidden(request, &status))
+    }
+}
+
+/// What was decided, and by which rule.
+fn note(walk: &Walk, attributes: &Attributes, decision: Option<&Decision>, begin: Instant) {
+    const STAGE: &str = "authorization";
+    let user = &attributes.user.name;
+    // Upstream gives no reason where no rule was looked at, or none was found.
+    let because = |decision: &Decision| match (&*decision.reason, decision.allowed()) {
+        ("", true) if attributes.user.groups.iter().any(|group| group == MASTERS) => {
+            format!(": group {MASTERS}")
+        }
+        ("", true) => String::new(),
+        ("", false) => ": no rule allows it".to_owned(),
+        (reason, _) => format!(": {reason}"),
+    };
+    match decision {
+        Some(decision) if decision.allowed() => {
+            walk.passed(STAGE, begin, format!("{user:?} may{}", because(decision)));
+        }
+        Some(decision) if decision.error.is_empty() => {
+            walk.failed(STAGE, begin, format!("{user:?} may not{}", because(decision)));
+        }
+        Some(decision) => walk.failed(STAGE, begin, decision.error.clone()),
+        None => walk.failed(STAGE, begin, "nobody could be asked"),
     }
 }

@@ -11,7 +11,8 @@ use portico_auth::authz::{Decider, Delegating, Questions};
 use portico_auth::impersonate::{ImpersonationRequest, consumes_header, impersonate};
 use portico_kit::layer::Step;
 use portico_kit::metrics::Histogram;
-use portico_machinery::Status;
+use portico_kit::walk::Walk;
+use portico_machinery::{Status, UserInfo};
 use tower::Service;
 
 use super::header_values::Headers;
@@ -67,6 +68,9 @@ impl<S: Handler> Service<Request> for Impersonation<S> {
             let took = begin.elapsed();
             impersonations.duration.observe(took.as_secs_f64());
             request.record().took(Latency::Impersonation, took);
+            if let Some(walk) = request.walk() {
+                note(walk, &decided, begin);
+            }
             match decided {
                 Ok(caller) => {
                     if let Some(caller) = caller {
@@ -100,4 +104,18 @@ impl Impersonations {
             return Ok(Some(Caller(user)));
         }
     }
+}
+
+/// As whom the request goes on.
+fn note(walk: &Walk, decided: &Result<Option<Caller>, Box<Status>>, begin: Instant) {
+    match decided {
+        Ok(Some(Caller(user))) => walk.passed("impersonation", begin, format!("as {}", described(user))),
+        Ok(None) => {}
+        Err(status) => walk.failed("impersonation", begin, status.message.clone()),
+    }
+}
+
+/// Name and groups.
+pub(super) fn described(user: &UserInfo) -> String {
+    format!("{:?} (groups: {})", user.name, user.groups.join(", "))
 }

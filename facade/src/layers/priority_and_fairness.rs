@@ -82,22 +82,43 @@ impl<S: Handler> Service<Request> for PriorityAndFairness<S> {
         match self.flow.dispatcher.admit(asked, matched) {
             Decision::Run(seat) => {
                 self.sit(&request, seat, watches);
+                if let Some(walk) = request.walk() {
+                    walk.passed("flow", begin, described(matched, "a seat at once"));
+                }
                 self.flow.passed(begin);
                 Step::passed(OnResponse::new(self.inner.call(request), Some(marks)))
             }
-            Decision::Reject(retry_after) => Step::answered(marks.rejected(retry_after)),
+            Decision::Reject(retry_after) => {
+                if let Some(walk) = request.walk() {
+                    walk.failed("flow", begin, described(matched, "no seat, and no place in a queue"));
+                }
+                Step::answered(marks.rejected(retry_after))
+            }
             Decision::Wait(wait) => {
                 let (mut this, queued) = (self.clone(), Instant::now());
+                let walked = request.walk().map(|_| described(matched, ""));
                 Step::waiting(async move {
                     let seat = wait.seat().await;
                     request.record().took(Latency::QueueWait, queued.elapsed());
                     match seat {
                         Ok(seat) => {
                             this.sit(&request, seat, watches);
+                            if let Some(walk) = request.walk() {
+                                walk.passed(
+                                    "flow",
+                                    begin,
+                                    walked.unwrap_or_default() + "a seat after waiting",
+                                );
+                            }
                             this.flow.passed(begin);
                             OnResponse::new(this.inner.call(request), Some(marks)).await
                         }
-                        Err(retry_after) => marks.rejected(retry_after),
+                        Err(retry_after) => {
+                            if let Some(walk) = request.walk() {
+                                walk.failed("flow", begin, walked.unwrap_or_default() + "no seat in time");
+                            }
+                            marks.rejected(retry_after)
+                        }
                     }
                 })
             }
@@ -114,6 +135,11 @@ impl<S> PriorityAndFairness<S> {
             let _ = record.watch.set(self.flow.dispatcher.register_watch(request.info()));
         }
     }
+}
+
+/// Schema and level, and how it went there.
+fn described(matched: &Matched<Waker>, how: &str) -> String {
+    format!("FlowSchema {:?}, PriorityLevel {:?}: {how}", matched.schema.name, matched.spec.name)
 }
 
 /// Where a request belongs, as its answer says.

@@ -1,0 +1,149 @@
+//! RouteTry: a request that asks for it is answered with what has happened to it, stage by stage, instead of its answer.
+//!
+//! It goes through the same layers as any other one. Unless it is to be sent, whoever would answer a write is not asked. Who asks
+//! for it, before any impersonation, needs the verb `get` on the path [`PERMISSION`]: a walk names addresses, rules and groups.
+
+mod report;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use http::Method;
+use http::header::{HeaderName, HeaderValue, UPGRADE};
+use portico_auth::authz::Decider;
+use portico_auth::{Authorizer, Decision, Verdict, forbidden};
+use portico_kit::layer::Step;
+use portico_kit::walk::Walk;
+use portico_machinery::{Attributes, RequestInfo, Status};
+use tower::Service;
+
+use super::impersonation::described;
+use crate::handler::{Answer, Handler};
+use crate::request::{Request, RequestView, Response};
+use crate::respond;
+use report::{Read, Report};
+
+/// Asks for it: `walk`, or `send` for a write that is to be sent. The response names it, too, where it is a walk.
+pub const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-try");
+/// The path that one must be allowed to get.
+pub const PERMISSION: &str = "/portico/route-try";
+
+/// What the layer needs.
+#[derive(Clone)]
+pub struct RouteTries {
+    /// Who decides what cannot be decided here.
+    pub decider: Arc<dyn Decider>,
+    /// The name of this facade.
+    pub facade: String,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct RouteTry<S> {
+    tries: RouteTries,
+    inner: S,
+}
+
+impl<S> RouteTry<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, tries: RouteTries) -> Self {
+        Self { tries, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for RouteTry<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        if !request.headers().contains_key(ROUTE_TRY) {
+            return Step::passed(self.inner.call(request));
+        }
+        let (tries, inner) = (self.tries.clone(), self.inner.clone());
+        Step::waiting(tries.walked(request, inner))
+    }
+}
+
+impl RouteTries {
+    async fn walked<S: Handler>(self, mut request: Request, mut inner: S) -> Answer {
+        if let Err(refusal) = self.allowed(&request).await {
+            return Ok(respond::forbidden(&request, &refusal));
+        }
+        let asked = request.headers_mut().remove(ROUTE_TRY);
+        let sends = match sends(&request, asked.as_ref()) {
+            Ok(sends) => sends,
+            Err(refusal) => return Ok(respond::status(&request, &refusal)),
+        };
+        let walk = Arc::new(Walk::new(request.received(), sends));
+        let record = request.record();
+        self.note_begin(&walk, &request, record.authentication_took.get().copied());
+        // Nobody else sets it.
+        let _ = record.walk.set(Arc::clone(&walk));
+        if let Some(audited) = record.audited() {
+            audited.annotate([("portico.dev/route-try", if sends { "sent" } else { "not sent" })]);
+        }
+        let report = Report::of(&request);
+        let response = inner.call(request).await?;
+        let (head, body) = response.into_parts();
+        let fails = head.status.is_client_error() || head.status.is_server_error();
+        if !walk.is_stopped() {
+            walk.answered(!fails, head.status.to_string());
+        }
+        let begin = Instant::now();
+        let read = Read::whole(body).await;
+        if !walk.is_stopped() && !fails {
+            read.note(&walk, begin);
+        }
+        let mut response = report.response(head, &read, &walk);
+        response.headers_mut().insert(ROUTE_TRY, HeaderValue::from_static("walk"));
+        Ok(response)
+    }
+
+    /// Whether the caller may see it.
+    async fn allowed(&self, request: &Request) -> Result<(), Box<Status>> {
+        let info = RequestInfo::parse("GET", PERMISSION, "").unwrap_or_default();
+        let attributes = Attributes::new(request.user(), info);
+        let mut decision = request.in_force().authorizer.authorize(&attributes);
+        if decision.verdict == Verdict::Ask {
+            decision = self
+                .decider
+                .decide(&attributes)
+                .await
+                .unwrap_or_else(|| Decision::deny("nobody could be asked"));
+        }
+        if decision.allowed() { Ok(()) } else { Err(Box::new(forbidden(&attributes, &decision.reason))) }
+    }
+
+    /// What has happened before this layer.
+    fn note_begin(&self, walk: &Walk, request: &Request, authentication: Option<Duration>) {
+        let protocol = if request.is_http2() { "HTTP/2" } else { "HTTP/1.1" };
+        let peer = request.connection().peer;
+        walk.took("listener", Duration::ZERO, format!("facade {}, {protocol} from {peer}", self.facade));
+        let user = described(&request.user());
+        walk.took("authentication", authentication.unwrap_or_default(), user);
+    }
+}
+
+/// Whether the request is sent to whoever answers it. What changes something must say so; what may take for ever is not.
+fn sends(request: &Request, asked: Option<&HeaderValue>) -> Result<bool, Box<Status>> {
+    let bad = |why: &str| Err(Box::new(Status::bad_request(why)));
+    if request.headers().contains_key(UPGRADE) {
+        return bad("an upgrade cannot be tried");
+    }
+    let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    match asked.map(HeaderValue::as_bytes) {
+        Some(b"send") if request.target().long_running => {
+            bad("a request that may last for ever cannot be sent for a walk")
+        }
+        Some(b"send") => Ok(true),
+        Some(b"walk") => Ok(reads && !request.target().long_running),
+        _ => bad("Portico-Route-Try must be walk or send"),
+    }
+}
