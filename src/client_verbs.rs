@@ -3,12 +3,14 @@
 mod apply;
 mod completion;
 mod explain;
+mod facade;
 mod failure;
 mod get;
 mod history;
 mod live;
 mod outcome;
 mod output;
+mod route;
 mod routes;
 mod served_table;
 mod stages;
@@ -27,10 +29,11 @@ use completion::{Completion, Man};
 use outcome::Ending;
 
 /// The verbs that are ours.
-pub(crate) const VERBS: [&str; 12] = [
+pub(crate) const VERBS: [&str; 13] = [
     "get",
     "apply",
     "explain",
+    "route",
     "routes",
     "watch",
     "tree",
@@ -60,6 +63,7 @@ enum Verb {
     Get(get::Get),
     Apply(apply::Apply),
     Explain(explain::Explain),
+    Route(route::Route),
     Routes(routes::Routes),
     Watch(watch::Watch),
     Tree(tree::Tree),
@@ -91,6 +95,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>, portico: clap::Com
             Verb::Get(verb) => ("get", get::run(&verb).await),
             Verb::Apply(verb) => ("apply", apply::run(&verb).await),
             Verb::Explain(verb) => ("explain", explain::run(&verb).await),
+            Verb::Route(verb) => ("route", route::run(&verb).await),
             Verb::Routes(verb) => ("routes", routes::run(&verb).await),
             Verb::Watch(verb) => ("watch", watch::run(&verb).await),
             Verb::Tree(verb) => ("tree", tree::run(&verb).await),

@@ -21,7 +21,10 @@ pub(super) enum Failure {
     Document(#[from] Unreadable),
     #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
-    #[error("an answer of the control service cannot be read: {0}")]
+    /// Of a facade.
+    #[error("{0}")]
+    Facade(String),
+    #[error("an answer cannot be read: {0}")]
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
     Usage(String),

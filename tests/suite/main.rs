@@ -71,6 +71,7 @@ mod recorded_controllers;
 mod remote_commands;
 mod request_metrics;
 mod rolling_restarts;
+mod route_try;
 mod service_accounts;
 mod service_endpoints;
 mod service_manager;

@@ -1,0 +1,122 @@
+//! The facade that a kubeconfig leads to, over HTTPS.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Uri};
+use portico_kit::dial::{Connector, ConnectorOptions, Target};
+use portico_kit::fetch::{FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{CertPair, ClientTls, Roots};
+use portico_machinery::Status;
+use portico_proto::client::{Connection, Credentials};
+
+use super::failure::Failure;
+use crate::control_service::NoClient;
+
+/// Asks for a walk, and says in a response that it is one.
+pub(super) const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-try");
+/// How long a facade may take: longer than it waits itself (`--request-timeout`).
+const DEADLINE: Duration = Duration::from_secs(90);
+/// Bytes of a walk, or of what stands in its place.
+const MAX_ANSWER: usize = 4 << 20;
+
+/// Where the facade is.
+#[derive(Debug, clap::Args)]
+pub(super) struct Facade {
+    /// The kubeconfig of whoever asks.
+    #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
+    kubeconfig: PathBuf,
+    /// Its context; the current one, if none is named.
+    #[arg(long)]
+    context: Option<String>,
+}
+
+/// A request.
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// Sends requests to it.
+pub(super) struct FacadeClient {
+    fetcher: Fetcher,
+    to: FetchTarget,
+    token: Option<HeaderValue>,
+}
+
+impl Facade {
+    /// A client; nothing is dialled yet.
+    pub(super) fn client(&self) -> Result<FacadeClient, Failure> {
+        let connection = Connection::from_kubeconfig(&self.kubeconfig, self.context.as_deref());
+        let connection = connection.map_err(NoClient::Kubeconfig)?;
+        let unusable = |why: String| Failure::Facade(format!("{}: {why}", connection.server));
+        let target = target(&connection.server).ok_or_else(|| unusable("it is no https URL".to_owned()))?;
+        let (pair, token) = match &connection.credentials {
+            Credentials::None => (None, None),
+            Credentials::Certificate { cert_pem, key_pem } => {
+                let pair = CertPair::from_pem("client-certificate", cert_pem, key_pem);
+                (Some(pair.map_err(|error| unusable(error.to_string()))?), None)
+            }
+            Credentials::Token(token) => {
+                let value = HeaderValue::from_str(&format!("Bearer {token}"));
+                (None, Some(value.map_err(|_| unusable("the token cannot be sent in a header".to_owned()))?))
+            }
+        };
+        let roots = match &connection.ca_pem {
+            Some(pem) => Roots::Pem { what: "certificate-authority".to_owned(), pem: Arc::from(&**pem) },
+            None => Roots::System,
+        };
+        let tls = ClientTls::builder().roots(roots).client_cert(pair).build();
+        let tls = tls.and_then(|tls| match &connection.server_name {
+            Some(name) => tls.with_server_name(name.clone()),
+            None => Ok(tls),
+        });
+        let tls = tls.map_err(|error| unusable(error.to_string()))?;
+        let fetcher = Fetcher::new(Connector::new(ConnectorOptions::default()), TaskSet::new());
+        Ok(FacadeClient { fetcher, to: FetchTarget { target, tls: Some(tls), host: None }, token })
+    }
+}
+
+impl FacadeClient {
+    /// The walk of a request, JSON.
+    pub(super) async fn walk(&self, asked: Asked) -> Result<Bytes, Failure> {
+        let fetched = self.send(asked).await?;
+        if fetched.headers.contains_key(ROUTE_TRY) {
+            return Ok(fetched.body);
+        }
+        Err(Failure::Facade(match Status::from_json(&fetched.body) {
+            Some(status) => status.message,
+            None => format!("the answer is no walk, but {}", fetched.status),
+        }))
+    }
+
+    /// Whether requests are walked there, as far as this user may see it.
+    pub(super) async fn check_walks(&self) -> Result<(), Failure> {
+        let headers = HeaderMap::from_iter([(ROUTE_TRY, HeaderValue::from_static("walk"))]);
+        let asked = Asked { method: Method::GET, path: "/version".to_owned(), headers, body: Bytes::new() };
+        self.walk(asked).await.map(drop)
+    }
+
+    async fn send(&self, asked: Asked) -> Result<Fetched, Failure> {
+        let Asked { method, path, mut headers, body } = asked;
+        if let Some(token) = &self.token {
+            headers.insert(AUTHORIZATION, token.clone());
+        }
+        let request = FetchRequest { method, path, headers, timeout: DEADLINE, body, max_body: MAX_ANSWER };
+        let fetched = self.fetcher.send(&self.to, &request).await;
+        fetched.map_err(|error| Failure::Facade(error.to_string()))
+    }
+}
+
+fn target(server: &str) -> Option<Target> {
+    let uri: Uri = server.parse().ok()?;
+    let host = uri.host()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let https = uri.scheme_str() == Some("https");
+    https.then(|| Target::new(host, uri.port_u16().unwrap_or(443)))
+}
