@@ -410,6 +410,7 @@ impl Parts {
             last_hour: samples,
             audit_tail: process.auditor.as_ref().and_then(|auditor| auditor.tail()),
             control: JsonCalls::new(control.clone(), settings.max_request_body_bytes),
+            in_force: self.configuration.current.clone(),
             stopping: self.lifecycle.shutdown_initiated.clone(),
         }
     }

@@ -38,7 +38,7 @@ pub use headers::{ClientAddress, Identity};
 pub use links::rewrite_links;
 pub use metrics::ProxyMetrics;
 pub use mirror_counts::Mirrored;
-pub use observation::{Observation, TargetState};
+pub use observation::{EjectionState, Observation, TargetState};
 pub use refusal::Refusal;
 pub use request_body::{BoxError, RequestBody};
 pub use respond::Termination;

@@ -38,4 +38,21 @@ pub struct TargetState {
     pub message: String,
     /// Since when it is so, in milliseconds since 1970; `None` means that it was never dialled.
     pub since_ms: Option<u64>,
+    /// Its share of requests, where a policy gives it one.
+    pub weight: Option<u32>,
+    /// Whether it is left out for its answers; nothing where no policy asks for that.
+    pub ejection: Option<EjectionState>,
+}
+
+/// Whether an address is left out because requests to it went badly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EjectionState {
+    /// Whether it is.
+    pub is_out: bool,
+    /// Requests in a row that went badly.
+    pub failures: u32,
+    /// When the first of them ended, or when it came back, in milliseconds since 1970; `None` means that none ever went badly.
+    pub since_ms: Option<u64>,
+    /// When one request may try it again, in milliseconds since 1970; `None` while it is in.
+    pub tried_at_ms: Option<u64>,
 }

@@ -10,6 +10,8 @@ use crate::request::RequestView;
 
 /// Its media type.
 pub(super) const JSON: &str = "application/json";
+/// That of answers of which each line is JSON.
+pub(super) const JSON_LINES: &str = "application/json;stream=watch";
 
 /// The body of a request, of at most so many bytes.
 ///

@@ -18,6 +18,7 @@ use portico_machinery::status::{Details, Reason};
 
 use super::chosen::Chosen;
 use crate::control::JsonCalls;
+use crate::in_force::Current;
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
@@ -63,6 +64,8 @@ pub struct Console {
     pub audit_tail: Option<Arc<Recent>>,
     /// Methods of the control service that may be called over HTTPS.
     pub control: JsonCalls,
+    /// What requests go by, for whoever follows how backends are.
+    pub in_force: Current,
     /// Streams end when the facade stops.
     pub stopping: Signal,
 }

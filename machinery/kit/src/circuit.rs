@@ -96,6 +96,11 @@ impl<F: Clone> Circuit<F> {
         self.failures.load(Ordering::Relaxed)
     }
 
+    /// When the next probe is let through, in milliseconds since 1970; nothing while it is closed.
+    pub fn probe_at_ms(&self) -> Option<u64> {
+        self.is_open().then(|| START.1.saturating_add(self.open_until.load(Ordering::Acquire)))
+    }
+
     /// How the last try ended: of successes in a row the first one.
     pub fn last(&self) -> Option<Outcome<F>> {
         self.last.lock().clone()
@@ -109,10 +114,12 @@ impl<F: Clone> Circuit<F> {
     }
 }
 
+/// When this process first looked: on its own clock, and in milliseconds since 1970.
+static START: LazyLock<(Instant, u64)> = LazyLock::new(|| (Instant::now(), unix_ms()));
+
 /// Milliseconds on a clock that starts with the process: what fits an atomic.
 fn now_ms() -> u64 {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(START.0.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Milliseconds since 1970.
@@ -141,7 +148,9 @@ mod tests {
         tokio::time::advance(Duration::from_millis(101)).await;
         assert!(circuit.allows());
         assert!(!circuit.allows(), "the second caller of the window is no probe");
+        assert!(circuit.probe_at_ms().is_some_and(|at| at > 0));
         circuit.reached();
+        assert_eq!(circuit.probe_at_ms(), None);
         assert!(circuit.allows() && circuit.allows());
     }
 

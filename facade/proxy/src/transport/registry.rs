@@ -197,7 +197,8 @@ impl Transport {
 
     /// Each of its addresses as it stands.
     pub(crate) fn target_states(&self) -> Vec<TargetState> {
-        let state = |target: &Target| {
+        let weights = &self.key.policy.weights;
+        let state = |(at, target): (usize, &Target)| {
             let last = target.circuit.last();
             let since_ms = last.as_ref().map(|outcome| outcome.since_ms);
             let (failed, message) = last.and_then(|outcome| outcome.failed).unzip();
@@ -208,9 +209,11 @@ impl Transport {
                 failed,
                 message: message.unwrap_or_default(),
                 since_ms,
+                weight: weights.get(at).copied(),
+                ejection: target.ejection_state(),
             }
         };
-        self.targets.iter().map(state).collect()
+        self.targets.iter().enumerate().map(state).collect()
     }
 
     /// A permit for one more request, or the limit that is reached.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::http1::Http1;
 use super::http2::{Http2, Stream};
 use super::open_connections::OpenConnections;
+use crate::observation::EjectionState;
 use crate::settings::Limits;
 use crate::stage::Stage;
 
@@ -85,6 +86,17 @@ impl Target {
     /// Whether it may have a request; one that is left out has one now and then, by whose answer it comes back.
     pub(super) fn is_in(&self) -> bool {
         self.ejection.as_ref().is_none_or(Circuit::allows)
+    }
+
+    /// Whether it is left out, and until when; nothing where no policy asks for that.
+    pub(super) fn ejection_state(&self) -> Option<EjectionState> {
+        let ejection = self.ejection.as_ref()?;
+        Some(EjectionState {
+            is_out: ejection.is_open(),
+            failures: ejection.failures(),
+            since_ms: ejection.last().map(|outcome| outcome.since_ms),
+            tried_at_ms: ejection.probe_at_ms(),
+        })
     }
 
     /// Notes how a request ended; answers whether the address is left out from now on.

@@ -15,10 +15,9 @@ use portico_kit::recent::{Lines, Recent};
 use portico_machinery::Status;
 
 use crate::body::Body;
+use crate::endpoints::json_body::JSON_LINES;
 use crate::request::{RequestView, Response};
 use crate::respond;
-
-const MEDIA_TYPE: &str = "application/json;stream=watch";
 
 /// The lines of `recent`.
 pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) -> Response {
@@ -26,8 +25,8 @@ pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) 
         return respond::status(request, &Status::no_method());
     }
     let all = recent.all();
-    if !matches!(first_value(request.query(), "watch").as_deref(), Some("true" | "1")) {
-        return respond::whole(StatusCode::OK, MEDIA_TYPE, text(&all));
+    if !is_watch(request) {
+        return respond::whole(StatusCode::OK, JSON_LINES, text(&all));
     }
     let reader =
         Reader { recent: Arc::clone(recent), stopping: stopping.clone(), first: Some(all), place: 0 };
@@ -35,9 +34,14 @@ pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) 
         let text = reader.next().await?;
         Some((Ok::<_, Infallible>(Frame::data(text)), reader))
     }));
-    let mut response = respond::whole(StatusCode::OK, MEDIA_TYPE, "");
+    let mut response = respond::whole(StatusCode::OK, JSON_LINES, "");
     *response.body_mut() = Body::streamed(body);
     response
+}
+
+/// Whether it is asked for what comes, too.
+pub(super) fn is_watch(request: &Request) -> bool {
+    matches!(first_value(request.query(), "watch").as_deref(), Some("true" | "1"))
 }
 
 /// Somebody who goes on reading.
