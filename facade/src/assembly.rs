@@ -111,6 +111,7 @@ struct Parts {
     catalog: Arc<Catalog>,
     renderer: Renderer,
     configuration: Arc<Configuration>,
+    last_hour: Arc<LastHour>,
     /// With `--test-faults`.
     test_faults: Option<Arc<FaultsInForce>>,
 }
@@ -167,6 +168,9 @@ impl Facade {
         });
         connections.spawn("https-listener", first.then(|()| served));
         parts.hooks.run_post_start(&parts.tasks);
+        let (of_serving, of_auth) = (serving.clone(), auth.clone());
+        let certificates = Box::new(move || [of_serving.certificates(), of_auth.certificates()].concat());
+        parts.tasks.spawn_until_cancelled("last-hour", parts.last_hour.clone().sample(certificates));
         parts.background(&settings, control);
         if let Some(path) = &settings.debug_socket {
             let router = endpoints::debug_router(process.telemetry.clone());
@@ -241,7 +245,9 @@ impl Parts {
             None => Arc::new(Offload::start("long-work", &tasks).map_err(StartError::Threads)?),
         };
         let renderer = Renderer::new(offload);
+        let last_hour = LastHour::new(metrics.clone(), in_flight.clone(), flow.clone(), health.clone());
         let parts = Self {
+            last_hour: Arc::new(last_hour),
             tasks,
             watches: TaskSet::new(),
             lifecycle,
@@ -396,18 +402,15 @@ impl Parts {
         })
     }
 
-    /// What the console shows; its samples are taken from now on.
+    /// What the console shows.
     fn console(
         &self,
         settings: &FacadeSettings,
         process: &Process,
         control: &ControlServices,
     ) -> endpoints::Console {
-        let last_hour = LastHour::new(self.metrics.clone(), self.in_flight.clone(), self.flow.clone());
-        let samples = last_hour.samples.clone();
-        self.tasks.spawn_until_cancelled("last-hour", last_hour.sample());
         endpoints::Console {
-            last_hour: samples,
+            last_hour: self.last_hour.samples.clone(),
             audit_tail: process.auditor.as_ref().and_then(|auditor| auditor.tail()),
             control: JsonCalls::new(control.clone(), settings.max_request_body_bytes),
             in_force: self.configuration.current.clone(),
@@ -489,8 +492,13 @@ impl Parts {
         }
         let told = self.configuration.clone();
         self.tasks.spawn_until_cancelled("control-service-in-use", tell_in_use(control.clone(), told));
-        let client =
-            Control::new(control, self.configuration.clone(), self.freshness.clone(), settings.name.clone());
+        let client = Control::new(
+            control,
+            self.configuration.clone(),
+            self.freshness.clone(),
+            self.last_hour.clone(),
+            settings.name.clone(),
+        );
         self.tasks.spawn_until_cancelled("config-stream", client.run());
         let lifecycle = self.lifecycle.clone();
         self.tasks.spawn_until_cancelled("mux-and-discovery-complete", async move {

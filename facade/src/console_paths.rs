@@ -12,3 +12,15 @@ pub const DATA: &str = "/console/data/";
 pub fn is_page(path: &str) -> bool {
     path == PAGE || path == PAGE.trim_end_matches('/') || path.starts_with(ASSETS)
 }
+
+/// Below it lie the methods of the control service that ask what somebody may of what their messages name: nobody else can know.
+const ASKS_ITSELF: &str = "/grpc/portico.history.v1.History/";
+
+/// Whether a path is one of which the control service itself decides who may.
+#[must_use]
+pub fn is_decided_behind(path: &str) -> bool {
+    path.starts_with(ASKS_ITSELF)
+}
+
+/// A method of the control service whose answer goes on until somebody ends it.
+pub const WATCH_FACADES: &str = "/grpc/portico.config.v1.Config/WatchFacades";

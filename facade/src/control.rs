@@ -7,6 +7,7 @@
 mod ask;
 mod json_calls;
 mod observe;
+mod report;
 pub(crate) mod sign;
 mod snapshot;
 
@@ -31,11 +32,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::configuration::{Configuration, Refusal};
 use crate::control_services::{ControlServices, Member, Repeat, State};
 use crate::freshness::Freshness;
+use crate::last_hour::LastHour;
 use observe::Observer;
 use snapshot::Snapshot;
 
 pub use ask::{AccessAsker, Asker, TokenAsker};
-pub use json_calls::{CallError, JsonCalls, JsonMethod};
+pub use json_calls::{CallError, JsonAnswer, JsonCalls, JsonMethod};
 
 /// Acknowledgements and hints that wait to be sent; when it is full, an acknowledgement is left out (the next one
 /// says more) and hints wait for their next turn.
@@ -73,6 +75,7 @@ pub struct Control {
     services: ControlServices,
     configuration: Arc<Configuration>,
     freshness: Arc<Freshness>,
+    last_hour: Arc<LastHour>,
     /// A name for people: host and process.
     name: String,
 }
@@ -84,6 +87,8 @@ struct Session {
     member: Arc<Member>,
     snapshot: Option<Snapshot>,
     observer: Observer,
+    /// Until when it was told how this facade is; nothing before it was.
+    reported: Option<i64>,
     /// When the last message came, and how long none may come; absent while nothing is promised.
     last: Instant,
     max_silence: Option<Duration>,
@@ -105,9 +110,10 @@ impl Control {
         services: ControlServices,
         configuration: Arc<Configuration>,
         freshness: Arc<Freshness>,
+        last_hour: Arc<LastHour>,
         name: String,
     ) -> Self {
-        Self { services, configuration, freshness, name }
+        Self { services, configuration, freshness, last_hour, name }
     }
 
     /// Streams for ever.
@@ -168,6 +174,7 @@ impl Control {
             member: Arc::clone(member),
             snapshot: None,
             observer: Observer::default(),
+            reported: None,
             last: Instant::now(),
             max_silence: None,
         };
@@ -189,6 +196,7 @@ impl Control {
                 _ = ticks.tick() => {
                     session.check_silence()?;
                     self.observe(&mut session);
+                    self.report(&mut session);
                 }
                 () = self.services.moved_from(member) => return Err(Lost::Moved),
             }
@@ -298,6 +306,18 @@ impl Control {
         let message = Some(Say::Observations(Observations { observations, mirrors: mirrors.collect() }));
         if session.outbox.try_send(StreamRequest { message }).is_ok() {
             session.observer.reported(seen, mirrored);
+        }
+    }
+}
+
+impl Control {
+    /// Says how this facade is, when there is something new.
+    fn report(&self, session: &mut Session) {
+        let Some(report) = self.last_hour.report_since(session.reported) else { return };
+        let until = report.loads.last().map_or(session.reported.unwrap_or_default(), |load| load.time);
+        let message = Some(Say::Report(report.into()));
+        if session.outbox.try_send(StreamRequest { message }).is_ok() {
+            session.reported = Some(until);
         }
     }
 }

@@ -1,14 +1,19 @@
-//! What this facade measured during the last hour, one line every ten seconds, for the console's plots.
+//! What this facade measured during the last hour, one line every ten seconds, for the console's plots; in a few numbers for the
+//! control service, with what fails and which certificates there are.
 //!
 //! A sample is read off counters that are there anyway, so that requests pay nothing for it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use portico_flow::{Dispatcher, Phase};
+use portico_kit::health::{Endpoint, Health, HealthQuery};
 use portico_kit::metrics::resident_bytes;
+use portico_kit::pki::CertInfo;
 use portico_kit::recent::Recent;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
@@ -47,28 +52,98 @@ struct Sample {
     memory: Option<u64>,
 }
 
-/// Takes the samples.
+/// A sample in a few numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// Unix seconds.
+    pub time: i64,
+    /// How many seconds it is about.
+    pub seconds: f64,
+    /// Requests that ended.
+    pub requests: u64,
+    /// Those of them that were answered with 5xx.
+    pub errors: u64,
+    /// Requests being answered.
+    pub in_flight: usize,
+    /// Resident bytes; nothing where the system does not say.
+    pub memory: Option<u64>,
+}
+
+impl From<&Sample> for Load {
+    fn from(sample: &Sample) -> Self {
+        Self {
+            time: sample.time,
+            seconds: sample.seconds,
+            requests: sample.codes.iter().sum(),
+            errors: sample.codes[4],
+            in_flight: sample.in_flight.iter().sum(),
+            memory: sample.memory,
+        }
+    }
+}
+
+/// How this facade is.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Oldest first.
+    pub loads: Vec<Load>,
+    /// Checks that fail.
+    pub failing: Vec<String>,
+    /// Certificates, by what they are for.
+    pub certificates: Vec<(&'static str, CertInfo)>,
+}
+
+/// Which certificates there are now.
+pub type Certificates = Box<dyn Fn() -> Vec<(&'static str, CertInfo)> + Send + Sync>;
+
+/// Takes the samples, and keeps them.
 pub struct LastHour {
     /// What was taken.
     pub samples: Arc<Recent>,
+    kept: Mutex<Kept>,
     metrics: Arc<RequestMetrics>,
     in_flight: InFlight,
     /// In its place, where requests are queued.
     flow: Option<Dispatcher>,
+    health: Health,
+}
+
+#[derive(Default)]
+struct Kept {
+    loads: VecDeque<Load>,
+    /// Nothing before it was looked at for the first time.
+    now: Option<Report>,
 }
 
 impl LastHour {
     /// Nothing was taken yet.
     #[must_use]
-    pub fn new(metrics: Arc<RequestMetrics>, in_flight: InFlight, flow: Option<Dispatcher>) -> Self {
-        Self { samples: Arc::new(Recent::new(SAMPLES, MAX_BYTES)), metrics, in_flight, flow }
+    pub fn new(
+        metrics: Arc<RequestMetrics>,
+        in_flight: InFlight,
+        flow: Option<Dispatcher>,
+        health: Health,
+    ) -> Self {
+        let samples = Arc::new(Recent::new(SAMPLES, MAX_BYTES));
+        Self { samples, kept: Mutex::default(), metrics, in_flight, flow, health }
+    }
+
+    /// How this facade is, with the loads after this time; nothing where that is known already, or not yet.
+    #[must_use]
+    pub fn report_since(&self, time: Option<i64>) -> Option<Report> {
+        let kept = self.kept.lock();
+        let now = kept.now.as_ref()?;
+        let news = kept.loads.iter().filter(|load| time.is_none_or(|time| load.time > time));
+        let loads: Vec<_> = news.copied().collect();
+        (time.is_none() || !loads.is_empty()).then(|| Report { loads, ..now.clone() })
     }
 
     /// Takes them, for as long as it is polled.
-    pub async fn sample(self) {
+    pub async fn sample(self: Arc<Self>, certificates: Certificates) {
         let (mut ticks, mut before) = (interval(PERIOD), Totals::default());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = ticks.tick().await;
+        self.look(&certificates).await;
         loop {
             let now = ticks.tick().await;
             let totals = self.metrics.totals();
@@ -78,7 +153,26 @@ impl LastHour {
                 Ok(line) => self.samples.push(Bytes::from(line)),
                 Err(error) => tracing::error!(%error, "a sample cannot be written"),
             }
+            self.look(&certificates).await;
+            self.keep(Load::from(&sample));
         }
+    }
+
+    /// What fails, and which certificates there are.
+    async fn look(&self, certificates: &Certificates) {
+        let checked = self.health.run(Endpoint::Readyz, &HealthQuery::default()).await;
+        let failing = checked.results.into_iter().filter(|check| check.failure.is_some());
+        let failing = failing.map(|check| check.name).collect();
+        let now = Report { loads: Vec::new(), failing, certificates: certificates() };
+        self.kept.lock().now = Some(now);
+    }
+
+    fn keep(&self, load: Load) {
+        let mut kept = self.kept.lock();
+        if kept.loads.len() == SAMPLES {
+            kept.loads.pop_front();
+        }
+        kept.loads.push_back(load);
     }
 
     fn since(&self, before: &Totals, now: &Totals, seconds: f64) -> Sample {

@@ -192,7 +192,7 @@ impl Server {
         identities.call_with(&registry);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_entries(&registry, &identities.rbac, &tasks);
-        let (of_store, of_pki) = (Arc::clone(&store), Arc::clone(&pki));
+        let (of_store, of_pki) = (Arc::clone(&store), renewed.clone());
         let services = rpc::Services { registry, admission, store: of_store, pki: of_pki, process };
         let (chain, routes) = services.join(&components, &identities, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);

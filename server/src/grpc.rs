@@ -40,6 +40,11 @@ pub(crate) async fn authorize(caller: &Caller, request: RequestInfo) -> RpcResul
     caller.authorize(request).await.map_err(|status| to_rpc(&status))
 }
 
+/// The same of what only a message names, whoever brings it.
+pub(crate) async fn authorize_message(caller: &Caller, request: RequestInfo) -> RpcResult<()> {
+    caller.authorize_message(request).await.map_err(|status| to_rpc(&status))
+}
+
 /// The last filter before a service: writes wait until storage versions are published, where they are.
 #[derive(Clone)]
 pub(crate) struct Hold(pub(crate) Option<StorageVersions>);

@@ -7,6 +7,7 @@ use portico_auth::AuthenticatorChain;
 use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenCacheMetrics, TokenFile};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::metrics::Registry;
+use portico_kit::pki::CertInfo;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::FrontProxy;
 
@@ -71,6 +72,17 @@ impl AuthFiles {
             chain = chain.with_tokens(tokens.current());
         }
         chain
+    }
+
+    /// The CAs that clients are known by now.
+    pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
+        let client = self.client_ca.as_ref().map(|ca| ("client CA", ca.current()));
+        let proxy = self.proxy_ca.as_ref().map(|(ca, _)| ("front-proxy CA", ca.current()));
+        let read = |(usage, ca): (&'static str, Arc<Authority>)| {
+            let infos = ca.certificates().iter().filter_map(|der| CertInfo::parse(der).ok());
+            infos.map(|info| (usage, info)).collect::<Vec<_>>()
+        };
+        client.into_iter().chain(proxy).flat_map(read).collect()
     }
 
     /// Polls the files and puts other authenticators in force when one changes.

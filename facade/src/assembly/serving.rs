@@ -1,6 +1,7 @@
 //! The facade's serving certificates: from files or given, replaced while connections come in.
 
 use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::pki::CertInfo;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions, SniCert};
 use tokio::sync::watch;
@@ -95,6 +96,12 @@ impl Serving {
             errors.extend(files.reload().await.err());
         }
         errors
+    }
+
+    /// What is served with now.
+    pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
+        let by_name = self.sni.iter().map(|files| ("serving by name", files.current().info().clone()));
+        std::iter::once(("serving", self.default.current().info().clone())).chain(by_name).collect()
     }
 
     fn replace(&self) {

@@ -3,16 +3,21 @@
 //! Only JSON is taken, which browsers send to another origin only if that allows it. Which methods there are, and what they
 //! say, is [`crate::control::JsonMethod`]'s.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::routing::{MethodRouter, any};
+use futures::StreamExt;
 use http::{Method, StatusCode};
+use http_body::Frame;
+use http_body_util::StreamBody;
 use portico_machinery::Status;
 
-use super::json_body::{JSON, json_body};
+use super::json_body::{JSON, JSON_LINES, json_body};
 use super::state::{Endpoints, Shared};
-use crate::control::{CallError, JsonMethod};
+use crate::body::Body;
+use crate::control::{CallError, JsonAnswer, JsonMethod};
 use crate::request::Response;
 use crate::respond;
 
@@ -39,7 +44,15 @@ async fn called(endpoints: &Endpoints, method: JsonMethod, request: Request) -> 
         Err(status) => return respond::status(&parts, &status),
     };
     match console.control.call(method, &parts, &body).await {
-        Ok(json) => respond::whole(StatusCode::OK, JSON, json),
+        Ok(JsonAnswer::Whole(json)) => respond::whole(StatusCode::OK, JSON, json),
+        Ok(JsonAnswer::Lines(lines)) => {
+            let mut response = respond::whole(StatusCode::OK, JSON_LINES, "");
+            let stopping = console.stopping.clone();
+            let lines = lines.take_until(async move { stopping.signaled().await });
+            let frames = lines.map(|line| Ok::<_, Infallible>(Frame::data(line)));
+            *response.body_mut() = Body::streamed(StreamBody::new(frames));
+            response
+        }
         Err(error @ CallError::Message(_)) => {
             respond::status(&parts, &Status::bad_request(error.to_string()))
         }

@@ -17,7 +17,7 @@ use portico_machinery::Attributes;
 use portico_machinery::user::MASTERS;
 use tower::Service;
 
-use crate::console_paths::is_page;
+use crate::console_paths::{is_decided_behind, is_page};
 use crate::handler::Handler;
 use crate::metrics::access::AuthorizationMetrics;
 use crate::request::{Request, RequestView, Response};
@@ -30,7 +30,8 @@ pub struct Permissions {
     pub decider: Arc<dyn Decider>,
     /// How it ends, and how long it takes.
     pub metrics: AuthorizationMetrics,
-    /// Whether everybody may load the console's page, which holds no data (as upstream's `--authorization-always-allow-paths`).
+    /// Whether everybody may load the console's page, which holds no data (as upstream's `--authorization-always-allow-paths`), and
+    /// may ask for histories, of which the control service decides.
     pub console: bool,
 }
 
@@ -87,8 +88,12 @@ impl Permissions {
     /// Whether nobody has to be asked.
     fn always_allow(&self, attributes: &Attributes) -> bool {
         let request = &attributes.request;
-        let reads = matches!(request.verb.as_str(), "get" | "head");
-        self.console && reads && !request.is_resource_request && is_page(&request.path)
+        let may = match request.verb.as_str() {
+            "get" | "head" => is_page(&request.path),
+            "post" => is_decided_behind(&request.path),
+            _ => false,
+        };
+        self.console && may && !request.is_resource_request
     }
 
     /// Counts the decision; nothing when it allows the request.

@@ -43,7 +43,9 @@ fn well_escaped(path: &str) -> bool {
 /// kube-apiserver's list of requests without a deadline, and what the console follows.
 fn is_long_running(info: &RequestInfo) -> bool {
     if !info.is_resource_request {
-        return info.path.starts_with("/debug/pprof/") || info.path.starts_with(console_paths::DATA);
+        return info.path.starts_with("/debug/pprof/")
+            || info.path.starts_with(console_paths::DATA)
+            || info.path == console_paths::WATCH_FACADES;
     }
     matches!(info.verb.as_str(), "watch" | "proxy") || info.connects()
 }

@@ -205,6 +205,14 @@ pub fn version(revision: i64) -> pb::Version {
 #[tonic::async_trait]
 impl Config for Scripted {
     type StreamStream = Answers<pb::StreamResponse>;
+    type WatchFacadesStream = Answers<pb::WatchFacadesResponse>;
+
+    async fn watch_facades(
+        &self,
+        _: Request<pb::WatchFacadesRequest>,
+    ) -> Result<Response<Self::WatchFacadesStream>, Status> {
+        Err(Status::unimplemented(""))
+    }
 
     async fn stream(
         &self,

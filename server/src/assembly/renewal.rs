@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use portico_kit::pki::PkiError;
+use portico_kit::pki::{CertInfo, PkiError};
 use portico_kit::tasks::{TaskSet, blocking};
 use portico_kit::tls::{CertPair, ServerTls};
 use tokio::sync::watch;
@@ -61,6 +61,13 @@ impl Renewed {
     /// The facade's serving certificate.
     pub(super) fn facade_serving(&self) -> watch::Receiver<CertPair> {
         self.inner.facade.subscribe()
+    }
+
+    /// What this control service works with, by what it is for.
+    pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
+        let pki = self.current();
+        let all = [("serving gRPC", &*pki.control.cert_pem), ("internal CA", pki.authority.cert_pem())];
+        all.into_iter().filter_map(|(usage, pem)| Some((usage, CertInfo::of_pem(usage, pem).ok()?))).collect()
     }
 
     /// Looks at the certificates for ever. Kubeconfigs on disk are written at start; a client certificate in them

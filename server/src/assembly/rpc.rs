@@ -27,6 +27,7 @@ use super::error::StartError;
 use super::hooks::Components;
 use super::identities::TrustedIdentities;
 use super::process::Process;
+use super::renewal::Renewed;
 use crate::chain::ChainLayer;
 use crate::grpc::Hold;
 use crate::grpc::admin::AdminService;
@@ -39,7 +40,6 @@ use crate::grpc::history::HistoryService;
 use crate::grpc::objects::ObjectsService;
 use crate::grpc::routes::{Explainer, RoutesService};
 use crate::listen;
-use crate::pki::Pki;
 use crate::settings::ServerSettings;
 
 /// How often a quiet connection is asked whether it lives.
@@ -52,7 +52,7 @@ pub(super) struct Services {
     pub(super) registry: Registry,
     pub(super) admission: Arc<AdmissionChain>,
     pub(super) store: Arc<dyn Store>,
-    pub(super) pki: Arc<Pki>,
+    pub(super) pki: Renewed,
     pub(super) process: Process,
 }
 
@@ -78,9 +78,10 @@ impl Services {
         let config = ConfigService {
             sources: components.sources(&*self.store),
             facades: components.facades.clone(),
-            authority: Arc::clone(&self.pki.authority),
+            authority: Arc::clone(&self.pki.current().authority),
             tasks: tasks.clone(),
             pings: Pings::new(Arc::clone(&self.store), components.ready.clone(), tasks.clone()),
+            own_certificates: Arc::new(move || self.pki.certificates()),
         };
         let admin = AdminService {
             metrics: self.process.metrics,

@@ -106,6 +106,14 @@ impl Caller {
         if self.forwarded { Ok(()) } else { self.ask(&Attributes::new(self.user.clone(), request)).await }
     }
 
+    /// The same of what only the message names: a facade that forwards it has not read that, and its verdict says nothing of it.
+    ///
+    /// # Errors
+    /// The 403 Status.
+    pub async fn authorize_message(&self, request: RequestInfo) -> Result<(), Box<Status>> {
+        self.ask(&Attributes::new(self.user.clone(), request)).await
+    }
+
     async fn ask(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
         let decision = self.authorizer.decide(attributes).await;
         if let Some(audited) = self.audited() {

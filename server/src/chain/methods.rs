@@ -21,6 +21,7 @@ pub(crate) const TABLE: &[(&str, Access)] = &[
     ("/portico.objects.v1.Objects/", Access::Object),
     ("/portico.history.v1.History/", Access::Object),
     ("/portico.config.v1.Config/Facades", Access::Path),
+    ("/portico.config.v1.Config/WatchFacades", Access::Path),
     ("/portico.config.v1.Config/", Access::Facade),
     ("/portico.catalog.v1.Catalog/", Access::Facade),
     ("/portico.routes.v1.Routes/", Access::Path),
@@ -42,6 +43,7 @@ mod tests {
         assert_eq!(access("/grpc.health.v1.Health/Check"), Access::Anyone);
         assert_eq!(access("/portico.config.v1.Config/Stream"), Access::Facade);
         assert_eq!(access("/portico.config.v1.Config/Facades"), Access::Path);
+        assert_eq!(access("/portico.config.v1.Config/WatchFacades"), Access::Path);
         assert_eq!(access("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"), Access::Path);
         assert_eq!(access("/portico.objects.v1.ObjectsElse/Do"), Access::Path);
     }

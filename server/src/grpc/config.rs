@@ -4,11 +4,14 @@ pub(crate) mod board;
 pub(crate) mod facades;
 mod feed;
 mod ping;
+mod reported;
 mod sign;
 mod sources;
+mod watcher;
 
 pub(crate) use ping::Pings;
 pub(crate) use sources::Sources;
+pub(crate) use watcher::OwnCertificates;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,6 +29,7 @@ use super::{RpcResult, caller};
 use crate::listen::Connected;
 use facades::Facades;
 use feed::Feed;
+use watcher::Watcher;
 
 /// Messages of up to a megabyte that wait for one facade; beyond that its own feed waits and grows a larger delta.
 const STREAM_QUEUE: usize = 4;
@@ -37,11 +41,14 @@ pub(crate) struct ConfigService {
     pub(crate) authority: Arc<Authority>,
     pub(crate) tasks: TaskSet,
     pub(crate) pings: Pings,
+    /// What this control service works with.
+    pub(crate) own_certificates: OwnCertificates,
 }
 
 #[tonic::async_trait]
 impl Config for ConfigService {
     type StreamStream = Pin<Box<dyn Stream<Item = RpcResult<pb::StreamResponse>> + Send>>;
+    type WatchFacadesStream = ReceiverStream<RpcResult<pb::WatchFacadesResponse>>;
 
     async fn stream(
         &self,
@@ -61,6 +68,17 @@ impl Config for ConfigService {
     async fn facades(&self, _: Request<pb::FacadesRequest>) -> RpcResult<Response<pb::FacadesResponse>> {
         let revision = self.sources.publisher().revision();
         Ok(Response::new(pb::FacadesResponse { facades: self.facades.list(revision) }))
+    }
+
+    async fn watch_facades(
+        &self,
+        _: Request<pb::WatchFacadesRequest>,
+    ) -> RpcResult<Response<Self::WatchFacadesStream>> {
+        let (outbound, messages) = mpsc::channel(STREAM_QUEUE);
+        let (facades, sources) = (self.facades.clone(), Arc::clone(&self.sources));
+        let watcher = Watcher { facades, sources, own: Arc::clone(&self.own_certificates), outbound };
+        self.tasks.spawn_until_cancelled("watch-facades", watcher.run());
+        Ok(Response::new(ReceiverStream::new(messages)))
     }
 
     async fn sign(&self, request: Request<pb::SignRequest>) -> RpcResult<Response<pb::SignResponse>> {

@@ -16,7 +16,7 @@ use portico_registry::{
 use portico_store::EventType;
 use tonic::{Request, Response};
 
-use super::{Hold, RpcResult, authorize, caller, recorded, refused};
+use super::{Hold, RpcResult, authorize_message, caller, recorded, refused};
 use crate::chain::Caller;
 use crate::queues::{Queues, Running};
 
@@ -55,7 +55,7 @@ impl HistoryService {
         let info = request_info(&target, VERB);
         recorded::begin(&caller, &info).await?;
         let running = self.queues.turn(&caller, &info, "").await?;
-        authorize(&caller, info).await?;
+        authorize_message(&caller, info).await?;
         if !is_named {
             return Err(tonic::Status::invalid_argument("target is required"));
         }
@@ -79,7 +79,7 @@ impl HistoryService {
         let is_there =
             self.registry.objects().read(served, namespace, name).await.map_err(refused)?.is_some();
         let info = request_info(target, if is_there { "update" } else { "create" });
-        authorize(caller, info.clone()).await?;
+        authorize_message(caller, info.clone()).await?;
         if let Some(status) = self.hold.refusal(caller, || info) {
             return Err(refused(status));
         }

@@ -1,10 +1,15 @@
 //! The methods' messages as JSON has them: names in camel case, 64-bit numbers and bytes as text.
 
+pub(super) mod history;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portico_proto::apiextensions::finding::Kind;
 use portico_proto::apiextensions::{CheckRequest, CheckResponse};
-use portico_proto::config::{Facade as FacadeMessage, FacadesResponse};
+use portico_proto::config::{
+    Certificate as CertificateMessage, Facade as FacadeMessage, FacadesResponse, Load as LoadMessage,
+    WatchFacadesResponse,
+};
 use portico_proto::routes::{
     AdmissionPolicy, AdmissionWebhook, ExplainResponse, ListResponse, RouteSummary, Stage as StageMessage,
 };
@@ -276,6 +281,70 @@ impl From<FacadeMessage> for Facade {
             build: m.build,
             has_others: m.has_others,
         }
+    }
+}
+
+/// `WatchFacadesResponse`
+#[derive(Serialize)]
+pub(super) struct FacadeReport {
+    facade: Option<Facade>,
+    id: String,
+    loads: Vec<Load>,
+    failing: Vec<String>,
+    certificates: Vec<Certificate>,
+    left: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Load {
+    time: String,
+    seconds: f64,
+    requests: String,
+    errors: String,
+    in_flight: String,
+    memory_bytes: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Certificate {
+    usage: String,
+    subject: String,
+    not_before: String,
+    not_after: String,
+}
+
+impl From<WatchFacadesResponse> for FacadeReport {
+    fn from(m: WatchFacadesResponse) -> Self {
+        Self {
+            facade: m.facade.map(Facade::from),
+            id: m.id.to_string(),
+            loads: m.loads.into_iter().map(Load::from).collect(),
+            failing: m.failing,
+            certificates: m.certificates.into_iter().map(Certificate::from).collect(),
+            left: m.left,
+        }
+    }
+}
+
+impl From<LoadMessage> for Load {
+    fn from(m: LoadMessage) -> Self {
+        Self {
+            time: m.time.to_string(),
+            seconds: m.seconds,
+            requests: m.requests.to_string(),
+            errors: m.errors.to_string(),
+            in_flight: m.in_flight.to_string(),
+            memory_bytes: m.memory_bytes.to_string(),
+        }
+    }
+}
+
+impl From<CertificateMessage> for Certificate {
+    fn from(m: CertificateMessage) -> Self {
+        let CertificateMessage { usage, subject, not_before, not_after } = m;
+        Self { usage, subject, not_before, not_after }
     }
 }
 

@@ -97,6 +97,12 @@ impl Authority {
         Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), verifier, roots })
     }
 
+    /// What is trusted.
+    #[must_use]
+    pub fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.roots
+    }
+
     /// Whether the chain leads here and every certificate of it is in date, for client authentication.
     ///
     /// # Errors

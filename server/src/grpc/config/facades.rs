@@ -12,6 +12,8 @@ use portico_proto::convert::Version;
 use portico_routes::{Ack, Evidence, Mirrored, ReachStage, Reached};
 use tokio::sync::watch;
 
+use super::reported::{Reported, Told};
+
 /// Backends that one facade may report on; more of them are not kept.
 const OBSERVATIONS_MAX: usize = 20_000;
 
@@ -31,6 +33,8 @@ pub(crate) struct Facades {
     draining: Signal,
     /// How many facades are here that could be elsewhere.
     movable: watch::Sender<usize>,
+    /// Somebody came, left or reported.
+    reports: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -49,6 +53,7 @@ struct Facade {
     mirrored: HashMap<String, pb::MirrorObservation>,
     build: String,
     has_others: bool,
+    reported: Reported,
 }
 
 /// One facade's place in the list; dropped with its stream.
@@ -60,7 +65,7 @@ pub(crate) struct Subscriber {
 impl Facades {
     pub(crate) fn new(hints: Arc<dyn Hints>) -> Self {
         let (draining, movable) = (Signal::new("Draining"), watch::channel(0).0);
-        Self { connected: Arc::default(), hints, draining, movable }
+        Self { connected: Arc::default(), hints, draining, movable, reports: watch::channel(()).0 }
     }
 
     /// Given when facades are to move to other control services.
@@ -92,29 +97,67 @@ impl Facades {
             mirrored: HashMap::new(),
             build: String::new(),
             has_others: false,
+            reported: Reported::default(),
         };
         state.facades.insert(id, facade);
+        drop(state);
+        self.reports.send_replace(());
         Subscriber { facades: self.clone(), id }
     }
 
     /// The list, with how far each is behind this revision.
     pub(crate) fn list(&self, revision: i64) -> Vec<pb::Facade> {
         let state = self.connected.lock();
-        let one = |f: &Facade| pb::Facade {
-            name: f.name.clone(),
-            address: f.address.clone(),
-            connected_since: f.since.clone(),
-            acknowledged: Some(pb::Version::from(&f.acknowledged)),
-            behind: (revision - f.acknowledged.revision).max(0),
-            refused: f.refused.clone(),
-            build: f.build.clone(),
-            has_others: f.has_others,
-        };
-        state.facades.values().map(one).collect()
+        state.facades.values().map(|facade| facade.described(revision)).collect()
+    }
+
+    /// Sees that somebody came, left or reported.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.reports.subscribe()
+    }
+
+    /// What a watcher was not told yet, who remembers it by `told`.
+    pub(super) fn news(
+        &self,
+        told: &mut BTreeMap<u64, Option<Told>>,
+        revision: i64,
+    ) -> Vec<pb::WatchFacadesResponse> {
+        let state = self.connected.lock();
+        let mut news = Vec::new();
+        told.retain(|id, _| {
+            let is_here = state.facades.contains_key(id);
+            if !is_here {
+                news.push(pb::WatchFacadesResponse { id: *id, left: true, ..Default::default() });
+            }
+            is_here
+        });
+        for (id, facade) in &state.facades {
+            let before = told.entry(*id).or_default();
+            if let Some((now, message)) = facade.reported.news(*before) {
+                *before = Some(now);
+                let facade = Some(facade.described(revision));
+                news.push(pb::WatchFacadesResponse { id: *id, facade, ..message });
+            }
+        }
+        news
     }
 }
 
 impl Facade {
+    /// As it stands, with how far it is behind this revision.
+    fn described(&self, revision: i64) -> pb::Facade {
+        pb::Facade {
+            name: self.name.clone(),
+            address: self.address.clone(),
+            connected_since: self.since.clone(),
+            acknowledged: Some(pb::Version::from(&self.acknowledged)),
+            behind: (revision - self.acknowledged.revision).max(0),
+            refused: self.refused.clone(),
+            build: self.build.clone(),
+            has_others: self.has_others,
+        }
+    }
+
     /// Its name, and that it has chosen: facades that use another control service are not listed here.
     fn shown(&self) -> String {
         match self.has_others {
@@ -154,6 +197,12 @@ impl Subscriber {
         });
     }
 
+    /// The facade says how it is.
+    pub(crate) fn report(&self, report: pb::Report) {
+        self.with(|f| f.reported.add(report));
+        self.facades.reports.send_replace(());
+    }
+
     /// The facade reports what it observes of backends.
     pub(crate) fn observe(&self, observations: pb::Observations) {
         for o in observations.observations {
@@ -186,6 +235,7 @@ impl Drop for Subscriber {
                 self.facades.movable.send_modify(|movable| *movable -= 1);
             }
             self.facades.hints.forget(&facade.name);
+            self.facades.reports.send_replace(());
         }
     }
 }

@@ -203,6 +203,7 @@ fn receive(
                 M::Hello(hello) => subscriber.introduce(hello),
                 M::Ack(ack) => subscriber.acknowledge(ack),
                 M::Observations(observations) => subscriber.observe(observations),
+                M::Report(report) => subscriber.report(report),
             }
             Ok(())
         }

@@ -1,0 +1,82 @@
+//! How a facade is: what it has measured within the last hour, kept as long as it is connected.
+
+use std::collections::VecDeque;
+
+use portico_proto::config as pb;
+
+/// Samples of one facade that are kept: an hour of one every ten seconds.
+const MAX_LOADS: usize = 360;
+/// Failing checks, and certificates, of one facade that are kept.
+const MAX_NAMED: usize = 64;
+
+/// What one facade has reported.
+#[derive(Default)]
+pub(super) struct Reported {
+    loads: VecDeque<pb::Load>,
+    /// The number of the next one.
+    next: u64,
+    failing: Vec<String>,
+    certificates: Vec<pb::Certificate>,
+    /// Another one with each report.
+    version: u64,
+}
+
+impl Reported {
+    pub(super) fn add(&mut self, mut report: pb::Report) {
+        report.failing.truncate(MAX_NAMED);
+        report.certificates.truncate(MAX_NAMED);
+        (self.failing, self.certificates) = (report.failing, report.certificates);
+        for load in report.loads {
+            if self.loads.len() == MAX_LOADS {
+                self.loads.pop_front();
+            }
+            self.loads.push_back(load);
+            self.next += 1;
+        }
+        self.version += 1;
+    }
+
+    /// What a watcher was not told yet; nothing where that is nothing.
+    pub(super) fn news(&self, told: Option<Told>) -> Option<(Told, pb::WatchFacadesResponse)> {
+        let now = Told { next: self.next, version: self.version };
+        if told == Some(now) {
+            return None;
+        }
+        let missing = self.next - told.map_or(0, |told| told.next);
+        let missing = usize::try_from(missing).unwrap_or(usize::MAX).min(self.loads.len());
+        let loads = self.loads.range(self.loads.len() - missing..).copied().collect();
+        let (failing, certificates) = (self.failing.clone(), self.certificates.clone());
+        Some((now, pb::WatchFacadesResponse { loads, failing, certificates, ..Default::default() }))
+    }
+}
+
+/// What a watcher was told of a facade.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Told {
+    next: u64,
+    version: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(times: std::ops::Range<i64>) -> pb::Report {
+        let loads = times.map(|time| pb::Load { time, ..pb::Load::default() }).collect();
+        pb::Report { loads, ..pb::Report::default() }
+    }
+
+    #[test]
+    fn a_watcher_is_told_what_is_kept_and_then_only_what_is_new() {
+        let mut reported = Reported::default();
+        reported.add(report(0..400));
+        let (told, first) = reported.news(None).unwrap();
+        assert_eq!((first.loads.len(), first.loads[0].time), (MAX_LOADS, 40));
+        assert!(reported.news(Some(told)).is_none());
+        reported.add(report(400..401));
+        let (told, second) = reported.news(Some(told)).unwrap();
+        assert_eq!(second.loads.iter().map(|load| load.time).collect::<Vec<_>>(), [400]);
+        reported.add(report(401..1000));
+        assert_eq!(reported.news(Some(told)).unwrap().1.loads.len(), MAX_LOADS);
+    }
+}

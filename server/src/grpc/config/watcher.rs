@@ -1,0 +1,59 @@
+//! Those who watch how facades are: each is told what it was not told yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use portico_kit::pki::CertInfo;
+use portico_proto::config as pb;
+use tokio::sync::mpsc;
+
+use super::facades::Facades;
+use super::sources::Sources;
+use crate::grpc::RpcResult;
+
+/// The certificates of the control service, by what they are for.
+pub(crate) type OwnCertificates = Arc<dyn Fn() -> Vec<(&'static str, CertInfo)> + Send + Sync>;
+
+/// One who watches.
+pub(super) struct Watcher {
+    pub(super) facades: Facades,
+    pub(super) sources: Arc<Sources>,
+    pub(super) own: OwnCertificates,
+    pub(super) outbound: mpsc::Sender<RpcResult<pb::WatchFacadesResponse>>,
+}
+
+impl Watcher {
+    /// Tells until it leaves. One that reads slowly is told of several samples at a time.
+    pub(super) async fn run(self) {
+        let mut changes = self.facades.subscribe();
+        let (mut told, mut own) = (BTreeMap::new(), None);
+        loop {
+            changes.mark_unchanged();
+            let certificates: Vec<_> = (self.own)().iter().map(certificate).collect();
+            let mut news = Vec::new();
+            if own.as_ref() != Some(&certificates) {
+                own = Some(certificates.clone());
+                news.push(pb::WatchFacadesResponse { certificates, ..Default::default() });
+            }
+            news.extend(self.facades.news(&mut told, self.sources.publisher().revision()));
+            for message in news {
+                if self.outbound.send(Ok(message)).await.is_err() {
+                    return;
+                }
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = self.outbound.closed() => return,
+            }
+        }
+    }
+}
+
+fn certificate((usage, info): &(&'static str, CertInfo)) -> pb::Certificate {
+    pb::Certificate {
+        usage: (*usage).to_owned(),
+        subject: info.display_name(),
+        not_before: info.not_before_text(),
+        not_after: info.not_after_text(),
+    }
+}
