@@ -12,6 +12,7 @@ import { apis, api } from './apis.js';
 import { definitions, definition } from './definitions.js';
 import { kinds, objects } from './objects.js';
 import { object } from './object.js';
+import { past } from './past.js';
 import { schema } from './schema.js';
 import { access } from './access.js';
 import { audit } from './audit.js';
@@ -25,7 +26,7 @@ const PAGES = [
   ['objects', 'Objects', 'o'], ['access', 'Access', 'a'], ['audit', 'Audit', 't'],
 ];
 // Which name in the navigation a page without one belongs to.
-const BELONGS = { api: 'apis', definition: 'definitions', object: 'objects', schema: 'definitions' };
+const BELONGS = { api: 'apis', definition: 'definitions', object: 'objects', past: 'objects', schema: 'definitions' };
 
 function page(pattern, show) {
   route(pattern, async (parameters, query, signal) => {
@@ -92,6 +93,7 @@ page('schema/:group/:version/:kind', schema);
 page('objects', kinds);
 page('objects/:group/:version/:resource', objects);
 page('object/:group/:version/:resource/:namespace/:name', object);
+page('past/:group/:version/:resource', past);
 page('access', access);
 page('audit', audit);
 

@@ -3,7 +3,7 @@
 import { h, replace, failure } from './dom.js';
 import { jsonLines, pause } from './http.js';
 import { Grid } from './grid.js';
-import { gridKeys } from './objects.js';
+import { gridKeys } from './grid_keys.js';
 import { pageKeys } from './keys.js';
 import { setQuery } from './router.js';
 import { moment, seconds } from './time.js';

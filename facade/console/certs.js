@@ -1,4 +1,10 @@
-// Reads from PEM when certificates end: as much of X.509 as that takes, and no more.
+// Reads from PEM when certificates end: as much of X.509 as that takes, and no more; and says how near their ends are.
+
+import { mark } from './dom.js';
+import { age, duration } from './time.js';
+
+// A certificate that ends within so long is marked.
+const SOON = 30 * 24 * 3600 * 1000;
 
 function element(bytes, at) {
   const tag = bytes[at];
@@ -55,4 +61,12 @@ export function certificates(pem) {
       return { name: 'cannot be read' };
     }
   });
+}
+
+// How long until then; marked where that is soon. Certificates that are renewed by themselves have a third of their life left at least.
+export function end(until, soon = SOON) {
+  const left = until - Date.now();
+  if (left <= 0) return mark(false, `ended ${age(until)} ago`);
+  const text = duration(left / 1000);
+  return left > soon ? mark(true, text) : mark(false, `soon: ${text}`);
 }

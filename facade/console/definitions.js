@@ -4,7 +4,7 @@ import { h, replace, failure, mark, section, table } from './dom.js';
 import { call } from './http.js';
 import { followObjects } from './watch.js';
 import { Grid } from './grid.js';
-import { gridKeys } from './objects.js';
+import { gridKeys } from './grid_keys.js';
 import { listLink, objectLink, resources } from './discovery.js';
 import { pageKeys } from './keys.js';
 import { go } from './router.js';

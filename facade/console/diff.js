@@ -8,7 +8,7 @@ const MAX_LINES = 4000;
 
 // Each line with ' ', '-' or '+'.
 export function compare(before, after) {
-  const [a, b] = [before.split('\n'), after.split('\n')];
+  const [a, b] = [before, after].map((text) => (text ? text.split('\n') : []));
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;
@@ -36,13 +36,13 @@ function middle(a, b) {
   return out;
 }
 
-export function showDiff(before, after) {
+export function showDiff(before, after, same = 'Nothing would change.') {
   const lines = compare(before, after);
   const near = lines.map(() => false);
   lines.forEach(([sign], at) => {
     if (sign !== ' ') near.fill(true, Math.max(0, at - CONTEXT), at + CONTEXT + 1);
   });
-  if (!near.includes(true)) return h('p.quiet', null, 'Nothing would change.');
+  if (!near.includes(true)) return h('p.quiet', null, same);
   const names = { '-': 'del', '+': 'ins', ' ': 'span' };
   return h('pre.diff', { 'aria-label': 'Differences', tabindex: '0' }, lines.map(([sign, line], at) => {
     if (near[at]) return h(names[sign], null, `${sign} ${line}\n`);

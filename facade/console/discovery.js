@@ -68,3 +68,8 @@ export function listLink({ group, version, name }, namespace) {
 export function objectLink({ group, version, name }, namespace, object) {
   return `#/object/${group || 'core'}/${version}/${name}/${encodeURIComponent(namespace || '-')}/${encodeURIComponent(object)}`;
 }
+
+// Where it shows the objects of a resource as of a time.
+export function pastLink({ group, version, name }, namespace, at) {
+  return `#/past/${group || 'core'}/${version}/${name}?${new URLSearchParams({ at, ...(namespace ? { namespace } : {}) })}`;
+}

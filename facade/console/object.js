@@ -1,4 +1,4 @@
-// One object: its YAML and an editor, who owns its fields, its events, its owners and dependents.
+// One object: its YAML and an editor, who owns its fields, its events, its owners and dependents, its history.
 
 import { h, replace, failure } from './dom.js';
 import { fetchApi } from './http.js';
@@ -12,15 +12,19 @@ import { Editor } from './editor.js';
 import { fieldOwners } from './owners.js';
 import { events } from './events.js';
 import { tree } from './tree.js';
+import { history } from './history.js';
 
-// What is known of an object besides it, each behind a tab. Further ones, its history for instance, are a line here.
+// What is known of an object besides it, each behind a tab.
 const TABS = [
   ['yaml', 'YAML', (view, into) => replace(into, h('pre.code', { tabindex: '0', 'aria-label': 'YAML' }, printYaml(view.withoutManagers())))],
   ['edit', 'Edit', (view, into) => replace(into, view.editor.element)],
   ['fields', 'Field owners', (view, into) => replace(into, fieldOwners(view.object))],
   ['events', 'Events', (view, into, signal) => events(view.object, into, signal)],
   ['tree', 'Owners and dependents', (view, into, signal) => tree(view.kind, view.object, into, signal)],
+  ['history', 'History', history],
 ];
+// What there is of an object that is gone.
+const PAST = TABS.filter(([id]) => id === 'history');
 // Tabs that show the newest state of the object as it changes.
 const LIVE = ['yaml', 'fields'];
 
@@ -42,17 +46,20 @@ class ObjectView {
   constructor(kind, namespace, name, tab, signal) {
     Object.assign(this, { kind, namespace, name, tab, signal });
     this.path = pathOf(kind, namespace, name);
+    // Says that the object has another state.
+    this.changes = new EventTarget();
     this.state = h('span.state', { id: 'state' });
     this.summary = h('p.quiet');
     this.problem = h('div');
     this.content = h('div', { role: 'tabpanel', id: 'panel', 'aria-labelledby': `tab-${tab}` });
     this.tabs = h('div.tabs', { role: 'tablist', 'aria-label': 'Parts of the object' });
     this.editor = new Editor(this.path);
+    this.deleting = h('button.danger', { type: 'button', hidden: true, onclick: () => this.remove() }, 'Delete');
     this.element = h('div.page', null,
       h('nav.crumbs', { 'aria-label': 'Place' }, h('a', { href: '#/objects' }, 'Objects'), ' / ',
         h('a', { href: listLink(kind, namespace) }, kind.kind), namespace && [' / ', namespace]),
       h('div.bar', null, h('h1', null, name), h('span.quiet', null, `${kind.kind} · ${groupVersion(kind)}`), this.state, h('span.grow'),
-        kind.verbs.includes('delete') && h('button.danger', { type: 'button', onclick: () => this.remove() }, 'Delete')),
+        kind.verbs.includes('delete') && this.deleting),
       this.summary, this.problem, this.tabs, this.content);
   }
 
@@ -66,7 +73,9 @@ class ObjectView {
   }
 
   show(newest) {
-    const first = !this.object;
+    const first = !this.isThere;
+    this.isThere = true;
+    this.deleting.hidden = false;
     this.object = { apiVersion: groupVersion(this.kind), kind: this.kind.kind, ...newest };
     const { metadata } = this.object;
     replace(this.problem);
@@ -77,11 +86,16 @@ class ObjectView {
     this.editor.offer(printYaml(editable(this.object)), this.object);
     if (first) this.choose(this.tab);
     else if (LIVE.includes(this.tab)) this.draw();
+    if (!first) this.changes.dispatchEvent(new Event('change'));
   }
 
   gone() {
     this.state.textContent = this.object ? '○ Deleted' : '○ Not there';
     this.state.className = 'state lost';
+    this.isThere = false;
+    this.deleting.hidden = true;
+    if (!this.object && !this.leave) this.choose('history');
+    this.changes.dispatchEvent(new Event('change'));
   }
 
   withoutManagers() {
@@ -90,10 +104,11 @@ class ObjectView {
   }
 
   choose(id) {
-    if (!this.object) return;
-    this.tab = TABS.some(([known]) => known === id) ? id : 'yaml';
+    if (!this.object && this.isThere !== false) return;
+    const tabs = this.object ? TABS : PAST;
+    this.tab = tabs.some(([known]) => known === id) ? id : tabs[0][0];
     setQuery({ tab: this.tab === 'yaml' ? '' : this.tab });
-    replace(this.tabs, TABS.map(([known, name]) => h('button.tab', {
+    replace(this.tabs, tabs.map(([known, name]) => h('button.tab', {
       type: 'button', role: 'tab', id: `tab-${known}`, 'aria-controls': 'panel', 'aria-selected': String(known === this.tab), onclick: () => this.choose(known),
     }, name)));
     this.content.setAttribute('aria-labelledby', `tab-${this.tab}`);

@@ -2,13 +2,15 @@
 
 import { h, replace, failure, append } from './dom.js';
 import { TABLE, getJson } from './http.js';
-import { fullName, groupVersion, listLink, objectLink, pathOf, resource, resources } from './discovery.js';
+import { fullName, groupVersion, listLink, objectLink, pastLink, pathOf, resource, resources } from './discovery.js';
 import { follow } from './watch.js';
 import { Grid } from './grid.js';
+import { gridKeys } from './grid_keys.js';
 import { pageKeys } from './keys.js';
 import { go, setQuery } from './router.js';
 import { age } from './time.js';
 import { newObject } from './create.js';
+import { timeChoices, timeField } from './past.js';
 
 // All kinds, to choose one.
 export async function kinds({ main, signal }) {
@@ -32,18 +34,6 @@ export async function kinds({ main, signal }) {
   pageKeys(gridKeys(grid, filter));
 }
 
-export function gridKeys(grid, filter) {
-  return {
-    j: ['Next row', () => grid.move(1)],
-    k: ['Previous row', () => grid.move(-1)],
-    G: ['Last row', () => grid.select(grid.rows.length - 1)],
-    'g g': ['First row', () => grid.select(0)],
-    Enter: ['Open the row', () => grid.openSelected()],
-    '/': ['Filter', () => filter.focus()],
-    Escape: ['Clear the filter', () => { filter.value = ''; filter.dispatchEvent(new Event('input')); grid.body.focus(); }],
-  };
-}
-
 // The objects of one kind.
 export async function objects({ main, parameters, query, signal }) {
   const kind = await resource(parameters.group === 'core' ? '' : parameters.group, parameters.version, parameters.resource);
@@ -65,6 +55,7 @@ class ObjectList {
     const field = (label, name, value, placeholder) => h('input', { 'aria-label': label, name, value, placeholder, spellcheck: 'false', onchange: () => this.restart() });
     this.namespace = kind.namespaced && h('input', { 'aria-label': 'Namespace', list: 'namespaces', value: query.get('namespace') ?? '', placeholder: 'All namespaces', spellcheck: 'false', onchange: () => this.restart() });
     this.labels = field('Label selector', 'labels', query.get('labels') ?? '', 'Labels: app=web,tier!=db');
+    this.at = timeField('', () => this.at.value && go(pastLink(kind, this.namespace?.value, this.at.value)));
     this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  /', value: query.get('filter') ?? '', oninput: () => { setQuery({ filter: this.filter.value }); this.show(); } });
     this.wide = h('input', { type: 'checkbox', id: 'wide', onchange: () => this.columns() });
     this.count = h('span.count', { id: 'count', 'aria-live': 'polite' });
@@ -73,7 +64,7 @@ class ObjectList {
     this.more = h('div');
     this.element = h('div.page', null,
       h('div.bar', null, h('h1', null, kind.kind), h('span.quiet', null, groupVersion(kind)), this.count, this.state,
-        h('span.grow'), this.namespace, this.namespace && h('datalist', { id: 'namespaces' }), this.labels, this.filter,
+        h('span.grow'), this.namespace, this.namespace && h('datalist', { id: 'namespaces' }), this.labels, this.at, timeChoices(), this.filter,
         h('label.check', { for: 'wide' }, this.wide, 'Wide'),
         kind.verbs.includes('create') && h('button', { type: 'button', onclick: () => newObject(kind, this.namespace?.value) }, 'New')),
       this.problem, this.grid.element, this.more);
@@ -85,6 +76,7 @@ class ObjectList {
       ...gridKeys(this.grid, this.filter),
       n: ['Namespace', () => this.namespace?.focus()],
       l: ['Label selector', () => this.labels.focus()],
+      t: ['A time in the past', () => this.at.focus()],
       w: ['Wide or narrow', () => this.wide.click()],
       r: ['List again', () => this.start()],
     };

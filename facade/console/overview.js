@@ -1,27 +1,29 @@
-// How the server is: health, what this facade measured during the last hour, facades and their versions, what is stored.
+// How the server is: health, what this facade measured during the last hour, all facades, certificates, what is stored.
 
 import { h, replace, failure, mark, section, table } from './dom.js';
-import { call, getJson, getText, jsonLines, pause } from './http.js';
+import { getJson, getText, jsonLines, pause } from './http.js';
+import { followFacades } from './facades.js';
 import { plot } from './plot.js';
-import { age, bytes, moment, seconds } from './time.js';
+import { bytes, seconds } from './time.js';
 import { pageKeys } from './keys.js';
 
 const KEPT = 400;
 const RETRY = 5000;
 
 export async function overview({ main, signal }) {
-  const health = h('div'), plots = h('div.plots'), facades = h('div'), stored = h('div'), version = h('span.quiet');
+  const health = h('div'), plots = h('div.plots'), facades = h('div'), certificates = h('div'), stored = h('div'), version = h('span.quiet');
   replace(main, h('div.page', null, h('div.bar', null, h('h1', null, 'Overview'), version),
     section('The last hour of this facade', plots),
-    h('div.columns', null, section('Health', health), section('Facades', facades), section('Objects', stored))));
+    section('Facades', facades), section('Certificates', certificates),
+    h('div.columns', null, section('Health', health), section('Objects', stored))));
   const refresh = () => {
     part(health, signal, showHealth);
-    part(facades, signal, showFacades);
     part(stored, signal, showStored);
   };
-  pageKeys({ r: ['Read health, facades and counts again', refresh] });
+  pageKeys({ r: ['Read health and counts again', refresh] });
   refresh();
   followSamples(plots, signal, refresh);
+  followFacades(signal, facades, certificates);
   const { gitVersion, platform } = await getJson('/version', { signal });
   version.textContent = `${gitVersion} · ${platform}`;
 }
@@ -46,15 +48,6 @@ async function showHealth(signal) {
   const failed = checks.filter(([, sign]) => sign === '-');
   return [h('p.large', null, mark(!failed.length, failed.length ? `${failed.length} of ${checks.length} checks fail` : 'Ready')),
     h('ul.checks', null, [...failed, ...checks.filter(([, sign]) => sign === '+')].map(([, sign, name, rest]) => h('li', null, mark(sign === '+', name), sign === '-' && ` ${rest}`)))];
-}
-
-async function showFacades(signal) {
-  const { facades } = await call('portico.config.v1.Config/Facades', {}, { signal });
-  const refused = facades.flatMap((one) => one.refused.map((entry) => [one.name, entry.key, entry.reason]));
-  return [table('Facades', ['Name', 'Version', 'Connected', 'Behind'], facades.map((one) => [
-    h('span', { title: one.address }, one.name), one.build, h('span', { title: moment(one.connectedSince) }, age(one.connectedSince)),
-    one.behind === '0' ? mark(true, 'up to date') : `${one.behind} revisions`])),
-  refused.length ? table('Refused', ['Facade', 'Entry', 'Why'], refused) : null];
 }
 
 async function showStored(signal) {

@@ -37,3 +37,18 @@ export function seconds(value) {
   if (value === null || value === undefined) return '–';
   return value < 1 ? `${(value * 1000).toFixed(value < 0.01 ? 1 : 0)} ms` : `${value.toFixed(1)} s`;
 }
+
+const UNITS = { d: 86400, h: 3600, m: 60, s: 1 };
+
+// A revision, a time, or how long ago (2h30m), as { revision } or { time } in Unix seconds.
+export function pointInTime(text, now = Date.now()) {
+  const said = text.trim();
+  if (/^[1-9]\d*$/.test(said)) return { revision: said };
+  const ago = [...said.matchAll(/(\d+)([dhms])/g)];
+  if (ago.length && ago.map(([whole]) => whole).join('') === said) {
+    return { time: String(Math.floor(now / 1000) - ago.reduce((sum, [, count, unit]) => sum + count * UNITS[unit], 0)) };
+  }
+  const at = Date.parse(said);
+  if (Number.isNaN(at)) throw new Error('Neither a revision nor a time (2026-01-31T12:00) nor how long ago (15m, 2h30m).');
+  return { time: String(Math.floor(at / 1000)) };
+}

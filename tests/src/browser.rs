@@ -194,6 +194,12 @@ impl Browser {
         self.command(Method::POST, "/goog/cdp/execute", &body).await;
     }
 
+    /// Forgets all files that it has kept.
+    pub async fn forget_files(&self) {
+        let body = json!({"cmd": "Network.clearBrowserCache", "params": {}});
+        self.command(Method::POST, "/goog/cdp/execute", &body).await;
+    }
+
     /// Errors and warnings that the browser has logged since the last look.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.command(Method::POST, "/se/log", &json!({"type": "browser"})).await;

@@ -2,6 +2,7 @@
 
 mod browsing;
 mod data;
+mod history;
 
 use http::{Method, Request};
 use http_body_util::Full;

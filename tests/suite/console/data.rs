@@ -2,13 +2,16 @@
 
 use http::{Method, Request};
 use http_body_util::Full;
+use portico_tests::backend::Mood;
 use portico_tests::http::{Http, Lines};
+use portico_tests::objects::API_SERVICES;
 use portico_tests::{Backend, Launch, Portico, eventually, until};
 use serde_json::{Value, json};
 
 const EXPLAIN: &str = "/grpc/portico.routes.v1.Routes/Explain";
 const ROUTES: &str = "/grpc/portico.routes.v1.Routes/List";
 const FACADES: &str = "/grpc/portico.config.v1.Config/Facades";
+const WATCH_FACADES: &str = "/grpc/portico.config.v1.Config/WatchFacades";
 const CHECK: &str = "/grpc/portico.apiextensions.v1.Definitions/Check";
 
 const RECORD_ALL: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
@@ -17,6 +20,13 @@ async fn follow(client: &Http, path: &str) -> Lines {
     let response = client.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/json;stream=watch");
+    Lines::new(response.into_body())
+}
+
+async fn watch_facades(client: &Http) -> Lines {
+    let request = Request::post(WATCH_FACADES).header("content-type", "application/json");
+    let response = client.send(request.body(Full::from("{}")).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
     Lines::new(response.into_body())
 }
 
@@ -99,14 +109,14 @@ async fn each_of_them_needs_a_permission_of_its_own() {
         assert_eq!(admin.get(path).await.status, 200, "{path}");
         assert_eq!(admin.request(Method::POST, path, "application/json", "{}").await.status, 405, "{path}");
     }
-    for path in [EXPLAIN, ROUTES, FACADES, CHECK] {
+    for path in [EXPLAIN, ROUTES, FACADES, WATCH_FACADES, CHECK] {
         assert_eq!(anyone.post(path, &json!({})).await.status, 403, "{path}");
         alice.post(path, &json!({})).await.status_body(403, "Forbidden");
     }
     // As docs/CONSOLE.md has it.
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "console-viewer"},
         "rules": [{"verbs": ["get"], "nonResourceURLs": ["/console/data/backends", "/console/data/last-hour"]},
-            {"verbs": ["post"], "nonResourceURLs": [FACADES, EXPLAIN, ROUTES]}]});
+            {"verbs": ["post"], "nonResourceURLs": [WATCH_FACADES, EXPLAIN, ROUTES]}]});
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": "viewers"}, "subjects": [{"kind": "User", "name": "alice"}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "console-viewer"}});
@@ -114,10 +124,10 @@ async fn each_of_them_needs_a_permission_of_its_own() {
     assert_eq!(admin.post(&format!("{roles}/clusterroles"), &role).await.status, 201);
     assert_eq!(admin.post(&format!("{roles}/clusterrolebindings"), &binding).await.status, 201);
     assert_eq!(alice.get("/console/data/last-hour").await.status, 200);
-    for path in [ROUTES, FACADES] {
-        let answer = alice.post(path, &json!({})).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-    }
+    let answer = alice.post(ROUTES, &json!({})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(watch_facades(&alice).await.next().await.is_some());
+    assert_eq!(alice.post(FACADES, &json!({})).await.status, 403);
     assert_eq!(alice.get("/console/data/audit").await.status, 403);
     assert_eq!(alice.post(CHECK, &json!({})).await.status, 403);
 }
@@ -180,6 +190,90 @@ async fn what_is_no_message_of_the_method_is_refused_in_a_status() {
     let long = json!({"subject": "x".repeat(200_000)});
     admin.post(EXPLAIN, &long).await.status_body(413, "RequestEntityTooLarge");
     assert_eq!(admin.post("/grpc/portico.admin.v1.Admin/Metrics", &json!({})).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facades_say_how_they_are_and_when_their_certificates_end() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let mut lines = watch_facades(&admin).await;
+    let usages = |line: &Value| {
+        let all = line["result"]["certificates"].as_array().unwrap().iter();
+        all.map(|one| one["usage"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let own = lines.next().await.unwrap();
+    assert_eq!(
+        (&own["result"]["facade"], usages(&own)),
+        (&Value::Null, vec!["serving gRPC".into(), "internal CA".into()])
+    );
+    let ends =
+        own["result"]["certificates"][0]["notAfter"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    assert!(ends > jiff::Timestamp::now(), "{own}");
+    let (mut loads, mut shown, mut failing) = (0, Vec::new(), Value::Null);
+    while loads < 2 {
+        let line = lines.next().await.expect("it goes on");
+        assert_eq!(line["result"]["facade"]["address"], "in-process", "{line}");
+        loads += line["result"]["loads"].as_array().unwrap().len();
+        (shown, failing) = (usages(&line), line["result"]["failing"].clone());
+    }
+    assert!(shown.contains(&"serving".to_owned()) && failing == json!([]), "{shown:?}, {failing}");
+    // Who comes later is told of what was measured before.
+    let mut later = watch_facades(&admin).await;
+    later.next().await.unwrap();
+    let first = later.next().await.unwrap();
+    let loads = first["result"]["loads"].as_array().unwrap();
+    assert!(loads.len() >= 2, "{first}");
+    assert!(loads[0]["memoryBytes"].as_str().unwrap().parse::<u64>().unwrap() > 1 << 20, "{first}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_is_followed_out_and_back_again() {
+    let portico = Portico::start().await;
+    let (admin, backend) = (portico.admin(), Backend::start("ejected.example.com").await);
+    assert_eq!(admin.post(API_SERVICES, &ejecting(&backend)).await.status, 201);
+    let path = backend.path("/namespaces/default/flunders");
+    until("the backend answers", 30, || async { admin.get(&path).await.status == 200 }).await;
+    let mut lines =
+        follow(&admin, &format!("/console/data/backends?watch=true&name={}", backend.name())).await;
+    let first = lines.next().await.unwrap();
+    let target = &first["backends"][0]["targets"][0];
+    assert_eq!(
+        target["ejection"],
+        json!({"out": false, "failures": 0, "since": "", "triedAt": ""}),
+        "{first}"
+    );
+    assert_eq!(target["weight"], 1);
+    backend.behave(Mood::Code(503));
+    for _ in 0..2 {
+        assert_eq!(admin.get(&path).await.status, 503);
+    }
+    let ejection = async |lines: &mut Lines, out: bool| loop {
+        let line = lines.next().await.expect("it goes on");
+        let ejection = line["backends"][0]["targets"][0]["ejection"].clone();
+        if ejection["out"] == out && (out || ejection["since"] != "") {
+            return ejection;
+        }
+    };
+    let gone = ejection(&mut lines, true).await;
+    assert!(
+        gone["failures"].as_u64().unwrap() >= 2 && gone["triedAt"].as_str().unwrap().ends_with('Z'),
+        "{gone}"
+    );
+    backend.behave(Mood::Well);
+    until("it answers again", 30, || async { admin.get(&path).await.status == 200 }).await;
+    let back = ejection(&mut lines, false).await;
+    assert_eq!((&back["failures"], &back["triedAt"]), (&json!(0), &json!("")), "{back}");
+}
+
+/// An APIService of this backend whose address is left out after two failures, for as long as a test takes.
+pub(super) fn ejecting(backend: &Backend) -> Value {
+    let mut object = backend.api_service();
+    let annotations = &mut object["metadata"]["annotations"];
+    annotations["portico.dev/backend-urls"] = json!(backend.url());
+    for (name, value) in [("ejection-failures", "2"), ("ejection-time", "500ms"), ("weights", "1")] {
+        annotations[format!("portico.dev/backend-{name}")] = json!(value);
+    }
+    object
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,143 @@
+// The objects of a kind as there were at a time, and what has become of them since: from here a deleted one is brought back.
+
+import { h, replace, failure } from './dom.js';
+import { TABLE } from './http.js';
+import { groupVersion, listLink, objectLink, pathOf, resource } from './discovery.js';
+import { ALL, follow } from './watch.js';
+import { Grid } from './grid.js';
+import { gridKeys } from './grid_keys.js';
+import { pageKeys } from './keys.js';
+import { go, setQuery } from './router.js';
+import { RETENTION, past as ask, target } from './states.js';
+import { moment, pointInTime } from './time.js';
+
+const key = ({ namespace, name }) => `${namespace ?? ''}/${name}`;
+
+export async function past({ main, parameters, query, signal }) {
+  const kind = await resource(parameters.group === 'core' ? '' : parameters.group, parameters.version, parameters.resource);
+  if (signal.aborted) return;
+  const list = new PastList(kind, query, signal);
+  replace(main, list.element);
+  list.grid.body.focus({ preventScroll: true });
+  pageKeys({ ...gridKeys(list.grid, list.filter), t: ['Time', () => list.at.focus()], d: ['Only what was deleted since', () => list.deleted.click()],
+    Backspace: ['The objects of now', () => go(listLink(kind, list.namespace?.value))] });
+  list.followNow();
+  list.load();
+}
+
+// Where a point in time is typed.
+export function timeField(value, onchange) {
+  return h('input', { 'aria-label': 'Point in time', id: 'at', list: 'times', value, placeholder: 'Past: 15m, a time, a revision', title: '15m ago, 2026-01-31T12:00, or a revision', spellcheck: 'false', onchange });
+}
+
+export function timeChoices() {
+  return h('datalist', { id: 'times' }, ['4m', '15m', '1h', '24h', '168h'].map((value) => h('option', { value })));
+}
+
+class PastList {
+  constructor(kind, query, signal) {
+    Object.assign(this, { kind, signal, rows: [] });
+    this.grid = new Grid({ label: `${kind.name} of a time`, open: (row) => go(`${objectLink(kind, row.namespace, row.name)}?tab=history`) });
+    this.at = timeField(query.get('at') ?? '4m', () => this.restart());
+    this.namespace = kind.namespaced && h('input', { 'aria-label': 'Namespace', value: query.get('namespace') ?? '', placeholder: 'All namespaces', spellcheck: 'false', onchange: () => this.restart() });
+    this.filter = h('input', { type: 'search', 'aria-label': 'Filter', placeholder: 'Filter rows  /', oninput: () => this.show() });
+    this.deleted = h('input', { type: 'checkbox', id: 'deleted', checked: query.get('deleted') === 'true', onchange: () => { setQuery({ deleted: this.deleted.checked ? 'true' : '' }); this.show(); } });
+    this.count = h('span.count', { id: 'count', 'aria-live': 'polite' });
+    this.when = h('p.quiet', { id: 'when', 'aria-live': 'polite' });
+    this.problem = h('div');
+    this.element = h('div.page', null,
+      h('nav.crumbs', { 'aria-label': 'Place' }, h('a', { href: '#/objects' }, 'Objects'), ' / ', h('a', { href: listLink(kind) }, kind.kind)),
+      h('div.bar', null, h('h1', null, `${kind.kind} of a time`), h('span.quiet', null, groupVersion(kind)), this.count, h('span.grow'), this.at, timeChoices(), this.namespace, this.filter,
+        h('label.check', { for: 'deleted' }, this.deleted, 'Deleted since')),
+      this.when, this.problem, this.grid.element);
+    this.grid.setColumns([
+      kind.namespaced && { title: 'Namespace', cell: (row) => row.namespace, width: 'minmax(14ch,1fr)' },
+      { title: 'Name', cell: (row) => row.name, width: 'minmax(24ch,3fr)', strong: true },
+      { title: 'Revision then', cell: (row) => row.revision, width: 'minmax(12ch,1fr)' },
+      { title: 'Created', cell: (row) => moment(row.created), width: 'minmax(22ch,1fr)' },
+      { title: 'Since then', cell: (row) => this.sinceThen(row), width: 'minmax(16ch,1fr)' },
+    ].filter(Boolean));
+    signal.addEventListener('abort', () => { this.grid.end(); this.loading?.abort(); });
+  }
+
+  restart() {
+    setQuery({ at: this.at.value, namespace: this.namespace?.value });
+    this.load();
+    this.followNow();
+  }
+
+  // Fills the rows; another time that is asked for meanwhile counts.
+  async load() {
+    this.loading?.abort();
+    const loading = this.loading = new AbortController();
+    this.rows = [];
+    replace(this.problem);
+    this.when.textContent = 'Loading …';
+    this.show();
+    try {
+      const at = pointInTime(this.at.value);
+      for await (const part of ask(target(this.kind, this.namespace?.value), at, loading.signal)) {
+        this.add(part);
+        if (this.rows.length >= ALL) { this.when.textContent += ` The first ${ALL}: a namespace shows fewer.`; loading.abort(); return; }
+      }
+    } catch (error) {
+      if (loading.signal.aborted) return;
+      this.when.textContent = '';
+      replace(this.problem, failure(error), error.code === 410 && h('p.quiet', null, RETENTION));
+    }
+  }
+
+  add({ revision, objects, unreadable }) {
+    for (const { metadata } of objects) {
+      const { name, namespace, uid, resourceVersion, creationTimestamp: created } = metadata;
+      this.rows.push({ id: uid, name, namespace, uid, revision: resourceVersion, created, text: key(metadata).toLowerCase() });
+    }
+    this.when.textContent = `As of revision ${revision}. Enter opens the history of an object, from which it is restored.`;
+    if (unreadable.length) replace(this.problem, h('p.warning', null, `Cannot be read: ${unreadable.join(', ')}`));
+    this.show();
+  }
+
+  // What there is now, kept up to date by a watch.
+  followNow() {
+    this.following?.abort();
+    this.following = new AbortController();
+    const now = this.now = new Map();
+    const put = (table) => { for (const { object } of table.rows ?? []) now.set(key(object.metadata), object.metadata); this.later(); };
+    this.isKnown = false;
+    follow(pathOf(this.kind, this.namespace?.value), {}, { accept: TABLE, watches: this.kind.verbs.includes('watch'), signal: AbortSignal.any([this.signal, this.following.signal]) }, {
+      begin: (table) => { now.clear(); put(table); },
+      page: put,
+      changed: (type, table) => {
+        if (type === 'DELETED') for (const { object } of table.rows ?? []) now.delete(key(object.metadata));
+        else put(table);
+        this.later();
+      },
+      state: (state) => { this.isKnown = state === 'live' || state === 'listed'; this.later(); },
+    });
+  }
+
+  become(row) {
+    const now = this.now.get(key(row));
+    if (!this.isKnown) return '';
+    if (!now) return 'deleted';
+    if (now.uid !== row.uid) return 'replaced';
+    return now.resourceVersion === row.revision ? 'same' : 'changed';
+  }
+
+  sinceThen(row) {
+    const words = { deleted: '✗ deleted', replaced: '✗ deleted, made anew', changed: '● changed', same: 'as it was', '': '–' };
+    const become = this.become(row);
+    return h(['deleted', 'replaced'].includes(become) ? 'span.bad' : 'span', null, words[become]);
+  }
+
+  later() {
+    this.asked ??= requestAnimationFrame(() => { this.asked = undefined; if (!this.signal.aborted) this.show(); });
+  }
+
+  show() {
+    const wanted = this.filter.value.toLowerCase();
+    const rows = this.rows.filter((row) => row.text.includes(wanted) && (!this.deleted.checked || ['deleted', 'replaced'].includes(this.become(row))));
+    this.grid.setRows(rows);
+    this.count.textContent = rows.length === this.rows.length ? `${rows.length}` : `${rows.length} of ${this.rows.length}`;
+  }
+}

@@ -1,0 +1,56 @@
+// Past states of objects, asked of the control service: the verb `history` on the resource is what it takes.
+
+import { ApiError, call, jsonLines } from './http.js';
+
+const HISTORY = 'portico.history.v1.History';
+// What a restored or a later state says anew by itself.
+const OWN = ['managedFields', 'resourceVersion', 'uid', 'creationTimestamp', 'generation'];
+
+export const CREATED = 'CHANGE_CREATED', DELETED = 'CHANGE_DELETED';
+
+export function target({ group, version, name, namespaced }, namespace, object = '') {
+  return { group, version, resource: name, namespace: namespaced ? namespace ?? '' : '', name: object };
+}
+
+// An object as messages carry it.
+function decoded(base64) {
+  return base64 && JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))));
+}
+
+// { states, more }, the newest first; those older than `before`.
+export function states(of, { before, limit }, signal) {
+  return call(`${HISTORY}/States`, { target: of, before, limit }, { signal });
+}
+
+// The object as it was at the revision of a state.
+export async function stateAt(of, revision, signal) {
+  const { states: [found] } = await call(`${HISTORY}/States`, { target: of, before: String(Number(revision) + 1), limit: 1, objects: true }, { signal });
+  if (found?.revision !== revision) throw new Error(`Revision ${revision} is no longer kept.`);
+  if (found.unreadable) throw new Error(`Revision ${revision} cannot be read: ${found.unreadable}`);
+  return decoded(found.object);
+}
+
+// { object, created, revision, warnings }; of a deleted object revision 0 is its last state.
+export async function restored(of, revision, dryRun, signal) {
+  const answer = await call(`${HISTORY}/Restore`, { target: of, revision, dryRun }, { signal });
+  return { ...answer, object: decoded(answer.object) };
+}
+
+// What there was at { revision } or { time }: parts of { revision, objects, unreadable } as they come.
+export async function* past(of, at, signal) {
+  const request = { method: 'POST', type: 'application/json', body: JSON.stringify({ target: of, ...at }), signal };
+  for await (const { result, error } of jsonLines(`/grpc/${HISTORY}/List`, request)) {
+    if (error) throw new ApiError(error.code ?? 500, error);
+    yield { ...result, objects: result.objects.map(decoded) };
+  }
+}
+
+// An object without what every write changes, to compare it.
+export function comparable(object) {
+  if (!object) return object;
+  const { apiVersion, kind, metadata, ...rest } = object;
+  return { apiVersion, kind, metadata: Object.fromEntries(Object.entries(metadata).filter(([name]) => !OWN.includes(name))), ...rest };
+}
+
+// How long states are kept, for whoever misses one.
+export const RETENTION = 'How long states are kept: --history-retention of the control service, such as 5m,configmaps=720h,*=24h; without rules as long as watches need them, five minutes.';

@@ -1,0 +1,188 @@
+//! Histories of objects in the console, and what they come from: past states as JSON, for whoever has the verb `history`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_tests::browser::key;
+use portico_tests::{Browser, Launch, Portico};
+use serde_json::{Value, json};
+
+use super::browsing::{MAPS, address, at, complaints, map, picture};
+
+const STATES: &str = "/grpc/portico.history.v1.History/States";
+const LIST: &str = "/grpc/portico.history.v1.History/List";
+const RESTORE: &str = "/grpc/portico.history.v1.History/Restore";
+const ONE: &str = "/api/v1/namespaces/default/configmaps/settings";
+
+fn target(name: &str) -> Value {
+    json!({"version": "v1", "resource": "configmaps", "namespace": "default", "name": name})
+}
+
+fn revision(object: &Value) -> String {
+    object["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+}
+
+/// Creates a ConfigMap `settings` whose color is blue, and makes it green; both revisions.
+async fn blue_then_green(portico: &Portico) -> (String, String) {
+    let admin = portico.admin();
+    let made =
+        admin.post(&format!("{MAPS}?fieldManager=maker"), &map("settings", json!({"color": "blue"}))).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let changed =
+        admin.merge(&format!("{ONE}?fieldManager=painter"), &json!({"data": {"color": "green"}})).await;
+    (revision(&made.json()), revision(&changed.json()))
+}
+
+fn decoded(base64: &Value) -> Value {
+    serde_json::from_slice(&STANDARD.decode(base64.as_str().unwrap()).unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn past_states_are_json_and_a_stream_is_a_line_for_each_message() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let (first, second) = blue_then_green(&portico).await;
+    let states = admin.post(STATES, &json!({"target": target("settings"), "objects": true})).await.json();
+    let shown = |at: usize| states["states"][at].clone();
+    assert_eq!((&shown(0)["revision"], &shown(1)["revision"]), (&json!(second), &json!(first)), "{states}");
+    assert_eq!((&shown(0)["change"], &shown(0)["manager"]), (&json!("CHANGE_UPDATED"), &json!("painter")));
+    assert_eq!(decoded(&shown(1)["object"])["data"], json!({"color": "blue"}));
+
+    let list = admin.post(LIST, &json!({"target": target(""), "revision": first})).await;
+    assert_eq!(list.header("content-type"), "application/json;stream=watch");
+    let line: Value = serde_json::from_str(list.text().lines().next().unwrap()).unwrap();
+    let objects: Vec<_> = line["result"]["objects"].as_array().unwrap().iter().map(decoded).collect();
+    assert!(objects.iter().any(|object| object["data"] == json!({"color": "blue"})), "{objects:?}");
+    admin.post(LIST, &json!({"target": target(""), "revision": "9999999"})).await.status_body(504, "Timeout");
+    admin
+        .post(LIST, &json!({"target": target(""), "revision": 1, "time": 1}))
+        .await
+        .status_body(400, "BadRequest");
+
+    let dry = json!({"target": target("settings"), "revision": first, "dryRun": true});
+    let tried = admin.post(RESTORE, &dry).await.json();
+    assert_eq!(decoded(&tried["object"])["data"], json!({"color": "blue"}));
+    assert_eq!(admin.get(ONE).await.json()["data"]["color"], "green");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_verb_history_decides_and_writing_needs_its_own() {
+    let portico = Portico::start().await;
+    let (first, _) = blue_then_green(&portico).await;
+    let (admin, alice) = (portico.admin(), portico.anyone().as_user("alice"));
+    let restore = json!({"target": target("settings"), "revision": first});
+    for (path, body) in [
+        (STATES, json!({"target": target("settings")})),
+        (LIST, json!({"target": target("")})),
+        (RESTORE, restore.clone()),
+    ] {
+        assert_eq!(portico.anyone().post(path, &body).await.status, 403, "{path}");
+        let refused = alice.post(path, &body).await.status_body(403, "Forbidden");
+        assert!(
+            refused["message"].as_str().unwrap().contains("cannot history resource"),
+            "{path}: {refused}"
+        );
+    }
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["history"]}]);
+    let role = json!({"metadata": {"name": "historian"}, "rules": rules});
+    let binding = json!({"metadata": {"name": "historian"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "historian"},
+        "subjects": [{"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}]});
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    assert_eq!(admin.post(&format!("{rbac}/clusterroles"), &role).await.status, 201);
+    assert_eq!(admin.post(&format!("{rbac}/clusterrolebindings"), &binding).await.status, 201);
+    assert_eq!(alice.post(STATES, &json!({"target": target("settings")})).await.status, 200);
+    assert_eq!(alice.post(LIST, &json!({"target": target("")})).await.status, 200);
+    let refused = alice.post(RESTORE, &restore).await.status_body(403, "Forbidden");
+    assert!(refused["message"].as_str().unwrap().contains("cannot update resource"), "{refused}");
+    assert_eq!(admin.get(ONE).await.json()["data"]["color"], "green");
+}
+
+/// Waits until the dry run in the dialog has ended well, and lets the write follow, by keys alone.
+async fn confirm(browser: &Browser, shows: &str) {
+    browser.has(shows).await;
+    browser.shown("the button has the focus", "return document.activeElement?.id === 'restore-now'").await;
+    browser.press(&[key::ENTER]).await;
+    browser.shown("the dialog is gone", "return document.querySelector('dialog') === null").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
+    let portico = Launch::new().arg("--history-retention=5m,configmaps=1h").start().await;
+    let admin = portico.admin();
+    let (first, second) = blue_then_green(&portico).await;
+    let Some(browser) = at(&portico, "object/core/v1/configmaps/default/settings").await else { return };
+    browser.has("● Live").await;
+    browser.press(&["6"]).await;
+    browser.has(&format!("From revision {first} to revision {second}")).await;
+    let said = browser.text().await;
+    for text in ["painter", "maker", "created", "updated", "-   color: blue", "+   color: green"] {
+        assert!(said.contains(text), "{text:?} is not in {said}");
+    }
+    // Further writes are shown as they come.
+    admin.merge(&format!("{ONE}?fieldManager=painter"), &json!({"data": {"color": "red"}})).await;
+    browser.has("+   color: red").await;
+    picture(&browser, "history").await;
+    browser.run(&format!("document.getElementById('restore-{first}').focus()"), json!([])).await;
+    browser.press(&[key::ENTER]).await;
+    confirm(&browser, "+   color: blue").await;
+    browser
+        .shown(
+            "the state that it was given",
+            "return document.querySelectorAll('#panel tbody tr').length === 4",
+        )
+        .await;
+    assert_eq!(admin.get(ONE).await.json()["data"]["color"], "blue");
+
+    admin.delete(ONE).await;
+    browser.has("○ Deleted").await;
+    browser.shown("the button", "return document.getElementById('undelete') !== null").await;
+    // A page that begins after the deletion shows the same.
+    browser.open("about:blank").await;
+    browser.open(&address(&portico, "object/core/v1/configmaps/default/settings")).await;
+    browser.has("○ Not there").await;
+    browser.has("✗ deleted").await;
+    browser.run("document.getElementById('undelete').focus()", json!([])).await;
+    browser.press(&[key::ENTER]).await;
+    confirm(&browser, "+   color: blue").await;
+    browser.has("● Live").await;
+    assert_eq!(admin.get(ONE).await.json()["data"]["color"], "blue");
+    assert_eq!(complaints(&browser).await, Vec::<String>::new());
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_a_time_shows_what_became_of_its_objects() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    for name in ["stays", "changes", "goes"] {
+        admin.post(MAPS, &map(name, json!({}))).await;
+    }
+    let then = revision(&admin.get(&format!("{MAPS}/goes")).await.json());
+    admin.merge(&format!("{MAPS}/changes"), &json!({"data": {"a": "1"}})).await;
+    admin.delete(&format!("{MAPS}/goes")).await;
+    let Some(browser) = at(&portico, "objects/core/v1/configmaps?namespace=default").await else { return };
+    browser.has("● Live").await;
+    browser.press(&["t"]).await;
+    browser.fill("#at", &then).await;
+    browser.press(&[key::ENTER]).await;
+    browser.has(&format!("As of revision {then}")).await;
+    let row = |name: &str, fate: &str| {
+        format!(
+            "return [...document.querySelectorAll('.grid-row')].some((row) => row.children[1].textContent === '{name}' && row.lastChild.textContent.includes('{fate}'))"
+        )
+    };
+    for (name, fate) in [("stays", "as it was"), ("changes", "changed"), ("goes", "deleted")] {
+        browser.shown(name, &row(name, fate)).await;
+    }
+    picture(&browser, "past").await;
+    browser.click("#deleted").await;
+    browser.shown("one row", "return document.querySelectorAll('.grid-row').length === 1").await;
+    admin.delete(&format!("{MAPS}/stays")).await;
+    browser.shown("what is deleted meanwhile", &row("stays", "deleted")).await;
+    browser.run("document.querySelector('.grid-body').focus()", json!([])).await;
+    browser.press(&["j", key::ENTER]).await;
+    browser.has("Undelete").await;
+    // What is not kept so long is said, with the flag that would keep it.
+    browser.open(&address(&portico, "past/core/v1/configmaps?at=8h")).await;
+    browser.has("--history-retention").await;
+    browser.quit().await;
+}
