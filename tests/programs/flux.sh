@@ -1,0 +1,32 @@
+# What the parts of Flux's controllers share: their definitions, and artifacts as source-controller leaves them.
+# shellcheck shell=bash disable=SC2154
+
+# start_controller NAME: with an account that may everything, as Flux has it.
+start_controller() {
+  local account
+  kubectl create -f "$programs/flux.d" >/dev/null
+  kubectl wait --for=condition=Established crd --all --timeout=20s >/dev/null
+  account=$(account flux-system "$1")
+  kubectl create clusterrolebinding "$1" --clusterrole cluster-admin --serviceaccount "flux-system:$1" >/dev/null
+  mkdir -p artifacts
+  artifacts=$(free_port)
+  python3 -m http.server "$artifacts" --bind 127.0.0.1 --directory artifacts 2>artifacts.out & running+=($!)
+  # Leases are taken as in a cluster: by default there.
+  RUNTIME_NAMESPACE=flux-system TMPDIR=$scratch KUBECONFIG=$account start "$1" "$programs/$1" --watch-all-namespaces --log-level=info --log-encoding=json \
+    --enable-leader-election --metrics-addr "127.0.0.1:$(free_port)" --health-addr "127.0.0.1:$(free_port)" --interval-jitter-percentage 0
+}
+
+# publish RESOURCE/NAME FILE REVISION: an artifact of a source. What source-controller would say is said here.
+publish() {
+  cp "$2" artifacts/
+  kubectl -n flux-system patch "$1" --subresource=status --type=merge >/dev/null -p "{\"status\": {\"observedGeneration\": 1,
+    \"artifact\": {\"url\": \"http://127.0.0.1:$artifacts/$(basename "$2")\", \"path\": \"$(basename "$2")\", \"revision\": \"$3\",
+    \"digest\": \"sha256:$(sha256sum "$2" | cut -d' ' -f1)\", \"size\": $(stat -c %s "$2"), \"lastUpdateTime\": \"$(date -u +%FT%TZ)\"},
+    \"conditions\": [{\"type\": \"Ready\", \"status\": \"True\", \"reason\": \"Succeeded\", \"message\": \"stored\", \"lastTransitionTime\": \"$(date -u +%FT%TZ)\"}]}}"
+}
+
+# reconcile KIND/NAME: as `flux reconcile` asks for it.
+reconcile() { kubectl -n flux-system annotate --overwrite "$1" "reconcile.fluxcd.io/requestedAt=$(date +%s%N)" >/dev/null; }
+# is_ready KIND/NAME STATUS REVISION
+revision_of() { kubectl -n flux-system get "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.lastAttemptedRevision} {.status.conditions[?(@.type=="Ready")].message}'; }
+is_ready() { prints "^$2 $3" revision_of "$1"; }

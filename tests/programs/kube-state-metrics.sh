@@ -1,0 +1,57 @@
+# kube-state-metrics: an object of each kind, and of a definition, becomes series; these are the same as on a kube-apiserver.
+# shellcheck shell=bash disable=SC2034,SC2154
+program=kube-state-metrics
+
+# The objects that the Go client's tests create, named. The first line says that this is no stream of JSON.
+objects() {
+  echo '# objects'
+  sed 's/generateName: a-/name: sample/' "$parts/../go/samples.yaml"
+}
+
+series() { curl -sf "http://127.0.0.1:$port/metrics"; }
+
+# What is of these objects, without what differs between two runs.
+of_samples() {
+  series | grep -E '[{,](namespace="shop"|node="sample"|name="sample|persistentvolume="sample"|storageclass="sample"|customresource_)' |
+    grep -vE '_created|_resource_version|_owner|(start|completion|transition|schedule|renew|deletion)_?time|kube_secret_|kube_serviceaccount_' |
+    sed -E -e 's/uid="[^"]*"/uid=""/' -e 's/cluster_ip="[^"]*"/cluster_ip=""/' | sort
+}
+
+applied() { kubectl -n shop get widget blue -o name; }
+counted() { prints '^widget_size{.*name="blue".* 7' series; }
+
+run() {
+  local manifests=$programs/kube-state-metrics.d config=custom.yaml kubeconfig telemetry
+  port=$(free_port)
+  telemetry=$(free_port)
+  namespace shop
+  kubectl config set-context --current --namespace shop >/dev/null
+  objects | kubectl create --validate=false -f - >create.out 2>&1 || true
+  kubectl create -f "$parts/chart/crds/widgets.yaml" >/dev/null
+  kubectl create -f "$manifests/cluster-role.yaml" -f "$manifests/cluster-role-binding.yaml" -f "$manifests/service-account.yaml" >/dev/null
+  kubectl create clusterrole widgets --resource widgets.example.com,customresourcedefinitions.apiextensions.k8s.io --verb list,watch,get >/dev/null
+  kubectl create clusterrolebinding widgets --clusterrole widgets --serviceaccount kube-system:kube-state-metrics >/dev/null
+  kubeconfig=$(account kube-system kube-state-metrics)
+  cat >$config <<'YAML'
+kind: CustomResourceStateMetrics
+spec:
+  resources:
+    - groupVersionKind: {group: example.com, kind: "*", version: v1}
+      metricNamePrefix: ""
+      labelsFromPath: {name: [metadata, name]}
+      metrics: [{name: widget_size, help: sizes, each: {type: Gauge, gauge: {path: [spec, size]}}}]
+YAML
+  start kube-state-metrics "$programs/kube-state-metrics" --kubeconfig "$kubeconfig" --host 127.0.0.1 --port "$port" \
+    --telemetry-host 127.0.0.1 --telemetry-port "$telemetry" --custom-resource-state-config-file $config
+  eventually 20 curl -sf "http://127.0.0.1:$telemetry/readyz"
+  eventually 20 prints '^kube_deployment_spec_replicas{namespace="shop",deployment="sample"} ' series
+  of_samples >answers
+  # What changes afterwards: a scaled Deployment, an object of a definition, one that is gone.
+  kubectl scale deployment sample --replicas 9 >/dev/null
+  eventually 10 prints '^kube_deployment_spec_replicas{namespace="shop",deployment="sample"} 9' series
+  kubectl create -f - >/dev/null <<<'{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "blue"}, "spec": {"size": 7}}'
+  eventually 20 counted
+  kubectl delete deployment sample --cascade=orphan >/dev/null
+  gone() { ! series | grep -q 'kube_deployment_spec_replicas{.*deployment="sample"'; }
+  eventually 10 gone
+}
