@@ -10,10 +10,10 @@ start_controller() {
   kubectl create clusterrolebinding "$1" --clusterrole cluster-admin --serviceaccount "flux-system:$1" >/dev/null
   mkdir -p artifacts
   artifacts=$(free_port)
-  python3 -m http.server "$artifacts" --bind 127.0.0.1 --directory artifacts 2>artifacts.out & running+=($!)
-  # Leases are taken as in a cluster: by default there.
+  python3 -m http.server "$artifacts" --bind 127.0.0.1 --directory artifacts >artifacts.out 2>&1 & running+=($!)
+  # Leases are in the namespace of a pod that it does not run in: no election.
   RUNTIME_NAMESPACE=flux-system TMPDIR=$scratch KUBECONFIG=$account start "$1" "$programs/$1" --watch-all-namespaces --log-level=info --log-encoding=json \
-    --enable-leader-election --metrics-addr "127.0.0.1:$(free_port)" --health-addr "127.0.0.1:$(free_port)" --interval-jitter-percentage 0
+    --metrics-addr "127.0.0.1:$(free_port)" --health-addr "127.0.0.1:$(free_port)" --interval-jitter-percentage 0
 }
 
 # publish RESOURCE/NAME FILE REVISION: an artifact of a source. What source-controller would say is said here.

@@ -64,7 +64,7 @@ spec:
   timeout: 30s
   sourceRef: {kind: GitRepository, name: demo}
   postBuild: {substitute: {text: one}}
-  healthChecks: [{apiVersion: example.com/v1, kind: Widget, name: blue, namespace: demo}, {apiVersion: v1, kind: Service, name: front, namespace: demo}]
+  healthChecks: [{apiVersion: example.com/v1, kind: Widget, name: blue, namespace: demo}]
 YAML
   revision r1
   eventually 40 is_ready kustomization/demo True "main@sha1:0*1"

@@ -32,10 +32,13 @@ make_front_proxy() {
   signed front-ca front-proxy /CN=front-proxy
 }
 
+# A part may say more.
+portico_flags=()
+
 start_portico() {
   make_front_proxy
   "$binary" --data-dir "$scratch/data" --addresses-file "$scratch/addresses" --secure-port 0 --control-address 127.0.0.1:0 \
-    "${front_proxy[@]}" --enable-aggregator-routing --allow-privileged >"$scratch/server.out" 2>&1 &
+    "${front_proxy[@]}" --enable-aggregator-routing --allow-privileged "${portico_flags[@]}" >"$scratch/server.out" 2>&1 &
   running+=($!)
   eventually 60 test -f "$scratch/addresses"
   export KUBECONFIG=$scratch/data/admin.kubeconfig
