@@ -1,6 +1,7 @@
 """Opens k9s in a terminal, looks at tables and an object, and leaves it as people do.
 
-Usage: k9s.py K9S LOG SCREEN, with KUBECONFIG. SCREEN gets the last screen that it waited for.
+Usage: k9s.py K9S LOG SCREEN [objects], with KUBECONFIG. SCREEN gets the last screen that it waited for; with `objects` it opens those
+of a definition, too.
 """
 
 import fcntl
@@ -16,7 +17,7 @@ import time
 import pyte
 
 COLUMNS, LINES, PATIENCE = 160, 40, 40
-program, log, last = sys.argv[1:]
+program, log, last, *more = sys.argv[1:]
 screen = pyte.Screen(COLUMNS, LINES)
 stream = pyte.ByteStream(screen)
 ours, theirs = pty.openpty()
@@ -69,11 +70,12 @@ press("\x1b")
 shows("deployments(")
 command_line("crds")
 shows("example.com", "Namespaced")
-press("\r")
-shows("blue")
-press("y")
-shows("finish: plain")
-press("\x1b")
-shows("widgets(")
+if more:
+    press("\r")
+    shows("blue")
+    press("y")
+    shows("finish: plain")
+    press("\x1b")
+    shows("widgets(")
 command_line("quit")
 sys.exit(k9s.wait(PATIENCE))

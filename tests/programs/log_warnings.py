@@ -24,7 +24,6 @@ CHANGING = [
     (re.compile(r"\b\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(r"/tmp/tmp\.\w+"), "SCRATCH"),
-    (re.compile(r"\b10\.255\.\d+\.\d+\b"), "RESOLVER"),
     (re.compile(r"(?<=[\w\]]):\d{4,5}\b"), ":PORT"),
     (re.compile(r"\b0x[0-9a-f]+\b"), "ADDRESS"),
     (re.compile(r"\b[0-9a-f]{10,64}\b"), "HEX"),
