@@ -45,7 +45,7 @@ prints() {
 start() {
   local log=$1
   shift
-  "$@" >"$scratch/$log.log" 2>&1 &
+  "$@" >>"$scratch/$log.log" 2>&1 &
   running+=($!)
   watched+=("$!")
 }
