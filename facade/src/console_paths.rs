@@ -13,13 +13,17 @@ pub fn is_page(path: &str) -> bool {
     path == PAGE || path == PAGE.trim_end_matches('/') || path.starts_with(ASSETS)
 }
 
-/// Below it lie the methods of the control service that ask what somebody may of what their messages name: nobody else can know.
-const ASKS_ITSELF: &str = "/grpc/portico.history.v1.History/";
+/// The methods of the control service that ask what somebody may of what their messages name: nobody else can know.
+const ASK_THEMSELVES: [&str; 3] = [
+    "/grpc/portico.history.v1.History/States",
+    "/grpc/portico.history.v1.History/List",
+    "/grpc/portico.history.v1.History/Restore",
+];
 
 /// Whether a path is one of which the control service itself decides who may.
 #[must_use]
 pub fn is_decided_behind(path: &str) -> bool {
-    path.starts_with(ASKS_ITSELF)
+    ASK_THEMSELVES.contains(&path)
 }
 
 /// A method of the control service whose answer goes on until somebody ends it.

@@ -6,8 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
-use portico_kit::platform::{is_program, symlink};
-use same_file::Handle;
+use portico_kit::platform::{file_id, is_program, symlink};
 
 use super::names::Name;
 
@@ -23,9 +22,9 @@ pub(super) enum Link {
 
 /// Whether all names are there, and lead to this program where they are its. Copies do not: they are made anew.
 pub(super) fn is_current(dir: &Path) -> bool {
-    let own = std::env::current_exe().and_then(Handle::from_path).ok();
+    let own = std::env::current_exe().and_then(|own| file_id(&own)).ok();
     Name::ALL.into_iter().all(|(name, file)| {
-        let found = Handle::from_path(dir.join(file)).ok();
+        let found = file_id(&dir.join(file)).ok();
         found.is_some() && (name == Name::Kubectl || found == own)
     })
 }

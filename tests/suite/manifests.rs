@@ -262,6 +262,22 @@ async fn what_the_folder_writes_and_deletes_is_in_the_audit_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_stored_in_a_version_that_nobody_may_use_is_pruned_by_another() {
+    let definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\nspec:\n  \
+        group: example.com\n  scope: Cluster\n  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}\n  versions:\n  \
+        - {name: v1, served: false, storage: true, schema: {openAPIV3Schema: {type: object}}}\n  \
+        - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n";
+    let thing = |name: &str| format!("apiVersion: example.com/v2\nkind: Thing\nmetadata: {{name: {name}}}\n");
+    let (launch, folder) =
+        launch(&[("10.yaml", definition), ("20.yaml", &thing("one")), ("30.yaml", &thing("two"))]);
+    let portico = launch.arg("--manifests-prune").start().await;
+    let http = portico.admin();
+    std::fs::remove_file(folder.join("30.yaml")).unwrap();
+    until("it is gone", PATIENCE, async || !exists(&http, "/apis/example.com/v2/things/two").await).await;
+    assert!(exists(&http, "/apis/example.com/v2/things/one").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_pruned_that_the_folder_has_not_made() {
     let (launch, folder) = launch(&FILES);
     let mut portico = launch.arg("--manifests-prune").start().await;

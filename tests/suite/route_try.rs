@@ -43,6 +43,19 @@ fn says(stage: &Value, words: &str) -> bool {
     stage["message"].as_str().unwrap().contains(words)
 }
 
+/// An APIService of two backends, each of which is left out for so long when it fails once.
+fn ejecting(one: &Backend, two: &Backend, time: &str) -> Value {
+    let mut object = one.api_service();
+    let known = &mut object["metadata"]["annotations"];
+    known["portico.dev/backend-urls"] = json!(format!("{},{}", one.url(), two.url()));
+    known["portico.dev/backend-ejection-failures"] = json!("1");
+    known["portico.dev/backend-ejection-time"] = json!(time);
+    let spec = object["spec"].as_object_mut().unwrap();
+    spec.remove("caBundle");
+    spec.insert("insecureSkipTLSVerify".to_owned(), json!(true));
+    object
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_is_answered_shows_every_stage() {
     let portico = Portico::start().await;
@@ -92,15 +105,7 @@ async fn a_read_that_is_answered_shows_every_stage() {
 async fn an_address_that_is_left_out_is_named_and_another_one_is_chosen() {
     let portico = Portico::start().await;
     let (one, two) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
-    let mut object = one.api_service();
-    let known = &mut object["metadata"]["annotations"];
-    known["portico.dev/backend-urls"] = json!(format!("{},{}", one.url(), two.url()));
-    known["portico.dev/backend-ejection-failures"] = json!("1");
-    known["portico.dev/backend-ejection-time"] = json!("60s");
-    let spec = object["spec"].as_object_mut().unwrap();
-    spec.remove("caBundle");
-    spec.insert("insecureSkipTLSVerify".to_owned(), json!(true));
-    serve(&portico, &object).await;
+    serve(&portico, &ejecting(&one, &two, "60s")).await;
     one.behave(Mood::Code(503));
     until("it is left out", 60, async || {
         portico.admin().get(PATH).await;
@@ -112,6 +117,30 @@ async fn an_address_that_is_left_out_is_named_and_another_one_is_chosen() {
         assert_eq!((code, &walk["endpoints"][1]["state"]), (Some(0), &json!("chosen")), "{walk:#}");
         assert_eq!(stage(&walk, "backend")["message"], two.address.to_string());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn walks_that_send_nothing_keep_no_address_out() {
+    let portico = Portico::start().await;
+    let (one, two) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    let object = ejecting(&one, &two, "1s");
+    serve(&portico, &object).await;
+    one.behave(Mood::Code(503));
+    until("it is left out", 60, async || {
+        portico.admin().get(PATH).await;
+        walked(&portico, &[PATH]).0["endpoints"][0]["state"] == "ejected"
+    })
+    .await;
+    one.behave(Mood::Well);
+    let asked = || one.seen().iter().filter(|seen| seen.target.starts_with(PATH)).count();
+    let before = asked();
+    // Each walk comes before a request: it would take every try that the address gets.
+    until("it is tried by a request", 60, async || {
+        walked(&portico, &["-X", "DELETE", &format!("{PATH}/one")]);
+        portico.admin().get(PATH).await;
+        asked() > before
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

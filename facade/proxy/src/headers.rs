@@ -18,7 +18,7 @@ pub(crate) use hop::{Upgrade, requested_upgrade};
 pub use identity::Identity;
 pub(crate) use proxy_headers::ProxyHeaders;
 pub(crate) use response::{clean_answer, clean_response};
-pub(crate) use strip::strip_request;
+pub(crate) use strip::{strip_client, strip_request};
 pub(crate) use trailers::{announced_trailers, clean_trailers, keep_announced};
 
 #[cfg(test)]

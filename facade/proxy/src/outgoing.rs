@@ -129,6 +129,9 @@ impl<'a> Outgoing<'a> {
     /// A copy for somebody else, without a body; without who asks where they are not to know.
     pub(crate) fn copied(&self, identified: bool) -> Outgoing<'static> {
         let mut headers = self.headers.clone();
+        if !identified {
+            headers::strip_client(&mut headers);
+        }
         if let Some(proxy_headers) = self.proxy_headers {
             let shown = if identified { proxy_headers } else { proxy_headers.anonymous() };
             shown.insert_into(&mut headers, self.target.path());

@@ -119,7 +119,9 @@ impl Permissions {
             }
             None => Some(unavailable(attributes.request.is_read_only(), "nobody could be asked")),
         };
-        if let Some(audited) = record.audited() {
+        // Of these the control service's event has the decision.
+        let is_decided_here = !is_decided_behind(&attributes.request.path);
+        if let Some(audited) = record.audited().filter(|_| is_decided_here) {
             audited.set_decision(decision.as_ref().map(|decision| (decision.allowed(), &*decision.reason)));
         }
         self.metrics.done(decision.map(|decision| decision.verdict), took);

@@ -74,6 +74,9 @@ impl<S: Handler> Service<Request> for RouteTry<S> {
 impl RouteTries {
     async fn walked<S: Handler>(self, mut request: Request, mut inner: S) -> Answer {
         if let Err(refusal) = self.allowed(&request).await {
+            if let Some(audited) = request.record().audited() {
+                audited.set_decision(Some((false, &refusal.message)));
+            }
             return Ok(respond::forbidden(&request, &refusal));
         }
         let asked = request.headers_mut().remove(ROUTE_TRY);
@@ -86,9 +89,7 @@ impl RouteTries {
         self.note_begin(&walk, &request, record.authentication_took.get().copied());
         // Nobody else sets it.
         let _ = record.walk.set(Arc::clone(&walk));
-        if let Some(audited) = record.audited() {
-            audited.annotate([("portico.dev/route-try", if sends { "sent" } else { "not sent" })]);
-        }
+        let audited = record.audited().cloned();
         let report = Report::of(&request);
         let response = inner.call(request).await?;
         let (head, body) = response.into_parts();
@@ -100,6 +101,9 @@ impl RouteTries {
         let read = Read::whole(body).await;
         if !walk.is_stopped() && !fails {
             read.note(&walk, begin);
+        }
+        if let Some(audited) = audited {
+            audited.annotate([("portico.dev/route-try", if walk.is_sent() { "sent" } else { "not sent" })]);
         }
         let mut response = report.response(head, &read, &walk);
         response.headers_mut().insert(ROUTE_TRY, HeaderValue::from_static("walk"));

@@ -10,6 +10,8 @@ use serde::Serialize;
 const MAX_NOTED: usize = 128;
 /// The stage at whose end an answer begins.
 const RESPONSE: &str = "response";
+/// The stage at whose end it ends.
+const BODY: &str = "body";
 
 /// See the module.
 #[derive(Debug)]
@@ -76,6 +78,12 @@ impl Walk {
     /// Whether nothing was sent.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was sent to whoever answers it: nothing before them has refused it, or failed.
+    pub fn is_sent(&self) -> bool {
+        let has_come = |last: &Stage| last.ok || matches!(last.stage, RESPONSE | BODY);
+        self.sends && !self.is_stopped() && self.noted.lock().stages.last().is_none_or(has_come)
     }
 
     /// A stage that began then has ended well.
@@ -153,7 +161,7 @@ mod tests {
         }
         let noted = walk.noted();
         assert_eq!((noted.stages.len(), noted.stages[1].took_ms), (MAX_NOTED, 1.5));
-        assert!(!walk.is_stopped());
+        assert!(!walk.is_stopped() && !walk.is_sent());
         walk.stop("not sent");
         assert!(walk.is_stopped());
     }
@@ -161,10 +169,12 @@ mod tests {
     #[test]
     fn an_answer_is_noted_once_and_not_behind_a_failure() {
         let walk = Walk::new(Instant::now(), true);
-        walk.answered(true, "200 OK");
+        walk.answered(false, "404 Not Found");
+        assert!(walk.is_sent());
         walk.answered(true, "200 OK");
         assert_eq!(walk.noted().stages.len(), 1);
         walk.failed("authorization", Instant::now(), "no rule");
+        assert!(!walk.is_sent());
         walk.answered(false, "403 Forbidden");
         assert_eq!(walk.noted().stages.len(), 2);
     }

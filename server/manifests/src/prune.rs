@@ -86,12 +86,7 @@ pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &
         return Err(needed);
     }
     let Left { resource, stored } = left;
-    let served = match registry.objects().served(resource) {
-        Ok(served) => served,
-        // Its definition is gone, and so is it.
-        Err(status) if status.reason() == Reason::NotFound => return Ok(()),
-        Err(status) => return Err(status.message),
-    };
+    let served = registry.objects().reachable(resource).ok_or("no version of it is served")?;
     let target = Target {
         group: served.resource.group.clone(),
         version: served.info.gvk.version.clone(),
@@ -102,8 +97,17 @@ pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &
     };
     let call = Call { body: options(stored).to_json().into(), ..identity::call("delete", target) };
     let answer = requests.serve(call).await;
-    let is_gone = answer.status.as_ref().is_some_and(|status| status.reason() == Reason::NotFound);
-    if is_gone { Ok(()) } else { refusal(&answer) }
+    if answer.status.as_ref().is_some_and(|status| is_gone(status, stored)) {
+        Ok(())
+    } else {
+        refusal(&answer)
+    }
+}
+
+/// Whether an answer says that the object is not there, and not that nothing of its kind is.
+fn is_gone(status: &Status, stored: &Stored) -> bool {
+    let is_named = status.details.as_ref().is_some_and(|details| details.name == stored.name());
+    status.reason() == Reason::NotFound && is_named
 }
 
 /// Only what was looked at goes.

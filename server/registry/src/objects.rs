@@ -84,6 +84,16 @@ impl Objects {
         served.ok_or_else(|| Box::new(Status::no_route()))
     }
 
+    /// The resource in any version that requests may use; nothing where there is none.
+    #[must_use]
+    pub fn reachable(&self, resource: &GroupResource) -> Option<Arc<ServedResource>> {
+        if let Some(served) = self.builtin.preferred(resource) {
+            return Some(Arc::clone(served));
+        }
+        let definition = self.definition(resource).filter(|definition| definition.facts.is_reachable())?;
+        definition.serving.served().into_iter().next()
+    }
+
     /// The resource in a version that requests may use.
     #[must_use]
     pub fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<ServedResource>> {

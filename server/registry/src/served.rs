@@ -9,6 +9,7 @@ use portico_schema::{DecodeError, Schema};
 use portico_store::Resource;
 
 use crate::Result;
+use crate::call::Target;
 use crate::custom::{self, Custom, ScalePaths};
 use crate::off_fields::OffFields;
 use crate::scale::{Scale, ScaleSelector};
@@ -47,6 +48,22 @@ pub struct ServedResource {
 }
 
 impl ServedResource {
+    /// Where objects of this kind are that a target names: its namespace.
+    ///
+    /// # Errors
+    /// 404 when the kind lives elsewhere: whoever may do something in a namespace may not do it where there is none.
+    pub fn namespace_of<'a>(&self, target: &'a Target) -> Result<&'a str> {
+        let (namespace, name) = (target.namespace.as_str(), target.name.as_str());
+        // Path grammar: below /namespaces/x the path itself names x as the namespace.
+        let own = target.resource == "namespaces" && namespace == name;
+        match (self.info.namespaced, namespace.is_empty()) {
+            (true, true) if !name.is_empty() => Err(Box::new(Status::no_route())),
+            (false, false) if own => Ok(""),
+            (false, false) => Err(Box::new(Status::no_route())),
+            _ => Ok(namespace),
+        }
+    }
+
     /// The kind of a view. Its objects are never stored.
     pub(crate) fn of_view(info: KindInfo, sealed: bool) -> Self {
         Self { sealed, ..Self::described(Arc::new(info), None, Strategies::default()) }

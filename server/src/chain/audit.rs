@@ -1,6 +1,7 @@
 //! Audit of native callers: what the policy asks for is recorded of their calls, at each stage, as facades record requests.
 //!
-//! What a facade forwards it has recorded itself, and what it asks for in its own name is the API server's own business.
+//! What a facade forwards it has recorded itself, but for histories, whose objects only their messages name; and what it asks for in
+//! its own name is the API server's own business.
 //! A client gets the end of an answer after its last event. Upstream: `WithAudit`, `WithFailedAuthenticationAudit`.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -27,6 +28,13 @@ use super::recording::{Recording, audit_id, note_refusal};
 
 /// What streams until the client has enough of it.
 const LONG_RUNNING: &str = "/Watch";
+/// What these methods are about is in their messages, which a facade hands on as they are.
+const KNOWN_HERE: &str = "/portico.history.v1.History/";
+
+/// Whether a facade's own event says too little of a call.
+fn is_known_here(path: &str) -> bool {
+    path.starts_with(KNOWN_HERE)
+}
 
 /// See the module.
 #[derive(Clone)]
@@ -59,7 +67,8 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let caller = request.extensions().get::<Caller>();
         let native = caller.is_none_or(|caller| caller.facade_name().is_none());
-        let Some(auditor) = self.auditor.clone().filter(|_| native) else {
+        let records = native || is_known_here(request.uri().path());
+        let Some(auditor) = self.auditor.clone().filter(|_| records) else {
             return Step::passed(self.inner.call(request));
         };
         // Who asks for the health of the service is not asked for a name.

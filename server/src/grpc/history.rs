@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt, stream};
-use portico_machinery::{GroupVersionResource, Object, RequestInfo, Status};
+use portico_machinery::{GroupVersionResource, Object, Status};
 use portico_proto::history as pb;
 use portico_proto::history::history_server::History;
 use portico_proto::history::list_request::At;
@@ -42,7 +42,7 @@ pub(crate) struct HistoryService {
 struct Allowed {
     caller: Caller,
     served: Arc<ServedResource>,
-    target: pb::Target,
+    target: Target,
     /// Until the answer is there.
     running: Running,
 }
@@ -51,8 +51,9 @@ impl HistoryService {
     /// The caller, once it has a seat and may see the past of what it names.
     async fn allow(&self, caller: Caller, target: Option<pb::Target>) -> RpcResult<Allowed> {
         let is_named = target.is_some();
-        let target = target.unwrap_or_default();
-        let info = request_info(&target, VERB);
+        let pb::Target { group, version, resource, namespace, name } = target.unwrap_or_default();
+        let target = Target { group, version, resource, namespace, name, ..Target::default() };
+        let info = target.request_info(VERB, "");
         recorded::begin(&caller, &info).await?;
         let running = self.queues.turn(&caller, &info, "").await?;
         authorize_message(&caller, info).await?;
@@ -66,6 +67,8 @@ impl HistoryService {
         };
         let served = self.registry.objects().by_resource(&resource);
         let served = served.ok_or_else(|| refused(Status::no_route()))?;
+        // What was decided is about the namespace that is named: it must be where the object is.
+        served.namespace_of(&target).map_err(refused)?;
         Ok(Allowed { caller, served, target, running })
     }
 
@@ -78,7 +81,7 @@ impl HistoryService {
         let (namespace, name) = (namespace_of(served, target), &*target.name);
         let is_there =
             self.registry.objects().read(served, namespace, name).await.map_err(refused)?.is_some();
-        let info = request_info(target, if is_there { "update" } else { "create" });
+        let info = target.request_info(if is_there { "update" } else { "create" }, "");
         authorize_message(caller, info.clone()).await?;
         if let Some(status) = self.hold.refusal(caller, || info) {
             return Err(refused(status));
@@ -237,7 +240,7 @@ fn state(past: &Past, before: Option<&Object>, objects: bool) -> pb::State {
     }
 }
 
-fn require_name(target: &pb::Target) -> RpcResult<()> {
+fn require_name(target: &Target) -> RpcResult<()> {
     match target.name.is_empty() {
         true => Err(tonic::Status::invalid_argument("target.name is required")),
         false => Ok(()),
@@ -245,12 +248,6 @@ fn require_name(target: &pb::Target) -> RpcResult<()> {
 }
 
 /// The namespace in which objects of a resource are looked for.
-fn namespace_of<'a>(served: &ServedResource, target: &'a pb::Target) -> &'a str {
+fn namespace_of<'a>(served: &ServedResource, target: &'a Target) -> &'a str {
     if served.info.namespaced { &target.namespace } else { "" }
-}
-
-/// The question for the authorizer.
-fn request_info(target: &pb::Target, verb: &str) -> RequestInfo {
-    let pb::Target { group, version, resource, namespace, name } = target.clone();
-    Target { group, version, resource, namespace, name, ..Target::default() }.request_info(verb, "")
 }

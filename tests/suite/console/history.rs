@@ -6,6 +6,8 @@ use portico_tests::browser::key;
 use portico_tests::{Browser, Launch, Portico};
 use serde_json::{Value, json};
 
+use crate::audit::{METADATA, lines, recording};
+
 use super::browsing::{MAPS, address, at, complaints, map, picture};
 
 const STATES: &str = "/grpc/portico.history.v1.History/States";
@@ -94,6 +96,80 @@ async fn the_verb_history_decides_and_writing_needs_its_own() {
     let refused = alice.post(RESTORE, &restore).await.status_body(403, "Forbidden");
     assert!(refused["message"].as_str().unwrap().contains("cannot update resource"), "{refused}");
     assert_eq!(admin.get(ONE).await.json()["data"]["color"], "green");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces() {
+    let portico = Portico::start().await;
+    let (admin, bob) = (portico.admin(), portico.anyone().as_user("bob"));
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let binding = json!({"metadata": {"name": "all"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "User", "name": "bob", "apiGroup": "rbac.authorization.k8s.io"}]});
+    let bound = admin.post(&format!("{rbac}/namespaces/default/rolebindings"), &binding).await;
+    assert_eq!(bound.status, 201, "{}", bound.text());
+    let made = admin.post(MAPS, &map("settings", json!({"color": "blue"}))).await;
+    let first = revision(&made.json());
+    assert_eq!(bob.post(STATES, &json!({"target": target("settings")})).await.status, 200);
+    assert_eq!(bob.post(LIST, &json!({"target": target("")})).await.status, 200);
+    let elsewhere = |group: &str, resource: &str, name: &str, namespace: &str| {
+        let target = json!({"group": group, "version": "v1", "resource": resource, "namespace": namespace, "name": name});
+        json!({"target": target, "objects": true, "revision": first})
+    };
+    let of_states = |mut body: Value| {
+        body.as_object_mut().unwrap().remove("revision");
+        body
+    };
+    let of_list = |mut body: Value| {
+        body.as_object_mut().unwrap().remove("objects");
+        body
+    };
+    for (group, resource, name) in [
+        ("rbac.authorization.k8s.io", "clusterrolebindings", "cluster-admin"),
+        ("apiregistration.k8s.io", "apiservices", "v1."),
+        ("", "namespaces", "kube-system"),
+    ] {
+        for namespace in ["", "default"] {
+            let states = bob.post(STATES, &of_states(elsewhere(group, resource, name, namespace))).await;
+            assert!(
+                [403, 404].contains(&states.status.as_u16()),
+                "{resource} {namespace:?}: {}",
+                states.text()
+            );
+            let list = bob.post(LIST, &of_list(elsewhere(group, resource, "", namespace))).await;
+            assert!([403, 404].contains(&list.status.as_u16()), "{resource} {namespace:?}: {}", list.text());
+            let restored = bob.post(RESTORE, &of_list(elsewhere(group, resource, name, namespace))).await;
+            assert!([403, 404].contains(&restored.status.as_u16()), "{resource}: {}", restored.text());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_are_recorded_with_what_they_are_about() {
+    let policy = METADATA.replace(
+        "[{level: Metadata}]",
+        "[{level: RequestResponse, resources: [{group: \"\", resources: [configmaps]}]}, {level: None}]",
+    );
+    let (launch, log) = recording(Launch::new(), &policy);
+    let portico = launch.start().await;
+    let (first, _) = blue_then_green(&portico).await;
+    let restore = json!({"target": target("settings"), "revision": first});
+    assert_eq!(portico.admin().post(RESTORE, &restore).await.status, 200);
+    assert_eq!(portico.anyone().as_user("alice").post(RESTORE, &restore).await.status, 403);
+    let of = |user: &'static str| {
+        let is_meant = move |event: &Value| {
+            event["verb"] == "history"
+                && event["stage"] == "ResponseComplete"
+                && event["user"]["username"] == user
+        };
+        lines(&log).into_iter().find(is_meant).unwrap_or_else(|| panic!("no event of {user}"))
+    };
+    let restored = of("admin");
+    assert_eq!(restored["objectRef"]["name"], "settings", "{restored}");
+    assert_eq!(restored["annotations"]["authorization.k8s.io/decision"], "allow", "{restored}");
+    let refused = of("alice");
+    assert_eq!(refused["objectRef"]["resource"], "configmaps", "{refused}");
+    assert_eq!(refused["responseStatus"]["code"], 403, "{refused}");
+    assert_eq!(refused["annotations"]["authorization.k8s.io/decision"], "forbid", "{refused}");
 }
 
 /// Waits until the dry run in the dialog has ended well, and lets the write follow, by keys alone.

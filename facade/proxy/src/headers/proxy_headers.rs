@@ -40,9 +40,9 @@ impl<'a> ProxyHeaders<'a> {
         Self { identity: &[], client: Some(client), audit_id: None, uri: Some(uri) }
     }
 
-    /// The same without who asks.
+    /// The same without who asks, and from where.
     pub(crate) fn anonymous(self) -> Self {
-        Self { identity: &[], ..self }
+        Self { identity: &[], client: None, audit_id: None, uri: self.uri }
     }
 
     /// Inserts them into a header map. `path` is the path that the backend is asked for. Of the caller's identity nothing may

@@ -1,7 +1,7 @@
 //! What of a client's headers never reaches a backend.
 
 use http::HeaderMap;
-use http::header::{CONNECTION, HeaderName};
+use http::header::{CONNECTION, COOKIE, HeaderName};
 
 use super::identity::is_private;
 use super::{forwarded, hop};
@@ -15,6 +15,12 @@ pub(crate) fn strip_request(headers: &mut HeaderMap) {
     for name in removed {
         hop::remove(headers, &name);
     }
+}
+
+/// Takes out what says, or proves, which client it is, for somebody who is not to know.
+pub(crate) fn strip_client(headers: &mut HeaderMap) {
+    headers.remove(COOKIE);
+    headers.remove(forwarded::FOR);
 }
 
 /// Whether a client's header of this name never reaches a backend.

@@ -28,14 +28,27 @@ impl Transport {
         while let Some(index) = order.next(self) {
             self.note_choice(walk, index);
             match self.connection(index, &mut dials, walk).await {
-                Ok(connection) => return Ok((index, connection)),
+                Ok(connection) => {
+                    self.leave_probe(index);
+                    return Ok((index, connection));
+                }
+                // Nothing was sent: the circuit has noted the dial, and that is all.
                 Err(error) => {
-                    self.note(&self.targets[index], false);
+                    self.leave_probe(index);
                     failed = Some(prefer(failed, error));
                 }
             }
         }
         Err(failed.unwrap_or_else(no_targets))
+    }
+
+    /// An address that is left out gets its one try from a request that is sent, not from one that is only looked at.
+    fn leave_probe(&self, index: usize) {
+        if let Some(ejection) = &self.targets[index].ejection
+            && ejection.is_open()
+        {
+            ejection.probe_soon();
+        }
     }
 
     async fn connection(

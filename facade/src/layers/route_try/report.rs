@@ -115,9 +115,9 @@ impl Report {
     }
 
     /// The walk, in the place of the answer.
-    pub(super) fn response(self, head: Parts, read: &Read, walk: &Walk) -> Response {
+    pub(super) fn response(self, mut head: Parts, read: &Read, walk: &Walk) -> Response {
         let fails = head.status.is_client_error() || head.status.is_server_error();
-        let sent = walk.sends() && !walk.is_stopped();
+        let sent = walk.is_sent();
         let message = if fails { read.message(&head) } else { String::new() };
         let written = Written {
             method: &self.method,
@@ -130,9 +130,14 @@ impl Report {
             whole_ms: milliseconds(self.received.elapsed()),
             noted: walk.noted(),
         };
-        match serde_json::to_vec(&written) {
+        let mut response = match serde_json::to_vec(&written) {
             Ok(written) => respond::whole(head.status, "application/json", written),
             Err(error) => respond::plain(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        };
+        // What was refused, for the audit log.
+        if let Some(answered) = head.extensions.remove::<respond::Answered>() {
+            response.extensions_mut().insert(answered);
         }
+        response
     }
 }

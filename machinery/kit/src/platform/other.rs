@@ -79,6 +79,17 @@ pub fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result
     std::os::windows::fs::symlink_file(original, link)
 }
 
+/// Which file it is, whatever its name.
+pub type FileId = same_file::Handle;
+
+/// Which file a name leads to.
+///
+/// # Errors
+/// What the file system says.
+pub fn file_id(path: &Path) -> io::Result<FileId> {
+    FileId::from_path(path)
+}
+
 /// None: the system keeps names by itself, and opens no folders.
 ///
 /// # Errors

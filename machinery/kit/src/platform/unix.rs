@@ -50,6 +50,17 @@ pub fn give(file: &File, like: &Path) -> io::Result<()> {
     std::os::unix::fs::fchown(file, Some(like.uid()), Some(like.gid()))
 }
 
+/// Which file it is, whatever its name: its file system, and its number there.
+pub type FileId = (u64, u64);
+
+/// Which file a name leads to. It is not opened: closing a file lets go of locks that the process has on it.
+///
+/// # Errors
+/// What the file system says.
+pub fn file_id(path: &Path) -> io::Result<FileId> {
+    fs::metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
 /// The folder whose names are to be on the disk.
 ///
 /// # Errors

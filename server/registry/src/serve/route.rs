@@ -31,7 +31,7 @@ pub(super) fn find<'a>(
     if served.custom.is_some() {
         return custom_route::find(&served, call);
     }
-    let namespace = namespace_of(&served, target)?;
+    let namespace = served.namespace_of(target)?;
     let (part, verbs) = part_of(handlers, &served, target)?;
     match action_on(call, verbs, served.info.namespaced && namespace.is_empty()) {
         Some(action) => Ok(Route { served, action, part, namespace }),
@@ -44,25 +44,12 @@ pub(super) fn find<'a>(
 /// The namespace of a connection, by whatever method it may be asked for.
 pub(super) fn connection<'a>(served: &ServedResource, call: &'a Call) -> Result<&'a str> {
     let target = &call.target;
-    let namespace = namespace_of(served, target)?;
+    let namespace = served.namespace_of(target)?;
     let found = subresource(served, target)?;
     if target.name.is_empty() || !connection::has_verb(found.below, &found.verbs, &call.verb) {
         return Err(Box::new(Status::no_method()));
     }
     Ok(namespace)
-}
-
-/// The namespace of the path; 404 when the kind lives elsewhere.
-fn namespace_of<'a>(served: &ServedResource, target: &'a Target) -> Result<&'a str> {
-    let (namespace, name) = (target.namespace.as_str(), target.name.as_str());
-    // Path grammar: below /namespaces/x the path itself names x as the namespace.
-    let own = target.resource == "namespaces" && namespace == name;
-    match (served.info.namespaced, namespace.is_empty()) {
-        (true, true) if !name.is_empty() => Err(Box::new(Status::no_route())),
-        (false, false) if own => Ok(""),
-        (false, false) => Err(Box::new(Status::no_route())),
-        _ => Ok(namespace),
-    }
 }
 
 /// The part of the object and the verbs that it has.

@@ -76,8 +76,10 @@ impl Reader {
             clock::ahead!("$1"),
             " ORDER BY at DESC, revision DESC LIMIT 1), 0)"
         );
-        let select = sqlx::query_scalar(SELECT).bind(clock::ours()).bind(time);
-        self.pool.read(async |c| select.fetch_one(c).await).await.map_err(failed)
+        // Our clock is read when there is a connection: waiting for one is no difference of clocks.
+        let select =
+            async |c: &mut _| sqlx::query_scalar(SELECT).bind(clock::ours()).bind(time).fetch_one(c).await;
+        self.pool.read(select).await.map_err(failed)
     }
 
     pub(super) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {

@@ -4,8 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use portico_kit::platform::OpenOptionsExt;
-use same_file::Handle;
+use portico_kit::platform::{OpenOptionsExt, file_id};
 use sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
@@ -313,8 +312,8 @@ async fn fold(database: &Path) -> Result<(), BackupError> {
 /// Gives a database a second name, under which it stays.
 fn keep(database: &Path, epoch: i64) -> Result<PathBuf, BackupError> {
     let failed = |error| BackupError::File { path: database.to_owned(), error };
-    let there = Handle::from_path(database).map_err(failed)?;
-    let same = |path: &Path| Handle::from_path(path).is_ok_and(|file| file == there);
+    let there = file_id(database).map_err(failed)?;
+    let same = |path: &Path| file_id(path).is_ok_and(|file| file == there);
     let kept = unused(database, &epoch.to_string(), same);
     if !same(&kept) && fs::hard_link(database, &kept).is_err() {
         // Not every file system has second names. The database is away for a moment, and not lost.
