@@ -13,17 +13,17 @@ pub fn is_page(path: &str) -> bool {
     path == PAGE || path == PAGE.trim_end_matches('/') || path.starts_with(ASSETS)
 }
 
-/// The methods of the control service that ask what somebody may of what their messages name: nobody else can know.
-const ASK_THEMSELVES: [&str; 3] = [
-    "/grpc/portico.history.v1.History/States",
-    "/grpc/portico.history.v1.History/List",
-    "/grpc/portico.history.v1.History/Restore",
-];
+/// A method of the control service that asks itself what somebody may of what its message names: nobody else can know.
+pub const STATES: &str = "/grpc/portico.history.v1.History/States";
+/// As [`STATES`].
+pub const PAST: &str = "/grpc/portico.history.v1.History/List";
+/// As [`STATES`].
+pub const RESTORE: &str = "/grpc/portico.history.v1.History/Restore";
 
 /// Whether a path is one of which the control service itself decides who may.
 #[must_use]
 pub fn is_decided_behind(path: &str) -> bool {
-    ASK_THEMSELVES.contains(&path)
+    matches!(path, STATES | PAST | RESTORE)
 }
 
 /// A method of the control service whose answer goes on until somebody ends it.

@@ -69,9 +69,9 @@ impl JsonMethod {
         ("/grpc/portico.config.v1.Config/Facades", Self::Facades),
         (console_paths::WATCH_FACADES, Self::WatchFacades),
         ("/grpc/portico.apiextensions.v1.Definitions/Check", Self::Check),
-        ("/grpc/portico.history.v1.History/States", Self::States),
-        ("/grpc/portico.history.v1.History/List", Self::Past),
-        ("/grpc/portico.history.v1.History/Restore", Self::Restore),
+        (console_paths::STATES, Self::States),
+        (console_paths::PAST, Self::Past),
+        (console_paths::RESTORE, Self::Restore),
     ];
 }
 

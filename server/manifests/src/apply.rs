@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Reason};
-use portico_registry::{Answer, Body, Call, Registry, ServedResource, Stored, Target};
+use portico_registry::{Answer, Body, Call, Registry, ServedResource, Stored};
 
 use crate::document::Document;
 use crate::identity::{self, FIELD_MANAGER, LABEL, MADE};
-use crate::requests::{Requests, refusal};
+use crate::requests::{Requests, refusal, target};
 
 /// Fields that others own are taken over, as GitOps tools do; fields with doubled keys are refused.
 const QUERY: &str = "fieldManager=portico-manifests&force=true&fieldValidation=Strict";
@@ -120,14 +120,7 @@ async fn send(
     if is_ours {
         object.set(&["metadata", "labels", LABEL], MADE);
     }
-    let target = Target {
-        group: document.kind.group.clone(),
-        version: document.kind.version.clone(),
-        resource: place.served.resource.resource.clone(),
-        namespace: place.key.namespace.clone(),
-        name: place.key.name.clone(),
-        ..Target::default()
-    };
+    let target = target(&place.served, &place.key.namespace, &place.key.name);
     let call = Call {
         query: QUERY.to_owned(),
         body: object.to_json().into(),

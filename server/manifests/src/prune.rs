@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
-use portico_registry::{Call, ListOptions, Registry, Stored, Target};
+use portico_registry::{Call, ListOptions, Registry, Stored};
 
 use crate::apply::Key;
 use crate::identity::{self, LABEL, MADE};
 use crate::pass::definitions;
 use crate::record::Record;
-use crate::requests::{Requests, refusal};
+use crate::requests::{Requests, refusal, target};
 
 /// Objects that are looked at to find out whether somebody needs what is to go.
 const LOOKED_AT: usize = 100;
@@ -87,14 +87,7 @@ pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &
     }
     let Left { resource, stored } = left;
     let served = registry.objects().reachable(resource).ok_or("no version of it is served")?;
-    let target = Target {
-        group: served.resource.group.clone(),
-        version: served.info.gvk.version.clone(),
-        resource: served.resource.resource.clone(),
-        namespace: stored.namespace().to_owned(),
-        name: stored.name().to_owned(),
-        ..Target::default()
-    };
+    let target = target(&served, stored.namespace(), stored.name());
     let call = Call { body: options(stored).to_json().into(), ..identity::call("delete", target) };
     let answer = requests.serve(call).await;
     if answer.status.as_ref().is_some_and(|status| is_gone(status, stored)) {

@@ -43,6 +43,8 @@ struct Allowed {
     caller: Caller,
     served: Arc<ServedResource>,
     target: Target,
+    /// Where its objects are.
+    namespace: String,
     /// Until the answer is there.
     running: Running,
 }
@@ -68,8 +70,8 @@ impl HistoryService {
         let served = self.registry.objects().by_resource(&resource);
         let served = served.ok_or_else(|| refused(Status::no_route()))?;
         // What was decided is about the namespace that is named: it must be where the object is.
-        served.namespace_of(&target).map_err(refused)?;
-        Ok(Allowed { caller, served, target, running })
+        let namespace = served.namespace_of(&target).map_err(refused)?.to_owned();
+        Ok(Allowed { caller, served, target, namespace, running })
     }
 
     async fn restored(
@@ -77,8 +79,8 @@ impl HistoryService {
         allowed: &Allowed,
         request: &pb::RestoreRequest,
     ) -> RpcResult<pb::RestoreResponse> {
-        let Allowed { caller, served, target, .. } = allowed;
-        let (namespace, name) = (namespace_of(served, target), &*target.name);
+        let Allowed { caller, served, target, namespace, .. } = allowed;
+        let name = &*target.name;
         let is_there =
             self.registry.objects().read(served, namespace, name).await.map_err(refused)?.is_some();
         let info = target.request_info(if is_there { "update" } else { "create" }, "");
@@ -120,7 +122,7 @@ impl History for HistoryService {
         require_name(&allowed.target)?;
         let most = if objects { DEFAULT_STATES } else { MAX_STATES };
         let limit = if limit == 0 { DEFAULT_STATES } else { limit.min(most) };
-        let place = (namespace_of(&allowed.served, &allowed.target), &*allowed.target.name);
+        let place = (&*allowed.namespace, &*allowed.target.name);
         let before = (before > 0).then_some(before);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let past = self.registry.past(&allowed.served, place, before, limit).await.map_err(refused)?;
@@ -183,8 +185,7 @@ fn listed(
     let begin = Some(None::<String>);
     let parts = stream::try_unfold(begin, move |next| {
         let (registry, served) = (registry.clone(), Arc::clone(&allowed.served));
-        let (namespace, name) =
-            (namespace_of(&served, &allowed.target).to_owned(), allowed.target.name.clone());
+        let (namespace, name) = (allowed.namespace.clone(), allowed.target.name.clone());
         async move {
             let Some(after) = next else { return Ok(None) };
             let page = registry.list_past(&served, &namespace, revision, (after, LISTED_AT_ONCE)).await;
@@ -245,9 +246,4 @@ fn require_name(target: &Target) -> RpcResult<()> {
         true => Err(tonic::Status::invalid_argument("target.name is required")),
         false => Ok(()),
     }
-}
-
-/// The namespace in which objects of a resource are looked for.
-fn namespace_of<'a>(served: &ServedResource, target: &'a Target) -> &'a str {
-    if served.info.namespaced { &target.namespace } else { "" }
 }

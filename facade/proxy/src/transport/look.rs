@@ -27,16 +27,12 @@ impl Transport {
         let mut failed = None;
         while let Some(index) = order.next(self) {
             self.note_choice(walk, index);
-            match self.connection(index, &mut dials, walk).await {
-                Ok(connection) => {
-                    self.leave_probe(index);
-                    return Ok((index, connection));
-                }
+            let connection = self.connection(index, &mut dials, walk).await;
+            self.leave_probe(index);
+            match connection {
+                Ok(connection) => return Ok((index, connection)),
                 // Nothing was sent: the circuit has noted the dial, and that is all.
-                Err(error) => {
-                    self.leave_probe(index);
-                    failed = Some(prefer(failed, error));
-                }
+                Err(error) => failed = Some(prefer(failed, error)),
             }
         }
         Err(failed.unwrap_or_else(no_targets))
