@@ -150,7 +150,8 @@ function showTrust({ spec }) {
 
 function showWebhooks(webhooks) {
   if (!webhooks.length) return null;
-  return section('Webhooks that a write would meet', table('Webhooks', ['Name', 'Configuration', 'Health', 'Since', 'Why', 'Open circuits'], webhooks.map((one) => [
+  return section('Webhooks that a write would meet', table('Webhooks', ['Name', 'Configuration', 'Health', 'Since', 'Why', 'CA ends', 'Open circuits'], webhooks.map((one) => [
     one.name, one.configuration, mark(!['Failing', 'CircuitOpen'].includes(one.health), one.health), one.since && age(one.since), one.reason,
+    one.caNotAfter && h('span', { title: moment(one.caNotAfter) }, end(new Date(one.caNotAfter))),
     one.openCircuits.map((circuit) => `${circuit.target}: ${circuit.reason}`).join('; ')])));
 }

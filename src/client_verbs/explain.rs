@@ -57,6 +57,7 @@ struct PrintedWebhook<'a> {
     failure_policy: &'a str,
     health: &'a str,
     reason: &'a str,
+    ca_not_after: &'a str,
 }
 
 #[derive(Serialize)]
@@ -149,9 +150,9 @@ fn printed_stage(stage: &Stage) -> PrintedStage<'_> {
 }
 
 fn printed_webhook(webhook: &AdmissionWebhook) -> PrintedWebhook<'_> {
-    let AdmissionWebhook { kind, configuration, name, operations, failure_policy, health, reason, .. } =
-        webhook;
-    PrintedWebhook { kind, configuration, name, operations, failure_policy, health, reason }
+    let AdmissionWebhook { kind, configuration, name, operations, failure_policy, health, .. } = webhook;
+    let (reason, ca_not_after) = (&webhook.reason, &webhook.ca_not_after);
+    PrintedWebhook { kind, configuration, name, operations, failure_policy, health, reason, ca_not_after }
 }
 
 fn printed_policy(policy: &AdmissionPolicy) -> PrintedPolicy<'_> {

@@ -50,6 +50,7 @@ pub(super) fn webhook(met: Explained) -> pb::AdmissionWebhook {
         reason,
         under_way: u32::try_from(met.under_way).unwrap_or(u32::MAX),
         open_circuits: met.open.into_iter().map(open_circuit).collect(),
+        ca_not_after: met.first_ca_end.map(rfc3339).unwrap_or_default(),
     }
 }
 
@@ -102,6 +103,9 @@ fn open_circuit(circuit: OpenCircuit) -> pb::OpenCircuit {
 }
 
 fn time(ms: Option<u64>) -> String {
-    let seconds = ms.and_then(|ms| i64::try_from(ms / 1000).ok());
-    seconds.and_then(|seconds| Time::unix(seconds, 0).rfc3339()).unwrap_or_default()
+    ms.and_then(|ms| i64::try_from(ms / 1000).ok()).map(rfc3339).unwrap_or_default()
+}
+
+fn rfc3339(seconds: i64) -> String {
+    Time::unix(seconds, 0).rfc3339().unwrap_or_default()
 }

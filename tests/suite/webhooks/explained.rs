@@ -51,6 +51,8 @@ async fn explain_names_the_webhooks_of_a_path_in_order_with_their_health() {
     let health: Vec<_> = all.iter().map(|webhook| webhook.health.as_str()).collect();
     assert_eq!(health, ["Answering", "NeverAsked", "Answering", "Answering"]);
     assert!(all[0].last_answer.ends_with('Z') && all[0].last_failure.is_empty());
+    let ca_ends: jiff::Timestamp = all[0].ca_not_after.parse().unwrap();
+    assert!(ca_ends > jiff::Timestamp::now(), "{ca_ends}");
 
     setup.hooks.behave(Mood::Code(500));
     assert_eq!(setup.admin.post(MAPS, &map("n")).await.status, 500);

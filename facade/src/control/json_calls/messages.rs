@@ -87,6 +87,7 @@ struct Webhook {
     reason: String,
     under_way: u32,
     open_circuits: Vec<Circuit>,
+    ca_not_after: String,
 }
 
 #[derive(Serialize)]
@@ -155,6 +156,7 @@ impl From<AdmissionWebhook> for Webhook {
             open_circuits: circuits
                 .map(|c| Circuit { target: c.target, since: c.since, reason: c.reason })
                 .collect(),
+            ca_not_after: m.ca_not_after,
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Explained {
     pub under_way: usize,
     /// Its addresses that are not dialled but by probes.
     pub open: Vec<OpenCircuit>,
+    /// When the first certificate of its CA bundle ends, in Unix seconds; nothing without one.
+    pub first_ca_end: Option<i64>,
 }
 
 /// A failure of a webhook.
@@ -92,6 +94,7 @@ impl Webhook {
             trouble: self.health.last_failure().map(Trouble::from),
             under_way: state.under_way,
             open: state.open,
+            first_ca_end: self.endpoint.first_ca_end(),
         }
     }
 }

@@ -4,6 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_kit::pki::{self, CertInfo};
 use portico_machinery::route::Target;
 
 use super::ClientConfig;
@@ -32,6 +35,15 @@ impl WebhookEndpoint {
     #[must_use]
     pub fn new(config: &ClientConfig, timeout: Duration) -> Self {
         Self(Address::of(config, timeout).map(|address| Arc::new(Endpoint::new(config, address, timeout))))
+    }
+
+    /// When the first certificate of its CA bundle ends, in Unix seconds; nothing where it has none, or cannot be read.
+    #[must_use]
+    pub fn first_ca_end(&self) -> Option<i64> {
+        let pem = STANDARD.decode(self.usable().ok()?.peer.ca_bundle()).ok()?;
+        let certificates = pki::parse_certs("caBundle", &pem).ok()?;
+        let ends = certificates.iter().filter_map(|der| CertInfo::parse(der).ok());
+        ends.map(|info| info.not_after).min()
     }
 
     /// What can be called.

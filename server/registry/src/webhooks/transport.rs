@@ -100,6 +100,11 @@ impl Peer {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&identity);
         Self(Arc::new(PeerParts { identity, hash }))
     }
+
+    /// What certificates are verified against, in base64.
+    pub(super) fn ca_bundle(&self) -> &str {
+        &self.0.identity.ca_bundle
+    }
 }
 
 impl PartialEq for Peer {
