@@ -12,7 +12,9 @@ const RETRY = 5000;
 const KEPT = 400;
 const PLOTTED = 20;
 
-export async function followFacades(signal, into, certificates) {
+// `healthChanged` is called when other checks fail than before.
+export async function followFacades(signal, into, certificates, healthChanged) {
+  let failed;
   while (!signal.aborted) {
     const facades = new Map();
     let own = [], asked;
@@ -23,6 +25,9 @@ export async function followFacades(signal, into, certificates) {
         const all = [...facades.values()].sort((a, b) => a.facade.name.localeCompare(b.facade.name));
         replace(into, facadesTable(all), all.slice(0, PLOTTED).map(plots));
         replace(certificates, certificatesTable(own, all));
+        const fails = JSON.stringify(all.map(({ facade, failing }) => [facade.name, failing]));
+        if (failed !== undefined && failed !== fails) healthChanged();
+        failed = fails;
       });
     };
     try {

@@ -16,14 +16,15 @@ export async function overview({ main, signal }) {
     section('The last hour of this facade', plots),
     section('Facades', facades), section('Certificates', certificates),
     h('div.columns', null, section('Health', health), section('Objects', stored))));
+  const readHealth = () => part(health, signal, showHealth);
   const refresh = () => {
-    part(health, signal, showHealth);
+    readHealth();
     part(stored, signal, showStored);
   };
   pageKeys({ r: ['Read health and counts again', refresh] });
   refresh();
   followSamples(plots, signal, refresh);
-  followFacades(signal, facades, certificates);
+  followFacades(signal, facades, certificates, readHealth);
   const { gitVersion, platform } = await getJson('/version', { signal });
   version.textContent = `${gitVersion} · ${platform}`;
 }
@@ -63,7 +64,8 @@ async function showStored(signal) {
     table('Objects by resource', ['Resource', 'Objects'], most.slice(0, 12).map(([name, count]) => [name, count.toLocaleString()]))];
 }
 
-// Plots are drawn anew with each sample; health and the like is read again with each sixth.
+// Plots are drawn anew with each sample. What is stored is counted once a minute, so it is read again with each sixth, and health with it; in between that is read
+// when a facade says that a check of its own fails, or does no longer.
 async function followSamples(into, signal, refresh) {
   while (!signal.aborted) {
     let samples = [], count = 0;
