@@ -16,6 +16,7 @@ mod resumed_list;
 mod resumed_watch;
 mod websocket;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,14 +86,15 @@ pub struct Local {
 type Refused = Box<Status>;
 
 impl Local {
-    /// Answers a request for a resource.
+    /// Answers a request for a resource. What is longer or rarer than a call has a place of its own: the future of a request is moved,
+    /// and kept while it runs.
     pub async fn handle(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         let info = parts.info().clone();
         let answered = match info.verb.as_str() {
-            _ if info.connects() => self.connect(&parts, body).await,
-            "list" => self.list(&parts).await,
-            "watch" => self.watch(&parts).await,
+            _ if info.connects() => Box::pin(self.connect(&parts, body)).await,
+            "list" => Box::pin(self.list(&parts)).await,
+            "watch" => Box::pin(self.watch(&parts)).await,
             _ => self.call(&parts, body).await,
         };
         answered.unwrap_or_else(|status| respond::status(&parts, &status))
@@ -199,7 +201,10 @@ impl Local {
         F: Fn(Arc<Member>) -> Fut,
         Fut: Future<Output = Result<T, tonic::Status>>,
     {
-        let attempt = |member: Arc<Member>| self.unless_silent(Arc::clone(&member), attempt(member));
+        let attempt = async |member: Arc<Member>| {
+            let call = std::pin::pin!(attempt(Arc::clone(&member)));
+            self.unless_silent(&member, call).await
+        };
         let answered = self.services.call(asked.repeat(), asked.deadline(), attempt).await;
         answered.map_err(|status| refused(request, &status))
     }
@@ -208,10 +213,10 @@ impl Local {
     /// waited for.
     async fn unless_silent<T>(
         &self,
-        member: Arc<Member>,
-        call: impl Future<Output = Result<T, tonic::Status>>,
+        member: &Member,
+        mut call: Pin<&mut impl Future<Output = Result<T, tonic::Status>>>,
     ) -> Result<T, tonic::Status> {
-        let (mut call, limit) = (std::pin::pin!(call), self.limits.silence);
+        let limit = self.limits.silence;
         let silence = || match self.services.is_one() {
             true => self.freshness.silence(),
             false => member.silence(),

@@ -1,5 +1,6 @@
 //! Calls that outlive their control service.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,14 +41,17 @@ impl ControlServices {
         F: Fn(Arc<Member>) -> Fut,
         Fut: Future<Output = Result<T, Status>>,
     {
-        let first = self.current();
-        if self.is_one() {
-            return attempt(Arc::clone(&first)).await.map(|answer| (first, answer));
-        }
-        let (mut member, mut until, mut pause) = (first, None, PAUSE);
+        let (mut member, mut until, mut pause) = (self.current(), None, PAUSE);
         loop {
-            let failure = match self.attempted(repeat, &member, attempt(Arc::clone(&member))).await {
+            // Pinned where it is: a future that is given away by value is kept once more by whoever awaits it.
+            let attempt = pin!(attempt(Arc::clone(&member)));
+            let answer = match self.is_one() {
+                true => attempt.await,
+                false => self.attempted(repeat, &member, attempt).await,
+            };
+            let failure = match answer {
                 Ok(answer) => return Ok((member, answer)),
+                Err(failure) if self.is_one() => return Err(failure),
                 Err(failure) => failure,
             };
             let is_again = match repeat {
@@ -74,7 +78,7 @@ impl ControlServices {
         &self,
         repeat: Repeat,
         member: &Member,
-        attempt: impl Future<Output = Result<T, Status>>,
+        attempt: Pin<&mut impl Future<Output = Result<T, Status>>>,
     ) -> Result<T, Status> {
         if repeat == Repeat::IfNeverReceived {
             return attempt.await;
