@@ -24,7 +24,7 @@ pub(crate) struct Process {
     /// Write the bound addresses here as JSON ({"https", "grpc", "pid"}) once ready; removed on a clean exit.
     #[arg(long, value_name = "FILE")]
     pub(crate) addresses_file: Option<PathBuf>,
-    /// What to log: a level (error, warn, info, debug, trace), a filter such as portico_store=debug, or a klog number.
+    /// What to log: a level (error, warn, info, debug; trace where debug assertions are on), a filter such as portico_store=debug, or a klog number.
     #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value = "info")]
     pub(crate) verbosity: String,
     /// How to log: text or json.
