@@ -26,3 +26,13 @@ CREATE TABLE archived (
 
 -- Where the revision stood at a time, however many marks there are.
 CREATE INDEX mark_at ON mark (at, revision);
+
+-- In the order in which states were superseded: copies read it so, and what was superseded first is forgotten first.
+CREATE INDEX archive_order ON archive (until);
+
+-- Revisions that are nobody's here: behind `after` and before `until`. The store was restored from what it was at `after`, and went on at
+-- `until`. Others may have seen them before that, as states that are lost.
+CREATE TABLE lost (
+    after INTEGER PRIMARY KEY,
+    until INTEGER NOT NULL
+) STRICT;

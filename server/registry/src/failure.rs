@@ -31,6 +31,7 @@ pub fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
         StoreError::Compacted { .. } => {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
+        StoreError::Lost { .. } => Status::expired(error.to_string()),
         StoreError::Future { current } => too_large_version(wanted, current),
         StoreError::Corrupt { key, reason } => {
             unreadable::status(key.resource(), key.name(), key.path(), &reason)

@@ -3,6 +3,7 @@
 //! A [`CopySource`] shows what is stored as it stands there, sealed values sealed; a [`CopyTarget`] takes it. Both are met by
 //! each engine, and a source by a running control service, too. Knows no SQL.
 
+mod archive;
 mod backup;
 mod block;
 mod distinct;
@@ -14,12 +15,13 @@ mod partial;
 mod restore;
 mod state;
 
+pub use archive::{ArchiveAt, ArchivePart, ArchivedState, Kept, Lost, TimeMark};
 pub use backup::{Backup, BackupDone, back_up};
 pub use block::FormatError;
 pub use engine::{Changes, CopySource, CopyTarget, Extent, Finished, WriteSwitch};
-pub(crate) use engine::{PAGE_BYTES, PAGE_STATES, page_of, part_of};
+pub(crate) use engine::{PAGE_BYTES, PAGE_MARKS, PAGE_STATES, page_of, part_of};
 pub use error::CopyError;
-pub use file::{BackupFile, Header, check};
+pub use file::{BackupFile, BackupPart, Counts, Header, check};
 pub use migrate::{Migrated, Migration, MigrationStep, migrate};
-pub use restore::{RestoredFrom, restore_from};
+pub use restore::{RestoredFrom, Restoring, restore_from};
 pub use state::StoredState;

@@ -12,6 +12,18 @@ pub enum StoreError {
         /// The oldest revision that can be read exactly, and watched from.
         oldest: i64,
     },
+    /// The revision was one of an epoch that ended before the store was restored, and is nobody's now.
+    #[error(
+        "what was written at revision {revision} is lost: the store was restored from revision {after}, and went on at {until}"
+    )]
+    Lost {
+        /// What was asked for.
+        revision: i64,
+        /// The last revision of before.
+        after: i64,
+        /// The first one of the new epoch.
+        until: i64,
+    },
     /// The revision has not been written yet.
     #[error("the requested revision is in the future: the current is {current}")]
     Future {

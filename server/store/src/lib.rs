@@ -52,8 +52,9 @@ mod unreadable;
 pub use archive::{PastQuery, PastState, PastStates};
 pub use archive_rules::ArchiveRules;
 pub use copy::{
-    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, Extent, Finished,
-    FormatError, Header, Migrated, Migration, MigrationStep, RestoredFrom, StoredState, WriteSwitch, back_up,
+    ArchiveAt, ArchivePart, ArchivedState, Backup, BackupDone, BackupFile, BackupPart, Changes, CopyError,
+    CopySource, CopyTarget, Counts, Extent, Finished, FormatError, Header, Kept, Lost, Migrated, Migration,
+    MigrationStep, RestoredFrom, Restoring, StoredState, TimeMark, WriteSwitch, back_up,
     check as check_backup, migrate, restore_from,
 };
 pub use current::{Found, State};

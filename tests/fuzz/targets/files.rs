@@ -14,8 +14,8 @@ use portico_machinery::{GroupVersion, GroupVersionKind, Object, RequestInfo};
 use portico_schema::structural::definition::{Metadata, Terms, validate};
 use portico_schema::{DecodeError, Format, Schema, Structural, Typed};
 use portico_store::{
-    BackupFile, CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyService, KeyServiceError, KeyStatus,
-    Provider, Seal, SealMetrics, SealRules, StoredState, WrappedKey,
+    ArchivePart, BackupFile, BackupPart, CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyService,
+    KeyServiceError, KeyStatus, Provider, Seal, SealMetrics, SealRules, StoredState, WrappedKey,
 };
 use zeroize::Zeroizing;
 
@@ -108,9 +108,16 @@ pub fn custom_resources() -> impl Fn(&[u8]) {
 pub fn backups() -> impl Fn(&[u8]) {
     |input| {
         if let Ok(mut file) = BackupFile::read(input) {
-            while let Ok(Some(states)) = file.next_states() {
-                assert!(file.states() >= states.len() as u64);
+            while let Ok(Some(part)) = file.next_part() {
+                let counts = file.counts();
+                match part {
+                    BackupPart::States(states) => assert!(counts.objects >= states.len() as u64),
+                    BackupPart::Archive(part) => assert!(counts.past >= Some(part.states.len() as u64)),
+                }
             }
+        }
+        if let Ok(part) = ArchivePart::decode(input) {
+            assert_eq!(ArchivePart::decode(&part.clone().encode()), Ok(part));
         }
         let Ok(states) = StoredState::decode_all(input) else { return };
         assert!(states.iter().all(|state| state.json().is_none_or(|json| json.len() < state.value.len())));

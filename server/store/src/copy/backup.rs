@@ -1,11 +1,15 @@
-//! Makes a portable backup: the state of exactly one revision, read in pages while writes go on.
+//! Makes a portable backup: the state of exactly one revision, read in pages while writes go on, and the archive of what was superseded
+//! up to it.
 
+use std::io::Write;
 use std::path::Path;
 
+use super::archive::{ArchiveAt, ArchivePart, Kept};
 use super::engine::{CopySource, Extent};
 use super::error::CopyError;
-use super::file::Header;
+use super::file::{BackupWriter, Counts, Header};
 use super::partial::{Found, Partial};
+use crate::key::Key;
 use crate::read_only;
 
 /// What is to be made.
@@ -15,6 +19,8 @@ pub struct Backup<'a> {
     pub file: &'a Path,
     /// Of which revision; none: the current one.
     pub revision: Option<i64>,
+    /// Whether past states of the archive belong to it.
+    pub history: bool,
     /// The time, in Unix seconds.
     pub now: i64,
     /// The version of this program.
@@ -26,8 +32,8 @@ pub struct Backup<'a> {
 pub struct BackupDone {
     /// What the file says of itself.
     pub header: Header,
-    /// How many objects are in it.
-    pub objects: u64,
+    /// What is in it.
+    pub counts: Counts,
     /// Its size.
     pub bytes: u64,
     /// How many objects an earlier try had read already.
@@ -43,10 +49,11 @@ pub struct BackupDone {
 pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<BackupDone, CopyError> {
     let extent = source.extent().await?;
     let wanted = backup.revision.map(|revision| readable(&extent, revision)).transpose()?;
+    let kept = archive_of(source, backup.history).await?;
     let mut partial = Partial::open(backup.file)?;
     let (found, began_anew) = match partial.found()? {
         None => (None, None),
-        Some(found) => match useless(&found, &extent, wanted) {
+        Some(found) => match useless(&found, &extent, wanted, kept.is_some()) {
             None => (Some(found), None),
             Some(why) => (None, Some(why)),
         },
@@ -61,8 +68,8 @@ pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<Bac
             portico: backup.portico.to_owned(),
         },
     };
-    let objects = match copy(source, &mut partial, &header, found.as_ref()).await {
-        Ok(objects) => objects,
+    let counts = match copy(source, &mut partial, &header, found.as_ref(), kept).await {
+        Ok(counts) => counts,
         Err(error) => {
             if matches!(error, CopyError::Compacted { .. }) {
                 partial.remove();
@@ -70,8 +77,17 @@ pub async fn back_up(source: &dyn CopySource, backup: &Backup<'_>) -> Result<Bac
             return Err(error);
         }
     };
-    let (resumed, bytes) = (found.map_or(0, |found| found.states), partial.publish()?);
-    Ok(BackupDone { header, objects, bytes, resumed, began_anew })
+    let (resumed, bytes) = (found.map_or(0, |found| found.counts.objects), partial.publish()?);
+    Ok(BackupDone { header, counts, bytes, resumed, began_anew })
+}
+
+/// What the archive of a source has, if there is one and it is wanted.
+pub(crate) async fn archive_of(source: &dyn CopySource, wanted: bool) -> Result<Option<Kept>, CopyError> {
+    if !wanted {
+        return Ok(None);
+    }
+    let end = source.archive(i64::MAX, ArchiveAt::END).await?;
+    Ok(end.kept.filter(|kept| !kept.is_empty()))
 }
 
 /// A revision that can be read exactly.
@@ -88,7 +104,8 @@ pub(crate) fn readable(extent: &Extent, revision: i64) -> Result<i64, CopyError>
 }
 
 /// Why what was found cannot be gone on with.
-fn useless(found: &Found, extent: &Extent, wanted: Option<i64>) -> Option<String> {
+fn useless(found: &Found, extent: &Extent, wanted: Option<i64>, with_archive: bool) -> Option<String> {
+    let has_archive = found.counts.past.is_some();
     let Header { store_id, epoch, revision, .. } = &found.header;
     let is_of = (store_id, *epoch) == (&extent.identity.store_id, extent.identity.epoch);
     match wanted {
@@ -96,30 +113,66 @@ fn useless(found: &Found, extent: &Extent, wanted: Option<i64>) -> Option<String
         Some(wanted) if wanted != *revision => {
             Some(format!("what was left of an earlier one is of revision {revision}"))
         }
-        _ if readable(extent, *revision).is_err() => Some(format!(
+        _ if has_archive != with_archive => Some(format!(
+            "what was left of an earlier one is {} history",
+            if has_archive { "with" } else { "without" }
+        )),
+        // Once all objects are there, what is missing is in the archive.
+        _ if found.archive.is_none() && readable(extent, *revision).is_err() => Some(format!(
             "what was left of an earlier one is of revision {revision}, which is not kept any more"
         )),
         _ => None,
     }
 }
 
-/// Writes what is missing; how many objects are in it then.
+/// Writes what is missing; what is in it then.
 async fn copy(
     source: &dyn CopySource,
     partial: &mut Partial,
     header: &Header,
     found: Option<&Found>,
-) -> Result<u64, CopyError> {
+    kept: Option<Kept>,
+) -> Result<Counts, CopyError> {
     let path = partial.path().to_owned();
     let failed = |error| CopyError::File { path: path.clone(), error };
-    let mut after = found.and_then(|found| found.last.clone());
     let mut writer = match found {
         Some(found) => partial.resume(found)?,
-        None => partial.begin(header)?,
+        None => partial.begin(header, kept.is_some())?,
     };
+    let archive = found.and_then(|found| found.archive.clone());
+    if archive.is_none() {
+        let after = found.and_then(|found| found.last.clone());
+        copy_states(source, &mut writer, header.revision, after, &failed).await?;
+    }
+    match (archive, kept) {
+        (Some(archive), _) if archive.ended => {}
+        (Some(archive), _) => {
+            copy_archive(source, &mut writer, header.revision, (archive.first, archive.at), &failed).await?;
+        }
+        (None, Some(first)) => {
+            let begin = ArchivePart { kept: Some(first.clone()), ..ArchivePart::default() };
+            writer.add_archive(begin).map_err(&failed)?;
+            let from = (first, ArchiveAt::default());
+            copy_archive(source, &mut writer, header.revision, from, &failed).await?;
+        }
+        (None, None) => {}
+    }
+    let (out, counts) = writer.end().map_err(&failed)?;
+    out.into_inner().map_err(|error| failed(error.into_error()))?;
+    Ok(counts)
+}
+
+/// All objects behind a key.
+async fn copy_states(
+    source: &dyn CopySource,
+    writer: &mut BackupWriter<impl Write>,
+    revision: i64,
+    mut after: Option<Key>,
+    failed: &impl Fn(std::io::Error) -> CopyError,
+) -> Result<(), CopyError> {
     loop {
-        let mut states = source.states(header.revision, after.as_ref()).await?;
-        let Some(last) = states.last() else { break };
+        let mut states = source.states(revision, after.as_ref()).await?;
+        let Some(last) = states.last() else { return Ok(()) };
         after = Some(last.key.clone());
         states.retain(|state| !read_only::is_switch(&state.key));
         if let Some(state) = states.iter().find(|state| state.owners.is_none()) {
@@ -129,7 +182,24 @@ async fn copy(
             writer.add(states).map_err(failed)?;
         }
     }
-    let (out, objects) = writer.end().map_err(failed)?;
-    out.into_inner().map_err(|error| failed(error.into_error()))?;
-    Ok(objects)
+}
+
+/// All past states behind a place; the last part says what of `first` is complete.
+async fn copy_archive(
+    source: &dyn CopySource,
+    writer: &mut BackupWriter<impl Write>,
+    revision: i64,
+    (first, mut at): (Kept, ArchiveAt),
+    failed: &impl Fn(std::io::Error) -> CopyError,
+) -> Result<(), CopyError> {
+    loop {
+        let mut part = source.archive(revision, at).await?;
+        at.pass(&part, revision).map_err(CopyError::Unreadable)?;
+        part.kept = part.kept.map(|kept| first.until_the_end(kept));
+        let is_last = part.kept.is_some();
+        writer.add_archive(part).map_err(failed)?;
+        if is_last {
+            return Ok(());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The frame of a portable backup: a line that says what it is, then blocks, each with a checksum over itself and all before it.
 //!
-//! `PORTICO-BACKUP 1\n`, then per block: kind (1 byte), length unpacked (4, big-endian), length packed (4), the packed bytes
+//! `PORTICO-BACKUP 1\n` (2 where past states follow the objects), then per block: kind (1 byte), length unpacked (4, big-endian), length packed (4), the packed bytes
 //! (raw deflate), SHA-256 (32) of the checksum before, kind, lengths and packed bytes. The first "checksum before" is that of the
 //! line. So a block that is changed, left out, doubled or moved is noticed where it is.
 
@@ -14,8 +14,12 @@ use portico_gostd::os::error_text;
 
 /// What every backup begins with; a version and a line end follow.
 const NAME: &[u8] = b"PORTICO-BACKUP ";
-/// The version of the format that is written here.
-pub(crate) const VERSION: u32 = 1;
+/// The newest version of the format: with an archive of past states.
+const VERSION: u32 = WITH_ARCHIVE;
+/// Objects alone: written where there is no archive, so that every portico restores it.
+const OBJECTS_ALONE: u32 = 1;
+/// Objects, then an archive.
+const WITH_ARCHIVE: u32 = 2;
 /// Digits of a version at most.
 const VERSION_DIGITS: usize = 6;
 /// What a SQLite file begins with.
@@ -70,6 +74,7 @@ pub enum FormatError {
 pub(crate) enum Kind {
     Header,
     States,
+    Archive,
     End,
 }
 
@@ -78,12 +83,13 @@ impl Kind {
         match self {
             Self::Header => b'H',
             Self::States => b'S',
+            Self::Archive => b'A',
             Self::End => b'E',
         }
     }
 
     fn of(byte: u8) -> Option<Self> {
-        [Self::Header, Self::States, Self::End].into_iter().find(|kind| kind.byte() == byte)
+        [Self::Header, Self::States, Self::Archive, Self::End].into_iter().find(|kind| kind.byte() == byte)
     }
 }
 
@@ -98,8 +104,8 @@ fn sum(parts: &[&[u8]]) -> Sum {
     sum
 }
 
-fn line() -> Vec<u8> {
-    [NAME, VERSION.to_string().as_bytes(), b"\n"].concat()
+fn line(version: u32) -> Vec<u8> {
+    [NAME, version.to_string().as_bytes(), b"\n"].concat()
 }
 
 /// Writes blocks.
@@ -109,9 +115,9 @@ pub(crate) struct BlockWriter<W> {
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// A new backup.
-    pub(crate) fn begin(mut out: W) -> io::Result<Self> {
-        let line = line();
+    /// A new backup, of objects alone or with an archive.
+    pub(crate) fn begin(mut out: W, with_archive: bool) -> io::Result<Self> {
+        let line = line(if with_archive { WITH_ARCHIVE } else { OBJECTS_ALONE });
         out.write_all(&line)?;
         Ok(Self { out, before: sum(&[&line]) })
     }
@@ -146,6 +152,8 @@ impl<W: Write> BlockWriter<W> {
 pub(crate) struct BlockReader<R> {
     input: R,
     before: Sum,
+    /// Whether an archive follows the objects.
+    pub(crate) with_archive: bool,
     /// Bytes up to the end of the last whole block.
     whole: u64,
     /// Bytes that were read.
@@ -157,8 +165,8 @@ pub(crate) struct BlockReader<R> {
 impl<R: Read> BlockReader<R> {
     /// Of a backup; refuses what is none.
     pub(crate) fn begin(input: R) -> Result<Self, FormatError> {
-        let mut reader =
-            Self { input, before: [0; SUM], whole: 0, at: 0, after: "it holds nothing yet".to_owned() };
+        let after = "it holds nothing yet".to_owned();
+        let mut reader = Self { input, before: [0; SUM], with_archive: false, whole: 0, at: 0, after };
         let mut read = Vec::new();
         while read.last() != Some(&b'\n') && read.len() < NAME.len() + VERSION_DIGITS + 1 {
             let mut byte = [0];
@@ -168,9 +176,10 @@ impl<R: Read> BlockReader<R> {
             read.push(byte[0]);
         }
         let found = version(&read)?;
-        if found != VERSION {
+        if found > VERSION {
             return Err(FormatError::TooNew { found });
         }
+        reader.with_archive = found >= WITH_ARCHIVE;
         (reader.before, reader.at, reader.whole) = (sum(&[&read]), read.len() as u64, read.len() as u64);
         Ok(reader)
     }

@@ -2,6 +2,7 @@
 
 use futures::future::BoxFuture;
 
+use super::archive::{ArchiveAt, ArchivePart, Kept};
 use super::error::CopyError;
 use super::state::StoredState;
 use crate::identity::Identity;
@@ -11,6 +12,8 @@ use crate::key::Key;
 pub(crate) const PAGE_BYTES: i64 = 1 << 20;
 /// States of a page at most.
 pub(crate) const PAGE_STATES: usize = 1_000;
+/// Marks of the time of a page at most: some bytes each.
+pub(crate) const PAGE_MARKS: i64 = 10_000;
 
 /// How many states of these sizes make a page.
 pub(crate) fn page_of(sizes: &[i64]) -> i64 {
@@ -73,6 +76,13 @@ pub trait CopySource: Send + Sync {
     /// Where the revision stood at a time in Unix seconds; 0 when nothing is known that far back.
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>>;
 
+    /// The next part of the archive of past states, of those that were superseded up to a revision, behind a place. [`ArchivePart::kept`]
+    /// is there once nothing is behind it.
+    fn archive(&self, _revision: i64, _after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+        let none = ArchivePart { kept: Some(Kept::default()), ..ArchivePart::default() };
+        Box::pin(std::future::ready(Ok(none)))
+    }
+
     /// How far its revision may still move once writes to the store are stopped, by what is no write to the store: a copy that keeps
     /// the revisions goes on behind that.
     fn moves_on_by(&self) -> i64 {
@@ -112,6 +122,16 @@ pub trait CopyTarget: Send {
 
     /// Takes states that follow those that it has, in revision order; the owners of a state count once it is an object's last one.
     fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>>;
+
+    /// Whether it has an archive of past states.
+    fn keeps_archive(&self) -> bool {
+        false
+    }
+
+    /// Takes a part of an archive, if it keeps one. [`ArchivePart::kept`] comes last, and what belongs to no resource of it goes.
+    fn archive(&mut self, _part: ArchivePart) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Makes what was added, and nothing else, the store. One that numbers by itself begins at the revision of `becomes` or a higher
     /// one, and answers which.

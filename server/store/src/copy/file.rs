@@ -1,4 +1,4 @@
-//! A portable backup: its header, its states in key order, its end.
+//! A portable backup: its header, its states in key order, then, where it has one, the archive of past states, its end.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::archive::{ArchiveAt, ArchivePart, Kept};
 use super::block::{BlockReader, BlockWriter, FormatError, Kind, Sum};
 use super::error::CopyError;
 use super::state::StoredState;
@@ -27,41 +28,83 @@ pub struct Header {
     pub portico: String,
 }
 
+/// What a backup has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Objects.
+    pub objects: u64,
+    /// Past states of the archive; none where it has no archive.
+    pub past: Option<u64>,
+}
+
 /// What the end of a backup says of all before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     states: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    past: Option<u64>,
+}
+
+impl From<Counts> for End {
+    fn from(Counts { objects, past }: Counts) -> Self {
+        Self { states: objects, past }
+    }
 }
 
 /// Writes a backup.
 pub(crate) struct BackupWriter<W> {
     blocks: BlockWriter<W>,
-    states: u64,
+    counts: Counts,
 }
 
 impl<W: Write> BackupWriter<W> {
-    pub(crate) fn begin(out: W, header: &Header) -> io::Result<Self> {
-        let mut blocks = BlockWriter::begin(out)?;
+    pub(crate) fn begin(out: W, header: &Header, with_archive: bool) -> io::Result<Self> {
+        let mut blocks = BlockWriter::begin(out, with_archive)?;
         blocks.write(Kind::Header, &serde_json::to_vec(header)?)?;
-        Ok(Self { blocks, states: 0 })
+        Ok(Self { blocks, counts: Counts { objects: 0, past: with_archive.then_some(0) } })
     }
 
     /// Goes on behind what a reader found whole.
-    pub(crate) fn resume(out: W, before: Sum, states: u64) -> Self {
-        Self { blocks: BlockWriter::resume(out, before), states }
+    pub(crate) fn resume(out: W, before: Sum, counts: Counts) -> Self {
+        Self { blocks: BlockWriter::resume(out, before), counts }
     }
 
     pub(crate) fn add(&mut self, states: Vec<StoredState>) -> io::Result<()> {
-        self.states += states.len() as u64;
+        self.counts.objects += states.len() as u64;
         self.blocks.write(Kind::States, &StoredState::encode_all(states))
     }
 
-    /// How many states are in it.
-    pub(crate) fn end(mut self) -> io::Result<(W, u64)> {
-        let end = serde_json::to_vec(&End { states: self.states })?;
-        self.blocks.write(Kind::End, &end)?;
-        Ok((self.blocks.into_inner(), self.states))
+    /// Of a backup with an archive, behind all states. The first part says what is kept, and so does the last one.
+    pub(crate) fn add_archive(&mut self, part: ArchivePart) -> io::Result<()> {
+        let past = self.counts.past.get_or_insert_default();
+        *past += part.states.len() as u64;
+        self.blocks.write(Kind::Archive, &part.encode())
     }
+
+    /// What is in it.
+    pub(crate) fn end(mut self) -> io::Result<(W, Counts)> {
+        self.blocks.write(Kind::End, &serde_json::to_vec(&End::from(self.counts))?)?;
+        Ok((self.blocks.into_inner(), self.counts))
+    }
+}
+
+/// A part of a backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackupPart {
+    /// Objects.
+    States(Vec<StoredState>),
+    /// Past states.
+    Archive(ArchivePart),
+}
+
+/// How far an archive is read.
+#[derive(Clone, Debug)]
+pub(crate) struct ArchiveRead {
+    /// What was kept when it was begun.
+    pub(crate) first: Kept,
+    pub(crate) at: ArchiveAt,
+    /// Whether its last part is read.
+    pub(crate) ended: bool,
 }
 
 /// Reads a backup, a block at a time; every block is checked before anything of it is shown.
@@ -69,7 +112,8 @@ pub struct BackupFile<R> {
     blocks: BlockReader<R>,
     header: Header,
     last: Option<Key>,
-    states: u64,
+    counts: Counts,
+    archive: Option<ArchiveRead>,
     ended: bool,
 }
 
@@ -95,7 +139,8 @@ impl<R: Read> BackupFile<R> {
         let header = serde_json::from_slice(&bytes).ok().filter(|_| kind == Kind::Header);
         let header: Header = header.ok_or_else(|| blocks.damaged("it has no header"))?;
         blocks.after = "its header is whole".to_owned();
-        Ok(Self { blocks, header, last: None, states: 0, ended: false })
+        let counts = Counts { objects: 0, past: blocks.with_archive.then_some(0) };
+        Ok(Self { blocks, header, last: None, counts, archive: None, ended: false })
     }
 
     /// What it says of itself.
@@ -103,41 +148,77 @@ impl<R: Read> BackupFile<R> {
         &self.header
     }
 
-    /// How many states were shown so far.
-    pub fn states(&self) -> u64 {
-        self.states
+    /// How much was shown so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
-    /// The next states; none once its end was read and nothing is wrong with it.
+    /// The next part; none once its end was read and nothing is wrong with it.
     ///
     /// # Errors
     /// [`FormatError`].
-    pub fn next_states(&mut self) -> Result<Option<Vec<StoredState>>, FormatError> {
-        if self.ended {
+    pub fn next_part(&mut self) -> Result<Option<BackupPart>, FormatError> {
+        while !self.ended {
+            let (kind, bytes) = self.blocks.next()?;
+            match kind {
+                Kind::Header => return Err(self.blocks.damaged("it has a second header")),
+                Kind::States => return self.states(&bytes).map(BackupPart::States).map(Some),
+                Kind::Archive => {
+                    if let Some(part) = self.archive_part(&bytes)? {
+                        return Ok(Some(BackupPart::Archive(part)));
+                    }
+                }
+                Kind::End => self.end(&bytes)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn states(&mut self, bytes: &[u8]) -> Result<Vec<StoredState>, FormatError> {
+        if self.archive.is_some() {
+            return Err(self.blocks.damaged("objects follow its archive"));
+        }
+        let states = StoredState::decode_all(bytes).map_err(|reason| self.blocks.damaged(&reason))?;
+        states.iter().try_for_each(|state| self.follows(state))?;
+        if let Some(last) = &self.last {
+            self.blocks.after = format!("whole up to {last}, object {}", self.counts.objects);
+        }
+        Ok(states)
+    }
+
+    /// None of the first part, which says what was kept at the beginning.
+    fn archive_part(&mut self, bytes: &[u8]) -> Result<Option<ArchivePart>, FormatError> {
+        let part = ArchivePart::decode(bytes).map_err(|reason| self.blocks.damaged(&reason))?;
+        let (Some(past), false) =
+            (&mut self.counts.past, self.archive.as_ref().is_some_and(|read| read.ended))
+        else {
+            return Err(self.blocks.damaged("it has no archive, or a second one"));
+        };
+        let Some(read) = &mut self.archive else {
+            let Some(first) = part.kept else {
+                return Err(self.blocks.damaged("its archive has no beginning"));
+            };
+            self.archive = Some(ArchiveRead { first, at: ArchiveAt::default(), ended: false });
             return Ok(None);
+        };
+        read.at.pass(&part, self.header.revision).map_err(|reason| self.blocks.damaged(&reason))?;
+        read.ended = part.kept.is_some();
+        *past += part.states.len() as u64;
+        self.blocks.after = format!("whole up to {} objects and past state {past}", self.counts.objects);
+        Ok(Some(part))
+    }
+
+    fn end(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        let end: Option<End> = serde_json::from_slice(bytes).ok();
+        if end != Some(End::from(self.counts)) {
+            return Err(self.blocks.damaged("its end counts other states"));
         }
-        let (kind, bytes) = self.blocks.next()?;
-        match kind {
-            Kind::Header => Err(self.blocks.damaged("it has a second header")),
-            Kind::End => {
-                let end: Option<End> = serde_json::from_slice(&bytes).ok();
-                if end != Some(End { states: self.states }) {
-                    return Err(self.blocks.damaged("its end counts other states"));
-                }
-                self.blocks.end()?;
-                self.ended = true;
-                Ok(None)
-            }
-            Kind::States => {
-                let states =
-                    StoredState::decode_all(&bytes).map_err(|reason| self.blocks.damaged(&reason))?;
-                states.iter().try_for_each(|state| self.follows(state))?;
-                if let Some(last) = &self.last {
-                    self.blocks.after = format!("whole up to {last}, object {}", self.states);
-                }
-                Ok(Some(states))
-            }
+        if self.counts.past.is_some() && !self.archive.as_ref().is_some_and(|read| read.ended) {
+            return Err(self.blocks.damaged("its archive is not whole"));
         }
+        self.blocks.end()?;
+        self.ended = true;
+        Ok(())
     }
 
     /// Whether a state may come next.
@@ -150,7 +231,7 @@ impl<R: Read> BackupFile<R> {
             return Err(self.blocks.damaged(&format!("{key} is no state of revision {revision}")));
         }
         self.last = Some(key.clone());
-        self.states += 1;
+        self.counts.objects += 1;
         Ok(())
     }
 
@@ -159,21 +240,26 @@ impl<R: Read> BackupFile<R> {
         self.last.as_ref()
     }
 
+    /// How far its archive was shown; none before it.
+    pub(crate) fn archive(&self) -> Option<&ArchiveRead> {
+        self.archive.as_ref()
+    }
+
     /// Up to where it is whole, and the checksum there.
     pub(crate) fn whole(&self) -> (u64, Sum) {
         self.blocks.whole()
     }
 }
 
-/// Reads a backup to its end; its header and how many objects are in it.
+/// Reads a backup to its end; its header and what is in it.
 ///
 /// # Errors
 /// [`CopyError::Format`], [`CopyError::File`].
-pub fn check(path: &Path) -> Result<(Header, u64), CopyError> {
+pub fn check(path: &Path) -> Result<(Header, Counts), CopyError> {
     let mut file = BackupFile::open(path)?;
     let failed = |error| CopyError::Format { path: path.to_owned(), error };
-    while file.next_states().map_err(failed)?.is_some() {}
-    Ok((file.header.clone(), file.states))
+    while file.next_part().map_err(failed)?.is_some() {}
+    Ok((file.header.clone(), file.counts))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::backup::readable;
+use super::archive::{ArchiveAt, ArchivePart, Kept};
+use super::backup::{archive_of, readable};
 use super::distinct::Distinct;
 use super::engine::{CopySource, CopyTarget, Extent, Finished, WriteSwitch};
 use super::error::CopyError;
@@ -29,11 +30,18 @@ pub struct Migration<'a> {
     pub switch: &'a dyn WriteSwitch,
     /// What those are told whose writes are refused.
     pub reason: &'a str,
+    /// Whether past states of the archive are moved, too.
+    pub history: bool,
 }
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MigrationStep {
+    /// The archive is copied.
+    Archived {
+        /// Past states so far.
+        states: u64,
+    },
     /// The state of a revision is copied.
     Copied {
         /// Objects so far.
@@ -66,6 +74,10 @@ pub struct Migrated {
     pub objects: u64,
     /// How many changes were taken up.
     pub changes: u64,
+    /// How many past states were copied.
+    pub past: u64,
+    /// Whether the source has past states that were not moved.
+    pub left_behind: bool,
     /// From when writes were refused until the new database was whole.
     pub stopped: Duration,
     /// Where what was in the new database before is kept, if it is.
@@ -81,12 +93,19 @@ pub async fn migrate(
     mut target: Box<dyn CopyTarget>,
     step: &mut (dyn FnMut(MigrationStep) + Send),
 ) -> Result<Migrated, CopyError> {
-    let begun = migration.source.extent().await?;
+    let source = migration.source;
+    let kept = archive_of(source, migration.history).await?;
+    let left_behind = kept.is_some() && !target.keeps_archive();
+    let kept = kept.filter(|_| !left_behind);
+    let mut archive = Archive { source, kept, at: ArchiveAt::default(), states: 0 };
+    // What takes longest comes first: nothing of the log is waited for that may be forgotten meanwhile.
+    archive.copy(target.as_mut(), source.extent().await?.revision, step).await?;
+    let begun = source.extent().await?;
     let at = readable(&begun, begun.revision)?;
     let beyond = at.checked_add(DEFAULT_REVISION_BUMP).ok_or(CopyError::Exhausted)?;
-    let mut following =
-        Following { source: migration.source, at, changes: 0, distinct: Distinct::new(beyond) };
+    let mut following = Following { source, at, changes: 0, distinct: Distinct::new(beyond) };
     let objects = following.copy(target.as_mut(), step).await?;
+    archive.copy(target.as_mut(), at, step).await?;
     for _ in 0..ROUNDS {
         let behind = following.part(target.as_mut()).await?;
         step(MigrationStep::Followed { changes: following.changes, behind });
@@ -95,10 +114,11 @@ pub async fn migrate(
         }
     }
     let stopped = Instant::now();
-    match finish(migration, following, target, at, step).await {
+    let past = archive.states;
+    match finish(migration, (following, archive), target, at, step).await {
         Ok((Finished { extent, kept }, changes)) => {
             let (stopped, is_new_epoch) = (stopped.elapsed(), extent.identity != begun.identity);
-            Ok(Migrated { extent, is_new_epoch, objects, changes, stopped, kept })
+            Ok(Migrated { extent, is_new_epoch, objects, changes, past, left_behind, stopped, kept })
         }
         // The new database may be whole: then nothing may be written to the old one any more.
         Err(error @ CopyError::InDoubt { .. }) => Err(error),
@@ -114,7 +134,7 @@ pub async fn migrate(
 /// Stops writes, takes up the rest, and makes the new database whole.
 async fn finish(
     migration: &Migration<'_>,
-    mut following: Following<'_>,
+    (mut following, archive): (Following<'_>, Archive<'_>),
     mut target: Box<dyn CopyTarget>,
     at: i64,
     step: &mut (dyn FnMut(MigrationStep) + Send),
@@ -122,8 +142,60 @@ async fn finish(
     let last = migration.switch.set_read_only(Some(migration.reason)).await?;
     step(MigrationStep::Stopped { revision: last });
     let now = following.until_settled(target.as_mut(), last).await?;
+    archive.end(target.as_mut(), now.revision).await?;
     let becomes = following.becomes(target.as_ref(), now, at)?;
     Ok((target.finish(becomes).await?, following.changes))
+}
+
+/// Takes up what was.
+struct Archive<'a> {
+    source: &'a dyn CopySource,
+    /// What there was when it was begun; none where nothing is taken.
+    kept: Option<Kept>,
+    at: ArchiveAt,
+    states: u64,
+}
+
+impl Archive<'_> {
+    /// Copies what was superseded up to a revision, and was not copied yet.
+    async fn copy(
+        &mut self,
+        target: &mut dyn CopyTarget,
+        revision: i64,
+        step: &mut (dyn FnMut(MigrationStep) + Send),
+    ) -> Result<(), CopyError> {
+        while self.kept.is_some() {
+            let mut part = self.part(self.at, revision).await?;
+            let ended = part.kept.take().is_some();
+            self.states += part.states.len() as u64;
+            target.archive(part).await?;
+            step(MigrationStep::Archived { states: self.states });
+            if ended {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// When what was taken up since was written, and what is complete.
+    async fn end(mut self, target: &mut dyn CopyTarget, revision: i64) -> Result<(), CopyError> {
+        let Some(first) = self.kept.take() else { return Ok(()) };
+        loop {
+            let mut part = self.part(ArchiveAt::marks_behind(self.at.mark), revision).await?;
+            let kept = part.kept.take();
+            target.archive(part).await?;
+            if let Some(kept) = kept {
+                let kept = Some(first.until_the_end(kept));
+                return target.archive(ArchivePart { kept, ..ArchivePart::default() }).await;
+            }
+        }
+    }
+
+    async fn part(&mut self, after: ArchiveAt, revision: i64) -> Result<ArchivePart, CopyError> {
+        let part = self.source.archive(revision, after).await?;
+        self.at.pass(&part, revision).map_err(CopyError::Unreadable)?;
+        Ok(part)
+    }
 }
 
 /// Takes up what is written.

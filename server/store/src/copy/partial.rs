@@ -8,7 +8,7 @@ use portico_kit::platform::OpenOptionsExt;
 
 use super::block::Sum;
 use super::error::CopyError;
-use super::file::{BackupFile, BackupWriter, Header};
+use super::file::{ArchiveRead, BackupFile, BackupWriter, Counts, Header};
 use crate::key::Key;
 use crate::new_file::{rename_new, sync_folder_of};
 
@@ -23,7 +23,9 @@ pub(crate) struct Partial {
 pub(crate) struct Found {
     pub(crate) header: Header,
     pub(crate) last: Option<Key>,
-    pub(crate) states: u64,
+    pub(crate) counts: Counts,
+    /// How much of the archive there is; none before all objects are there.
+    pub(crate) archive: Option<ArchiveRead>,
     whole: (u64, Sum),
 }
 
@@ -59,11 +61,17 @@ impl Partial {
         }
         self.file.seek(SeekFrom::Start(0)).map_err(|error| self.failed(error))?;
         let Ok(mut backup) = BackupFile::read(BufReader::new(&self.file)) else { return Ok(None) };
-        let mut found =
-            Found { header: backup.header().clone(), last: None, states: 0, whole: backup.whole() };
-        while let Ok(Some(_)) = backup.next_states() {
-            found.last = backup.last().cloned();
-            (found.states, found.whole) = (backup.states(), backup.whole());
+        let whole = backup.whole();
+        let mut found = Found {
+            header: backup.header().clone(),
+            last: None,
+            counts: backup.counts(),
+            archive: None,
+            whole,
+        };
+        while let Ok(Some(_)) = backup.next_part() {
+            (found.last, found.archive) = (backup.last().cloned(), backup.archive().cloned());
+            (found.counts, found.whole) = (backup.counts(), backup.whole());
         }
         Ok(Some(found))
     }
@@ -73,13 +81,17 @@ impl Partial {
         let (length, sum) = found.whole;
         let cut = self.file.set_len(length).and_then(|()| (&self.file).seek(SeekFrom::Start(length)));
         cut.map_err(|error| self.failed(error))?;
-        Ok(BackupWriter::resume(BufWriter::new(&self.file), sum, found.states))
+        Ok(BackupWriter::resume(BufWriter::new(&self.file), sum, found.counts))
     }
 
     /// A writer that begins.
-    pub(crate) fn begin(&mut self, header: &Header) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
+    pub(crate) fn begin(
+        &mut self,
+        header: &Header,
+        with_archive: bool,
+    ) -> Result<BackupWriter<BufWriter<&File>>, CopyError> {
         let cut = self.file.set_len(0).and_then(|()| (&self.file).seek(SeekFrom::Start(0)));
-        let begun = cut.and_then(|_| BackupWriter::begin(BufWriter::new(&self.file), header));
+        let begun = cut.and_then(|_| BackupWriter::begin(BufWriter::new(&self.file), header, with_archive));
         begun.map_err(|error| self.failed(error))
     }
 

@@ -55,6 +55,9 @@ fn past_states(range: &Range) -> String {
     )
 }
 
+/// The revisions around one (`$1`) that are nobody's.
+const LOST: &str = "SELECT after, until FROM lost WHERE after < $1 AND until > $1 LIMIT 1";
+
 impl Reader {
     pub(super) async fn list_past(&self, query: ListAt) -> Result<Page, StoreError> {
         match self.list_at(query.clone()).await {
@@ -63,6 +66,7 @@ impl Reader {
         }
         let slot = self.cache.slot(&query.scope.resource);
         let mut lent = self.pool.take().await.map_err(failed)?;
+        self.check_lost(&mut lent, query.revision).await?;
         let page = self.list_from_archive(&mut lent, &slot, &query).await?;
         // What was forgotten before the read is noted by now.
         let oldest = self.complete_from(lent, &slot).await?;
@@ -93,6 +97,13 @@ impl Reader {
         Ok(page)
     }
 
+    /// Refuses a revision between a backup and what it was restored as: others may have seen it, as something else.
+    async fn check_lost(&self, lent: &mut Lent<'_>, revision: i64) -> Result<(), StoreError> {
+        let lost = sqlx::query_as(LOST).bind(revision).fetch_optional(&mut **lent);
+        let lost: Option<(i64, i64)> = self.pool.in_time(lost).await.map_err(failed)?;
+        lost.map_or(Ok(()), |(after, until)| Err(StoreError::Lost { revision, after, until }))
+    }
+
     /// From which revision on all states of a resource are kept; the connection is given back.
     async fn complete_from(&self, mut lent: Lent<'_>, slot: &Slot) -> Result<i64, StoreError> {
         const SINCE: &str = "SELECT coalesce((SELECT since FROM archived WHERE resource = $1), compacted) \
@@ -109,6 +120,9 @@ impl Reader {
         let (namespace, name) = row::columns(query.key.path());
         let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
         let mut lent = self.pool.take().await.map_err(failed)?;
+        if let Some(before) = query.before {
+            self.check_lost(&mut lent, before.saturating_sub(1)).await?;
+        }
         let select = sqlx::query(PAST).bind(slot.resource.to_string()).bind(namespace).bind(name);
         let select = select.bind(query.before.unwrap_or(i64::MAX)).bind(limit).bind(clock::ours());
         let mut rows = select.fetch(&mut *lent);

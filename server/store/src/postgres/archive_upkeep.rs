@@ -20,8 +20,25 @@ impl Compactor {
         resources.filter(|r| self.archive.of(r).is_some()).map(|r| r.to_string()).collect()
     }
 
+    /// Notes of which resources history is kept longer, so that copies know it before the log forgets any of it.
+    pub(super) async fn note_archived(&self) -> Result<(), StoreError> {
+        const NOTE: &str = "INSERT INTO archived (resource, since) SELECT r, s.revision FROM unnest($1::text[]) r, swept s \
+            WHERE s.id = 1 AND NOT EXISTS (SELECT 1 FROM archived d WHERE d.resource = r) ON CONFLICT DO NOTHING";
+        let archived = self.archived();
+        if archived.is_empty() {
+            return Ok(());
+        }
+        let pool = &self.reader.pool;
+        let mut lent = pool.take().await.map_err(failed)?;
+        lent.begin().await.map_err(failed)?;
+        let noted = sqlx::query(NOTE).bind(archived).execute(&mut *lent);
+        pool.in_time(noted).await.map_err(failed)?;
+        lent.commit().await.map_err(failed)
+    }
+
     /// Forgets what is too old, and too much.
     pub(super) async fn tend_archive(&self) -> Result<(), StoreError> {
+        self.note_archived().await?;
         let archived = sqlx::query_scalar("SELECT resource FROM archived ORDER BY resource");
         let archived = self.reader.pool.read(async |c| archived.fetch_all(c).await);
         let archived: Vec<String> = archived.await.map_err(failed)?;
@@ -50,8 +67,7 @@ impl Compactor {
 
     /// The resource of the state that was superseded first.
     async fn oldest(&self) -> Result<Option<String>, StoreError> {
-        const OLDEST: &str = "SELECT d.resource FROM archived d JOIN LATERAL (SELECT a.until FROM archive a \
-            WHERE a.resource = d.resource ORDER BY a.until LIMIT 1) f ON true ORDER BY f.until LIMIT 1";
+        const OLDEST: &str = "SELECT resource FROM archive ORDER BY until, revision LIMIT 1";
         let oldest = sqlx::query_scalar(OLDEST);
         self.reader.pool.read(async |c| oldest.fetch_optional(c).await).await.map_err(failed)
     }

@@ -114,6 +114,9 @@ impl Compactor {
         let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut marked = 0;
+        if let Err(error) = self.note_archived().await {
+            tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
+        }
         loop {
             ticks.tick().await;
             match self.tick(&mut marked).await {

@@ -156,8 +156,11 @@ impl Writer {
         let (bump, by) = (crate::DEFAULT_REVISION_BUMP, random_id());
         // Of all processes that notice one does it.
         let update = format!(
-            "UPDATE meta SET epoch = epoch + 1, commit_id = {by}, revision = greatest(revision, {shown}) + {bump}, \
-             compacted = greatest(revision, {shown}) + {bump} WHERE id = 1 AND epoch = {epoch}"
+            "WITH was AS (SELECT revision FROM meta WHERE id = 1 AND epoch = {epoch} FOR UPDATE), begun AS (\
+             UPDATE meta SET epoch = epoch + 1, commit_id = {by}, revision = greatest(was.revision, {shown}) + {bump}, \
+             compacted = greatest(was.revision, {shown}) + {bump} FROM was WHERE id = 1 AND epoch = {epoch} \
+             RETURNING meta.revision) INSERT INTO lost (after, until) SELECT was.revision, begun.revision FROM was, begun \
+             ON CONFLICT DO NOTHING"
         );
         in_time(patience, run(&mut connection, &update)).await?;
         session::close(connection, patience).await;

@@ -11,8 +11,9 @@ use super::session::{self, in_time, run};
 use super::settings::PostgresSettings;
 use super::writer::random_id;
 use super::{failure, row};
-use crate::copy::{CopyError, CopyTarget, Extent, Finished, StoredState};
+use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::identity::Identity;
+use crate::key::Key;
 
 /// What sessions of copies are called; those of control services are called `portico`.
 const APPLICATION: &str = "portico-copy";
@@ -20,7 +21,7 @@ const APPLICATION: &str = "portico-copy";
 /// See the module.
 pub struct PostgresTarget {
     settings: PostgresSettings,
-    connection: PgConnection,
+    pub(super) connection: PgConnection,
     there: Option<Extent>,
     /// Nothing that was superseded is older than this.
     followed_from: Option<i64>,
@@ -30,12 +31,12 @@ pub struct PostgresTarget {
 
 /// The columns of keys.
 #[derive(Default)]
-struct Keys([Vec<String>; 3]);
+pub(super) struct Keys(pub(super) [Vec<String>; 3]);
 
 impl Keys {
-    fn push(&mut self, state: &StoredState) {
-        let (namespace, name) = row::columns(state.key.path());
-        self.0[0].push(state.key.resource().to_string());
+    pub(super) fn push(&mut self, key: &Key) {
+        let (namespace, name) = row::columns(key.path());
+        self.0[0].push(key.resource().to_string());
         self.0[1].push(namespace.into_owned());
         self.0[2].push(name.into_owned());
     }
@@ -65,11 +66,13 @@ impl PostgresTarget {
             let store_id = identity.store_id.clone();
             return Err(CopyError::NotEmpty { place, store_id, revision: *revision });
         }
-        run(&mut connection, "TRUNCATE meta, log, owner, mark, swept").await.map_err(failed)?;
+        run(&mut connection, "TRUNCATE meta, log, owner, mark, swept, archive, archived, lost")
+            .await
+            .map_err(failed)?;
         Ok(Self { settings, connection, there, followed_from: None, commit_id: random_id() })
     }
 
-    fn failed(&self, error: &sqlx::Error) -> CopyError {
+    pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
         tracing::debug!(error = failure::logged(error), "the copy could not be written");
         CopyError::Store { place: self.settings.place(), reason: failure::reason(error) }
     }
@@ -85,7 +88,7 @@ impl PostgresTarget {
         let last: HashMap<_, _> = states.iter().map(|state| (&state.key, state)).collect();
         if replace {
             let mut gone = Keys::default();
-            last.values().for_each(|state| gone.push(state));
+            last.values().for_each(|state| gone.push(&state.key));
             let [resources, namespaces, names] = gone.0;
             let delete = sqlx::query(GONE).bind(resources).bind(namespaces).bind(names);
             delete.execute(&mut self.connection).await?;
@@ -94,7 +97,7 @@ impl PostgresTarget {
         for state in last.into_values() {
             for owner in state.owners.iter().flatten() {
                 uids.push(row::to_column(owner).into_owned());
-                keys.push(state);
+                keys.push(&state.key);
             }
         }
         let [resources, namespaces, names] = keys.0;
@@ -107,7 +110,7 @@ impl PostgresTarget {
             SELECT *, $9::bigint FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], \
             $7::boolean[], $8::bytea[])";
         let mut keys = Keys::default();
-        states.iter().for_each(|state| keys.push(state));
+        states.iter().for_each(|state| keys.push(&state.key));
         let [resources, namespaces, names] = keys.0;
         let column = |of: fn(&StoredState) -> i64| states.iter().map(of).collect::<Vec<_>>();
         let uids: Vec<_> = states.iter().map(|state| row::to_column(&state.uid).into_owned()).collect();
@@ -180,7 +183,7 @@ async fn in_use(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
 async fn lock(connection: &mut PgConnection) -> Result<Option<Extent>, sqlx::Error> {
     const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = 0; \
         SET LOCAL idle_in_transaction_session_timeout = 0; \
-        LOCK TABLE meta, log, owner, mark, swept IN ACCESS EXCLUSIVE MODE";
+        LOCK TABLE meta, log, owner, mark, swept, archive, archived, lost IN ACCESS EXCLUSIVE MODE";
     const META: &str = "SELECT store_id, epoch, revision, compacted FROM meta \
         WHERE EXISTS (SELECT 1 FROM log) AND id = 1";
     run(connection, BEGIN).await?;
@@ -202,6 +205,14 @@ impl CopyTarget for PostgresTarget {
         let first = states.iter().map(|state| state.revision - 1).min();
         self.followed_from = self.followed_from.or(first);
         Box::pin(async { self.write(states, true).await.map_err(|error| self.failed(&error)) })
+    }
+
+    fn keeps_archive(&self) -> bool {
+        true
+    }
+
+    fn archive(&mut self, part: ArchivePart) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(async { self.write_archive(part).await.map_err(|error| self.failed(&error)) })
     }
 
     fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Finished, CopyError>> {

@@ -11,14 +11,17 @@ use super::pool::{Connections, Lent};
 use super::session::{self, BEGIN, Purpose, in_time, run};
 use super::settings::PostgresSettings;
 use super::{failure, row};
-use crate::copy::{Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of, part_of};
+use crate::copy::{
+    ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of,
+    part_of,
+};
 use crate::key::Key;
 use crate::owners::{Owners, of_value};
 use crate::seal::Seal;
 
 /// See the module.
 pub struct PostgresSource {
-    pool: Arc<Connections>,
+    pub(super) pool: Arc<Connections>,
     seal: Arc<Seal>,
 }
 
@@ -73,13 +76,20 @@ impl PostgresSource {
         Self { pool, seal }
     }
 
-    fn failed(&self, error: &sqlx::Error) -> CopyError {
+    pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
         tracing::debug!(error = failure::logged(error), "the database could not be read");
         CopyError::Store { place: self.pool.settings().place(), reason: failure::reason(error) }
     }
 
     /// A transaction that reads, and who the store is as it shows it.
     async fn begin(&self) -> Result<(Lent<'_>, Extent), CopyError> {
+        let (reading, meta) = self.begin_reading().await?;
+        let Meta { identity, revision, compacted, .. } = meta;
+        Ok((reading, Extent { identity, revision, oldest: compacted }))
+    }
+
+    /// The same, with all that the database says of itself.
+    pub(super) async fn begin_reading(&self) -> Result<(Lent<'_>, Meta), CopyError> {
         let begun = async {
             let mut reading = self.pool.take().await?;
             reading.begin().await?;
@@ -87,9 +97,7 @@ impl PostgresSource {
             let meta = self.pool.in_time(open::meta(&mut reading)).await?;
             Ok((reading, meta))
         };
-        let (reading, meta) = begun.await.map_err(|error: sqlx::Error| self.failed(&error))?;
-        let Meta { identity, revision, compacted, .. } = meta;
-        Ok((reading, Extent { identity, revision, oldest: compacted }))
+        begun.await.map_err(|error: sqlx::Error| self.failed(&error))
     }
 
     async fn read_states(&self, revision: i64, after: Option<&Key>) -> Result<Vec<StoredState>, CopyError> {
@@ -224,6 +232,10 @@ impl CopySource for PostgresSource {
 
     fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
         Box::pin(self.read_changes(after))
+    }
+
+    fn archive(&self, revision: i64, after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+        Box::pin(self.read_archive(revision, after))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {

@@ -48,6 +48,9 @@ impl Range {
     }
 }
 
+/// The revisions around one (`?`) that are nobody's.
+const LOST: &str = "SELECT after, until FROM lost WHERE after < ?1 AND until > ?1 LIMIT 1";
+
 impl Reader {
     pub(crate) async fn list_past(&self, query: ListAt) -> Result<Page, StoreError> {
         match self.list_at(query.clone()).await {
@@ -55,6 +58,7 @@ impl Reader {
             listed => return listed,
         }
         let slot = self.cache.slot(&query.scope.resource);
+        self.check_lost(query.revision).await?;
         let page = self.list_from_archive(&slot, &query).await?;
         // What was forgotten before the read is noted by now.
         let oldest = self.complete_from(&slot).await?;
@@ -79,6 +83,13 @@ impl Reader {
         Ok(page)
     }
 
+    /// Refuses a revision between a backup and what it was restored as: others may have seen it, as something else.
+    async fn check_lost(&self, revision: i64) -> Result<(), StoreError> {
+        let lost: Option<(i64, i64)> =
+            sqlx::query_as(LOST).bind(revision).fetch_optional(&self.pool).await.map_err(failed)?;
+        lost.map_or(Ok(()), |(after, until)| Err(StoreError::Lost { revision, after, until }))
+    }
+
     /// From which revision on all states of a resource are kept.
     async fn complete_from(&self, slot: &Slot) -> Result<i64, StoreError> {
         let since = sqlx::query_scalar("SELECT since FROM archived WHERE resource = ?").bind(slot.id);
@@ -87,6 +98,9 @@ impl Reader {
     }
 
     pub(crate) async fn past_of(&self, query: PastQuery) -> Result<PastStates, StoreError> {
+        if let Some(before) = query.before {
+            self.check_lost(before.saturating_sub(1)).await?;
+        }
         let slot = self.cache.slot(query.key.resource());
         let (namespace, name) = split_path(query.key.path());
         let limit = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);

@@ -9,11 +9,22 @@ use crate::error::StoreError;
 use crate::unix_time::before;
 
 impl Compactor {
+    /// Notes of which resources history is kept longer, so that copies know it before the log forgets any of it; those that were noted
+    /// before.
+    pub(super) async fn note_archived(&self) -> Result<Vec<i64>, StoreError> {
+        let archived = sqlx::query_scalar("SELECT resource FROM archived ORDER BY resource");
+        let archived: Vec<i64> = archived.fetch_all(&self.reader.pool).await.map_err(failed)?;
+        let mut resources = self.reader.cache.resources();
+        resources.retain(|id, resource| self.archive.of(resource).is_some() && !archived.contains(id));
+        if !resources.is_empty() {
+            self.step(Step::Archive).await?;
+        }
+        Ok(archived)
+    }
+
     /// Forgets what is too old, and too much.
     pub(super) async fn tend_archive(&self, now: i64) -> Result<(), StoreError> {
-        let pool = &self.reader.pool;
-        let archived = sqlx::query_scalar("SELECT resource FROM archived ORDER BY resource");
-        let archived: Vec<i64> = archived.fetch_all(pool).await.map_err(failed)?;
+        let archived = self.note_archived().await?;
         for resource in &archived {
             let rule = self.reader.cache.by_id(*resource).and_then(|slot| self.archive.of(&slot.resource));
             let until = match rule {
@@ -29,7 +40,7 @@ impl Compactor {
             None => i64::try_from(self.archive_max_bytes).unwrap_or(i64::MAX),
         };
         while self.archive_bytes().await? > limit {
-            let Some(resource) = self.oldest(&archived).await? else { break };
+            let Some(resource) = self.oldest().await? else { break };
             self.step(Step::Forget { resource, until: Some(i64::MAX) }).await?;
         }
         Ok(())
@@ -44,14 +55,8 @@ impl Compactor {
     }
 
     /// The resource of the state that was superseded first.
-    async fn oldest(&self, archived: &[i64]) -> Result<Option<i64>, StoreError> {
-        let mut firsts = Vec::with_capacity(archived.len());
-        for resource in archived {
-            let first =
-                sqlx::query_scalar("SELECT min(until) FROM archive WHERE resource = ?").bind(resource);
-            let first: Option<i64> = first.fetch_one(&self.reader.pool).await.map_err(failed)?;
-            firsts.extend(first.map(|first| (first, *resource)));
-        }
-        Ok(firsts.into_iter().min().map(|(_, resource)| resource))
+    async fn oldest(&self) -> Result<Option<i64>, StoreError> {
+        let oldest = sqlx::query_scalar("SELECT resource FROM archive ORDER BY until LIMIT 1");
+        oldest.fetch_optional(&self.reader.pool).await.map_err(failed)
     }
 }

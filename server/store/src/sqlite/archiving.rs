@@ -9,31 +9,55 @@ use super::statement::Batch;
 /// States that one step forgets, at most.
 pub(super) const STEP_STATES: i64 = 1_000;
 
+/// A row of the archive.
+const COLUMNS: &str = "INSERT OR IGNORE INTO archive \
+    (revision, resource, namespace, name, previous, deleted, until, bytes, value)";
+
+/// Notes that the history of resources is kept, by their numbers joined by commas: all that the log has of them will come here.
+pub(super) fn note(batch: &mut Batch, resources: &str, compacted: i64) -> Result<(), sqlx::Error> {
+    batch.statement(&format!(
+        "INSERT OR IGNORE INTO archived (resource, since) SELECT id, ? FROM resource WHERE id IN ({resources})"
+    ));
+    batch.bind(compacted)
+}
+
 /// Puts what the log is about to forget, from one revision to another, into the archive: of these resources, by their numbers joined by
 /// commas.
 pub(super) fn keep(batch: &mut Batch, resources: &str, from: i64, until: i64) -> Result<(), sqlx::Error> {
     if resources.is_empty() {
         return Ok(());
     }
-    batch.statement(&format!(
-        "INSERT OR IGNORE INTO archived (resource, since) SELECT id, ? FROM resource WHERE id IN ({resources})"
-    ));
-    batch.bind(from)?;
-    const COLUMNS: &str = "INSERT OR IGNORE INTO archive \
-        (revision, resource, namespace, name, previous, deleted, until, bytes, value)";
-    batch.statement(&format!(
-        "{COLUMNS} SELECT p.revision, p.resource, p.namespace, p.name, p.previous, p.deleted, l.revision, length(p.value), p.value \
-         FROM log l JOIN log p ON {PREVIOUS} WHERE l.revision > ? AND l.revision <= ? AND +l.resource IN ({resources})"
-    ));
-    batch.statement(&format!(
-        "{COLUMNS} SELECT revision, resource, namespace, name, previous, 1, revision, length(value), value \
-         FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 AND +resource IN ({resources})"
-    ));
+    note(batch, resources, from)?;
+    batch.statement(&states("> ? AND l.revision <= ?", resources));
+    batch.statement(&tombstones("> ? AND l.revision <= ?", resources));
     for _ in 0..2 {
         batch.bind(from)?;
         batch.bind(until)?;
     }
     Ok(())
+}
+
+/// Puts all past states that the log has into the archive, of the resources that are kept there.
+pub(super) fn keep_all(batch: &mut Batch) {
+    const ARCHIVED: &str = "SELECT resource FROM archived";
+    batch.statement(&states("> 0", ARCHIVED));
+    batch.statement(&tombstones("> 0", ARCHIVED));
+}
+
+/// What was superseded in a range of revisions.
+fn states(range: &str, resources: &str) -> String {
+    format!(
+        "{COLUMNS} SELECT p.revision, p.resource, p.namespace, p.name, p.previous, p.deleted, l.revision, length(p.value), p.value \
+         FROM log l JOIN log p ON {PREVIOUS} WHERE l.revision {range} AND +l.resource IN ({resources})"
+    )
+}
+
+/// The tombstones in a range of revisions.
+fn tombstones(range: &str, resources: &str) -> String {
+    format!(
+        "{COLUMNS} SELECT l.revision, l.resource, l.namespace, l.name, l.previous, 1, l.revision, length(l.value), l.value \
+         FROM log l WHERE l.revision {range} AND l.deleted = 1 AND +l.resource IN ({resources})"
+    )
 }
 
 /// Forgets the oldest states of a resource that were superseded up to a revision, not more than a step's worth; how many there were. All of

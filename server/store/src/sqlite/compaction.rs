@@ -42,6 +42,9 @@ impl Compactor {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut counted, mut marked) = (false, 0);
         let work = async {
+            if let Err(error) = self.note_archived().await {
+                tracing::warn!(%error, "whose history is kept could not be noted; tried again later");
+            }
             loop {
                 let done = tokio::select! {
                     _ = ticks.tick() => self.tick(&mut counted, &mut marked, opened_at).await,

@@ -40,7 +40,11 @@ const ROWS: &str = "SELECT r.api_group, r.resource, l.namespace, l.name, l.revis
     AND n.name = l.name) FROM log l JOIN resource r ON r.id = l.resource \
     ORDER BY r.api_group, r.resource, l.namespace, l.name, l.revision";
 
-/// A row of the log.
+/// Each row of the archive in the same form; none of them is an object's last.
+const PAST_ROWS: &str = "SELECT r.api_group, r.resource, a.namespace, a.name, a.revision, a.value, '', a.deleted, 0 \
+    FROM archive a JOIN resource r ON r.id = a.resource ORDER BY a.revision";
+
+/// A row of the log or the archive.
 struct Stored {
     state: Result<Record, Unreadable>,
     /// Whether it is what the object is now; else it is past, or a tombstone.
@@ -79,10 +83,15 @@ impl<'a> Doctor<'a> {
             Ok(Some(found)) => {
                 examination.revision = found.revision;
                 checks::mark(Mark::read(&self.database)?.as_ref(), &found, &mut examination);
-                match self.examine_rows(&mut connection, &mut examination).await {
-                    Ok(()) => {}
-                    Err(DecodeError::Database(error)) => examination.damaged(&error),
-                    Err(error) => return Err(self.unread(error)),
+                for examined in [
+                    self.examine_rows(&mut connection, &mut examination).await,
+                    self.examine_archive(&mut connection, &mut examination).await,
+                ] {
+                    match examined {
+                        Ok(()) => {}
+                        Err(DecodeError::Database(error)) => examination.damaged(&error),
+                        Err(error) => return Err(self.unread(error)),
+                    }
                 }
                 checks::consistency(&mut connection, &mut examination).await;
             }
@@ -121,6 +130,29 @@ impl<'a> Doctor<'a> {
         Ok(owners.compare(connection, examination).await?)
     }
 
+    /// Looks at the archive, where there is one.
+    async fn examine_archive(
+        &self,
+        connection: &mut SqliteConnection,
+        examination: &mut Examination,
+    ) -> Result<(), DecodeError> {
+        if !checks::has_archive(connection).await? {
+            return Ok(());
+        }
+        let mut rows = sqlx::query(PAST_ROWS).fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await? {
+            examination.states += 1;
+            match self.stored(&row).await?.state {
+                Err(state) if state.is_sealed() && !self.has_keys => examination.sealed += 1,
+                Err(state) => examination.findings.push(Finding::UnreadableHistory(state)),
+                Ok(_) => {}
+            }
+        }
+        drop(rows);
+        checks::archive(connection, examination).await;
+        Ok(())
+    }
+
     /// Hands on the current state of every object that can be read, in key order. Answers how many cannot.
     ///
     /// # Errors
@@ -148,8 +180,8 @@ impl<'a> Doctor<'a> {
         Ok(left_out)
     }
 
-    /// Removes every object whose current state or resource cannot be read, and all history: a new epoch begins. Answers what was
-    /// removed; when there is nothing to remove, nothing changes.
+    /// Removes every object whose current state or resource cannot be read, past states that cannot, and the history that watches need:
+    /// a new epoch begins. Answers which objects were removed; when there is nothing to remove, nothing changes.
     ///
     /// # Errors
     /// [`OpenError`]; nothing was removed then.
@@ -158,16 +190,15 @@ impl<'a> Doctor<'a> {
         let mark = Mark::before_opening(&self.database)?;
         let examination = self.examine().await?;
         let (mut removed, mut gone) = (Vec::new(), epoch::Gone::default());
-        let mut past = false;
         for finding in examination.findings {
             match finding {
                 Finding::Unreadable(object) => removed.push(object),
-                Finding::UnreadableHistory(_) => past = true,
+                Finding::UnreadableHistory(state) => gone.past.push(state.revision()),
                 Finding::UnreadableResource { id, .. } => gone.resources.push(id),
                 Finding::Damaged(_) | Finding::Inconsistent(_) => {}
             }
         }
-        if removed.is_empty() && gone.resources.is_empty() && !past {
+        if removed.is_empty() && gone.resources.is_empty() && gone.past.is_empty() {
             return Ok(removed);
         }
         gone.objects = removed.iter().map(Unreadable::revision).collect();
@@ -202,6 +233,7 @@ impl<'a> Doctor<'a> {
         if let Some(mark) = mark {
             mark.beginning((epoch, revision)).write(&self.database)?;
         }
+        open::migrate(connection, &self.database).await?;
         let begun = epoch::begin_without(connection, gone, epoch, revision).await;
         begun.map_err(|error| OpenError::Database { path: path(), error })?;
         let identity = Identity { store_id: found.store_id, epoch };

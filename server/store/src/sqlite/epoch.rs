@@ -1,11 +1,11 @@
-//! A new epoch of a store: its state goes on, its history does not.
+//! A new epoch of a store: its state goes on, the history that watches need does not; what is kept longer goes into the archive.
 //!
 //! Whoever holds a revision of the earlier epoch (a watch, a list to be continued) gets "too old" and lists again.
 
 use sqlx::SqliteConnection;
 
-use super::persist;
 use super::statement::Batch;
+use super::{archiving, persist};
 pub use crate::epoch::DEFAULT_REVISION_BUMP;
 pub(crate) use crate::epoch::after;
 
@@ -25,6 +25,8 @@ pub(crate) struct Gone {
     pub(crate) objects: Vec<i64>,
     /// Resources, by number.
     pub(crate) resources: Vec<i64>,
+    /// Past states of the log or the archive that cannot be read, by their revisions.
+    pub(crate) past: Vec<i64>,
 }
 
 /// The same, without some of what is there, in the same transaction.
@@ -36,6 +38,8 @@ pub(crate) async fn begin_without(
 ) -> Result<(), sqlx::Error> {
     let mut batch = Batch::default();
     batch.statement("BEGIN IMMEDIATE");
+    archiving::keep_all(&mut batch);
+    forget_past(&mut batch, gone)?;
     for current in &gone.objects {
         for table in ["owner", "log"] {
             batch.statement(&format!(
@@ -46,7 +50,13 @@ pub(crate) async fn begin_without(
         }
     }
     for resource in &gone.resources {
-        for table in ["owner WHERE resource", "log WHERE resource", "resource WHERE id"] {
+        for table in [
+            "owner WHERE resource",
+            "log WHERE resource",
+            "archive WHERE resource",
+            "archived WHERE resource",
+            "resource WHERE id",
+        ] {
             batch.statement(&format!("DELETE FROM {table} = ?"));
             batch.bind(*resource)?;
         }
@@ -75,6 +85,8 @@ pub(crate) async fn begin_without(
              AND l.namespace = owner.namespace AND l.name = owner.name)",
         );
     }
+    batch.statement("INSERT OR IGNORE INTO lost (after, until) SELECT revision, ? FROM meta WHERE id = 1");
+    batch.bind(revision)?;
     batch.statement("UPDATE meta SET epoch = ?, revision = ?, compacted = ? WHERE id = 1");
     batch.bind(epoch)?;
     batch.bind(revision)?;
@@ -85,4 +97,27 @@ pub(crate) async fn begin_without(
         persist::rollback(connection).await;
     }
     done
+}
+
+/// Takes past states that cannot be read out of the archive, and notes that it is not whole up to there; nor where an object goes
+/// that was there, and nobody knows what it was.
+fn forget_past(batch: &mut Batch, gone: &Gone) -> Result<(), sqlx::Error> {
+    for past in &gone.past {
+        batch.statement(
+            "UPDATE archived SET since = max(since, (SELECT a.until FROM archive a WHERE a.revision = ?)) \
+             WHERE resource = (SELECT a.resource FROM archive a WHERE a.revision = ?)",
+        );
+        batch.statement("DELETE FROM archive WHERE revision = ?");
+        for _ in 0..3 {
+            batch.bind(*past)?;
+        }
+    }
+    for current in &gone.objects {
+        batch.statement(
+            "UPDATE archived SET since = max(since, (SELECT m.revision FROM meta m WHERE m.id = 1)) \
+             WHERE resource = (SELECT l.resource FROM log l WHERE l.revision = ?)",
+        );
+        batch.bind(*current)?;
+    }
+    Ok(())
 }

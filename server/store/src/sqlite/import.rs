@@ -14,7 +14,7 @@ use super::mark::{Mark, beside};
 use super::open_error::OpenError;
 use super::statement::Batch;
 use super::{failure, files, open, persist};
-use crate::copy::{CopyError, CopyTarget, Extent, Finished, StoredState};
+use crate::copy::{ArchivePart, CopyError, CopyTarget, Extent, Finished, StoredState};
 use crate::identity::Identity;
 use crate::key::{Resource, split_path};
 
@@ -99,12 +99,12 @@ impl SqliteTarget {
         CopyError::Store { place: self.database.display().to_string(), reason }
     }
 
-    fn failed(&self, error: &sqlx::Error) -> CopyError {
+    pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
         tracing::debug!(error = failure::logged(error), "the copy could not be written");
         CopyError::Store { place: self.new.display().to_string(), reason: failure::reason(error).to_owned() }
     }
 
-    async fn run(&mut self, batch: Batch) -> Result<(), CopyError> {
+    pub(super) async fn run(&mut self, batch: Batch) -> Result<(), CopyError> {
         let Some(connection) = &mut self.connection else {
             return Err(self.store("it is closed".to_owned()));
         };
@@ -124,14 +124,7 @@ impl SqliteTarget {
         let mut batch = Batch::default();
         batch.statement("BEGIN IMMEDIATE");
         for state in states {
-            let (resource, next) = (state.key.resource(), self.resources.len() as i64 + 1);
-            if !self.resources.contains_key(resource) {
-                self.resources.insert(resource.clone(), next);
-                batch.statement("INSERT INTO resource (id, api_group, resource) VALUES (?, ?, ?)");
-                batch.bind(next)?;
-                batch.bind(resource.group.clone())?;
-                batch.bind(resource.resource.clone())?;
-            }
+            self.number(&mut batch, state.key.resource())?;
         }
         let ids = &self.resources;
         let bind_key = |batch: &mut Batch, state: &StoredState| {
@@ -168,6 +161,20 @@ impl SqliteTarget {
         })?;
         batch.statement("COMMIT");
         Ok(batch)
+    }
+
+    /// The number of a resource, which gets its row when it is met first.
+    pub(super) fn number(&mut self, batch: &mut Batch, resource: &Resource) -> Result<i64, sqlx::Error> {
+        if let Some(id) = self.resources.get(resource) {
+            return Ok(*id);
+        }
+        let next = self.resources.len() as i64 + 1;
+        self.resources.insert(resource.clone(), next);
+        batch.statement("INSERT INTO resource (id, api_group, resource) VALUES (?, ?, ?)");
+        batch.bind(next)?;
+        batch.bind(resource.group.clone())?;
+        batch.bind(resource.resource.clone())?;
+        Ok(next)
     }
 
     async fn end(mut self: Box<Self>, becomes: Extent) -> Result<Finished, CopyError> {
@@ -228,6 +235,14 @@ impl CopyTarget for SqliteTarget {
 
     fn follow(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>> {
         Box::pin(self.write(states, true))
+    }
+
+    fn keeps_archive(&self) -> bool {
+        true
+    }
+
+    fn archive(&mut self, part: ArchivePart) -> BoxFuture<'_, Result<(), CopyError>> {
+        Box::pin(self.write_archive(part))
     }
 
     fn finish(self: Box<Self>, becomes: Extent) -> BoxFuture<'static, Result<Finished, CopyError>> {

@@ -45,6 +45,8 @@ pub(crate) enum Step {
     /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
     /// for the last of it. Answers 0.
     Mark { at: i64, oldest: i64 },
+    /// Note of which resources history is kept longer. Answers 0.
+    Archive,
     /// Forget archived states of a resource, by its number, that were superseded up to a revision; all of a resource that is archived no
     /// longer. Answers how many.
     Forget { resource: i64, until: Option<i64> },
@@ -67,6 +69,7 @@ impl Maintenance {
                 let until = until.min(revision).min(compacted.saturating_add(STEP_REVISIONS));
                 compact(connection, compacted, until, publisher, archive).await
             }
+            Step::Archive => note(connection, &archived(archive, publisher), *compacted).await,
             Step::Forget { resource, until } => {
                 archiving::forget(connection, resource, until, *compacted).await
             }
@@ -126,6 +129,16 @@ async fn compact(
         rows.iter().map(|row| row.try_get::<i64, _>(0).map(|length| length - 1)).sum::<Result<i64, _>>()?;
     publisher.history.bytes.fetch_sub(freed, Ordering::Relaxed);
     Ok(until)
+}
+
+async fn note(
+    connection: &mut SqliteConnection,
+    resources: &str,
+    compacted: i64,
+) -> Result<i64, sqlx::Error> {
+    let mut batch = Statements::default();
+    archiving::note(&mut batch, resources, compacted)?;
+    batch.fetch(connection).await.map(|_| 0)
 }
 
 /// The numbers of the resources whose history is kept longer, joined by commas.

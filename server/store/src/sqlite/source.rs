@@ -11,7 +11,10 @@ use sqlx::{Row, Sqlite, Transaction};
 use super::mark::beside;
 use super::open_error::OpenError;
 use super::{failure, files, open, row};
-use crate::copy::{Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of, part_of};
+use crate::copy::{
+    ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, PAGE_STATES, StoredState, page_of,
+    part_of,
+};
 use crate::identity::Identity;
 use crate::key::{Key, Resource, split_path};
 use crate::owners::{Owners, of_value};
@@ -74,17 +77,17 @@ impl SqliteSource {
         }
     }
 
-    fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn failed(&self, error: &sqlx::Error) -> CopyError {
+    pub(super) fn failed(&self, error: &sqlx::Error) -> CopyError {
         tracing::debug!(error = failure::logged(error), "the database could not be read");
         CopyError::Store { place: self.place(), reason: failure::reason(error).to_owned() }
     }
 
     /// A transaction that reads, and who the store is as it shows it.
-    async fn begin(&self) -> Result<(Transaction<'static, Sqlite>, Extent), CopyError> {
+    pub(super) async fn begin(&self) -> Result<(Transaction<'static, Sqlite>, Extent), CopyError> {
         const META: &str = "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1";
         let failed = |error| self.failed(&error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
@@ -98,7 +101,7 @@ impl SqliteSource {
     }
 
     /// Ends a read: what was read while a server started may be anything.
-    fn whole<T>(&self, read: T) -> Result<T, CopyError> {
+    pub(super) fn whole<T>(&self, read: T) -> Result<T, CopyError> {
         match self.at_rest && beside(&self.path, "-wal").exists() {
             true => Err(CopyError::Served(self.place())),
             false => Ok(read),
@@ -294,6 +297,10 @@ impl CopySource for SqliteSource {
 
     fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
         Box::pin(self.read_changes(after))
+    }
+
+    fn archive(&self, revision: i64, after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+        Box::pin(self.read_archive(revision, after))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {

@@ -10,7 +10,7 @@ use portico_store::{
 use crate::harness::*;
 use crate::postgres::Postgres;
 
-fn archiving(settings: &mut Settings) {
+pub fn archiving(settings: &mut Settings) {
     settings.archive.keep(GroupResource::new("", "configmaps"), Duration::from_secs(3_600));
     settings.compaction_interval = Duration::from_millis(50);
 }
@@ -19,16 +19,16 @@ fn not_archiving(settings: &mut Settings) {
     settings.compaction_interval = Duration::from_millis(50);
 }
 
-fn at(revision: i64) -> ListAt {
+pub fn at(revision: i64) -> ListAt {
     ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None, counted: false }
 }
 
-async fn past(store: &dyn Store, path: &str) -> Vec<PastState> {
+pub async fn past(store: &dyn Store, path: &str) -> Vec<PastState> {
     store.past(PastQuery { key: key(path), before: None, limit: 100 }).await.unwrap().states
 }
 
 /// `Change@revision=text` of each.
-fn shown(states: &[PastState]) -> Vec<String> {
+pub fn shown(states: &[PastState]) -> Vec<String> {
     let line = |state: &PastState| {
         format!("{:?}@{}={}", state.change, state.revision(), text(state.state.as_ref().unwrap()))
     };
@@ -36,7 +36,7 @@ fn shown(states: &[PastState]) -> Vec<String> {
 }
 
 /// Waits for what the upkeep of a store does in the background.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let holds = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -54,7 +54,7 @@ async fn is_readable(store: &dyn Store, revision: i64) -> bool {
 }
 
 /// Revisions 2 to 7: `a/1` is created, changed, deleted and created again; `a/2` and a Lease beside it.
-async fn write(store: &dyn Store) {
+pub async fn write(store: &dyn Store) {
     put(store, &key("a/1"), "1").await;
     put(store, &key("a/2"), "2").await;
     put(store, &key("a/1"), "3").await;

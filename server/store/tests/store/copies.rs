@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Backup, BackupDone, Changes, CopyError, CopySource, CopyTarget, EtcdSource, EtcdSwitch, EtcdTarget,
-    Expect, Extent, Key, Migration, OpenError, PostgresSource, PostgresSwitch, PostgresTarget, Resource,
-    Scope, Seal, SqliteSource, SqliteTarget, Store, StoreSwitch, StoredState, Txn, TxnError, WatchError,
-    WriteSwitch, back_up, check_backup, migrate, restore_from,
+    ArchiveAt, ArchivePart, Backup, BackupDone, Changes, CopyError, CopySource, CopyTarget, EtcdSource,
+    EtcdSwitch, EtcdTarget, Expect, Extent, Key, Migration, OpenError, PostgresSource, PostgresSwitch,
+    PostgresTarget, Resource, Restoring, Scope, Seal, SqliteSource, SqliteTarget, Store, StoreSwitch,
+    StoredState, Txn, TxnError, WatchError, WriteSwitch, back_up, check_backup, migrate, restore_from,
 };
 
 use crate::etcd::{Etcd, known};
@@ -138,7 +138,11 @@ pub fn file_in(folder: &tempfile::TempDir) -> PathBuf {
 }
 
 pub fn backup_of(file: &Path) -> Backup<'_> {
-    Backup { file, revision: None, now: 1, portico: "test" }
+    Backup { file, revision: None, history: true, now: 1, portico: "test" }
+}
+
+pub fn restoring(bump: i64) -> Restoring {
+    Restoring { bump, history: true }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,11 +153,11 @@ async fn a_backup_restores_into_every_engine_as_a_new_epoch() {
         let (file, expected) = (file_in(&folder), all_of(&*store).await);
         let done = back_up(&*from.source().await, &backup_of(&file)).await.unwrap();
         assert_eq!(done.header.revision, store.revision());
-        assert_eq!(check_backup(&file).unwrap(), (done.header.clone(), done.objects));
+        assert_eq!(check_backup(&file).unwrap(), (done.header.clone(), done.counts));
         assert!(expected.iter().any(|line| line.contains(" owns ")));
         for to in Place::all() {
             let target = to.target(&done.header.store_id, false).await.unwrap();
-            let restored = restore_from(&file, target, BUMP).await.unwrap();
+            let restored = restore_from(&file, target, restoring(BUMP)).await.unwrap();
             assert_eq!(restored.becomes.identity.epoch, 2);
             let begins = restored.becomes.revision;
             assert!(
@@ -229,7 +233,7 @@ async fn a_backup_taken_during_writes_is_the_state_of_one_revision() {
         for (done, file) in made {
             let to = Sqlite::new();
             let target = SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
-            restore_from(&file, Box::new(target), BUMP).await.unwrap();
+            restore_from(&file, Box::new(target), restoring(BUMP)).await.unwrap();
             let restored = of_storm(&*to.open().await).await;
             assert_eq!(restored, expected(&acknowledged, done.header.revision));
             assert!(done.header.revision < store.revision());
@@ -260,6 +264,17 @@ impl Paged {
         states.truncate(5);
         Ok(states)
     }
+
+    async fn next_archive(&self, revision: i64, after: ArchiveAt) -> Result<ArchivePart, CopyError> {
+        let mut part = self.source.archive(revision, after).await?;
+        // The first question is what there is.
+        if after != ArchiveAt::END && self.pages.fetch_sub(1, Ordering::Relaxed) == 0 {
+            return Err(CopyError::Store { place: "test".to_owned(), reason: "cut off".to_owned() });
+        }
+        part.states.truncate(5);
+        part.marks.truncate(1);
+        Ok(part)
+    }
 }
 
 impl CopySource for Paged {
@@ -277,6 +292,10 @@ impl CopySource for Paged {
 
     fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
         self.source.changes(after)
+    }
+
+    fn archive(&self, revision: i64, after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+        Box::pin(self.next_archive(revision, after))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
@@ -339,7 +358,7 @@ async fn a_past_revision_is_backed_up_exactly_while_it_is_kept() {
         let done = back_up(&*source, &at(revision)).await.unwrap();
         let to = Sqlite::new();
         let target = SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
-        restore_from(&file, Box::new(target), BUMP).await.unwrap();
+        restore_from(&file, Box::new(target), restoring(BUMP)).await.unwrap();
         assert_eq!(all_of(&*to.open().await).await, then);
         std::fs::remove_file(&file).unwrap();
         store.compact(revision + 1).await.unwrap();
@@ -361,7 +380,7 @@ async fn move_during_writes(from: &Place, stores: &[Arc<dyn Store>], switch: &dy
     let moving = async {
         stores[0].wait_for(stores[0].revision() + 20).await.unwrap();
         let target = to.target(&identity.store_id, false).await.unwrap();
-        let migration = Migration { source: &source, switch, reason: "it was moved" };
+        let migration = Migration { source: &source, switch, reason: "it was moved", history: true };
         migrate(&migration, target, &mut |_| ()).await.unwrap()
     };
     let (acknowledged, moved) = tokio::join!(storm(stores, &stop), moving);
@@ -445,7 +464,7 @@ async fn a_move_that_fails_leaves_both_as_they_were() {
         fill(&*store).await;
         let source = Paged::failing_after(store.copy_source(), 4);
         let switch = StoreSwitch(store.clone());
-        let migration = Migration { source: &source, switch: &switch, reason: "moved" };
+        let migration = Migration { source: &source, switch: &switch, reason: "moved", history: true };
         let target = to.target(&store.identity().store_id, false).await.unwrap();
         migrate(&migration, target, &mut |_| ()).await.unwrap_err();
         put(&*store, &key("a/after"), "1").await;
@@ -496,7 +515,7 @@ async fn what_is_there_is_replaced_only_when_that_is_wanted() {
                 target => break target.unwrap(),
             }
         };
-        let restored = restore_from(&file, target, BUMP).await.unwrap();
+        let restored = restore_from(&file, target, restoring(BUMP)).await.unwrap();
         let there = to.open().await;
         assert_eq!((there.identity(), all_of(&*there).await), (&restored.becomes.identity, expected.clone()));
     }
@@ -514,7 +533,7 @@ async fn a_damaged_backup_replaces_nothing() {
         for at in [whole.len() / 2, whole.len() - 1] {
             std::fs::write(&file, &whole[..at]).unwrap();
             let target = to.target(&done.header.store_id, false).await.unwrap();
-            let error = restore_from(&file, target, BUMP).await.unwrap_err().to_string();
+            let error = restore_from(&file, target, restoring(BUMP)).await.unwrap_err().to_string();
             assert!(error.contains(&format!("it is cut off at byte {at}")), "{error}");
             assert!(error.contains("whole up to "), "{error}");
         }

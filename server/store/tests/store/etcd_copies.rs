@@ -8,7 +8,7 @@ use portico_store::{
     Store, StoreSwitch, Txn, WatchError, back_up, migrate, restore_from,
 };
 
-use crate::copies::{BUMP, Paged, Place, all_of, backup_of, file_in, fill};
+use crate::copies::{BUMP, Paged, Place, all_of, backup_of, file_in, fill, restoring};
 use crate::etcd::{Etcd, known};
 use crate::harness::*;
 use crate::unopened::seal;
@@ -27,7 +27,9 @@ async fn a_restore_that_was_cut_off_is_never_served_and_is_begun_anew_only_when_
     back_up(&Paged::slow(store.copy_source()), &backup_of(&file)).await.unwrap();
     let whole = std::fs::read(&file).unwrap();
     std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    let error = restore_from(&file, Box::new(target(&etcd, false).await.unwrap()), BUMP).await.unwrap_err();
+    let error = restore_from(&file, Box::new(target(&etcd, false).await.unwrap()), restoring(BUMP))
+        .await
+        .unwrap_err();
     assert!(error.to_string().contains("it is cut off at byte"), "{error}");
     let opened = etcd.try_open(&|_| ()).await.err().unwrap();
     assert!(matches!(&opened, EtcdError::HalfRestored { .. }), "{opened}");
@@ -37,7 +39,7 @@ async fn a_restore_that_was_cut_off_is_never_served_and_is_begun_anew_only_when_
     assert!(again.to_string().contains("--force begins it anew"), "{again}");
     std::fs::write(&file, &whole).unwrap();
     let to = Box::new(target(&etcd, true).await.unwrap());
-    restore_from(&file, to, BUMP).await.unwrap();
+    restore_from(&file, to, restoring(BUMP)).await.unwrap();
     let there = all_of(&*etcd.open().await).await;
     let names = |lines: &[String]| -> Vec<String> {
         lines.iter().map(|line| line.split('@').next().unwrap().to_owned()).collect()
@@ -60,7 +62,7 @@ async fn who_serves_a_store_that_is_restored_ends_and_what_it_held_is_gone() {
         "{refused}"
     );
     let to = Box::new(target(&etcd, true).await.unwrap());
-    let restored = restore_from(&file, to, BUMP).await.unwrap();
+    let restored = restore_from(&file, to, restoring(BUMP)).await.unwrap();
     let failed = tokio::time::timeout(Duration::from_secs(60), process.tasks.failed()).await.unwrap();
     assert!(failed.to_string().contains("a restore of the store has begun"), "{failed}");
     let there = etcd.open().await;
@@ -102,7 +104,7 @@ async fn an_etcd_that_is_far_behind_what_clients_may_hold_is_refused_and_one_tha
     let file = file_in(&folder);
     back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
     let near = Box::new(open(5_000).await.unwrap());
-    let restored = restore_from(&file, near, 5_000).await.unwrap();
+    let restored = restore_from(&file, near, restoring(5_000)).await.unwrap();
     assert!(restored.becomes.revision > 5_000);
     let there = etcd.open().await;
     assert!(there.compacted() > 5_000 && there.revision() >= restored.becomes.revision);
@@ -131,12 +133,12 @@ async fn objects_that_share_a_revision_get_their_own_in_a_database_and_a_new_epo
         let done = back_up(&*store.copy_source(), &backup_of(&file)).await.unwrap();
         let other = Sqlite::new();
         let target = portico_store::SqliteTarget::open(&other.path(), &done.header.store_id, false).await;
-        restore_from(&file, Box::new(target.unwrap()), BUMP).await.unwrap();
+        restore_from(&file, Box::new(target.unwrap()), restoring(BUMP)).await.unwrap();
         check_together(&*other.open().await, &["t/1=1", "t/2=1", "t/3=1"]).await;
 
         // The changes come while the state is copied already.
         let (source, switch) = (Paged::slow(store.copy_source()), StoreSwitch(store.clone()));
-        let migration = Migration { source: &source, switch: &switch, reason: "it was moved" };
+        let migration = Migration { source: &source, switch: &switch, reason: "it was moved", history: true };
         let target = to.target(&store.identity().store_id, false).await.unwrap();
         let (begun, mut began) = tokio::sync::oneshot::channel();
         let mut begun = Some(begun);
@@ -201,17 +203,17 @@ async fn what_is_sealed_is_opened_and_sealed_again_as_the_other_database_keeps_i
     let done = back_up(&source, &backup_of(&file)).await.unwrap();
     let to = Sqlite::new();
     let target = portico_store::SqliteTarget::open(&to.path(), &done.header.store_id, false).await.unwrap();
-    restore_from(&file, Box::new(target), BUMP).await.unwrap();
+    restore_from(&file, Box::new(target), restoring(BUMP)).await.unwrap();
     let restored = crate::sealed::open(&to, seal(&["a"])).await;
     assert_eq!(all_of(&restored).await, expected);
     assert!(restored.sealed_otherwise(&config_maps()).await.unwrap().stale.is_empty());
     // And back, with another key.
     let Some(other) = Etcd::new() else { return };
     let blind = Box::new(target_of(&other, Seal::none()).await);
-    let refused = restore_from(&file, blind, BUMP).await.unwrap_err();
+    let refused = restore_from(&file, blind, restoring(BUMP)).await.unwrap_err();
     assert!(matches!(&refused, CopyError::Unopened { .. }), "{refused}");
     let target = EtcdTarget::open(&other.settings(), known(seal(&["b", "a"])), 0, true).await.unwrap();
-    restore_from(&file, Box::new(target), BUMP).await.unwrap();
+    restore_from(&file, Box::new(target), restoring(BUMP)).await.unwrap();
     let process = other.try_open_sealing(seal(&["b"]), &|_| ()).await.unwrap();
     assert_eq!(all_of(&*process.store).await.len(), expected.len());
     assert!(process.store.condition().unreadable.is_empty());

@@ -12,6 +12,7 @@ use portico_store::{
     Backup, Change, CopyError, Expect, Settings, SqliteTarget, Store, Txn, TxnError, back_up, restore_from,
 };
 
+use crate::copies::restoring;
 use crate::harness::*;
 
 /// Tells the child, which is this same program, where its file system is.
@@ -256,19 +257,19 @@ async fn copies_on_a_small_disk() {
     }
     let (file, filler) = (disk.join("backup"), disk.join("filler"));
     fs::write(&filler, vec![0; 6 << 20]).unwrap();
-    let backup = Backup { file: &file, revision: None, now: 1, portico: "test" };
+    let backup = Backup { file: &file, revision: None, history: true, now: 1, portico: "test" };
     let full = back_up(&*store.copy_source(), &backup).await;
     assert!(matches!(&full, Err(CopyError::File { .. })), "{full:?}");
     assert!(full.unwrap_err().to_string().contains("no space left on device"));
     assert!(!file.exists());
     fs::remove_file(&filler).unwrap();
     let done = back_up(&*store.copy_source(), &backup).await.unwrap();
-    assert!(done.resumed > 0 && done.objects == 6, "{done:?}");
+    assert!(done.resumed > 0 && done.counts.objects == 6, "{done:?}");
 
     fs::write(&filler, vec![0; 1 << 20]).unwrap();
     let (database, store_id) = (disk.join("data/portico.db"), &store.identity().store_id);
     let target = SqliteTarget::open(&database, store_id, false).await.unwrap();
-    let full = restore_from(&file, Box::new(target), 1).await.unwrap_err().to_string();
+    let full = restore_from(&file, Box::new(target), restoring(1)).await.unwrap_err().to_string();
     assert!(full.contains("portico.db.restoring: no space is left"), "{full}");
     let left = fs::read_dir(disk.join("data")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(left.into_iter().all(|name| name != "portico.db.restoring"));

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
+mod archive_copies;
+#[cfg(test)]
 mod backups;
 #[cfg(test)]
 mod copies;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
-    Backup, BackupFile, CipherKey, CipherKind, CopyError, Doctor, ListAt, MetadataIndexer, Metrics, Provider,
-    Scope, Seal, SealMetrics, SealRules, SqliteSource, SqliteStore, SqliteTarget, Store, Txn, back_up,
-    backup, restore_from,
+    Backup, BackupFile, BackupPart, CipherKey, CipherKind, CopyError, Doctor, ListAt, MetadataIndexer,
+    Metrics, Provider, Scope, Seal, SealMetrics, SealRules, SqliteSource, SqliteStore, SqliteTarget, Store,
+    Txn, back_up, backup, restore_from,
 };
 
+use crate::copies::restoring;
 use crate::harness::*;
 
 /// In every value of these tests.
@@ -192,17 +193,18 @@ async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs
     commit(&store, Txn::create(key.clone(), owned(&key, SECRET, &["uid-owner"]))).await.unwrap();
     let (revision, store_id) = (store.revision(), store.identity().store_id.clone());
     let file = backend.path().with_file_name("backup");
-    let backup = Backup { file: &file, revision: Some(revision), now: 1, portico: "test" };
+    let backup = Backup { file: &file, revision: Some(revision), history: true, now: 1, portico: "test" };
     let without_key = SqliteSource::open(&backend.path(), Seal::none()).await.unwrap();
     back_up(&without_key, &backup).await.unwrap();
-    let states = BackupFile::open(&file).unwrap().next_states().unwrap().unwrap();
+    let part = BackupFile::open(&file).unwrap().next_part().unwrap();
+    let Some(BackupPart::States(states)) = part else { panic!("{part:?}") };
     assert_eq!(states.len(), 1);
     assert!(!states[0].value.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()));
     assert_eq!(states[0].owners.as_deref(), Some(&["uid-owner".to_owned()][..]));
 
     let there = Sqlite::new();
     let target = SqliteTarget::open(&there.path(), &store_id, false).await.unwrap();
-    restore_from(&file, Box::new(target), 1).await.unwrap();
+    restore_from(&file, Box::new(target), restoring(1)).await.unwrap();
     assert_eq!(files_with(there.path().parent().unwrap(), SECRET), Vec::<String>::new());
     let restored = open(&there, seal(&[keys("a")])).await;
     assert_eq!(restored.dependents("uid-owner").await.unwrap(), std::slice::from_ref(&key));
@@ -215,12 +217,36 @@ async fn a_portable_backup_holds_values_as_sealed_as_the_database_does_and_needs
     assert!(matches!(&unknown, Err(CopyError::Owners(found)) if *found == key), "{unknown:?}");
     let with_key = SqliteSource::open(&backend.path(), seal(&[keys("a")])).await.unwrap();
     back_up(&with_key, &backup).await.unwrap();
-    let again = BackupFile::open(&file).unwrap().next_states().unwrap().unwrap();
-    assert_eq!(again, states);
+    let again = BackupFile::open(&file).unwrap().next_part().unwrap();
+    assert_eq!(again, Some(BackupPart::States(states)));
+}
+
+async fn past_states_stay_sealed_in_backups_and_are_read_with_their_key_after_a_restore() {
+    let (backend, key) = (Sqlite::new(), key("a/1"));
+    let store = open(&backend, seal(&[keys("a")])).await;
+    put(&store, &key, SECRET).await;
+    let last = put(&store, &key, "later").await;
+    let store_id = store.identity().store_id.clone();
+    store.close().await;
+    // Of what `--history-retention` says.
+    crate::unreadable::execute(&backend, "INSERT INTO archived SELECT id, 0 FROM resource").await;
+    let file = backend.path().with_file_name("backup");
+    let without_key = SqliteSource::open(&backend.path(), Seal::none()).await.unwrap();
+    let backup = Backup { file: &file, revision: None, history: true, now: 1, portico: "test" };
+    assert_eq!(back_up(&without_key, &backup).await.unwrap().counts.past, Some(1));
+    let there = Sqlite::new();
+    let target = SqliteTarget::open(&there.path(), &store_id, false).await.unwrap();
+    restore_from(&file, Box::new(target), restoring(1)).await.unwrap();
+    assert_eq!(files_with(there.path().parent().unwrap(), SECRET), Vec::<String>::new());
+    let restored = open(&there, seal(&[keys("a")])).await;
+    let query = portico_store::PastQuery { key, before: Some(last), limit: 5 };
+    let states = restored.past(query).await.unwrap().states;
+    assert_eq!(states.iter().map(|state| text(state.state.as_ref().unwrap())).collect::<Vec<_>>(), [SECRET]);
 }
 
 crate::in_memory_and_past_it! {
     no_file_and_no_backup_holds_what_is_sealed_in_plain_text,
+    past_states_stay_sealed_in_backups_and_are_read_with_their_key_after_a_restore,
     sealed_values_are_read_back_with_all_their_states,
     old_plain_values_stay_readable_until_they_are_written_anew,
     what_cannot_be_opened_keeps_nobody_from_the_rest_and_comes_back_with_its_key,

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::copy::archive::{ArchivedState, Lost, TimeMark};
 use crate::key::Resource;
 
 fn header() -> Header {
@@ -10,24 +11,39 @@ fn header() -> Header {
 }
 
 fn written(pages: &[Vec<StoredState>]) -> Vec<u8> {
-    let mut writer = BackupWriter::begin(Vec::new(), &header()).unwrap();
+    let mut writer = BackupWriter::begin(Vec::new(), &header(), false).unwrap();
     pages.iter().for_each(|page| writer.add(page.clone()).unwrap());
+    writer.end().unwrap().0
+}
+
+/// The same with an archive.
+fn written_with(pages: &[Vec<StoredState>], parts: &[ArchivePart]) -> Vec<u8> {
+    let mut writer = BackupWriter::begin(Vec::new(), &header(), true).unwrap();
+    pages.iter().for_each(|page| writer.add(page.clone()).unwrap());
+    parts.iter().for_each(|part| writer.add_archive(part.clone()).unwrap());
     writer.end().unwrap().0
 }
 
 /// All states, and how it ends.
 fn read(bytes: &[u8]) -> (Vec<StoredState>, Result<(), FormatError>) {
-    let mut states = Vec::new();
+    let (states, _, ended) = read_all(bytes);
+    (states, ended)
+}
+
+/// All states, all past ones, and how it ends.
+fn read_all(bytes: &[u8]) -> (Vec<StoredState>, Vec<ArchivePart>, Result<(), FormatError>) {
+    let (mut states, mut parts) = (Vec::new(), Vec::new());
     let mut backup = match BackupFile::read(bytes) {
         Ok(backup) => backup,
-        Err(error) => return (states, Err(error)),
+        Err(error) => return (states, parts, Err(error)),
     };
     assert_eq!(backup.header(), &header());
     loop {
-        match backup.next_states() {
-            Ok(Some(page)) => states.extend(page),
-            Ok(None) => return (states, Ok(())),
-            Err(error) => return (states, Err(error)),
+        match backup.next_part() {
+            Ok(Some(BackupPart::States(page))) => states.extend(page),
+            Ok(Some(BackupPart::Archive(part))) => parts.push(part),
+            Ok(None) => return (states, parts, Ok(())),
+            Err(error) => return (states, parts, Err(error)),
         }
     }
 }
@@ -155,7 +171,7 @@ fn what_is_none_is_named() {
         (&b""[..], "it is not a backup of Portico"),
         (b"-- PostgreSQL database dump", "it is not a backup of Portico"),
         (b"SQLite format 3\0 and so on", "it is a SQLite file, not a portable backup"),
-        (b"PORTICO-BACKUP 2\n", "it has format version 2, this portico knows 1: use a newer portico"),
+        (b"PORTICO-BACKUP 3\n", "it has format version 3, this portico knows 2: use a newer portico"),
         (b"PORTICO-BACKUP 01\n", "it is not a backup of Portico"),
         (b"PORTICO-BACKUP 1\n", "it is cut off at byte 17: it holds nothing yet"),
     ] {
@@ -164,4 +180,78 @@ fn what_is_none_is_named() {
     // A length that nobody has memory for is not believed.
     let huge = [b"PORTICO-BACKUP 1\nS", &[0xff; 8][..], &[0; 64]].concat();
     assert!(read(&huge).1.unwrap_err().to_string().contains("no block is that long"));
+}
+
+fn past(name: &str, revision: i64, until: i64) -> ArchivedState {
+    let StoredState { key, value, .. } = state(name, revision);
+    ArchivedState { key, revision, previous: 0, deleted: revision == until, until, value }
+}
+
+fn part(states: Vec<ArchivedState>) -> ArchivePart {
+    ArchivePart { states, ..ArchivePart::default() }
+}
+
+fn kept() -> ArchivePart {
+    let since = [(Resource::new("apps", "deployments"), 3)].into_iter().collect();
+    let kept = Some(Kept { since, lost: vec![Lost { after: 4, until: 90 }] });
+    ArchivePart { kept, ..ArchivePart::default() }
+}
+
+/// Of two objects, of whom one is gone, and one time.
+fn with_archive() -> (Vec<ArchivePart>, Vec<u8>) {
+    let marks = ArchivePart { marks: vec![TimeMark { revision: 9, at: 7 }], ..ArchivePart::default() };
+    let parts =
+        vec![part(vec![past("a", 4, 5), past("d", 3, 6)]), part(vec![past("d", 6, 6)]), marks, kept()];
+    let written = written_with(&[vec![state("a", 5)]], &[&[kept()][..], &parts].concat());
+    (parts, written)
+}
+
+#[test]
+fn an_archive_comes_back_and_what_has_none_is_written_for_every_portico() {
+    let (parts, whole) = with_archive();
+    assert!(whole.starts_with(b"PORTICO-BACKUP 2\n") && small().1.starts_with(b"PORTICO-BACKUP 1\n"));
+    let (states, found, ended) = read_all(&whole);
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!((states, found), (vec![state("a", 5)], parts));
+}
+
+#[test]
+fn an_archive_that_is_cut_off_or_changed_is_noticed_and_shows_nothing_that_was_not_written() {
+    let (parts, whole) = with_archive();
+    for length in 0..whole.len() {
+        let (_, found, ended) = read_all(&whole[..length]);
+        assert!(parts.starts_with(&found), "{length}");
+        assert!(matches!(ended, Err(FormatError::Cut { .. } | FormatError::Foreign)), "{length}: {ended:?}");
+    }
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        let (_, found, ended) = read_all(&bytes);
+        assert!(ended.is_err() && parts.starts_with(&found), "byte {at}");
+    }
+}
+
+#[test]
+fn an_archive_in_another_order_without_its_end_or_behind_the_revision_is_refused() {
+    let objects = [vec![state("a", 5)]];
+    let first = || part(vec![past("a", 4, 5)]);
+    let future = ArchivePart { marks: vec![TimeMark { revision: 0, at: 7 }], ..ArchivePart::default() };
+    for (parts, said) in [
+        (vec![], "its archive is not whole"),
+        (vec![kept()], "its archive is not whole"),
+        (vec![kept(), first()], "its archive is not whole"),
+        (vec![first(), kept()], "its archive has no beginning"),
+        (vec![kept(), first(), first(), kept()], "deployments.apps/a/a@4 is not where it belongs"),
+        (vec![kept(), kept(), first()], "it has no archive, or a second one"),
+        (vec![kept(), future, kept()], "the time of revision 0 is not where it belongs"),
+        (vec![kept(), part(vec![past("a", 6, 5)]), kept()], "cannot end at 5"),
+    ] {
+        let error = read_all(&written_with(&objects, &parts)).2.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}: {said}");
+    }
+    // A version that has none shows none.
+    let mut writer = BackupWriter::begin(Vec::new(), &header(), false).unwrap();
+    writer.add_archive(kept()).unwrap();
+    let error = read_all(&writer.end().unwrap().0).2.unwrap_err().to_string();
+    assert!(error.contains("it has no archive"), "{error}");
 }

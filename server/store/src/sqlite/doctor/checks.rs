@@ -79,9 +79,42 @@ const RULES: [(&str, &str); 6] = [
     ),
 ];
 
+/// The same of the archive.
+const RULES_OF_ARCHIVE: [(&str, &str); 3] = [
+    (
+        "past states are newer than the store's revision",
+        "SELECT count(*) FROM archive, meta WHERE archive.until > meta.revision",
+    ),
+    ("past states end before they begin", "SELECT count(*) FROM archive WHERE until < revision"),
+    (
+        "past states belong to no resource",
+        "SELECT count(*) FROM archive WHERE NOT EXISTS (SELECT 1 FROM resource r WHERE r.id = archive.resource)",
+    ),
+];
+
+/// Whether there is an archive: a file that no newer portico has served yet has none.
+pub(super) async fn has_archive(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let tables = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = 'archive'");
+    let tables: i64 = tables.fetch_one(connection).await?;
+    Ok(tables == 1)
+}
+
+/// What must hold in the archive.
+pub(super) async fn archive(connection: &mut SqliteConnection, examination: &mut Examination) {
+    hold(connection, &RULES_OF_ARCHIVE, examination).await;
+}
+
 /// Counters and references.
 pub(super) async fn consistency(connection: &mut SqliteConnection, examination: &mut Examination) {
-    for (rule, query) in RULES {
+    hold(connection, &RULES, examination).await;
+}
+
+async fn hold(
+    connection: &mut SqliteConnection,
+    rules: &[(&str, &'static str)],
+    examination: &mut Examination,
+) {
+    for &(rule, query) in rules {
         let count: Result<i64, _> = sqlx::query_scalar(query).fetch_one(&mut *connection).await;
         match count {
             Ok(0) => {}

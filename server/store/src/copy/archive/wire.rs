@@ -1,0 +1,149 @@
+//! The protocol buffer of a part of an archive. Tags never change.
+
+use prost::Message;
+
+use super::{ArchivePart, ArchivedState, Kept, Lost, TimeMark};
+use crate::key::{Key, Resource};
+
+#[derive(Clone, PartialEq, Message)]
+struct State {
+    #[prost(string, tag = "1")]
+    group: String,
+    #[prost(string, tag = "2")]
+    resource: String,
+    #[prost(string, tag = "3")]
+    namespace: String,
+    #[prost(string, tag = "4")]
+    name: String,
+    #[prost(int64, tag = "5")]
+    revision: i64,
+    #[prost(int64, tag = "6")]
+    previous: i64,
+    #[prost(bool, tag = "7")]
+    deleted: bool,
+    #[prost(int64, tag = "8")]
+    until: i64,
+    #[prost(bytes = "vec", tag = "9")]
+    value: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct Mark {
+    #[prost(int64, tag = "1")]
+    revision: i64,
+    #[prost(int64, tag = "2")]
+    at: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Since {
+    #[prost(string, tag = "1")]
+    group: String,
+    #[prost(string, tag = "2")]
+    resource: String,
+    #[prost(int64, tag = "3")]
+    since: i64,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct Range {
+    #[prost(int64, tag = "1")]
+    after: i64,
+    #[prost(int64, tag = "2")]
+    until: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct KeptMessage {
+    #[prost(message, repeated, tag = "1")]
+    since: Vec<Since>,
+    #[prost(message, repeated, tag = "2")]
+    lost: Vec<Range>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Part {
+    #[prost(message, repeated, tag = "1")]
+    states: Vec<State>,
+    #[prost(message, repeated, tag = "2")]
+    marks: Vec<Mark>,
+    #[prost(message, optional, tag = "3")]
+    kept: Option<KeptMessage>,
+}
+
+impl ArchivePart {
+    /// The part as bytes.
+    pub fn encode(self) -> Vec<u8> {
+        let marks = self.marks.into_iter().map(|TimeMark { revision, at }| Mark { revision, at }).collect();
+        let states = self.states.into_iter().map(State::from).collect();
+        Part { states, marks, kept: self.kept.map(KeptMessage::from) }.encode_to_vec()
+    }
+
+    /// A part from bytes; what is wrong with these if they are none.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let Part { states, marks, kept } = Part::decode(bytes).map_err(|error| error.to_string())?;
+        let marks = marks.into_iter().map(|Mark { revision, at }| TimeMark { revision, at }).collect();
+        let states = states.into_iter().map(ArchivedState::try_from).collect::<Result<_, _>>()?;
+        Ok(Self { states, marks, kept: kept.map(Kept::from) })
+    }
+}
+
+impl From<ArchivedState> for State {
+    fn from(state: ArchivedState) -> Self {
+        let ArchivedState { key, revision, previous, deleted, until, value } = state;
+        Self {
+            group: key.resource().group.clone(),
+            resource: key.resource().resource.clone(),
+            namespace: key.namespace().to_owned(),
+            name: key.name().to_owned(),
+            revision,
+            previous,
+            deleted,
+            until,
+            value,
+        }
+    }
+}
+
+impl TryFrom<State> for ArchivedState {
+    type Error = String;
+
+    fn try_from(state: State) -> Result<Self, String> {
+        let State { group, resource, namespace, name, revision, previous, deleted, until, value } = state;
+        let key = Key::new(&Resource::new(group, resource), &namespace, &name);
+        if name.contains('/') || namespace.contains('/') || name.is_empty() {
+            return Err(format!("{key}: its namespace and name are no key"));
+        }
+        if revision <= 0 || until < revision {
+            return Err(format!("{key}: a past state of revision {revision} cannot end at {until}"));
+        }
+        if value.is_empty() {
+            return Err(format!("{key}: its state of revision {revision} has no value"));
+        }
+        Ok(Self { key, revision, previous, deleted, until, value })
+    }
+}
+
+impl From<Kept> for KeptMessage {
+    fn from(Kept { since, lost }: Kept) -> Self {
+        let since = since.into_iter().map(|(resource, since)| Since {
+            group: resource.group.clone(),
+            resource: resource.resource.clone(),
+            since,
+        });
+        let lost = lost.into_iter().map(|Lost { after, until }| Range { after, until });
+        Self { since: since.collect(), lost: lost.collect() }
+    }
+}
+
+impl From<KeptMessage> for Kept {
+    fn from(KeptMessage { since, lost }: KeptMessage) -> Self {
+        let since =
+            since.into_iter().map(|row| (Resource::new(row.group, row.resource), row.since)).collect();
+        let lost = lost.into_iter().map(|Range { after, until }| Lost { after, until }).collect();
+        Self { since, lost }
+    }
+}

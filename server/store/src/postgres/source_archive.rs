@@ -1,0 +1,160 @@
+//! Shows the archive of a PostgreSQL database for copies, together with what the log will hand over to it.
+//!
+//! What was superseded up to where the log is swept is in the archive, the rest in the log: in one transaction each state is in one of
+//! them.
+
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::row;
+use super::source::PostgresSource;
+use crate::copy::{
+    ArchiveAt, ArchivePart, ArchivedState, CopyError, Kept, Lost, PAGE_MARKS, PAGE_STATES, TimeMark, page_of,
+};
+
+/// What of the archive was superseded behind a place (`$1`, `$2`) and up to a revision (`$3`), so many (`$4`).
+macro_rules! in_archive {
+    () => {
+        "SELECT a.revision, a.until, a.bytes FROM archive a WHERE (a.until, a.revision) > ($1, $2) AND a.until <= $3 \
+         AND a.resource IN (SELECT resource FROM archived) ORDER BY a.until, a.revision LIMIT $4"
+    };
+}
+
+/// The same of the log, of what was superseded from a revision (`$5`) on: states, and tombstones.
+macro_rules! in_log {
+    () => {
+        "SELECT revision, until, bytes FROM (\
+         SELECT p.revision, l.revision AS until, octet_length(p.value)::bigint AS bytes \
+         FROM log l JOIN log p ON p.revision = l.previous AND l.previous > 0 \
+         WHERE l.revision >= $5 AND l.revision <= $3 AND l.resource IN (SELECT resource FROM archived) UNION ALL \
+         SELECT l.revision, l.revision, octet_length(l.value)::bigint FROM log l \
+         WHERE l.revision >= $5 AND l.revision <= $3 AND l.deleted AND l.resource IN (SELECT resource FROM archived)) s \
+         WHERE (until, revision) > ($1, $2) ORDER BY until, revision LIMIT $4"
+    };
+}
+
+/// The rows of these keys.
+macro_rules! states_of {
+    ($keys:expr) => {
+        concat!(
+            "SELECT coalesce(a.resource, l.resource), coalesce(a.namespace, l.namespace), coalesce(a.name, l.name), \
+             k.revision, coalesce(a.previous, l.previous), coalesce(a.deleted, l.deleted), k.until, \
+             coalesce(a.value, l.value) FROM (",
+            $keys,
+            ") k LEFT JOIN archive a ON a.revision = k.revision LEFT JOIN log l ON l.revision = k.revision \
+             ORDER BY k.until, k.revision"
+        )
+    };
+}
+
+/// Where past states are.
+struct Place {
+    /// How large they are.
+    sizes: &'static str,
+    states: &'static str,
+    /// From where on the log is looked at.
+    from: Option<i64>,
+}
+
+impl PostgresSource {
+    pub(super) async fn read_archive(
+        &self,
+        revision: i64,
+        after: ArchiveAt,
+    ) -> Result<ArchivePart, CopyError> {
+        const ARCHIVE: Place = Place {
+            sizes: concat!("SELECT bytes FROM (", in_archive!(), ") k"),
+            states: states_of!(in_archive!()),
+            from: None,
+        };
+        const LOG: Place = Place {
+            sizes: concat!("SELECT bytes FROM (", in_log!(), ") k"),
+            states: states_of!(in_log!()),
+            from: None,
+        };
+        let (mut reading, meta) = self.begin_reading().await?;
+        let read = async {
+            let mut part = ArchivePart::default();
+            let from = Some(after.until.max(meta.swept.saturating_add(1)));
+            for place in [ARCHIVE, Place { from, ..LOG }] {
+                part.states = self.past_states(&mut reading, &place, revision, after).await?;
+                if !part.states.is_empty() {
+                    return Ok(part);
+                }
+            }
+            part.marks = self.marks(&mut reading, revision, after.mark).await?;
+            if part.marks.is_empty() {
+                part.kept = Some(self.kept(&mut reading).await?);
+            }
+            Ok(part)
+        };
+        let part = read.await.map_err(|error: sqlx::Error| self.failed(&error))?;
+        reading.commit().await.map_err(|error| self.failed(&error))?;
+        Ok(part)
+    }
+
+    async fn past_states(
+        &self,
+        reading: &mut PgConnection,
+        place: &Place,
+        revision: i64,
+        after: ArchiveAt,
+    ) -> Result<Vec<ArchivedState>, sqlx::Error> {
+        let sizes = sqlx::query_scalar(place.sizes).bind(after.until).bind(after.revision);
+        let mut sizes = sizes.bind(revision).bind(PAGE_STATES as i64);
+        if let Some(from) = place.from {
+            sizes = sizes.bind(from);
+        }
+        let sizes: Vec<i64> = self.pool.in_time(sizes.fetch_all(&mut *reading)).await?;
+        if sizes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let states = sqlx::query(place.states).bind(after.until).bind(after.revision);
+        let mut states = states.bind(revision).bind(page_of(&sizes));
+        if let Some(from) = place.from {
+            states = states.bind(from);
+        }
+        let rows = self.pool.in_time(states.fetch_all(reading)).await?;
+        rows.iter().map(past_state).collect()
+    }
+
+    /// When the revision stood where, behind a mark. The last one is of the revision itself: it was written by the time of the next one.
+    async fn marks(
+        &self,
+        reading: &mut PgConnection,
+        revision: i64,
+        after: i64,
+    ) -> Result<Vec<TimeMark>, sqlx::Error> {
+        const MARKS: &str = "SELECT least(revision, $2), at FROM mark WHERE revision > $1 AND revision <= \
+            coalesce((SELECT min(revision) FROM mark WHERE revision >= $2), $2) ORDER BY revision LIMIT $3";
+        if after >= revision {
+            return Ok(Vec::new());
+        }
+        let marks = sqlx::query_as(MARKS).bind(after).bind(revision).bind(PAGE_MARKS).fetch_all(reading);
+        let marks: Vec<(i64, i64)> = self.pool.in_time(marks).await?;
+        Ok(marks.into_iter().map(|(revision, at)| TimeMark { revision, at }).collect())
+    }
+
+    async fn kept(&self, reading: &mut PgConnection) -> Result<Kept, sqlx::Error> {
+        let since = sqlx::query_as("SELECT resource, since FROM archived").fetch_all(&mut *reading);
+        let since: Vec<(String, i64)> = self.pool.in_time(since).await?;
+        let lost = sqlx::query_as("SELECT after, until FROM lost ORDER BY after").fetch_all(reading);
+        let lost: Vec<(i64, i64)> = self.pool.in_time(lost).await?;
+        Ok(Kept {
+            since: since.into_iter().map(|(resource, since)| (row::resource(&resource), since)).collect(),
+            lost: lost.into_iter().map(|(after, until)| Lost { after, until }).collect(),
+        })
+    }
+}
+
+fn past_state(row: &PgRow) -> Result<ArchivedState, sqlx::Error> {
+    let resource = row::resource(row.try_get(0)?);
+    Ok(ArchivedState {
+        key: row::key(&resource, row, 1)?,
+        revision: row.try_get(3)?,
+        previous: row.try_get(4)?,
+        deleted: row.try_get(5)?,
+        until: row.try_get(6)?,
+        value: row.try_get(7)?,
+    })
+}

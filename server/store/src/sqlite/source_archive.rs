@@ -1,0 +1,161 @@
+//! Shows the archive of a SQLite file for copies, together with what the log will hand over to it.
+//!
+//! What was superseded up to the point of compaction is in the archive, the rest in the log: in one transaction each state is in one of
+//! them.
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row, Sqlite, Transaction};
+
+use super::history::PREVIOUS;
+use super::row;
+use super::source::SqliteSource;
+use crate::copy::{
+    ArchiveAt, ArchivePart, ArchivedState, CopyError, Extent, Kept, Lost, PAGE_MARKS, PAGE_STATES, TimeMark,
+    page_of,
+};
+
+type Reading = Transaction<'static, Sqlite>;
+
+/// What of the archive was superseded behind a place (`?1`, `?2`) and up to a revision (`?3`), so many (`?4`).
+const IN_ARCHIVE: &str = "SELECT revision, until, bytes FROM archive WHERE (until, revision) > (?1, ?2) AND until <= ?3 \
+    AND +resource IN (SELECT resource FROM archived) ORDER BY until, revision LIMIT ?4";
+
+/// The same of the log, of what was superseded from a revision on: states, and tombstones.
+fn in_log(from: i64) -> String {
+    const ARCHIVED: &str = "+l.resource IN (SELECT resource FROM archived)";
+    format!(
+        "SELECT revision, until, bytes FROM (\
+         SELECT p.revision, l.revision AS until, length(p.value) AS bytes FROM log l JOIN log p ON {PREVIOUS} \
+         WHERE l.revision >= {from} AND l.revision <= ?3 AND {ARCHIVED} UNION ALL \
+         SELECT l.revision, l.revision, length(l.value) FROM log l \
+         WHERE l.revision >= {from} AND l.revision <= ?3 AND +l.deleted = 1 AND {ARCHIVED}) \
+         WHERE (until, revision) > (?1, ?2) ORDER BY until, revision LIMIT ?4"
+    )
+}
+
+impl SqliteSource {
+    pub(super) async fn read_archive(
+        &self,
+        revision: i64,
+        after: ArchiveAt,
+    ) -> Result<ArchivePart, CopyError> {
+        let (mut reading, extent) = self.begin().await?;
+        let part = self.archive_part(&mut reading, &extent, revision, after).await?;
+        drop(reading);
+        self.whole(part)
+    }
+
+    async fn archive_part(
+        &self,
+        reading: &mut Reading,
+        extent: &Extent,
+        revision: i64,
+        after: ArchiveAt,
+    ) -> Result<ArchivePart, CopyError> {
+        let mut part = ArchivePart::default();
+        if !self.has_archive(reading).await? {
+            part.kept = Some(Kept::default());
+            return Ok(part);
+        }
+        let from = after.until.max(extent.oldest.saturating_add(1));
+        for keys in [IN_ARCHIVE.to_owned(), in_log(from)] {
+            part.states = self.past_states(reading, &keys, revision, after).await?;
+            if !part.states.is_empty() {
+                return Ok(part);
+            }
+        }
+        part.marks = self.marks(reading, revision, after.mark).await?;
+        if part.marks.is_empty() {
+            part.kept = Some(self.kept(reading).await?);
+        }
+        Ok(part)
+    }
+
+    /// A file that no newer portico has served yet has none.
+    async fn has_archive(&self, reading: &mut Reading) -> Result<bool, CopyError> {
+        const TABLES: &str =
+            "SELECT count(*) FROM sqlite_schema WHERE name IN ('archive', 'archived', 'lost')";
+        let tables: Result<i64, _> = sqlx::query_scalar(TABLES).fetch_one(&mut **reading).await;
+        Ok(tables.map_err(|error| self.failed(&error))? == 3)
+    }
+
+    async fn past_states(
+        &self,
+        reading: &mut Reading,
+        keys: &str,
+        revision: i64,
+        after: ArchiveAt,
+    ) -> Result<Vec<ArchivedState>, CopyError> {
+        let failed = |error| self.failed(&error);
+        let sizes = sqlx::query_scalar(AssertSqlSafe(format!("SELECT bytes FROM ({keys})")));
+        let sizes = sizes.bind(after.until).bind(after.revision).bind(revision).bind(PAGE_STATES as i64);
+        let sizes: Vec<i64> = sizes.persistent(false).fetch_all(&mut **reading).await.map_err(failed)?;
+        if sizes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let select = format!(
+            "SELECT r.api_group, r.resource, coalesce(a.namespace, l.namespace), coalesce(a.name, l.name), k.revision, \
+             coalesce(a.previous, l.previous), coalesce(a.deleted, l.deleted), k.until, coalesce(a.value, l.value) \
+             FROM ({keys}) k LEFT JOIN archive a ON a.revision = k.revision LEFT JOIN log l ON l.revision = k.revision \
+             LEFT JOIN resource r ON r.id = coalesce(a.resource, l.resource) ORDER BY k.until, k.revision"
+        );
+        let select = sqlx::query(AssertSqlSafe(select)).bind(after.until).bind(after.revision).bind(revision);
+        let rows = select.bind(page_of(&sizes)).persistent(false).fetch_all(&mut **reading).await;
+        rows.map_err(failed)?.iter().map(|row| self.past_state(row)).collect()
+    }
+
+    fn past_state(&self, row: &SqliteRow) -> Result<ArchivedState, CopyError> {
+        let failed = |error| self.failed(&error);
+        let unreadable = |shown: String| CopyError::Unreadable(format!("{}: {shown}", self.place()));
+        let resource = row::resource(row, 0).map_err(failed)?;
+        let resource = resource.map_err(|shown| unreadable(format!("the name of {shown} cannot be read")))?;
+        let key = row::key(&resource, row, 2).map_err(failed)?;
+        let key = key.map_err(|damaged| unreadable(format!("{}: {}", damaged.shown, damaged.reason())))?;
+        let read = || {
+            Ok(ArchivedState {
+                revision: row.try_get(4)?,
+                previous: row.try_get(5)?,
+                deleted: row.try_get::<i64, _>(6)? != 0,
+                until: row.try_get(7)?,
+                value: row.try_get(8)?,
+                key,
+            })
+        };
+        read().map_err(failed)
+    }
+
+    /// When the revision stood where, behind a mark. The last one is of the revision itself: it was written by the time of the next one.
+    async fn marks(
+        &self,
+        reading: &mut Reading,
+        revision: i64,
+        after: i64,
+    ) -> Result<Vec<TimeMark>, CopyError> {
+        const MARKS: &str = "SELECT min(revision, ?2), at FROM mark WHERE revision > ?1 AND revision <= \
+            coalesce((SELECT min(revision) FROM mark WHERE revision >= ?2), ?2) ORDER BY revision LIMIT ?3";
+        if after >= revision {
+            return Ok(Vec::new());
+        }
+        let marks = sqlx::query_as(MARKS).bind(after).bind(revision).bind(PAGE_MARKS);
+        let marks: Vec<(i64, i64)> =
+            marks.fetch_all(&mut **reading).await.map_err(|error| self.failed(&error))?;
+        Ok(marks.into_iter().map(|(revision, at)| TimeMark { revision, at }).collect())
+    }
+
+    async fn kept(&self, reading: &mut Reading) -> Result<Kept, CopyError> {
+        const SINCE: &str =
+            "SELECT r.api_group, r.resource, d.since FROM archived d JOIN resource r ON r.id = d.resource";
+        let failed = |error| self.failed(&error);
+        let mut kept = Kept::default();
+        for row in sqlx::query(SINCE).fetch_all(&mut **reading).await.map_err(failed)? {
+            // Of a resource whose name cannot be read nothing is served.
+            if let Ok(resource) = row::resource(&row, 0).map_err(failed)? {
+                kept.since.insert(resource, row.try_get(2).map_err(failed)?);
+            }
+        }
+        let lost = sqlx::query_as("SELECT after, until FROM lost ORDER BY after");
+        let lost: Vec<(i64, i64)> = lost.fetch_all(&mut **reading).await.map_err(failed)?;
+        kept.lost = lost.into_iter().map(|(after, until)| Lost { after, until }).collect();
+        Ok(kept)
+    }
+}
