@@ -19,10 +19,11 @@ use portico_store::{Doctor, Seal};
 pub use self::copies::{OwnedStore, database_in, known, now, opener, time_text, unix_seconds};
 pub use self::servers::{FRESH_SECONDS, Server, servers};
 pub use portico_store::{
-    Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget, EtcdSource, EtcdSwitch,
-    EtcdTarget, Extent, FormatError, Header, Identity, Key, Known as EtcdKnown, Migrated, Migration,
-    MigrationStep, PostgresSource, PostgresSwitch, PostgresTarget, RestoredFrom, SqliteSource, SqliteTarget,
-    StoredState, WriteSwitch, back_up, check_backup, migrate, restore_from,
+    ArchiveAt, ArchivePart, Backup, BackupDone, BackupFile, Changes, CopyError, CopySource, CopyTarget,
+    Counts, EtcdSource, EtcdSwitch, EtcdTarget, Extent, FormatError, Header, Identity, Key,
+    Known as EtcdKnown, Migrated, Migration, MigrationStep, PostgresSource, PostgresSwitch, PostgresTarget,
+    RestoredFrom, Restoring, SqliteSource, SqliteTarget, StoredState, WriteSwitch, back_up, check_backup,
+    migrate, restore_from,
 };
 
 /// How far a restore into etcd moves the revision by default: each is a write there, unless etcd is further already.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portico_server::data::{self, BackupDone, CopyError, CopySource, Header};
+use portico_server::data::{self, BackupDone, CopyError, CopySource, Counts, Header};
 
 use super::failure::Failure;
 use super::place::From;
@@ -26,6 +26,9 @@ pub(super) struct Backup {
     /// The state of this time (2026-01-31T12:00:00Z), as near as the compaction interval before it; with --to.
     #[arg(long, value_name = "TIME", requires = "to", conflicts_with = "at_revision", value_parser = data::unix_seconds)]
     at_time: Option<i64>,
+    /// Leave out the past states that --history-retention keeps longer; with --to. Any portico from the first on restores such a file.
+    #[arg(long, requires = "to")]
+    without_history: bool,
     #[command(flatten)]
     from: From,
 }
@@ -45,10 +48,11 @@ async fn portable(verb: &Backup, to: &Path) -> Result<String, Failure> {
         Some(time) => Some(at_time(&*source, time).await?),
         None => verb.at_revision,
     };
-    let backup = data::Backup { file: to, revision, now: data::now(), portico: env!("CARGO_PKG_VERSION") };
-    let done = data::back_up(&*source, &backup).await?;
-    let BackupDone { header, objects, bytes, resumed, began_anew } = done;
-    let mut text = format!("{}: {}, {bytes} bytes", to.display(), described(&header, objects));
+    let history = !verb.without_history;
+    let (now, portico) = (data::now(), env!("CARGO_PKG_VERSION"));
+    let done = data::back_up(&*source, &data::Backup { file: to, revision, history, now, portico }).await?;
+    let BackupDone { header, counts, bytes, resumed, began_anew } = done;
+    let mut text = format!("{}: {}, {bytes} bytes", to.display(), described(&header, counts));
     if resumed > 0 {
         text.push_str(&format!("\nan earlier try was gone on with behind {resumed} objects"));
     }
@@ -67,17 +71,21 @@ async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, CopyError> {
     Ok(revision)
 }
 
-pub(super) fn described(header: &Header, objects: u64) -> String {
+fn described(header: &Header, counts: Counts) -> String {
     let Header { store_id, epoch, revision, created_at, portico } = header;
-    let at = data::time_text(*created_at);
-    format!(
-        "store {store_id}, epoch {epoch}, revision {revision}, {objects} objects, made {at} by portico {portico}"
-    )
+    let (at, content) = (data::time_text(*created_at), content(counts.objects, counts.past));
+    format!("store {store_id}, epoch {epoch}, revision {revision}, {content}, made {at} by portico {portico}")
 }
 
 fn check(file: &Path) -> Result<String, Failure> {
-    let (header, objects) = data::check_backup(file)?;
-    Ok(format!("{}: whole: {}", file.display(), described(&header, objects)))
+    let (header, counts) = data::check_backup(file)?;
+    Ok(format!("{}: whole: {}", file.display(), described(&header, counts)))
+}
+
+/// What is in a copy, for people.
+pub(super) fn content(objects: u64, past: Option<u64>) -> String {
+    let past = past.map(|past| format!(", {past} past states")).unwrap_or_default();
+    format!("{objects} objects{past}")
 }
 
 async fn copy(verb: &Backup, file: &Path) -> Result<String, Failure> {

@@ -12,6 +12,7 @@ use portico_server::data::{
 };
 use portico_server::{EtcdSettings, PostgresSettings};
 
+use super::backup::content;
 use super::failure::Failure;
 use super::place::{postgres, read, with_password};
 use super::remote::Remote;
@@ -34,6 +35,9 @@ pub(super) struct Migrate {
     /// Move nothing: have --from take writes again, after a move that was killed before its end. Not once --to is served.
     #[arg(long, conflicts_with = "to")]
     resume_writes: bool,
+    /// Leave behind the past states that --history-retention keeps longer.
+    #[arg(long)]
+    without_history: bool,
     /// The kubeconfig of the control service that serves --from, where that is a SQLite file; DATA_DIR/admin.kubeconfig if it is not
     /// given.
     #[arg(long, value_name = "FILE")]
@@ -103,10 +107,11 @@ async fn resume(from: &From) -> Result<String, Failure> {
 }
 
 fn told_of(moved: Migrated) -> String {
-    let Migrated { extent, is_new_epoch, objects, changes, stopped, kept } = moved;
+    let Migrated { extent, is_new_epoch, objects, changes, past, left_behind, stopped, kept } = moved;
     let (identity, revision) = (extent.identity, extent.revision);
+    let content = content(objects, (past > 0).then_some(past));
     let mut text = format!(
-        "moved: store {}, epoch {}, revision {revision}, {objects} objects and {changes} changes; writes were refused for {} ms\n\
+        "moved: store {}, epoch {}, revision {revision}, {content} and {changes} changes; writes were refused for {} ms\n\
          start the control service on the new database; the old one takes no writes any more",
         identity.store_id,
         identity.epoch,
@@ -114,6 +119,11 @@ fn told_of(moved: Migrated) -> String {
     );
     if is_new_epoch {
         text.push_str("\nrevisions could not be kept: watches and versions of before end with 410");
+    }
+    if left_behind {
+        text.push_str(
+            "\nthe past states that --history-retention had kept were left behind: etcd has only its own history",
+        );
     }
     if let Some(kept) = kept {
         text.push_str(&format!("\nthe database that was there before is {kept}"));
@@ -126,7 +136,8 @@ async fn move_to(verb: &Migrate, to: &Address, from: &From) -> Result<Migrated, 
     let (target, place) = target(verb, to, &extent).await?;
     // Clients are told: they need not know where.
     let reason = format!("it was moved to {place}");
-    let migration = Migration { source: &*from.source, switch: &*from.switch, reason: &reason };
+    let history = !verb.without_history;
+    let migration = Migration { source: &*from.source, switch: &*from.switch, reason: &reason, history };
     let mut told = None;
     Ok(data::migrate(&migration, target, &mut |step| tell(step, &mut told)).await?)
 }
@@ -221,6 +232,7 @@ fn tell(step: MigrationStep, told: &mut Option<Instant>) {
         MigrationStep::Copied { objects, bytes } if is_late => {
             format!("copied {objects} objects, {bytes} bytes")
         }
+        MigrationStep::Archived { states } if is_late => format!("copied {states} past states"),
         MigrationStep::Followed { changes, behind } if is_late || behind == 0 => {
             format!("taken up {changes} changes, {behind} revisions behind")
         }

@@ -6,7 +6,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use portico_proto::admin as pb;
 use portico_proto::client::{Client, Connection};
-use portico_server::data::{Changes, CopyError, CopySource, Extent, Identity, Key, StoredState, WriteSwitch};
+use portico_server::data::{
+    ArchiveAt, ArchivePart, Changes, CopyError, CopySource, Extent, Identity, Key, StoredState, WriteSwitch,
+};
+use tonic::Code;
 
 use crate::control_service::{NoClient, refusal};
 
@@ -64,6 +67,20 @@ impl Remote {
         Ok(Changes { states: self.states_of(&part.states)?, until: part.until, revision: part.revision })
     }
 
+    async fn read_archive(&self, revision: i64, after: ArchiveAt) -> Result<ArchivePart, CopyError> {
+        let ArchiveAt { until, revision: after_revision, mark } = after;
+        let request =
+            pb::ReadArchiveRequest { revision, after_until: until, after_revision, after_mark: mark };
+        let answer = self.client.admin().read_archive(request).await.map_err(|status| {
+            let reason = refusal(&status);
+            match status.code() {
+                Code::Unimplemented => self.failed(&format!("{reason} (--without-history leaves it out)")),
+                _ => self.failed(&reason),
+            }
+        })?;
+        ArchivePart::decode(&answer.into_inner().part).map_err(|reason| self.failed(&reason))
+    }
+
     async fn switch(&self, reason: Option<&str>) -> Result<i64, CopyError> {
         let (read_only, reason) = (reason.is_some(), reason.unwrap_or_default().to_owned());
         let answer = self.client.admin().set_read_only(pb::SetReadOnlyRequest { read_only, reason }).await;
@@ -90,6 +107,10 @@ impl CopySource for Remote {
 
     fn changes(&self, after: i64) -> BoxFuture<'_, Result<Changes, CopyError>> {
         Box::pin(self.read_changes(after))
+    }
+
+    fn archive(&self, revision: i64, after: ArchiveAt) -> BoxFuture<'_, Result<ArchivePart, CopyError>> {
+        Box::pin(self.read_archive(revision, after))
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use portico_server::data::{
     self, BackupFile, CopyError, CopyTarget, DEFAULT_REVISION_BUMP, ETCD_REVISION_BUMP, EtcdTarget,
-    FormatError, Header, PostgresTarget, RestoredFrom, SqliteTarget,
+    FormatError, Header, PostgresTarget, RestoredFrom, Restoring, SqliteTarget,
 };
 
+use super::backup::content;
 use super::failure::Failure;
 use super::place::Place;
 use super::serving;
@@ -26,6 +27,9 @@ pub(super) struct Restore {
     /// folder, which is.
     #[arg(long)]
     force: bool,
+    /// Leave out the past states that --history-retention had kept longer; of a portable backup.
+    #[arg(long)]
+    without_history: bool,
     /// How far resource versions are moved past the last one that is known: further than writes went on after the backup. By default
     /// 1000000000, and 10000 in etcd, where it takes as many writes unless etcd is further already.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=MAX_BUMP))]
@@ -69,11 +73,17 @@ async fn portable(verb: &Restore, file: &Path, header: &Header) -> Result<String
             (Box::new(target), verb.bump_revision.unwrap_or(DEFAULT_REVISION_BUMP))
         }
     };
-    let RestoredFrom { becomes, objects, kept } = data::restore_from(file, target, bump).await?;
+    let restoring = Restoring { bump, history: !verb.without_history };
+    let restored = data::restore_from(file, target, restoring).await?;
+    let RestoredFrom { becomes, objects, past, left_behind, kept } = restored;
     let (identity, revision) = (becomes.identity, becomes.revision);
     let (store_id, epoch) = (identity.store_id, identity.epoch);
-    let mut text =
-        format!("restored: store {store_id}, epoch {epoch}, revision {revision}, {objects} objects");
+    let content = content(objects, (past > 0).then_some(past));
+    let mut text = format!("restored: store {store_id}, epoch {epoch}, revision {revision}, {content}");
+    if left_behind > 0 {
+        let why = if verb.without_history { "" } else { ": etcd has only its own history" };
+        text.push_str(&format!("\n{left_behind} past states of the backup were left behind{why}"));
+    }
     if let Some(kept) = kept {
         text.push_str(&format!("\nthe database that was there before is {kept}"));
     }
@@ -85,6 +95,9 @@ async fn sqlite(verb: &Restore, file: &Path) -> Result<String, Failure> {
         let text =
             "a SQLite file is restored into a data folder; `portico migrate` moves it from there elsewhere";
         return Err(Failure::Asked(text.to_owned()));
+    }
+    if verb.without_history {
+        return Err(Failure::Asked("--without-history is about portable backups".to_owned()));
     }
     let database = data::database(&verb.to.data_dir);
     let restored =

@@ -81,6 +81,13 @@ impl Admin for AdminService {
         copies::changes(&*self.store, request.into_inner().after).await
     }
 
+    async fn read_archive(
+        &self,
+        request: Request<pb::ReadArchiveRequest>,
+    ) -> RpcResult<Response<pb::ReadArchiveResponse>> {
+        copies::archive(&*self.store, request.into_inner()).await
+    }
+
     async fn set_read_only(
         &self,
         request: Request<pb::SetReadOnlyRequest>,

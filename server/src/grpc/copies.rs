@@ -1,10 +1,10 @@
-//! `Admin.DescribeLog`, `ReadStates`, `ReadChanges` and `SetReadOnly`: what copies of a store that is served are made with.
+//! `Admin.DescribeLog`, `ReadStates`, `ReadChanges`, `ReadArchive` and `SetReadOnly`: what copies of a store that is served are made with.
 
 use std::sync::Arc;
 
 use portico_machinery::Status;
 use portico_proto::admin as pb;
-use portico_store::{CopyError, Key, Resource, Store, StoreSwitch, StoredState, WriteSwitch};
+use portico_store::{ArchiveAt, CopyError, Key, Resource, Store, StoreSwitch, StoredState, WriteSwitch};
 use tonic::Response;
 
 use super::{RpcResult, refused};
@@ -64,6 +64,17 @@ pub(super) async fn changes(store: &dyn Store, after: i64) -> RpcResult<Response
         }
         Err(error) => Err(unavailable(error)),
     }
+}
+
+/// The next part of the archive.
+pub(super) async fn archive(
+    store: &dyn Store,
+    request: pb::ReadArchiveRequest,
+) -> RpcResult<Response<pb::ReadArchiveResponse>> {
+    let pb::ReadArchiveRequest { revision, after_until, after_revision, after_mark } = request;
+    let after = ArchiveAt { until: after_until, revision: after_revision, mark: after_mark };
+    let part = store.copy_source().archive(revision, after).await.map_err(unavailable)?;
+    Ok(Response::new(pb::ReadArchiveResponse { part: part.encode() }))
 }
 
 /// Stops or resumes writes.
