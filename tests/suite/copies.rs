@@ -419,7 +419,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     done(&folder, &["backup", "--to", "good", "--data-dir", "data"]).await;
     let good = std::fs::read(folder.join("good")).unwrap();
     std::fs::write(folder.join("foreign"), "-- PostgreSQL database dump\n").unwrap();
-    std::fs::write(folder.join("newer"), [b"PORTICO-BACKUP 2\n", &good[17..]].concat()).unwrap();
+    std::fs::write(folder.join("newer"), [b"PORTICO-BACKUP 3\n", &good[17..]].concat()).unwrap();
     std::fs::write(folder.join("cut"), &good[..good.len() / 2]).unwrap();
     let mut damaged = good.clone();
     damaged[good.len() / 2] ^= 1;
@@ -427,7 +427,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     for (file, why) in [
         ("missing", "missing: no such file or directory"),
         ("foreign", "foreign: it is not a backup of Portico"),
-        ("newer", "newer: it has format version 2, this portico knows 1: use a newer portico"),
+        ("newer", "newer: it has format version 3, this portico knows 2: use a newer portico"),
         ("cut", "cut: it is cut off at byte "),
         ("damaged", "damaged: it is damaged between bytes "),
         ("good", "portico.db is in use: process "),

@@ -4,9 +4,11 @@ use std::process::{Command, Stdio};
 
 use portico_proto::admin::CompactRequest;
 use portico_proto::history::{ListRequest, RestoreRequest, StatesRequest, Target, list_request::At};
-use portico_tests::{Launch, Portico, binary};
+use portico_tests::{EtcdServer, Launch, Portico, PostgresServer, binary, until};
 use serde_json::{Value, json};
 use tonic::Code;
+
+use crate::copies::{done, refused};
 
 const RETENTION: &str = "--history-retention=5m,configmaps=1h";
 
@@ -237,4 +239,73 @@ async fn what_cannot_be_shown_or_restored_is_said() {
     let (code, _, error) = Launch::new().args(&["--history-retention=a/b=1h"]).run().await;
     assert_ne!(code, Some(0));
     assert!(error.contains("is no resource"), "{error}");
+}
+
+/// What a copy of the store shows of a ConfigMap that was created, changed and deleted; it is brought back in the end.
+async fn check_history(portico: &Portico, (first, second): (i64, i64)) {
+    let names = prints(portico, "history cm one -o name");
+    let lines: Vec<&str> = names.lines().collect();
+    assert_eq!(lines[1..], [second.to_string(), first.to_string()], "{names}");
+    let (_, difference, _) = verb(portico, &format!("diff cm one --from {first} --to {second}"));
+    assert!(difference.contains("+  b: \"3\""), "{difference}");
+    let then = prints(portico, &format!("history cm one --at {second} -o json"));
+    let then: Value = serde_json::from_str(&then).unwrap();
+    assert_eq!(then["items"][0]["data"], json!({"a": "2", "b": "3"}));
+    prints(portico, "undelete cm one");
+    assert_eq!(portico.admin().get(ONE).await.json()["data"], json!({"a": "2", "b": "3"}));
+    prints(portico, &format!("rollback cm one --to-revision {first}"));
+    assert_eq!(portico.admin().get(ONE).await.json()["data"], json!({"a": "1"}));
+    assert_eq!(portico.admin().delete(ONE).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn history_goes_with_backups_and_moves_of_the_store() {
+    let keeping = |launch: Launch| launch.arg(RETENTION).arg("--compaction-interval=1s");
+    let portico = keeping(Launch::new()).start().await;
+    let revisions = created_and_changed(&portico, json!({})).await;
+    assert_eq!(portico.admin().delete(ONE).await.status, 200);
+    let folder = portico.folder();
+    let backup = |file: &'static str| async move {
+        done(folder, &["backup", "--to", file, "--kubeconfig", "data/admin.kubeconfig"]).await
+    };
+    // Once it is noted that there are ConfigMaps whose history is kept.
+    until("a backup has past states", 60, || async {
+        drop(std::fs::remove_file(folder.join("file")));
+        backup("file").await.contains(" past states, ")
+    })
+    .await;
+    let said = done(folder, &["backup", "--check", "file"]).await;
+    assert!(said.contains("file: whole: store ") && said.contains(" past states, "), "{said}");
+    let whole = std::fs::read(folder.join("file")).unwrap();
+    std::fs::write(folder.join("cut"), &whole[..whole.len() - 200]).unwrap();
+    refused(folder, 1, &["backup", "--check", "cut"], "past state").await;
+    let lost = portico
+        .admin()
+        .post(ALL, &json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "lost"}}))
+        .await;
+    let lost = revision(&lost.json());
+
+    let (launch, there) = keeping(Launch::new()).prepared();
+    let file = folder.join("file");
+    let restore = ["restore", "--from", file.to_str().unwrap(), "--data-dir", "data"];
+    let said = done(&there, &restore).await;
+    assert!(said.contains(" past states"), "{said}");
+    let restored = launch.start().await;
+    check_history(&restored, revisions).await;
+    let (code, _, said) = verb(&restored, &format!("history cm -A --at {lost}"));
+    assert!(code == 2 && said.contains(&format!("what was written at revision {lost} is lost")), "{said}");
+
+    let Some(server) = PostgresServer::shared() else { return };
+    let url = server.url(&server.database());
+    let from = format!("sqlite://{}", portico.data().display());
+    let said = done(folder, &["migrate", "--from", &from, "--to", &url]).await;
+    assert!(said.contains(" past states and "), "{said}");
+    let moved = keeping(Launch::new().arg("--database-url").arg(&url)).start().await;
+    check_history(&moved, revisions).await;
+    let Some(etcd) = EtcdServer::start_with(&["--unsafe-no-fsync"]) else { return };
+    let said = done(folder, &["restore", "file", "--etcd-servers", &etcd.url()]).await;
+    assert!(
+        said.contains("past states of the backup were left behind: etcd has only its own history"),
+        "{said}"
+    );
 }
