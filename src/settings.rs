@@ -267,6 +267,25 @@ impl Settings {
         self.serving.cert_dir.clone().unwrap_or_else(|| self.process.data_dir.join("certs"))
     }
 
+    /// Whether the front proxy that backends are told of is ours: wanted, and no flag says who it is.
+    pub(crate) fn own_front_proxy(&self) -> bool {
+        let is_wanted =
+            self.proxying.own_front_proxy.unwrap_or_else(|| self.store.etcd.etcd_servers.is_empty());
+        is_wanted && !self.names_front_proxy()
+    }
+
+    fn names_front_proxy(&self) -> bool {
+        self.proxying.proxy_client_cert_file.is_some() || self.authentication.names_front_proxies()
+    }
+
+    fn check_front_proxy(&self) -> Result<(), SettingError> {
+        if self.proxying.own_front_proxy == Some(true) && self.names_front_proxy() {
+            let why = "--proxy-client-cert-file and --requestheader-* say already who the front proxy is";
+            return Err(SettingError::new("--own-front-proxy", why));
+        }
+        Ok(())
+    }
+
     fn check(&self, role: Role) -> Result<(), SettingError> {
         self.metrics.check()?;
         self.tracing.check()?;
@@ -275,6 +294,7 @@ impl Settings {
         self.controllers.check()?;
         self.authentication.check()?;
         self.proxying.check()?;
+        self.check_front_proxy()?;
         self.kubelets.check()?;
         self.peers.check(&self.core_api.features()?, self.proxying.proxy_client_cert_file.is_some())?;
         self.authorization.check()?;

@@ -168,8 +168,10 @@ impl Facade {
         });
         connections.spawn("https-listener", first.then(|()| served));
         parts.hooks.run_post_start(&parts.tasks);
-        let (of_serving, of_auth) = (serving.clone(), auth.clone());
-        let certificates = Box::new(move || [of_serving.certificates(), of_auth.certificates()].concat());
+        let (of_serving, of_auth, of_proxying) = (serving.clone(), auth.clone(), proxying.clone());
+        let certificates = Box::new(move || {
+            [of_serving.certificates(), of_auth.certificates(), of_proxying.certificates()].concat()
+        });
         parts.tasks.spawn_until_cancelled("last-hour", parts.last_hour.clone().sample(certificates));
         parts.background(&settings, control);
         if let Some(path) = &settings.debug_socket {

@@ -2,15 +2,19 @@
 //! disk, renewed when two thirds of their life have passed. Keys never travel.
 
 mod client;
+mod front_proxy;
 mod serving;
 
 pub use client::keep_client_certificate;
+pub use front_proxy::front_proxy_certificate;
 pub use serving::signed_certificate;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use portico_kit::pki::{CertInfo, INTERNAL_CA, PairFiles, PemPair, PkiError, Profile, SigningRequest};
+use portico_kit::pki::{
+    CertInfo, FRONT_PROXY_CA, INTERNAL_CA, PairFiles, PemPair, PkiError, Profile, SigningRequest,
+};
 use portico_kit::tls::{CertPair, TlsError};
 
 use crate::control::sign::{Purpose, sign};
@@ -47,7 +51,7 @@ const SELF_MADE_CA: &str = "portico-facade-ca";
 
 /// Whether neither a control service nor a facade has made it: such a pair is used as it is and never overwritten.
 fn is_foreign(info: &CertInfo) -> bool {
-    ![INTERNAL_CA, SELF_MADE_CA].contains(&info.issuer.as_str())
+    ![INTERNAL_CA, FRONT_PROXY_CA, SELF_MADE_CA].contains(&info.issuer.as_str())
 }
 
 /// A pair on disk that is signed anew when it is due.

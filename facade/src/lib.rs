@@ -51,15 +51,17 @@ mod version_info;
 mod wait_group;
 
 pub use assembly::{Facade, Process, RunningFacade, StartError};
-pub use certificate::{CertificateError, keep_client_certificate, signed_certificate};
+pub use certificate::{
+    CertificateError, front_proxy_certificate, keep_client_certificate, signed_certificate,
+};
 pub use control_services::ControlServices;
 pub use layers::cors::BadOrigin;
 pub use layers::hsts::BadDirective;
 pub use portico_auth::authz::Mode as AuthorizationMode;
 pub use render::{pretty, yaml};
 pub use settings::{
-    AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyingSettings,
-    ServingCertificate, ZPages,
+    AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyClientCertificate,
+    ProxyingSettings, ServingCertificate, ZPages,
 };
 pub use transport::{ControlTransport, GrpcService};
 pub use unavailable::CONTROL_SERVICE_UNAVAILABLE;

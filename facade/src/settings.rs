@@ -130,6 +130,21 @@ pub enum ServingCertificate {
     Given(watch::Receiver<CertPair>),
 }
 
+/// The client certificate that backends are shown.
+#[derive(Clone, Debug)]
+pub enum ProxyClientCertificate {
+    /// `--proxy-client-cert-file` and `--proxy-client-key-file`, or what the control service of the process keeps; read again when
+    /// they change.
+    Files {
+        /// The certificate, intermediates appended.
+        cert: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
+    /// Made and renewed by somebody else; none until there is one.
+    Given(watch::Receiver<Option<Arc<CertPair>>>),
+}
+
 /// Who is trusted.
 #[derive(Clone, Debug, Default)]
 pub struct AuthenticationSettings {
@@ -148,8 +163,8 @@ pub struct AuthenticationSettings {
 /// Backends.
 #[derive(Clone, Debug)]
 pub struct ProxyingSettings {
-    /// `--proxy-client-cert-file` and `--proxy-client-key-file`
-    pub client_cert: Option<(PathBuf, PathBuf)>,
+    /// What they are shown; nothing where there is none.
+    pub client_cert: Option<ProxyClientCertificate>,
     /// `--egress-selector-config-file`
     pub egress_selector_config_file: Option<PathBuf>,
     /// `--backend-allow-cidr`; empty is all that is not refused anyway.

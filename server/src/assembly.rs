@@ -61,6 +61,7 @@ use tower::Layer;
 
 use crate::chain::Chain;
 use crate::encryption::Encryption;
+use crate::front_proxy;
 use crate::grpc::config::facades::Facades;
 use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
@@ -117,6 +118,7 @@ impl Server {
     /// # Errors
     /// [`StartError`], before anything is served.
     pub async fn start(settings: ServerSettings, process: Process) -> Result<Self, StartError> {
+        let settings = front_proxy::named(settings);
         portico_kit::atomic_file::private_dir(&settings.data_dir)
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
         let (store_tasks, tasks) = (TaskSet::new(), TaskSet::new());
@@ -138,8 +140,9 @@ impl Server {
     /// Starts every component on an open store.
     async fn start_on(on: Opened, settings: ServerSettings, process: Process) -> Result<Self, StartError> {
         let Opened { kinds, mut table, store, encryption, tasks, store_tasks } = on;
-        let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
-        let signing = Signing::load(&settings, pki.authority.cert_pem())?;
+        let pki = Pki::load_or_create(&settings.cert_dir, &names(&settings), settings.own_front_proxy)?;
+        let pki = Arc::new(pki);
+        let signing = Signing::load(&settings, &pki)?;
         let (trust, verifier) = LocalTrust::issue();
         let identities = TrustedIdentities::new(
             &settings,
@@ -278,6 +281,12 @@ impl Server {
     #[must_use]
     pub fn facade_serving(&self) -> watch::Receiver<CertPair> {
         self.pki.facade_serving()
+    }
+
+    /// The files of the client certificate that backends are shown, and of its key: those of settings, or this process's own.
+    #[must_use]
+    pub fn proxy_client(&self) -> Option<(PathBuf, PathBuf)> {
+        self.settings.proxy_client.clone()
     }
 
     /// What a folder of manifests would come to, on a server that is there for this alone.

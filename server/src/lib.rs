@@ -7,6 +7,7 @@ mod assembly;
 mod chain;
 pub mod data;
 mod encryption;
+mod front_proxy;
 mod grpc;
 mod kubeconfigs;
 mod listen;

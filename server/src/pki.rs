@@ -1,4 +1,5 @@
-//! The internal trust: one CA, and everything that it signs at start. Used for nothing else.
+//! The internal trust: one CA, and everything that it signs at start. Used for nothing else. Beside it the front proxy's identity,
+//! which is another CA's.
 //!
 //! Files lie in the certificate folder: `internal-ca`, `control` (the gRPC server), `admin`, `facade` (clients).
 
@@ -10,6 +11,8 @@ use std::time::Duration;
 use portico_auth::authn::FACADES;
 use portico_kit::pki::{Authority, INTERNAL_CA, PemPair, PkiError, Profile};
 use portico_machinery::user::MASTERS;
+
+use crate::front_proxy::FrontProxyIdentity;
 
 /// How long servers' and administrators' certificates are valid; renewed at start and while running.
 const CERTIFICATE_LIFE: Duration = Duration::from_secs(365 * 86_400);
@@ -33,14 +36,17 @@ pub struct Pki {
     pub admin: PemPair,
     /// Facades' first client certificate.
     pub facade: PemPair,
+    /// Who speaks for users towards backends, where no flag names somebody.
+    pub front_proxy: Option<FrontProxyIdentity>,
 }
 
 impl Pki {
-    /// Loads or makes everything. `names` are what the control service is called, besides localhost.
+    /// Loads or makes everything, a front proxy's identity if that is wanted. `names` are what the control service is called,
+    /// besides localhost.
     ///
     /// # Errors
     /// [`PkiError`] names the file.
-    pub fn load_or_create(dir: &Path, names: &[String]) -> Result<Self, PkiError> {
+    pub fn load_or_create(dir: &Path, names: &[String], own_front_proxy: bool) -> Result<Self, PkiError> {
         let authority = Authority::load_or_create(dir, "internal-ca", INTERNAL_CA)?;
         let control = Profile::server("portico-control", &with_local(names), CERTIFICATE_LIFE);
         let admin = Profile::client(ADMIN, &[MASTERS], CERTIFICATE_LIFE);
@@ -49,6 +55,7 @@ impl Pki {
             control: authority.load_or_issue(dir, "control", &control)?.0,
             admin: authority.load_or_issue(dir, "admin", &admin)?.0,
             facade: authority.load_or_issue(dir, "facade", &facade)?.0,
+            front_proxy: own_front_proxy.then(|| FrontProxyIdentity::load_or_create(dir)).transpose()?,
             authority: Arc::new(authority),
         })
     }

@@ -52,6 +52,8 @@ pub struct ServerSettings {
     pub authorization: AuthorizationSettings,
     /// The client certificate that backends see when they are probed, and its key.
     pub proxy_client: Option<(PathBuf, PathBuf)>,
+    /// Whether this process makes both of them itself, and the CA of them: none is given.
+    pub own_front_proxy: bool,
     /// How backends are dialled.
     pub egress_selector_config_file: Option<PathBuf>,
     /// Ranges that backends may lie in; empty = all but forbidden ones.

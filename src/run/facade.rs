@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use portico_facade::{
     AuthenticationSettings, ControlServices, ControlTransport, Facade, FacadeSettings, FailStaticSettings,
-    ProxyingSettings, RunningFacade, ServingCertificate, ZPages,
+    ProxyClientCertificate, ProxyingSettings, RunningFacade, ServingCertificate, ZPages,
 };
 use portico_gostd::os::error_text;
 use portico_kit::tasks::TaskSet;
@@ -27,6 +27,8 @@ pub(super) fn beside(
     let mut facade = facade_settings(settings, certificate)?;
     facade.passed_socket.clone_from(&process.sockets.https);
     facade.authentication.internal_ca = Some(server.internal_ca().into_bytes());
+    let shown = server.proxy_client().map(|(cert, key)| ProxyClientCertificate::Files { cert, key });
+    facade.proxying.client_cert = facade.proxying.client_cert.or(shown);
     "in-process".clone_into(&mut facade.name);
     let (services, trust) = server.local();
     let control = ControlTransport::local(services, trust);
@@ -58,13 +60,10 @@ pub(super) async fn alone(
     })?;
     portico_facade::keep_client_certificate(&settings.cert_dir(), &connections, &control, tasks)
         .map_err(|e| wrong(&e))?;
-    let certificate = match given(settings) {
-        Some(files) => files,
-        None => portico_facade::signed_certificate(&settings.cert_dir(), &names(settings), &control, tasks)
-            .await
-            .map_err(|e| SettingError::new("--cert-dir", e))?,
-    };
-    let mut facade = facade_settings(settings, certificate)?;
+    let (certificate, shown) =
+        tokio::join!(serving(settings, &control, tasks), shown_to_backends(settings, &control, tasks));
+    let mut facade = facade_settings(settings, certificate?)?;
+    facade.proxying.client_cert = facade.proxying.client_cert.or(shown);
     facade.passed_socket.clone_from(&process.sockets.https);
     // Control services of one database share their CA.
     facade.authentication.internal_ca = connections.iter().find_map(|connection| connection.ca_pem.clone());
@@ -74,6 +73,33 @@ pub(super) async fn alone(
         store_id,
     });
     Ok(Facade::start(facade, lent(process), control)?)
+}
+
+/// What HTTPS is served with: files, or what the control service signs.
+async fn serving(
+    settings: &Settings,
+    control: &ControlServices,
+    tasks: &TaskSet,
+) -> Result<ServingCertificate, SettingError> {
+    match given(settings) {
+        Some(files) => Ok(files),
+        None => portico_facade::signed_certificate(&settings.cert_dir(), &names(settings), control, tasks)
+            .await
+            .map_err(|e| SettingError::new("--cert-dir", e)),
+    }
+}
+
+/// What the control service signs for backends to see; nothing where flags say what that is.
+async fn shown_to_backends(
+    settings: &Settings,
+    control: &ControlServices,
+    tasks: &TaskSet,
+) -> Option<ProxyClientCertificate> {
+    if !settings.own_front_proxy() {
+        return None;
+    }
+    let signed = portico_facade::front_proxy_certificate(&settings.cert_dir(), control, tasks).await;
+    Some(ProxyClientCertificate::Given(signed))
 }
 
 /// All control services that the files name, in their order, each once.
@@ -213,7 +239,11 @@ fn authentication(settings: &Settings) -> AuthenticationSettings {
 fn proxying(settings: &Settings) -> ProxyingSettings {
     let p = &settings.proxying;
     ProxyingSettings {
-        client_cert: p.proxy_client_cert_file.clone().zip(p.proxy_client_key_file.clone()),
+        client_cert: p
+            .proxy_client_cert_file
+            .clone()
+            .zip(p.proxy_client_key_file.clone())
+            .map(|(cert, key)| ProxyClientCertificate::Files { cert, key }),
         egress_selector_config_file: p.egress_selector_config_file.clone(),
         backend_allow_cidr: p.backend_allow_cidr.clone(),
         dial_timeout: p.backend_dial_timeout,

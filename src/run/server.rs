@@ -56,6 +56,7 @@ fn server_settings(s: &Settings, passed_socket: Option<Arc<TcpListener>>) -> Res
         authorization: s.authorization.server()?,
         service_accounts: service_accounts(s),
         proxy_client,
+        own_front_proxy: s.own_front_proxy(),
         egress_selector_config_file: s.proxying.egress_selector_config_file.clone(),
         backend_allow_cidr: s.proxying.backend_allow_cidr.clone(),
         backend_dial_timeout: s.proxying.backend_dial_timeout,

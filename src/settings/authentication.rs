@@ -68,6 +68,18 @@ impl Authentication {
         })
     }
 
+    /// Whether any flag says who front proxies are.
+    pub(super) fn names_front_proxies(&self) -> bool {
+        let lists = [
+            &self.requestheader_allowed_names,
+            &self.requestheader_username_headers,
+            &self.requestheader_uid_headers,
+            &self.requestheader_group_headers,
+            &self.requestheader_extra_headers_prefix,
+        ];
+        self.requestheader_client_ca_file.is_some() || lists.iter().any(|names| !names.is_empty())
+    }
+
     /// The webhook that knows tokens, when there is one.
     pub(crate) fn token_webhook(&self) -> Result<Option<TokenWebhookSettings>, SettingError> {
         let name = &self.authentication_token_webhook_version;

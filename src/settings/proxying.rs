@@ -19,6 +19,11 @@ pub(crate) struct Proxying {
     /// The key of --proxy-client-cert-file.
     #[arg(long, value_name = "FILE")]
     pub(crate) proxy_client_key_file: Option<PathBuf>,
+    /// Make a CA and a client certificate of a front proxy where no --proxy-client-* and no --requestheader-* flag is given: backends
+    /// are told of the CA (kube-system/extension-apiserver-authentication) and shown the certificate. By default on; off with
+    /// --etcd-servers, where kube-apiservers may tell of theirs.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) own_front_proxy: Option<bool>,
     /// Dial endpoints instead of cluster addresses.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) enable_aggregator_routing: bool,

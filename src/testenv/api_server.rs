@@ -36,12 +36,14 @@ fn fail(error: &dyn std::fmt::Display, code: u8) -> ExitCode {
 
 fn parse(arguments: Vec<OsString>) -> Result<Parsed, SettingError> {
     let controllers = controllers()?;
-    let defaults: [OtherDefault<'_>; 5] = [
+    let defaults: [OtherDefault<'_>; 6] = [
         ("controllers", &controllers),
         // Several run at the same time, and nobody is told where.
         ("control_address", "127.0.0.1:0"),
         // envtest takes the first good answer of /healthz for readiness, and looks ten times a second.
         ("serve_when_ready", "true"),
+        // A kube-apiserver makes none, and envtest names none.
+        ("own_front_proxy", "false"),
         ("shutdown_drain", "false"),
         ("database_reserve_bytes", "0"),
     ];

@@ -21,7 +21,7 @@ signed() {
     -extfile <(echo "extendedKeyUsage=clientAuth,serverAuth${4:+$'\n'subjectAltName=$4}") -out "$2.crt" 2>/dev/null
 }
 
-# How either says to aggregated API servers who calls.
+# How a kube-apiserver says to aggregated API servers who calls; Portico does so without flags.
 front_proxy=(--requestheader-client-ca-file front-ca.crt --requestheader-allowed-names front-proxy
   --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group
   --requestheader-extra-headers-prefix X-Remote-Extra- --proxy-client-cert-file front-proxy.crt
@@ -36,9 +36,8 @@ make_front_proxy() {
 portico_flags=()
 
 start_portico() {
-  make_front_proxy
   "$binary" --data-dir "$scratch/data" --addresses-file "$scratch/addresses" --secure-port 0 --control-address 127.0.0.1:0 \
-    "${front_proxy[@]}" --enable-aggregator-routing --allow-privileged "${portico_flags[@]}" >"$scratch/server.out" 2>&1 &
+    --enable-aggregator-routing --allow-privileged "${portico_flags[@]}" >"$scratch/server.out" 2>&1 &
   running+=($!)
   eventually 60 test -f "$scratch/addresses"
   export KUBECONFIG=$scratch/data/admin.kubeconfig

@@ -15,6 +15,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use portico_kit::pki::CertInfo;
 use portico_kit::tasks::TaskSet;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -61,6 +62,8 @@ pub struct Seen {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
+    /// The certificate that the client has shown.
+    pub client: Option<Arc<CertInfo>>,
 }
 
 impl Seen {
@@ -110,6 +113,11 @@ impl Backend {
     /// A kubelet at this address, with a certificate for it, that speaks only with who shows one of this CA (PEM).
     pub async fn kubelet(ip: IpAddr, clients: &str) -> Self {
         Self::bound((ip, 0).into(), "kubelet", &[&ip.to_string()], Some(clients)).await
+    }
+
+    /// The same as [`Backend::start`], that speaks only with who shows a certificate of this CA (PEM).
+    pub async fn for_clients_of(group: &str, clients: &str) -> Self {
+        Self::bound(([127, 0, 0, 1], 0).into(), group, &[SERVER_NAME], Some(clients)).await
     }
 
     /// The same with a certificate for these names.
@@ -239,7 +247,9 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAccepto
         _ => {}
     }
     let Ok(stream) = acceptor.accept(stream).await else { return };
-    let service = service_fn(move |request| answer(request, shared.clone(), tasks.clone()));
+    let shown = stream.get_ref().1.peer_certificates().and_then(|shown| shown.first());
+    let client = shown.map(|leaf| Arc::new(CertInfo::parse(leaf).unwrap()));
+    let service = service_fn(move |request| answer(request, client.clone(), shared.clone(), tasks.clone()));
     let server = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .half_close(false)
@@ -273,6 +283,7 @@ fn json_reply(value: &Value) -> Reply {
 
 async fn answer(
     mut request: Request<Incoming>,
+    client: Option<Arc<CertInfo>>,
     shared: Arc<Shared>,
     tasks: TaskSet,
 ) -> Result<Reply, Closed> {
@@ -281,7 +292,7 @@ async fn answer(
     let body = body.collect().await.map_err(|_| Closed)?.to_bytes();
     let target = parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
     let path = parts.uri.path().to_owned();
-    let seen = Seen { method: parts.method, target, headers: parts.headers, body };
+    let seen = Seen { method: parts.method, target, headers: parts.headers, body, client };
     let discovery = discovery(&shared.group, &path);
     if discovery.is_none() && !path.starts_with("/openapi") {
         shared.seen.lock().unwrap().push(seen.clone());

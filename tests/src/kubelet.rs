@@ -93,6 +93,7 @@ impl Drop for SpdyKubelet {
 fn answer(mut request: Request<Incoming>, seen: &Mutex<Vec<Seen>>, tasks: &TaskSet) -> Response<Full<Bytes>> {
     let target = request.uri().to_string();
     seen.lock().unwrap().push(Seen {
+        client: None,
         method: request.method().clone(),
         target: target.clone(),
         headers: request.headers().clone(),

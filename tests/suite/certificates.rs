@@ -51,6 +51,9 @@ async fn nobody_but_a_facade_gets_a_certificate_and_no_request_goes_without_a_us
     let refused = admin.config().sign(ask(&request, CertificateUsage::Client)).await.unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied);
 
+    let refused = admin.config().sign(ask(&request, CertificateUsage::FrontProxy)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied);
+
     let facade = Client::connect(&facade_of(&portico)).unwrap();
     let unused = facade.config().sign(ask(&request, CertificateUsage::Unspecified)).await.unwrap_err();
     assert_eq!(unused.code(), Code::InvalidArgument);
@@ -59,4 +62,19 @@ async fn nobody_but_a_facade_gets_a_certificate_and_no_request_goes_without_a_us
         usage: CertificateUsage::Client.into(),
     };
     assert_eq!(facade.config().sign(garbage).await.unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_backends_are_shown_has_one_name_and_is_signed_by_nobody_who_makes_it_not() {
+    let portico = Launch::server().start().await;
+    let client = Client::connect(&facade_of(&portico)).unwrap();
+    let signed = client.config().sign(ask(&greedy(), CertificateUsage::FrontProxy)).await.unwrap();
+    let info = CertInfo::of_pem("signed", &signed.into_inner().certificate).unwrap();
+    assert_eq!((info.common_name.as_str(), info.organizations.len()), ("front-proxy-client", 0));
+    assert_eq!(info.issuer, "portico-front-proxy-ca", "no certificate of the internal CA");
+
+    let without = Launch::server().arg("--own-front-proxy=false").start().await;
+    let client = Client::connect(&facade_of(&without)).unwrap();
+    let refused = client.config().sign(ask(&greedy(), CertificateUsage::FrontProxy)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
 }

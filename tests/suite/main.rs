@@ -38,6 +38,7 @@ mod ephemeral;
 mod etcd;
 mod etcd_of_kube_apiserver;
 mod finished_jobs;
+mod front_proxy;
 mod history;
 mod http_api;
 mod image_policy;

@@ -268,7 +268,7 @@ async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
 async fn control_services_of_a_database_trust_each_others_certificates_and_tokens() {
     let Some(pair) = pair().await else { return };
     assert_eq!(pair[0].ca(), pair[1].ca());
-    for file in ["internal-ca.key", "signing-ca.key", "service-account.key"] {
+    for file in ["internal-ca.key", "front-proxy-ca.key", "signing-ca.key", "service-account.key"] {
         let of = |portico: &Portico| std::fs::read(portico.data().join("certs").join(file)).unwrap();
         assert_eq!(of(&pair[0]), of(&pair[1]), "{file}");
     }

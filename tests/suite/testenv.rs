@@ -230,6 +230,17 @@ async fn a_server_that_starts_again_beside_the_same_etcd_has_its_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn backends_are_told_of_no_front_proxy_where_no_flag_names_one() {
+    let assets = Assets::install();
+    let plane = Plane::start(&assets).await;
+    let admin = plane.admin();
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    until("backends are told of clients", PATIENCE, async || admin.get(path).await.status == 200).await;
+    let told = admin.get(path).await.json()["data"].clone();
+    assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["client-ca-file"], "as kube-apiserver");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_was_written_outlives_a_server_that_is_killed() {
     let assets = Assets::install();
     let mut plane = Plane::start(&assets).await;

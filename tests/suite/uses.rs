@@ -14,8 +14,10 @@ const EDGE: &str = include_str!("../../docs/uses/edge.md");
 fn script(page: &str) -> String {
     let blocks = blocks_of(page).concat();
     // A server that a page starts on the ports of a `portico` without flags.
-    let blocks =
-        blocks.replace("portico --proxy", "portico --secure-port 0 --control-address 127.0.0.1:0 --proxy");
+    let blocks = blocks.replace(
+        "portico >portico.log",
+        "portico --secure-port 0 --control-address 127.0.0.1:0 >portico.log",
+    );
     let left = "left=$(jobs -p); [ -z \"$left\" ] || kill $left; wait || true";
     format!("trap '{left}' EXIT\nPATH=$PWD/target/release:$PATH\n{blocks}")
 }
@@ -39,7 +41,7 @@ async fn a_laptop_has_an_api_with_a_past() {
 
 #[test]
 fn an_aggregated_api_server_is_registered_used_and_lost() {
-    if !there_is("kubectl") || !there_is("openssl") {
+    if !there_is("kubectl") {
         return;
     }
     let printed = Checkout::new().run(&script(AGGREGATION));

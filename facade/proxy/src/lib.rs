@@ -6,6 +6,7 @@
 
 mod activity;
 mod body;
+mod client_cert;
 mod connect;
 mod context;
 mod handler;
@@ -30,6 +31,7 @@ mod upstream;
 mod web_socket;
 
 pub use body::ProxyBody;
+pub use client_cert::ClientCert;
 pub use connect::Connecting;
 pub use context::ProxyContext;
 pub use handler::Proxy;

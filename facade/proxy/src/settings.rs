@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use portico_kit::dial::Connector;
 use portico_kit::tasks::TaskSet;
-use portico_kit::tls::CertPair;
 use portico_machinery::resolve::Bundle;
 use tokio::sync::watch;
+
+use crate::client_cert::ClientCert;
 
 /// What a [`crate::Proxy`] needs.
 #[derive(Clone)]
 pub struct ProxySettings {
     /// Opens connections (directly, or through an egress proxy) and guards what may be dialled.
     pub connector: Connector,
-    /// The proxy-client certificate as it stands (`FileWatch::pair(..).subscribe()`); a change makes new
-    /// connections and retires old ones. Absent: backends see no client certificate.
-    pub client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    /// The proxy-client certificate; a change makes new connections and retires old ones. Absent: backends see no client certificate.
+    pub client_cert: Option<ClientCert>,
     /// What kubelets see, and what they are checked against.
     pub kubelets: Kubelets,
     /// Owns upgraded connections, HTTP/2 connections and the sweeper.
@@ -30,7 +30,7 @@ pub struct ProxySettings {
 #[derive(Clone)]
 pub struct Kubelets {
     /// `--kubelet-client-certificate` and its key; a change makes new connections. Absent: they see none.
-    pub client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    pub client_cert: Option<ClientCert>,
     /// `--kubelet-certificate-authority`. Absent: nobody is checked, as upstream.
     pub authority: Option<watch::Receiver<Arc<Bundle>>>,
     /// `--kubelet-timeout`: the time for resolving, connecting and the TLS handshake.

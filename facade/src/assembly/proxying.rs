@@ -7,14 +7,15 @@ use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::dial::{AddressPolicy, Connector, ConnectorOptions};
 use portico_kit::egress::{EgressConfig, EgressDialer, EgressMetrics};
 use portico_kit::metrics::Registry;
+use portico_kit::pki::CertInfo;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, Roots, TlsError};
 use portico_machinery::resolve::{Bundle, CaBundle};
-use portico_proxy::{Kubelets, Limits, Proxy, ProxyMetrics, ProxySettings};
+use portico_proxy::{ClientCert, Kubelets, Limits, Proxy, ProxyMetrics, ProxySettings};
 use tokio::sync::watch;
 
 use super::error::StartError;
-use crate::settings::{FacadeSettings, KubeletSettings};
+use crate::settings::{FacadeSettings, KubeletSettings, ProxyClientCertificate};
 
 /// The selection of the egress configuration that backends are dialled through.
 const SELECTION: &str = "cluster";
@@ -24,6 +25,7 @@ const SELECTION: &str = "cluster";
 pub(super) struct Proxying {
     pub(super) proxy: Proxy,
     pub(super) policy: AddressPolicy,
+    client_cert: Option<ClientCert>,
     files: Files,
 }
 
@@ -45,7 +47,10 @@ impl Proxying {
     ) -> Result<Self, StartError> {
         let wanted = &settings.proxying;
         let files = Files::load(settings)?;
-        let client_cert = files.proxy_client.as_ref().map(FileWatch::subscribe);
+        let client_cert = match (&wanted.client_cert, &files.proxy_client) {
+            (Some(ProxyClientCertificate::Given(given)), _) => Some(ClientCert::Awaited(given.clone())),
+            (_, files) => files.as_ref().map(|files| ClientCert::Present(files.subscribe())),
+        };
         let egress = match &wanted.egress_selector_config_file {
             Some(path) => match EgressConfig::load(path)?.selection(SELECTION) {
                 Some(selection) => EgressDialer::new(selection, Some(EgressMetrics::new(registry)))?,
@@ -73,8 +78,15 @@ impl Proxying {
         };
         let connector = Connector::with_egress(options, egress);
         let kubelets = files.kubelets(settings.kubelets.timeout);
-        let proxy = ProxySettings { connector, client_cert, kubelets, tasks: tasks.clone(), limits };
-        Ok(Self { proxy: Proxy::new(proxy, ProxyMetrics::new(registry)), policy, files })
+        let shown = client_cert.clone();
+        let proxy = ProxySettings { connector, client_cert: shown, kubelets, tasks: tasks.clone(), limits };
+        Ok(Self { proxy: Proxy::new(proxy, ProxyMetrics::new(registry)), policy, client_cert, files })
+    }
+
+    /// What backends are shown now.
+    pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
+        let shown = self.client_cert.as_ref().and_then(ClientCert::current);
+        shown.iter().map(|pair| ("client of backends", pair.info().clone())).collect()
     }
 
     /// Polls the files; the proxy sees their changes.
@@ -124,8 +136,12 @@ impl Files {
                 |file: &PathBuf| FileWatch::new(vec![file.clone()], move |raw| authority(flag, &raw[0]));
             file.as_ref().map(watched).transpose()
         };
+        let proxy_client = match settings.proxying.client_cert.clone() {
+            Some(ProxyClientCertificate::Files { cert, key }) => Some((cert, key)),
+            Some(ProxyClientCertificate::Given(_)) | None => None,
+        };
         Ok(Self {
-            proxy_client: pair("--proxy-client-cert-file", &settings.proxying.client_cert)?,
+            proxy_client: pair("--proxy-client-cert-file", &proxy_client)?,
             kubelet_client: pair("--kubelet-client-certificate", client_cert)?,
             kubelet_authority: authorities("--kubelet-certificate-authority", certificate_authority)?,
             peer_authority: authorities("--peer-ca-file", &settings.peer_ca_file)?,
@@ -134,7 +150,7 @@ impl Files {
 
     fn kubelets(&self, dial_timeout: Duration) -> Kubelets {
         Kubelets {
-            client_cert: self.kubelet_client.as_ref().map(FileWatch::subscribe),
+            client_cert: self.kubelet_client.as_ref().map(|files| ClientCert::Present(files.subscribe())),
             authority: self.kubelet_authority.as_ref().map(FileWatch::subscribe),
             dial_timeout,
         }

@@ -17,6 +17,8 @@ pub(crate) enum Purpose {
     Serving,
     /// To call the control service with.
     Client,
+    /// To show to backends.
+    FrontProxy,
 }
 
 /// A certificate (PEM) for this PKCS#10 request (PEM).
@@ -31,6 +33,7 @@ pub(crate) async fn sign(
     let usage = match purpose {
         Purpose::Serving => CertificateUsage::Serving,
         Purpose::Client => CertificateUsage::Client,
+        Purpose::FrontProxy => CertificateUsage::FrontProxy,
     };
     let message = SignRequest { certificate_signing_request: request_pem.to_owned(), usage: usage.into() };
     let asked = services.call(Repeat::Always, None, |member| asked(member, message.clone())).await;

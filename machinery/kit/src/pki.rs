@@ -91,6 +91,9 @@ const PEM_LINE: usize = 64;
 /// The common name of the CA that a control service makes for itself.
 pub const INTERNAL_CA: &str = "portico-internal-ca";
 
+/// The common name of the CA of front proxies that it makes for itself.
+pub const FRONT_PROXY_CA: &str = "portico-front-proxy-ca";
+
 /// All certificates of a PEM text, at least one; `what` names it in errors.
 pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certs: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();

@@ -26,6 +26,7 @@ pub(super) struct Renewed {
 struct Inner {
     dir: PathBuf,
     control_names: Vec<String>,
+    own_front_proxy: bool,
     facade_names: Vec<String>,
     current: ArcSwap<Pki>,
     control: ServerTls,
@@ -45,6 +46,7 @@ impl Renewed {
         let inner = Inner {
             dir: settings.cert_dir.clone(),
             control_names: names(settings),
+            own_front_proxy: settings.own_front_proxy,
             facade_names,
             current: ArcSwap::new(pki),
             control,
@@ -67,7 +69,11 @@ impl Renewed {
     pub(super) fn certificates(&self) -> Vec<(&'static str, CertInfo)> {
         let pki = self.current();
         let all = [("serving gRPC", &*pki.control.cert_pem), ("internal CA", pki.authority.cert_pem())];
-        all.into_iter().filter_map(|(usage, pem)| Some((usage, CertInfo::of_pem(usage, pem).ok()?))).collect()
+        let front_proxy = pki.front_proxy.as_ref().map(|own| {
+            [("front-proxy CA", own.authority.cert_pem()), ("client of backends", &*own.client.cert_pem)]
+        });
+        let all = all.into_iter().chain(front_proxy.into_iter().flatten());
+        all.filter_map(|(usage, pem)| Some((usage, CertInfo::of_pem(usage, pem).ok()?))).collect()
     }
 
     /// Looks at the certificates for ever. Kubeconfigs on disk are written at start; a client certificate in them
@@ -89,7 +95,8 @@ impl Renewed {
 
     fn look(&self) -> Result<(), PkiError> {
         let inner = &*self.inner;
-        let pki = Pki::load_or_create(&inner.dir, &inner.control_names)?;
+        // Those who show it to backends follow its files.
+        let pki = Pki::load_or_create(&inner.dir, &inner.control_names, inner.own_front_proxy)?;
         inner.control.replace_default(pki.control.cert_pair("control.crt")?);
         let facade = pki.facade_serving(&inner.dir, &inner.facade_names)?.cert_pair("apiserver.crt")?;
         inner.facade.send_if_modified(|now| {

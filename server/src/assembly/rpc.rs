@@ -75,10 +75,12 @@ impl Services {
     ) -> Result<(ChainLayer, Routes), StartError> {
         let admission = AdmissionExplainer { chain: self.admission, registry: self.registry.clone() };
         let explainer = Explainer::new(components.routes.clone(), components.evidence(&self.registry));
+        let pki = self.pki.current();
         let config = ConfigService {
             sources: components.sources(&*self.store),
             facades: components.facades.clone(),
-            authority: Arc::clone(&self.pki.current().authority),
+            authority: Arc::clone(&pki.authority),
+            front_proxy: pki.front_proxy.as_ref().map(|own| Arc::clone(&own.authority)),
             tasks: tasks.clone(),
             pings: Pings::new(Arc::clone(&self.store), components.ready.clone(), tasks.clone()),
             own_certificates: Arc::new(move || self.pki.certificates()),

@@ -1,5 +1,5 @@
-//! Keys that control services of one database have in common: the internal CA, the CA that signs certificate requests, and the key
-//! of service accounts' tokens. The first one makes them and puts them into the store, the others take them from there; each
+//! Keys that control services of one database have in common: the internal CA, the front proxy's, the CA that signs certificate
+//! requests, and the key of service accounts' tokens. The first one makes them and puts them into the store, the others take them from there; each
 //! has them as files in its folder of certificates.
 //!
 //! They are no objects of the API: nobody is served them. Where Secrets are encrypted at rest they are, too.
@@ -16,6 +16,7 @@ use super::error::StartError;
 use super::signing;
 use super::tokens;
 use crate::encryption::SHARED_FILES;
+use crate::front_proxy;
 use crate::settings::ServerSettings;
 
 /// Files that belong together, by the name of their object.
@@ -35,10 +36,20 @@ pub(super) async fn agree(store: &dyn Store, settings: &ServerSettings) -> Resul
         files: &["internal-ca.crt", "internal-ca.key"],
         make: |dir| Ok(Authority::load_or_create(dir, "internal-ca", INTERNAL_CA).map(drop)?),
     };
+    let front_proxy = Files {
+        name: front_proxy::CA,
+        files: &["front-proxy-ca.crt", "front-proxy-ca.key"],
+        make: |dir| Ok(front_proxy::make_ca(dir)?),
+    };
     let signs =
         Files { name: signing::OWN, files: &["signing-ca.crt", "signing-ca.key"], make: signing::make_own };
     let tokens = Files { name: "service-account", files: &[tokens::OWN_KEY], make: tokens::make_own };
-    let wanted = [(true, internal), (signing::has_own(settings), signs), (tokens::has_own(settings), tokens)];
+    let wanted = [
+        (true, internal),
+        (settings.own_front_proxy, front_proxy),
+        (signing::has_own(settings), signs),
+        (tokens::has_own(settings), tokens),
+    ];
     for (_, files) in wanted.into_iter().filter(|(wanted, _)| *wanted) {
         agree_on(store, &settings.cert_dir, &files).await?;
     }

@@ -13,6 +13,7 @@ use portico_proto::convert::{Payload, PayloadKind, setting};
 
 use super::error::StartError;
 use crate::grpc::config::board::Board;
+use crate::pki::Pki;
 use crate::settings::{CaFiles, ServerSettings, SigningSettings};
 
 /// Its files in the folder of certificates.
@@ -36,8 +37,9 @@ pub(super) struct Signing {
     pub(super) signers: Signers,
     /// The certificate of our own CA, PEM, where it signs.
     pub(super) own_ca: Option<String>,
-    /// What signs certificates of facades, and may sign nothing for others.
-    internal: Arc<str>,
+    /// CAs that may sign nothing for others, by what they are called: what the internal one has signed makes facades, and what the
+    /// front proxy's has signed is any user to backends.
+    private: Arc<[(&'static str, String)]>,
     files: Vec<FileWatch<RequestSigner>>,
 }
 
@@ -46,11 +48,15 @@ impl Signing {
     ///
     /// # Errors
     /// [`StartError`] names the file.
-    pub(super) fn load(settings: &ServerSettings, internal_ca: &str) -> Result<Self, StartError> {
+    pub(super) fn load(settings: &ServerSettings, pki: &Pki) -> Result<Self, StartError> {
+        let internal = ("the internal CA", pki.authority.cert_pem().to_owned());
+        let front_proxy = pki.front_proxy.as_ref();
+        let front_proxy =
+            front_proxy.map(|own| ("the front proxy's CA", own.authority.cert_pem().to_owned()));
         let mut loaded = Self {
             signers: Signers::default(),
             own_ca: None,
-            internal: internal_ca.into(),
+            private: [internal].into_iter().chain(front_proxy).collect(),
             files: Vec::new(),
         };
         let files = &settings.signing;
@@ -80,14 +86,15 @@ impl Signing {
     }
 
     fn watched(&mut self, (cert, key): &CaFiles) -> Result<CurrentSigner, StartError> {
-        let (what, internal) = (cert.display().to_string(), Arc::clone(&self.internal));
+        let (what, private) = (cert.display().to_string(), Arc::clone(&self.private));
         let parse = move |raw: &[Vec<u8>]| {
             let [cert, key] = raw else { return Err("two files are needed".to_owned()) };
             let pair = CertPair::from_pem(&what, cert, key).map_err(|error| error.to_string())?;
             let signer = RequestSigner::new(&what, &pair).map_err(|error| error.to_string())?;
-            if signer.shares_key_with(&internal).map_err(|error| error.to_string())? {
-                // Its client certificates make facades, which are trusted with what they say of users.
-                return Err(format!("{what}: the internal CA signs no certificate requests"));
+            for (name, ca) in private.iter() {
+                if signer.shares_key_with(ca).map_err(|error| error.to_string())? {
+                    return Err(format!("{what}: {name} signs no certificate requests"));
+                }
             }
             Ok(signer)
         };

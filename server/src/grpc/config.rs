@@ -39,6 +39,8 @@ pub(crate) struct ConfigService {
     pub(crate) sources: Arc<Sources>,
     pub(crate) facades: Facades,
     pub(crate) authority: Arc<Authority>,
+    /// The CA of front proxies, where it is ours.
+    pub(crate) front_proxy: Option<Arc<Authority>>,
     pub(crate) tasks: TaskSet,
     pub(crate) pings: Pings,
     /// What this control service works with.
@@ -83,7 +85,8 @@ impl Config for ConfigService {
 
     async fn sign(&self, request: Request<pb::SignRequest>) -> RpcResult<Response<pb::SignResponse>> {
         let facade = caller(&request)?.facade_name().unwrap_or_default().to_owned();
-        sign::sign(&self.authority, &facade, &request.into_inner()).map(Response::new)
+        let signers = sign::Signers { internal: &self.authority, front_proxy: self.front_proxy.as_deref() };
+        signers.sign(&facade, &request.into_inner()).map(Response::new)
     }
 
     async fn ping(&self, request: Request<pb::PingRequest>) -> RpcResult<Response<pb::PingResponse>> {

@@ -12,7 +12,6 @@ use portico_kit::dial::Connector;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, TlsError};
 use portico_machinery::route::{ServiceReference, Target as Address, Trust};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::http1::Http1;
@@ -21,6 +20,7 @@ use super::target::Target;
 use super::trust::{Settings, TrustStore};
 use super::turns::Turns;
 use super::usage::{EndpointUsage, Usage};
+use crate::client_cert::ClientCert;
 use crate::metrics::ProxyMetrics;
 use crate::mirror_counts::MirrorCounts;
 use crate::observation::{Observation, TargetState};
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) tasks: TaskSet,
     pub(crate) metrics: ProxyMetrics,
     pub(crate) kubelets: Kubelets,
-    client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    client_cert: Option<ClientCert>,
     /// Counts changes of client certificates.
     generation: AtomicU64,
     trust: TrustStore,
@@ -67,13 +67,13 @@ impl Shared {
     /// Counts up for each change of this client certificate; ends when nobody can change it any more.
     pub(crate) async fn follow_client_cert(self: Arc<Self>, client_certificate: ClientCertificate) {
         let Some(mut cert) = self.certificate(client_certificate).cloned() else { return };
-        while cert.changed().await.is_ok() {
+        while cert.changed().await {
             self.generation.fetch_add(1, Ordering::AcqRel);
             tracing::info!(?client_certificate, "a client certificate changed: backends are dialled anew");
         }
     }
 
-    fn certificate(&self, client_certificate: ClientCertificate) -> Option<&watch::Receiver<Arc<CertPair>>> {
+    fn certificate(&self, client_certificate: ClientCertificate) -> Option<&ClientCert> {
         match client_certificate {
             ClientCertificate::None => None,
             ClientCertificate::FrontProxy => self.client_cert.as_ref(),
@@ -82,7 +82,7 @@ impl Shared {
     }
 
     fn pair(&self, client_certificate: ClientCertificate) -> Option<CertPair> {
-        self.certificate(client_certificate).map(|cert| cert.borrow().as_ref().clone())
+        self.certificate(client_certificate)?.current().map(|pair| CertPair::clone(&pair))
     }
 }
 

@@ -20,8 +20,8 @@ use portico_kit::tls::CertPair;
 use portico_machinery::route::{Availability, Backend as To, Route, ServiceReference, Target, Trust};
 use portico_machinery::{GroupVersion, RequestInfo, Status, UserInfo};
 use portico_proxy::{
-    ClientAddress, Identity, Kubelets, Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings, RequestBody,
-    Upstream,
+    ClientAddress, ClientCert, Identity, Kubelets, Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings,
+    RequestBody, Upstream,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -102,6 +102,7 @@ impl Setup {
         let Self { route, bundle, user, limits, client_cert, deadline, registry, connector, http2 } = self;
         let tasks = TaskSet::new();
         let kubelets = Kubelets::default();
+        let client_cert = client_cert.map(ClientCert::Present);
         let settings = ProxySettings { connector, client_cert, kubelets, tasks: tasks.clone(), limits };
         let proxy = Proxy::new(settings, ProxyMetrics::new(&registry));
         let upstream =

@@ -33,6 +33,12 @@ impl PairFiles {
         &self.cert
     }
 
+    /// The key's file.
+    #[must_use]
+    pub fn key(&self) -> &Path {
+        &self.key
+    }
+
     /// The pair; none if neither file is there.
     ///
     /// # Errors

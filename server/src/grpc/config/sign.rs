@@ -6,26 +6,42 @@ use portico_kit::pki::{Authority, Profile};
 use portico_machinery::Status;
 use portico_proto::config as pb;
 
+use crate::front_proxy;
 use crate::grpc::{RpcResult, refused};
 
 /// How long a facade's certificates are valid; it asks again when two thirds have passed.
 pub(crate) const FACADE_CERTIFICATE_LIFE: Duration = Duration::from_secs(30 * 86_400);
 
-/// Signs for the facade that calls; the subject of a client certificate is the caller's own.
-pub(super) fn sign(
-    authority: &Authority,
-    facade: &str,
-    request: &pb::SignRequest,
-) -> RpcResult<pb::SignResponse> {
-    let bad = |message: String| refused(Status::bad_request(message));
-    let profile = match request.usage() {
-        pb::CertificateUsage::Client => {
-            Profile::client(facade, &[portico_auth::authn::FACADES], FACADE_CERTIFICATE_LIFE)
-        }
-        pb::CertificateUsage::Serving => Profile::server(facade, &[], FACADE_CERTIFICATE_LIFE),
-        pb::CertificateUsage::Unspecified => return Err(bad("usage is required".to_owned())),
-    };
-    let signed =
-        authority.sign(&request.certificate_signing_request, &profile).map_err(|e| bad(e.to_string()))?;
-    Ok(pb::SignResponse { certificate: signed.cert_pem, not_after: signed.not_after })
+/// The CAs that certify keys of facades.
+pub(super) struct Signers<'a> {
+    pub(super) internal: &'a Authority,
+    /// Of what backends are shown; none where this process does not make it.
+    pub(super) front_proxy: Option<&'a Authority>,
+}
+
+impl Signers<'_> {
+    /// Signs for the facade that calls. The subject of a client certificate is the caller's own, or, for backends, the one name
+    /// that these are told.
+    pub(super) fn sign(&self, facade: &str, request: &pb::SignRequest) -> RpcResult<pb::SignResponse> {
+        let bad = |message: String| refused(Status::bad_request(message));
+        let (authority, profile) = match request.usage() {
+            pb::CertificateUsage::Client => {
+                let groups = [portico_auth::authn::FACADES];
+                (self.internal, Profile::client(facade, &groups, FACADE_CERTIFICATE_LIFE))
+            }
+            pb::CertificateUsage::Serving => {
+                (self.internal, Profile::server(facade, &[], FACADE_CERTIFICATE_LIFE))
+            }
+            pb::CertificateUsage::FrontProxy => match self.front_proxy {
+                Some(authority) => (authority, front_proxy::client(FACADE_CERTIFICATE_LIFE)),
+                None => {
+                    return Err(bad("this control service makes no identity for front proxies".to_owned()));
+                }
+            },
+            pb::CertificateUsage::Unspecified => return Err(bad("usage is required".to_owned())),
+        };
+        let signed = authority.sign(&request.certificate_signing_request, &profile);
+        let signed = signed.map_err(|e| bad(e.to_string()))?;
+        Ok(pb::SignResponse { certificate: signed.cert_pem, not_after: signed.not_after })
+    }
 }

@@ -1,0 +1,96 @@
+//! The client certificate that backends are shown, of the control service's own CA of front proxies. Where that has none, there is
+//! no certificate, and it is asked again now and then.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::pki::Profile;
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::CertPair;
+use tokio::sync::watch;
+
+use super::{CertificateError, Files, PERIOD, is_due};
+use crate::control::sign::Purpose;
+use crate::control_services::ControlServices;
+
+/// How long a start without a certificate waits for the control service to sign.
+const FIRST_ANSWER: Duration = Duration::from_secs(2);
+/// How soon it is asked again.
+const RETRY: Policy = Policy::new(Duration::from_secs(1), PERIOD, 2.0, 0.1);
+
+/// The certificate as it stands, renewed in `tasks` for as long as those live. The one on disk serves until there is another, which
+/// is asked for at once: its CA may be gone.
+pub async fn front_proxy_certificate(
+    dir: &Path,
+    control: &ControlServices,
+    tasks: &TaskSet,
+) -> watch::Receiver<Option<Arc<CertPair>>> {
+    let keeper = Keeper { files: Files::new(dir, "front-proxy-client"), control: control.clone() };
+    let (stored, mut is_fresh) = (keeper.stored(), false);
+    let first = match stored {
+        Some(pair) => Some(pair),
+        None => match tokio::time::timeout(FIRST_ANSWER, keeper.signed()).await {
+            Ok(Ok(pair)) => {
+                is_fresh = true;
+                Some(pair)
+            }
+            // It is asked again, and then said.
+            Ok(Err(_)) | Err(_) => None,
+        },
+    };
+    let (shown, receiver) = watch::channel(first.map(Arc::new));
+    let keep = async move { keeper.keep(&shown, is_fresh).await };
+    tasks.spawn_until_cancelled("front-proxy-certificate", keep);
+    receiver
+}
+
+struct Keeper {
+    files: Files,
+    control: ControlServices,
+}
+
+impl Keeper {
+    fn stored(&self) -> Option<CertPair> {
+        match self.files.read() {
+            Ok(stored) => stored.map(|(_, pair)| pair),
+            Err(error) => {
+                tracing::warn!(%error, "a stored certificate for backends is not used");
+                None
+            }
+        }
+    }
+
+    async fn keep(self, shown: &watch::Sender<Option<Arc<CertPair>>>, mut is_fresh: bool) {
+        let (mut retry, mut said) = (Backoff::new(RETRY), None);
+        loop {
+            if is_fresh {
+                tokio::time::sleep(PERIOD).await;
+                is_fresh = shown.borrow().as_deref().is_some_and(|pair| !is_due(pair));
+                continue;
+            }
+            match self.signed().await {
+                Ok(pair) => {
+                    shown.send_replace(Some(Arc::new(pair)));
+                    retry.reset();
+                    (is_fresh, said) = (true, None);
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    if said.as_ref() != Some(&error) {
+                        tracing::info!(error, "there is no new certificate for backends");
+                    }
+                    said = Some(error);
+                    tokio::time::sleep(retry.next_wait()).await;
+                }
+            }
+        }
+    }
+
+    async fn signed(&self) -> Result<CertPair, CertificateError> {
+        // The control service gives it the name and the validity that backends are to see, whatever is asked.
+        let profile = Profile::client("front-proxy-client", &[], Duration::from_secs(86_400));
+        Ok(self.files.sign(&self.control, &profile, Purpose::FrontProxy).await?.1)
+    }
+}

@@ -1,0 +1,251 @@
+//! Whom aggregated API servers believe, without any flag: a CA and names in a ConfigMap, and a certificate that fits them. Nobody
+//! else can pose as the front proxy, and nobody is believed here.
+
+use std::sync::Arc;
+
+use portico_kit::pki::CertInfo;
+use portico_tests::http::Http;
+use portico_tests::objects::API_SERVICES;
+use portico_tests::pki::{Authority, Pair};
+use portico_tests::{Backend, Launch, Portico, eventually, until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const PUBLISHED: &str = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+/// What somebody claims who wants to be everybody.
+const CLAIMS: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group", "system:masters")];
+
+/// What the ConfigMap says, once it is there.
+async fn published(http: &Http) -> Value {
+    eventually("backends are told whom to believe", 30, || async {
+        let answer = http.get(PUBLISHED).await;
+        if answer.status == 200 { Ok(answer.json()["data"].clone()) } else { Err(answer.text()) }
+    })
+    .await
+}
+
+fn ca_of(published: &Value) -> String {
+    published["requestheader-client-ca-file"].as_str().expect("a CA is published").to_owned()
+}
+
+async fn served(http: &Http, backend: &Backend) {
+    let created = http.post(API_SERVICES, &backend.api_service()).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    reaches(http, backend).await;
+}
+
+async fn reaches(http: &Http, backend: &Backend) {
+    eventually("requests reach the backend", 20, || async {
+        let answer = http.get(&backend.path("/flunders")).await;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+}
+
+/// The certificate that the backend's newest request came with.
+fn shown(backend: &Backend) -> Arc<CertInfo> {
+    backend.last().client.expect("a certificate is shown")
+}
+
+fn pair_in(portico: &Portico, name: &str) -> Pair {
+    let read =
+        |end: &str| std::fs::read_to_string(portico.data().join("certs").join(format!("{name}.{end}")));
+    Pair { cert: read("crt").unwrap(), key: read("key").unwrap() }
+}
+
+async fn who(http: &Http, headers: &[(&str, &str)]) -> Value {
+    let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
+    let mut request = http::Request::post(WHO).header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = http_body_util::Full::new(review.to_string().into());
+    http.fetch(request.body(body).unwrap()).await.unwrap().json()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_flags_is_a_front_proxy_as_kubeadm_makes_one() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let published = published(&admin).await;
+    let mut told: Vec<(&str, &str)> = published
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(key, _)| !key.ends_with("client-ca-file"))
+        .map(|(key, value)| (key.as_str(), value.as_str().unwrap()))
+        .collect();
+    told.sort_unstable();
+    let expected = [
+        ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
+        ("requestheader-extra-headers-prefix", r#"["X-Remote-Extra-"]"#),
+        ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
+        ("requestheader-username-headers", r#"["X-Remote-User"]"#),
+    ];
+    assert_eq!(told, expected);
+    let ca = ca_of(&published);
+    let clients = published["client-ca-file"].as_str().unwrap_or_default();
+    assert!(!clients.contains(ca.trim()), "who is a client is no front proxy");
+
+    let backend = Backend::for_clients_of("told.example.com", &ca).await;
+    served(&admin, &backend).await;
+    let seen = shown(&backend);
+    assert_eq!((seen.common_name.as_str(), seen.organizations.len()), ("front-proxy-client", 0));
+    assert_eq!(backend.last().all("x-remote-user"), ["admin"]);
+    // The control service is one, too: its probes found the backend.
+    until("the APIService is available", 20, async || {
+        let shown = admin.get(&format!("{API_SERVICES}/{}", backend.name())).await.json();
+        shown["status"]["conditions"][0]["status"] == "True"
+    })
+    .await;
+    let key = portico.data().join("certs/front-proxy-ca.key");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(key).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_poses_as_the_front_proxy() {
+    let (launch, folder) = Launch::new().prepared();
+    let clients = Authority::new("clients");
+    let file = folder.join("clients.crt");
+    std::fs::write(&file, &clients.pem).unwrap();
+    let portico = launch.args(&["--client-ca-file", file.to_str().unwrap()]).start().await;
+    let admin = portico.admin();
+    let backend = Backend::for_clients_of("posed.example.com", &ca_of(&published(&admin).await)).await;
+    served(&admin, &backend).await;
+
+    // The name alone, of the CA of clients: a user of that name to the facade, and nobody to the backend.
+    let named = clients.client("front-proxy-client", &["system:masters"]);
+    let poser = portico.with_certificate(&named);
+    let user = who(&poser, &CLAIMS).await["status"]["userInfo"].clone();
+    assert_eq!(user["username"], "front-proxy-client", "{user}");
+    let direct = Http::with_certificate(backend.address, backend.ca.as_bytes(), Some(&named));
+    let headers =
+        CLAIMS.iter().fold(http::Request::get("/"), |request, (name, value)| request.header(*name, *value));
+    let request = headers.body(http_body_util::Full::default()).unwrap();
+    let before = backend.seen().len();
+    assert!(direct.fetch(request).await.is_err(), "the backend speaks with front proxies alone");
+    assert_eq!(backend.seen().len(), before);
+    // What it claims does not pass through the facade.
+    let request =
+        CLAIMS.iter().fold(http::Request::get(backend.path("/flunders")), |request, (name, value)| {
+            request.header(*name, *value)
+        });
+    poser.fetch(request.body(http_body_util::Full::default()).unwrap()).await.unwrap();
+    assert_eq!(backend.last().all("x-remote-user"), ["front-proxy-client"]);
+    assert_eq!(backend.last().all("x-remote-group"), ["system:masters", "system:authenticated"]);
+
+    // Not even the front proxy's own certificate makes anybody here, with headers or without.
+    let own = portico.with_certificate(&pair_in(&portico, "front-proxy-client"));
+    for headers in [&CLAIMS[..], &[]] {
+        let answer = who(&own, headers).await;
+        assert_eq!(answer["code"], 401, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ca_of_the_front_proxy_signs_no_requests_of_others() {
+    let mut before = Portico::start().await;
+    let certs = before.data().join("certs");
+    assert!(before.stop().await.success());
+    let path = |name: &str| certs.join(name).to_str().unwrap().to_owned();
+    let (ca, key) = (path("front-proxy-ca.crt"), path("front-proxy-ca.key"));
+    let files = ["--cluster-signing-cert-file", &ca, "--cluster-signing-key-file", &key];
+    let (code, out, err) = Launch::new().on_data_of(&before).args(&files).run().await;
+    assert!(code.is_some_and(|code| code != 0), "{out}{err}");
+    assert!(err.contains("the front proxy's CA signs no certificate requests"), "{out}{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facades_elsewhere_have_theirs_signed_and_keep_it_while_the_control_service_is_away() {
+    let mut server = Launch::server().start().await;
+    let mut facade = Launch::facade(&server).start().await;
+    let backend =
+        Backend::for_clients_of("elsewhere.example.com", &ca_of(&published(&facade.admin()).await)).await;
+    served(&facade.admin(), &backend).await;
+    let first = shown(&backend);
+    assert_eq!(first.common_name, "front-proxy-client");
+    let of_server = CertInfo::of_pem("server", &pair_in(&server, "front-proxy-client").cert).unwrap();
+    assert_ne!(first.fingerprint, of_server.fingerprint, "keys do not travel");
+
+    let state = facade.data().join("facade-state/state");
+    until("the facade's state is on disk", 20, async || {
+        let state = std::fs::read(&state).unwrap_or_default();
+        let group = b"elsewhere.example.com";
+        state.windows(group.len()).any(|part| part == group)
+    })
+    .await;
+    server.kill();
+    facade.stop().await;
+    facade.restart().await;
+    reaches(&facade.admin(), &backend).await;
+    assert_eq!(shown(&backend).fingerprint, first.fingerprint, "the one on disk serves");
+
+    server.restart().await;
+    eventually("a new one is asked for, and shown", 60, || async {
+        facade.admin().get(&backend.path("/flunders")).await;
+        let now = shown(&backend);
+        if now.fingerprint == first.fingerprint { Err("it is the first one") } else { Ok(()) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_is_due_is_renewed_and_a_new_one_is_shown_without_a_restart() {
+    let mut portico = Portico::start().await;
+    let ca = ca_of(&published(&portico.admin()).await);
+    let backend = Backend::for_clients_of("renewed.example.com", &ca).await;
+    served(&portico.admin(), &backend).await;
+    let first = shown(&backend);
+
+    let certs = portico.data().join("certs");
+    let files = portico_kit::pki::PairFiles::new(&certs, "front-proxy-client");
+    let read = |name: &str| std::fs::read_to_string(certs.join(name)).unwrap();
+    let (ca_pem, ca_key) = (read("front-proxy-ca.crt"), read("front-proxy-ca.key"));
+    let authority = portico_kit::pki::Authority::from_pem("ca", &ca_pem, &ca_key).unwrap();
+    // Two thirds of its life have passed: all certificates begin five minutes ago.
+    let life = std::time::Duration::from_secs(60);
+    let due = portico_kit::pki::Profile::client("front-proxy-client", &[], life);
+    files.write(&authority.issue(&due).unwrap()).unwrap();
+    portico.signal(Signal::HUP);
+    let second = eventually("what lies in the folder is shown", 30, || async {
+        portico.admin().get(&backend.path("/flunders")).await;
+        let now = shown(&backend);
+        if now.fingerprint == first.fingerprint { Err("it is the first one") } else { Ok(now) }
+    })
+    .await;
+
+    portico.stop().await;
+    portico.restart().await;
+    reaches(&portico.admin(), &backend).await;
+    let third = shown(&backend);
+    assert_ne!(third.fingerprint, second.fingerprint);
+    assert!(third.not_after > second.not_after + 300 * 86_400, "{third:?}");
+    assert_eq!(ca_of(&published(&portico.admin()).await), ca, "the CA stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_win_and_one_flag_turns_it_off() {
+    let off = Launch::new().arg("--own-front-proxy=false").start().await;
+    let told = published(&off.admin()).await;
+    assert!(told.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader")), "{told}");
+    assert!(!off.data().join("certs/front-proxy-ca.crt").exists());
+
+    let (launch, folder) = Launch::new().prepared();
+    let given = Authority::new("given-front-proxy-ca");
+    let ca = folder.join("given.crt");
+    std::fs::write(&ca, &given.pem).unwrap();
+    let flags =
+        ["--requestheader-client-ca-file", ca.to_str().unwrap(), "--requestheader-username-headers=X-User"];
+    let portico = launch.args(&flags).start().await;
+    let told = published(&portico.admin()).await;
+    assert_eq!(ca_of(&told).trim(), given.pem.trim());
+    assert_eq!(told["requestheader-allowed-names"], "[]");
+    assert!(!portico.data().join("certs/front-proxy-client.crt").exists());
+
+    let both = ["--own-front-proxy=true", "--requestheader-allowed-names=a"];
+    let (code, _, said) = Launch::new().args(&both).run().await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--own-front-proxy"), "{said}");
+}
