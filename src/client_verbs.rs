@@ -8,6 +8,7 @@ mod failure;
 mod get;
 mod history;
 mod live;
+mod namespace;
 mod outcome;
 mod output;
 mod route;

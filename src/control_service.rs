@@ -6,8 +6,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use portico_proto::client::{Client, ConnectError, Connection, KubeconfigError};
+use portico_proto::client::{Client, ConnectError, Connection, KubeconfigError, kubeconfig_namespace};
 use tonic::{Code, Status};
+
+/// The context of kubeconfigs that the control service writes.
+const CONTROL: &str = "control";
 
 /// Where the control service is.
 #[derive(Debug, clap::Args)]
@@ -15,9 +18,9 @@ pub(crate) struct ControlService {
     /// The kubeconfig of an administrator of the control service.
     #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
     kubeconfig: PathBuf,
-    /// Its context.
-    #[arg(long, default_value = "control")]
-    context: String,
+    /// Its context; control, if none is named.
+    #[arg(long)]
+    context: Option<String>,
 }
 
 /// Why there is no client of the control service.
@@ -35,8 +38,25 @@ impl ControlService {
     /// # Errors
     /// [`NoClient`].
     pub(crate) fn client(&self, deadline: Duration) -> Result<Client, NoClient> {
-        let connection = Connection::from_kubeconfig(&self.kubeconfig, Some(&self.context))?;
+        let context = self.context.as_deref().unwrap_or(CONTROL);
+        let connection = Connection::from_kubeconfig(&self.kubeconfig, Some(context))?;
         Ok(Client::connect(&connection.with_deadline(deadline))?)
+    }
+
+    /// The namespace that the context names. Where none is asked for it is that of `control`, or of the current context: that is
+    /// the facade's, where `kubectl config set-context --current` writes it.
+    ///
+    /// # Errors
+    /// [`NoClient::Kubeconfig`].
+    pub(crate) fn namespace(&self) -> Result<Option<String>, NoClient> {
+        let of = |context| kubeconfig_namespace(&self.kubeconfig, context);
+        Ok(match &self.context {
+            Some(context) => of(Some(context.as_str()))?,
+            None => match of(Some(CONTROL))? {
+                Some(namespace) => Some(namespace),
+                None => of(None)?,
+            },
+        })
     }
 }
 

@@ -9,11 +9,13 @@ mod data;
 mod documents;
 mod ending;
 mod etcd_flags;
+mod leading_flags;
 mod run;
 mod secrets;
 mod settings;
 mod testenv;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -29,33 +31,38 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let mut arguments = std::env::args_os();
-    if let Some(name) = arguments.next().as_deref().and_then(testenv::Name::of) {
-        return testenv::main_as(name, std::env::args_os().collect());
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(name) = arguments.first().and_then(|program| testenv::Name::of(program)) {
+        return testenv::main_as(name, arguments);
     }
-    let verb = arguments.next().unwrap_or_default();
-    match verb.to_str() {
-        Some("crds") => return crds::main(std::env::args_os().skip(1)),
-        Some("config") => return config::main(std::env::args_os().skip(1)),
-        Some(testenv::VERB) => return testenv::main(std::env::args_os().skip(1)),
-        Some("secrets") => return secrets::main(std::env::args_os().skip(1)),
+    if let Some(moved) = leading_flags::moved_behind_the_verb(&arguments) {
+        arguments = moved;
+    }
+    let behind = |arguments: Vec<OsString>| arguments.into_iter().skip(1);
+    match arguments.get(1).and_then(|verb| verb.to_str()) {
+        Some("crds") => return crds::main(behind(arguments)),
+        Some("config") => return config::main(behind(arguments)),
+        Some(testenv::VERB) => return testenv::main(behind(arguments)),
+        Some("secrets") => return secrets::main(behind(arguments)),
         Some(verb) if client_verbs::VERBS.contains(&verb) => {
-            return client_verbs::main(std::env::args_os(), command_tree::portico());
+            return client_verbs::main(arguments.into_iter(), command_tree::portico());
         }
-        Some(verb) if data::VERBS.contains(&verb) => return data::main(std::env::args_os()),
+        Some(verb) if data::VERBS.contains(&verb) => return data::main(arguments.into_iter()),
         _ => {}
     }
-    match settings::parse(std::env::args_os().collect(), command_tree::verbs()) {
+    match settings::parse(arguments.clone(), command_tree::verbs()) {
         Ok(Parsed::Print(text)) => print_text(&text),
         Ok(Parsed::Version) => print_text(&run::version()),
         Ok(Parsed::Run(role, settings)) => match run::run(role, *settings, started) {
             Ok(code) => ExitCode::from(code),
             Err(failure) => fail_with(&failure.to_string(), failure.exit_code()),
         },
-        Err(error) => refuse_setting(&error),
+        Err(error) => refuse_setting(&error, leading_flags::misplaced_verb(&arguments)),
     }
 }
 
-fn refuse_setting(error: &SettingError) -> ExitCode {
-    fail_with(&error.to_string(), USAGE)
+/// Says what is wrong, and where flags of a verb belong that may have been meant.
+fn refuse_setting(error: &SettingError, verb: Option<&str>) -> ExitCode {
+    let place = verb.map(|verb| format!("; flags of {verb} go behind it: portico {verb} ..."));
+    fail_with(&format!("{error}{}", place.unwrap_or_default()), USAGE)
 }

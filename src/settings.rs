@@ -242,6 +242,9 @@ fn defaults_of(matches: &ArgMatches) -> Vec<OtherDefault<'static>> {
 
 /// What everything that was given comes to.
 fn settled(command: &clap::Command, matches: &ArgMatches) -> Result<Parsed, SettingError> {
+    if let Some(verb) = matches.subcommand_name().filter(|name| !Verb::has_subcommand(name)) {
+        return Err(SettingError::new(verb, "no flag of a server goes before it"));
+    }
     let Cli { verb, mut settings } = Cli::from_arg_matches(matches).map_err(|e| one_line(&e))?;
     settings.ignored = foreign_flags::given(matches)?;
     settings.flag_values = flag_values::flag_values(command, matches);

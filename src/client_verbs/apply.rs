@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::get::qualified;
+use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Ending};
 use super::output::{self, Format};
 use crate::control_service::ControlService;
@@ -21,9 +22,9 @@ pub(super) struct Apply {
     /// Files of manifests, YAML (several documents each) or JSON; - reads what is piped in.
     #[arg(long = "filename", short, required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The namespace of objects whose manifest names none.
-    #[arg(long, short, default_value = "default")]
-    namespace: String,
+    /// Of objects whose manifest names none.
+    #[command(flatten)]
+    namespace: Namespace,
     /// Who owns the fields.
     #[arg(long, default_value = "portico")]
     field_manager: String,
@@ -76,9 +77,9 @@ impl Apply {
         let resource = resource
             .ok_or_else(|| usage(&format!("no kind {} of {} is kept here", head.kind, head.api_version)))?;
         let namespace = match (resource.namespaced, head.metadata.namespace.as_str()) {
-            (false, _) => "",
-            (true, "") => &*self.namespace,
-            (true, named) => named,
+            (false, _) => String::new(),
+            (true, "") => self.namespace.of(&self.control)?,
+            (true, named) => named.to_owned(),
         };
         let printed = qualified(&resource);
         let options = ApplyOptions {
@@ -86,7 +87,7 @@ impl Apply {
             force: self.force_conflicts,
             dry_run: self.dry_run,
         };
-        let objects = client.resource(resource, namespace);
+        let objects = client.resource(resource, &namespace);
         let answer = objects.apply(&head.metadata.name, manifest, &options).await.map_err(refused)?;
         for warning in &answer.warnings {
             writeln!(std::io::stderr(), "Warning: {warning}")?;

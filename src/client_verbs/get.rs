@@ -6,6 +6,7 @@ use portico_proto::client::{Client, ListOptions, ResourceClient};
 use portico_proto::objects::Resource;
 
 use super::failure::Failure;
+use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Ending};
 use super::output::{self, Format};
 use super::served_table::{ACCEPT, ServedTable, Shown};
@@ -20,9 +21,8 @@ pub(super) struct Get {
     resource: String,
     /// One object; otherwise all.
     name: Option<String>,
-    /// The namespace.
-    #[arg(long, short, default_value = "default")]
-    namespace: String,
+    #[command(flatten)]
+    namespace: Namespace,
     /// Objects of all namespaces.
     #[arg(long, short = 'A')]
     all_namespaces: bool,
@@ -49,8 +49,11 @@ pub(super) async fn run(get: &Get) -> Result<Ending, Failure> {
     }
     for resource in resources {
         let prefix = format!("{}/", qualified(&resource));
-        let namespace = if resource.namespaced && !get.all_namespaces { &*get.namespace } else { "" };
-        let objects = client.resource(resource, namespace);
+        let namespace = match resource.namespaced && !get.all_namespaces {
+            true => get.namespace.of(&get.control)?,
+            false => String::new(),
+        };
+        let objects = client.resource(resource, &namespace);
         let printed = get.print(&objects, &prefix, several, found > 0).await?;
         found += printed;
     }

@@ -21,6 +21,7 @@ use tonic::Code;
 
 use super::failure::Failure;
 use super::get::{meant, qualified};
+use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Ending};
 use super::output::{self, Format};
 use super::table::Table;
@@ -57,9 +58,8 @@ pub(super) struct History {
 pub(super) struct Named {
     /// A plural, singular, short name or kind; with its group where that is not clear: `deployments.apps`.
     resource: String,
-    /// The namespace.
-    #[arg(long, short, default_value = "default")]
-    namespace: String,
+    #[command(flatten)]
+    namespace: Namespace,
 }
 
 impl Named {
@@ -73,14 +73,14 @@ impl Named {
     }
 
     /// An object of it, or with no name all.
-    fn target(&self, resource: &Resource, name: &str) -> Target {
-        Target {
+    fn target(&self, resource: &Resource, name: &str, control: &ControlService) -> Result<Target, Failure> {
+        Ok(Target {
             group: resource.group.clone(),
             version: resource.version.clone(),
             resource: resource.resource.clone(),
-            namespace: if resource.namespaced { self.namespace.clone() } else { String::new() },
+            namespace: if resource.namespaced { self.namespace.of(control)? } else { String::new() },
             name: name.to_owned(),
-        }
+        })
     }
 }
 
@@ -162,7 +162,7 @@ async fn states(
 
 impl History {
     async fn print_states(&self, client: &Client, resource: &Resource, name: &str) -> Result<(), Failure> {
-        let target = self.object.target(resource, name);
+        let target = self.object.target(resource, name, &self.control)?;
         let whole = matches!(self.output, Format::Json | Format::Yaml);
         let found = states(client, &target, self.limit.max(1), whole).await?;
         let none = found.states.is_empty();
@@ -192,7 +192,7 @@ impl History {
         name: Option<&str>,
         at: At,
     ) -> Result<(), Failure> {
-        let mut target = self.object.target(resource, name.unwrap_or_default());
+        let mut target = self.object.target(resource, name.unwrap_or_default(), &self.control)?;
         if self.all_namespaces {
             target.namespace.clear();
         }

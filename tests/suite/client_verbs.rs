@@ -231,3 +231,85 @@ fn help_completions_and_manual_pages_know_every_verb() {
     std::fs::write(&script, run(&["completion", "bash"])).unwrap();
     assert!(Command::new("bash").arg("-n").arg(&script).status().unwrap().success());
 }
+
+/// A copy of the administrator's kubeconfig with these namespaces of its contexts; its path.
+fn kubeconfig(portico: &Portico, name: &str, namespaces: &[(&str, &str)]) -> String {
+    let mut config = kube::config::Kubeconfig::read_from(portico.data().join("admin.kubeconfig")).unwrap();
+    for context in &mut config.contexts {
+        let said = namespaces.iter().find(|(name, _)| *name == context.name);
+        context.context.as_mut().unwrap().namespace = said.map(|(_, namespace)| (*namespace).to_owned());
+    }
+    file(portico, name, &serde_json::to_string(&config).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verbs_are_about_the_namespace_that_the_context_names_unless_a_flag_names_another() {
+    let portico = Portico::start().await;
+    let namespaces = "apiVersion: v1\nkind: Namespace\nmetadata: {name: demo}\n---\n\
+        apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n";
+    let manifest = |name: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {{app: x}}}}\ndata: {{a: b}}\n"
+        );
+        file(&portico, &format!("{name}.yaml"), &text)
+    };
+    prints(&portico, &["apply", "-f", &file(&portico, "namespaces.yaml", namespaces)]);
+    // As `kubectl config set-context --current --namespace demo` writes it.
+    let current = kubeconfig(&portico, "current", &[("portico", "demo")]);
+    let with =
+        |kubeconfig: &str, args: &[&str]| prints(&portico, &[args, &["--kubeconfig", kubeconfig]].concat());
+    let names = |kubeconfig: &str, args: &[&str]| {
+        with(kubeconfig, &[&["get", "cm", "-l", "app=x", "-o", "name"], args].concat())
+    };
+    with(&current, &["apply", "-f", &manifest("one")]);
+    assert_eq!(names(&current, &[]), "configmap/one\n");
+    assert_eq!(names(&current, &["-n", "default"]), "");
+    assert_eq!(names(&current, &["-n", ""]), "configmap/one\n", "an empty one is none, as with kubectl");
+    assert_eq!(names(&current, &["-n", "default", "-A"]), "configmap/one\n", "all are all");
+    assert_eq!(names(&current, &["--context", "control"]), "", "that context names none");
+    let plain = portico.data().join("admin.kubeconfig");
+    assert_eq!(names(plain.to_str().unwrap(), &[]), "");
+    assert!(with(&current, &["history", "cm", "one"]).contains("Created"));
+    assert!(run(&portico, &["diff", "cm", "one", "--kubeconfig", &current]).status.code() == Some(1));
+    assert!(with(&current, &["get", "namespaces", "-o", "name"]).contains("namespace/demo"));
+
+    // Of the context that is used, where that names one.
+    let both = kubeconfig(&portico, "both", &[("portico", "demo"), ("control", "other")]);
+    with(&both, &["apply", "-f", &manifest("two")]);
+    assert_eq!(names(&both, &[]), "configmap/two\n");
+    assert_eq!(names(&both, &["--namespace=demo"]), "configmap/one\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_before_a_verb_are_its_own_or_the_error_says_where_they_go() {
+    let portico = Portico::start().await;
+    let path = portico.data().join("admin.kubeconfig");
+    let kubeconfig = path.to_str().unwrap();
+    let without = |args: &[&str]| {
+        let mut command = Command::new(binary());
+        let done = command.args(args).env_remove("KUBECONFIG").stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        (done.status.code(), text)
+    };
+    for args in [
+        &["--kubeconfig", kubeconfig, "get", "namespaces"][..],
+        &["--context=control", "--kubeconfig", kubeconfig, "get", "-A", "namespaces"],
+        &["--kubeconfig", kubeconfig, "tree"],
+        &["--kubeconfig", kubeconfig, "watch", "--timeout", "1"],
+        &["--kubeconfig", kubeconfig, "route", "try", "/version"],
+    ] {
+        let (code, text) = without(args);
+        assert_eq!(code, Some(0), "{args:?}: {text}");
+    }
+    for (args, said) in [
+        (&["--secure-port", "0", "get", "pods"][..], "get: no flag of a server goes before it"),
+        (&["--namespace", "x", "routes"], "--namespace: no such setting"),
+        (&["--no-such", "get", "pods"], "--no-such: no such setting"),
+    ] {
+        let (code, text) = without(args);
+        assert_eq!(code, Some(2), "{args:?}: {text}");
+        let verb = args.iter().rfind(|word| ["get", "routes"].contains(*word)).unwrap();
+        assert!(text.contains(said) && text.contains(&format!("portico {verb} ...")), "{args:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}

@@ -93,6 +93,8 @@ pub(super) struct Context {
     cluster: String,
     #[serde(deserialize_with = "empty_if_null")]
     pub(super) user: String,
+    #[serde(deserialize_with = "empty_if_null")]
+    namespace: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -213,6 +215,13 @@ impl File {
         Ok(connections)
     }
 
+    /// What the current context, or the named one, says is its namespace; nothing where it says nothing, or is not there.
+    fn namespace(self, context: Option<&str>) -> Option<String> {
+        let name = context.unwrap_or(&self.current_context).to_owned();
+        let context = self.contexts.into_iter().find(|context| context.name == name);
+        context.map(|named| named.context.namespace).filter(|namespace| !namespace.is_empty())
+    }
+
     /// Reads the YAML.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(bytes)
@@ -258,6 +267,14 @@ fn credentials(named: &Named, folder: &Path) -> Result<Credentials, KubeconfigEr
         }
         _ => Ok(Credentials::None),
     }
+}
+
+/// The namespace that a kubeconfig's current context, or the named one, is about; nothing where it names none.
+///
+/// # Errors
+/// [`KubeconfigError`] names the file.
+pub fn kubeconfig_namespace(path: &Path, context: Option<&str>) -> Result<Option<String>, KubeconfigError> {
+    Ok(File::parse(&read(path)?)?.namespace(context))
 }
 
 impl Connection {
@@ -350,6 +367,15 @@ users:
         let nulls = "{current-context: null, contexts: null, clusters: null, users: null}";
         let empty = Connection::from_kubeconfig_bytes(nulls.as_bytes(), None).err().unwrap();
         assert_eq!(empty.to_string(), "kubeconfig has no context named \"\"");
+    }
+
+    #[test]
+    fn a_context_may_name_its_namespace() {
+        let file =
+            FILE.replace("{cluster: facade, user: admin}", "{cluster: facade, user: admin, namespace: demo}");
+        let of = |context| File::parse(file.as_bytes()).unwrap().namespace(context);
+        assert_eq!(of(None).as_deref(), Some("demo"));
+        assert_eq!((of(Some("control")), of(Some("x"))), (None, None));
     }
 
     #[test]

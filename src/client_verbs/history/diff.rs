@@ -38,7 +38,7 @@ pub(crate) struct Diff {
 pub(crate) async fn run(diff: &Diff) -> Result<Ending, Failure> {
     let client = diff.control.client(DEADLINE)?;
     let resource = diff.object.resource(&client).await?;
-    let target = diff.object.target(&resource, &diff.name);
+    let target = diff.object.target(&resource, &diff.name, &diff.control)?;
     // With what a state is compared is found without the objects.
     let found = states(&client, &target, MAX_STATES, false).await?.states;
     let later = found.iter().find(|state| diff.to.is_none_or(|to| state.revision <= to));

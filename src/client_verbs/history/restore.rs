@@ -65,7 +65,7 @@ pub(crate) async fn undelete(verb: &Undelete) -> Result<Ending, Failure> {
 async fn restore(verb: &Restoring, revision: i64, done: &str) -> Result<Ending, Failure> {
     let client = verb.control.client(DEADLINE)?;
     let resource = verb.object.resource(&client).await?;
-    let target = Some(verb.object.target(&resource, &verb.name));
+    let target = Some(verb.object.target(&resource, &verb.name, &verb.control)?);
     let request = RestoreRequest { target, revision, dry_run: verb.dry_run };
     let restored = client.history().restore(request).await?.into_inner();
     for warning in &restored.warnings {
