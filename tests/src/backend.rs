@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, watch};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
 use crate::objects;
 use crate::pki::{Authority, Clients, Pair};
@@ -128,6 +129,17 @@ impl Backend {
     async fn bound(address: SocketAddr, group: &str, names: &[&str], clients: Option<&str>) -> Self {
         let authority = Authority::new("backend-ca");
         Self::showing(address, group, &authority.server(names), authority.pem, clients).await
+    }
+
+    /// The same as [`Backend::start`] over HTTP/2 alone.
+    pub async fn over_http2(group: &str) -> Self {
+        let mut backend = Self::start(group).await;
+        let mut tls = ServerConfig::clone(backend.acceptor.config());
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        backend.acceptor = TlsAcceptor::from(Arc::new(tls));
+        backend.stop().await;
+        backend.resume().await;
+        backend
     }
 
     /// One whose `caBundle` is the certificate that it shows.
@@ -249,7 +261,15 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAccepto
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let shown = stream.get_ref().1.peer_certificates().and_then(|shown| shown.first());
     let client = shown.map(|leaf| Arc::new(CertInfo::parse(leaf).unwrap()));
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let executor = tasks.executor("backend-stream");
     let service = service_fn(move |request| answer(request, client.clone(), shared.clone(), tasks.clone()));
+    if http2 {
+        let mut server = hyper::server::conn::http2::Builder::new(executor);
+        server.timer(TokioTimer::new());
+        let _ = server.serve_connection(TokioIo::new(stream), service).await;
+        return;
+    }
     let server = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .half_close(false)

@@ -184,3 +184,136 @@ async fn a_mirror_that_cannot_be_is_refused() {
         );
     }
 }
+
+/// A server with a backend and its mirror, both over HTTP/2.
+async fn over_http2(flags: &[&str], annotations: &[(&str, &str)]) -> (Portico, Backend, Backend) {
+    let portico = Launch::new().args(flags).start().await;
+    let (backend, mirror) = (Backend::over_http2(GROUP).await, Backend::over_http2(GROUP).await);
+    let mut object = service(&backend, &mirror, annotations);
+    object["metadata"]["annotations"]["portico.dev/backend-protocol"] = json!("h2");
+    serve(&portico, &object).await;
+    (portico, backend, mirror)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_and_whole_bodies_are_copied_over_http2() {
+    let (portico, backend, mirror) = over_http2(&[], &[("-max-body-bytes", "1000000")]).await;
+    for _ in 0..5 {
+        assert_eq!(portico.admin().get(PATH).await.status, 200);
+    }
+    until("reads are copied", 60, async || copies(&mirror) == 5).await;
+    let seen = mirror.last();
+    assert_eq!(seen.all("x-remote-user"), backend.last().all("x-remote-user"));
+    assert_eq!((seen.all("portico-mirrored"), seen.all("host").len()), (vec!["true".to_owned()], 0));
+    // Longer than a window of flow control.
+    let body = json!({"kind": "Flunder", "data": "x".repeat(900_000)});
+    assert_eq!(portico.admin().post(PATH, &body).await.status, 200);
+    until("the write is copied", 60, async || copies(&mirror) == 6).await;
+    assert_eq!(mirror.last().body, body.to_string());
+    assert_eq!(mirror.last().body, backend.last().body);
+    let long = json!({"kind": "Flunder", "data": "x".repeat(1_000_001)});
+    assert_eq!(portico.admin().post(PATH, &long).await.status, 200);
+    assert_eq!(backend.last().body, long.to_string());
+    until("it is too long for a copy", 60, async || counted(&portico, "dropped").await >= 1.0).await;
+    assert_eq!(copies(&mirror), 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_whose_length_is_said_is_copied_whoever_sends_its_end_apart() {
+    use portico_tests::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, frame, literal, open};
+    use tokio::io::AsyncWriteExt;
+    let portico = Portico::start().await;
+    let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
+    serve(&portico, &service(&backend, &mirror, &[("-max-body-bytes", "1000")])).await;
+    let body = br#"{"kind": "Flunder"}"#;
+    let (mut frames, mut sink) = open(&portico.admin(), &[]).await.unwrap();
+    let pairs = [
+        (":method", "POST"),
+        (":scheme", "https"),
+        (":authority", "portico"),
+        (":path", PATH),
+        ("content-type", "application/json"),
+        ("content-length", "19"),
+        ("authorization", "Bearer admin-token"),
+    ];
+    let head: Vec<u8> = pairs.into_iter().flat_map(|(name, value)| literal(name, value)).collect();
+    sink.write_all(&frame(HEADERS, END_HEADERS, 1, &head)).await.unwrap();
+    sink.write_all(&frame(DATA, 0, 1, body)).await.unwrap();
+    sink.flush().await.unwrap();
+    until("the backend has all of it", 60, async || {
+        backend.seen().last().is_some_and(|seen| seen.body == &body[..])
+    })
+    .await;
+    sink.write_all(&frame(DATA, END_STREAM, 1, b"")).await.unwrap();
+    sink.flush().await.unwrap();
+    while frames.next().await.is_some_and(|frame| frame.kind != HEADERS) {}
+    until("it is copied", 60, async || mirror.seen().last().is_some_and(|seen| seen.body == &body[..])).await;
+    assert_eq!(counted(&portico, "dropped").await, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
+    let flags = ["--backend-max-mirrored-requests", "4", "--backend-mirror-timeout", "2s"];
+    let (portico, backend, mut mirror) = over_http2(&flags, &[("-max-body-bytes", "1000")]).await;
+    let write = json!({"kind": "Flunder"});
+    let ask = async |requests: usize| {
+        let begin = Instant::now();
+        for _ in 0..requests {
+            assert_eq!(portico.admin().get(PATH).await.status, 200);
+            assert_eq!(portico.admin().post(PATH, &write).await.status, 200);
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    };
+    // It takes requests and answers none: as many as may wait are sent, others dropped.
+    mirror.behave(Mood::Hang);
+    ask(10).await;
+    assert!(counted(&portico, "dropped").await >= 1.0);
+    until("those that were sent have failed", 60, async || counted(&portico, "failed").await >= 4.0).await;
+    // Nothing of them is left in its way.
+    mirror.behave(Mood::Well);
+    let arrived = copies(&mirror);
+    until("copies arrive again", 60, async || {
+        ask(1).await;
+        copies(&mirror) > arrived
+    })
+    .await;
+    // It resets what it gets.
+    mirror.behave(Mood::Drop);
+    let failed = counted(&portico, "failed").await;
+    until("that counts as failed", 60, async || {
+        ask(1).await;
+        counted(&portico, "failed").await > failed
+    })
+    .await;
+    // It is gone, and comes back.
+    mirror.stop().await;
+    ask(2).await;
+    until("Explain says why", 60, async || {
+        ask(1).await;
+        explained(&portico).contains("cannot connect to")
+    })
+    .await;
+    mirror.behave(Mood::Well);
+    mirror.resume().await;
+    let arrived = copies(&mirror);
+    until("copies arrive again", 60, async || {
+        ask(1).await;
+        copies(&mirror) > arrived
+    })
+    .await;
+    assert!(backend.seen().len() >= 30);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_a_mirror_that_is_too_long_ends_alone() {
+    let (portico, _backend, mirror) = over_http2(&[], &[]).await;
+    let big = "/apis/mirrored.example.com/v1/big";
+    for _ in 0..4 {
+        let answer = portico.admin().get(big).await;
+        assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 8 << 20));
+    }
+    assert_eq!(portico.admin().get(PATH).await.status, 200);
+    until("all are copied", 60, async || copies(&mirror) == 1 && counted(&portico, "sent").await >= 5.0)
+        .await;
+    assert_eq!((counted(&portico, "failed").await, counted(&portico, "dropped").await), (0.0, 0.0));
+}

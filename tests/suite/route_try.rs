@@ -252,3 +252,70 @@ async fn walks_are_for_those_who_may_see_them() {
     let walk = walk().await;
     assert!(walk.header("portico-route-try") == "walk" && says(stage(&walk.json(), "router"), "this facade"));
 }
+
+/// The same APIService, whose backend is spoken to over HTTP/2.
+fn over_http2(backend: &Backend) -> Value {
+    let mut object = backend.api_service();
+    object["metadata"]["annotations"]["portico.dev/backend-protocol"] = json!("h2");
+    object
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_walk_over_http2_shows_every_stage_and_uses_the_connections_of_others() {
+    let portico = Portico::start().await;
+    let backend = Backend::over_http2(GROUP).await;
+    serve(&portico, &over_http2(&backend)).await;
+    let before = backend.seen().len();
+    let (walk, code) = walked(&portico, &["-X", "DELETE", &format!("{PATH}/one")]);
+    assert_eq!((code, &walk["sent"], &walk["code"]), (Some(0), &json!(false), &Value::Null), "{walk:#}");
+    assert!(says(stage(&walk, "connection"), "HTTP/2"), "{walk:#}");
+    assert_eq!(backend.seen().len(), before, "nothing is sent");
+    let (walk, code) = walked(&portico, &[PATH]);
+    assert_eq!((code, &walk["sent"], &walk["code"]), (Some(0), &json!(true), &json!(200)), "{walk:#}");
+    assert!(says(stage(&walk, "connection"), "reused, HTTP/2"), "{walk:#}");
+    assert!(says(stage(&walk, "response"), "200") && says(stage(&walk, "body"), ""), "{walk:#}");
+    assert_eq!(walk["endpoints"][0]["state"], "chosen");
+    let file = portico.folder().join("flunder.json");
+    let body = json!({"kind": "Flunder", "spec": {"reference": "x".repeat(100_000)}});
+    std::fs::write(&file, body.to_string()).unwrap();
+    let write = [PATH, "-X", "POST", "-f", file.to_str().unwrap(), "--send"];
+    let (walk, code) = walked(&portico, &write);
+    assert_eq!((code, &walk["sent"], &walk["code"]), (Some(0), &json!(true), &json!(200)), "{walk:#}");
+    assert_eq!(serde_json::from_slice::<Value>(&backend.last().body).unwrap(), body);
+    // A backend that speaks HTTP/1.1 alone is reached, and that is said.
+    let old = Backend::start("old.example.com").await;
+    let created = portico.admin().post(API_SERVICES, &over_http2(&old)).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    until("it is served", 60, async || portico.admin().get(&old.path("")).await.status == 200).await;
+    let (walk, code) = walked(&portico, &[&old.path("/flunders")]);
+    assert!(code == Some(0) && says(stage(&walk, "connection"), "HTTP/1.1"), "{walk:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_walk_over_http2_names_the_stage_at_which_a_backend_fails() {
+    let portico = Portico::start().await;
+    let mut backend = Backend::over_http2(GROUP).await;
+    serve(&portico, &over_http2(&backend)).await;
+    let failing = |walk: &Value| -> Vec<String> {
+        let stages = walk["stages"].as_array().unwrap().iter();
+        stages.filter(|stage| stage["ok"] == json!(false)).map(|stage| stage["message"].to_string()).collect()
+    };
+    // The stream is reset, and the connection stays.
+    backend.behave(Mood::Drop);
+    let (walk, code) = walked(&portico, &[PATH]);
+    assert_eq!((code, &walk["ok"], &walk["code"]), (Some(1), &json!(false), &json!(503)), "{walk:#}");
+    assert!(says(stage(&walk, "connection"), "HTTP/2") && failing(&walk).len() == 1, "{walk:#}");
+    // It takes the request and does not answer.
+    backend.behave(Mood::Hang);
+    let (walk, code) = walked(&portico, &[&format!("{PATH}?timeout=1s")]);
+    assert_eq!((code, &walk["ok"], &walk["code"]), (Some(1), &json!(false), &json!(504)), "{walk:#}");
+    assert!(failing(&walk).len() == 1 && walk["sent"] == json!(true), "{walk:#}");
+    backend.behave(Mood::Well);
+    let (walk, code) = walked(&portico, &[PATH]);
+    assert!(code == Some(0) && says(stage(&walk, "connection"), "reused, HTTP/2"), "{walk:#}");
+    // It is gone.
+    backend.stop().await;
+    let (walk, code) = walked(&portico, &[PATH]);
+    assert_eq!((code, &walk["ok"], &walk["code"]), (Some(1), &json!(false), &json!(503)), "{walk:#}");
+    assert!(!failing(&walk).is_empty(), "{walk:#}");
+}

@@ -109,6 +109,8 @@ impl<'a> Outgoing<'a> {
     pub(crate) fn take_http2(&mut self, authority: &HeaderValue) -> Request<RequestBody> {
         self.insert_proxy_headers();
         set_target(&mut self.headers, self.host.as_ref().unwrap_or(authority));
+        // Of a try over HTTP/1.1, by which nothing was sent.
+        self.headers.remove(HOST);
         self.take(absolute(authority, self.target.clone()), Version::HTTP_2)
     }
 
@@ -175,4 +177,22 @@ fn absolute(authority: &HeaderValue, target: PathAndQuery) -> Uri {
     (parts.scheme, parts.authority, parts.path_and_query) =
         (Some(Scheme::HTTPS), Some(authority), Some(target));
     Uri::from_parts(parts).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_http1_did_not_take_goes_over_http2_without_its_host() {
+        let (one, two) = (HeaderValue::from_static("one:1"), HeaderValue::from_static("two:2"));
+        let target = PathAndQuery::from_static("/apis?a=b");
+        let mut request = Outgoing::own(Method::POST, target, one.clone(), HeaderMap::new());
+        let first = request.take_http1(&one);
+        assert_eq!((&first.headers()[HOST], first.uri().to_string()), (&one, "/apis?a=b".to_owned()));
+        request.take_back(first);
+        let second = request.take_http2(&two);
+        assert_eq!(second.uri(), "https://two:2/apis?a=b");
+        assert!(!second.headers().contains_key(HOST));
+    }
 }

@@ -17,13 +17,16 @@ pub(super) struct Tee<F> {
 struct Kept<F> {
     chunks: BytesMut,
     most: usize,
+    /// The length of all, where that is said before: who sends it need not ask for its end.
+    whole: Option<u64>,
     done: F,
 }
 
 impl<F: FnOnce(Bytes)> Tee<F> {
     /// Calls `done` with the body, if it has at most so many bytes.
     pub(super) fn new(body: RequestBody, most: usize, done: F) -> Self {
-        Self { body, kept: Some(Kept { chunks: BytesMut::new(), most, done }) }
+        let whole = body.size_hint().exact();
+        Self { body, kept: Some(Kept { chunks: BytesMut::new(), most, whole, done }) }
     }
 
     fn keep(&mut self, frame: &Frame<Bytes>) {
@@ -35,6 +38,12 @@ impl<F: FnOnce(Bytes)> Tee<F> {
             // Copied: a chunk may be a small part of a large buffer.
             kept.chunks.extend_from_slice(data);
         }
+    }
+
+    /// Whether as much has come as was said that would.
+    fn is_whole(&self) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|kept| kept.whole == u64::try_from(kept.chunks.len()).ok())
     }
 
     fn complete(&mut self) {
@@ -59,7 +68,7 @@ impl<F: FnOnce(Bytes) + Unpin> Body for Tee<F> {
             Some(Err(_)) => this.kept = None,
             None => {}
         }
-        if polled.is_none() || this.body.is_end_stream() {
+        if polled.is_none() || this.body.is_end_stream() || this.is_whole() {
             this.complete();
         }
         Poll::Ready(polled)
