@@ -193,6 +193,7 @@ impl Configuration {
         let policy_revision = facts.iter().map(|f| f.revision).max().unwrap_or(version.revision);
         let mut next = self.next();
         next.set_policy(changed_policy(Policy::default(), facts), &held.modes(&self.modes));
+        table.follow(&next.routes);
         next.routes = Arc::new(table);
         next.apis = next.apis.replaced_by(changes);
         follow_settings(&mut next, &held);

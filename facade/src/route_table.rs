@@ -114,6 +114,9 @@ impl RouteTable {
         }
         let bundles = &self.bundles;
         let upstream = Arc::new(Upstream::new(route, &|hash| bundles.get(hash).cloned()));
+        if let Some(before) = self.routes.get(&name) {
+            upstream.follow(before);
+        }
         let gv = upstream.route().group_version.clone();
         let root = root_of(&gv.group, &gv.version);
         self.mux.handle(&root, Listing::Listed, Target::Route(upstream.clone()));
@@ -123,6 +126,15 @@ impl RouteTable {
             self.add_to_group(&gv.group, &gv.version);
         }
         Ok(())
+    }
+
+    /// Takes the place of another table: what is counted of routes of the same names goes on.
+    pub fn follow(&self, before: &Self) {
+        for (name, upstream) in self.routes.iter() {
+            if let Some(before) = before.routes.get(name) {
+                upstream.follow(before);
+            }
+        }
     }
 
     /// Removes a route; upstream's RemoveAPIService. A name that is not there is no error.

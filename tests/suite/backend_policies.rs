@@ -161,6 +161,48 @@ async fn more_connections_than_allowed_are_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_counted_of_a_backend_goes_on_under_another_policy() {
+    let (portico, one, two) = proxied(&[("max-connections", "1")]).await;
+    let counters = async || {
+        let of =
+            |name: &str| format!("portico_proxy_backend_{name}_total{{service=\"default/backend:443\"}}");
+        (counted(&portico, &of("connection_waits")).await, counted(&portico, &of("refused_requests")).await)
+    };
+    one.behave(Mood::Held);
+    two.behave(Mood::Held);
+    let http = portico.admin();
+    let before = one.seen().len() + two.seen().len();
+    let held = http.get(PATH);
+    let refused = async {
+        until("one is held", 60, async || one.seen().len() + two.seen().len() == before + 1).await;
+        assert_eq!(portico.admin().get(PATH).await.status, 503);
+        one.behave(Mood::Well);
+        two.behave(Mood::Well);
+    };
+    let (held, ()) = tokio::join!(held, refused);
+    assert_eq!(held.status, 200);
+    let first = counters().await;
+    assert!(first.0 >= 1.0 && first.1 >= 1.0, "{first:?}");
+    let least = std::sync::Mutex::new(first);
+    for connections in ["2", "3"] {
+        let object = service(&[&one, &two], &[("max-connections", connections)]);
+        let changed = portico.admin().merge(&format!("{API_SERVICES}/{}", one.name()), &object).await;
+        assert_eq!(changed.status, 200, "{}", changed.text());
+        let most = "portico_proxy_backend_max_requests{service=\"default/backend:443\"}";
+        let known = counted(&portico, most).await;
+        until("the policy is another one", 60, async || {
+            let now = counters().await;
+            let before = std::mem::replace(&mut *least.lock().unwrap(), now);
+            assert!(now.0 >= before.0 && now.1 >= before.1, "{now:?} is less than {before:?}");
+            codes(&portico, 1).await == [200] && counted(&portico, most).await > known
+        })
+        .await;
+    }
+    let now = counters().await;
+    assert!(now.0 > 1.0 && now.1 >= 1.0, "{now:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_fails_is_left_out_and_comes_back() {
     let (portico, one, _two) = proxied(&[("ejection-failures", "2"), ("ejection-time", "500ms")]).await;
     one.behave(Mood::Code(503));

@@ -117,7 +117,8 @@ impl Proxy {
         let transport = upstream
             .transport(|backend, ca| {
                 let key = TransportKey::to_backend(backend, &self.shared.limits);
-                self.transports.get(&self.shared, key, Some(&backend.service), ca)
+                let counts = upstream.counts(|| self.transports.counts.of(&backend.service));
+                self.transports.get(&self.shared, key, Some(counts), ca)
             })
             .ok_or(Refusal::NoBackend)?
             .map_err(|error| Refusal::Transport(error.to_string()))?;

@@ -5,6 +5,7 @@
 //! are authenticated, what kinds exist, or what a body means: bytes pass through.
 
 mod activity;
+mod backend_counts;
 mod body;
 mod client_cert;
 mod connect;

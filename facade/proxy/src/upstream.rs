@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use portico_machinery::route::{Backend, Route, Trust};
 
+use crate::backend_counts::BackendCounts;
 use crate::mirror::Mirror;
 use crate::mirror_counts::Mirrored;
 use crate::observation::{Observation, TargetState};
@@ -16,6 +17,8 @@ pub struct Upstream {
     route: Arc<Route>,
     ca: Option<Bytes>,
     slot: OnceLock<Result<Arc<Transport>, Arc<TransportError>>>,
+    /// What has become of requests to its Service; nothing before the first one.
+    counts: OnceLock<Arc<BackendCounts>>,
     /// Nothing where no policy asks for copies.
     mirror: OnceLock<Option<Box<Mirror>>>,
 }
@@ -28,7 +31,16 @@ impl Upstream {
             Some(Trust::Bundle(hash)) => bundles(hash),
             _ => None,
         };
-        Self { route, ca, slot: OnceLock::new(), mirror: OnceLock::new() }
+        Self { route, ca, slot: OnceLock::new(), counts: OnceLock::new(), mirror: OnceLock::new() }
+    }
+
+    /// Takes the place of another entry for the same APIService: what is counted of their Service goes on.
+    pub fn follow(&self, before: &Self) {
+        let Some(counts) = before.counts.get() else { return };
+        if self.route.backend.as_ref().is_some_and(|backend| backend.service == counts.service) {
+            // A request may have come first, and found the same ones.
+            let _ = self.counts.set(counts.clone());
+        }
     }
 
     /// The route.
@@ -59,6 +71,11 @@ impl Upstream {
     /// What this facade has sent to the backend's mirror; nothing where there is none, and before the first request.
     pub fn mirrored(&self) -> Option<Mirrored> {
         self.mirror.get()?.as_ref().map(|mirror| mirror.mirrored())
+    }
+
+    /// What is counted of its Service, looked up by `find` at first use.
+    pub(crate) fn counts(&self, find: impl FnOnce() -> Arc<BackendCounts>) -> &Arc<BackendCounts> {
+        self.counts.get_or_init(find)
     }
 
     /// The mirror, looked up by `find` at first use. One that cannot be used gets nothing.

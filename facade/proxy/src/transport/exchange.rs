@@ -2,7 +2,6 @@
 //!
 //! Tried again, on another connection or target, is only what has not left this process.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -165,7 +164,7 @@ impl Transport {
                 Err(Http1Error::Unsent(_)) => self.shared.metrics.retries.inc(),
             };
         }
-        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waits();
         // Boxed, as everything rare: otherwise it would enlarge every request's future.
         let first = async {
             let (io, generation) =
@@ -252,7 +251,7 @@ impl Transport {
         if let Some(stream) = join() {
             return Ok(Opened::Stream(stream));
         }
-        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waits();
         // The semaphore is never closed; were it, dialling without it would still be right.
         let _turn = target.opening.acquire().await.ok();
         if let Some(stream) = join() {

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use portico_kit::dial::Connector;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, TlsError};
-use portico_machinery::route::{ServiceReference, Target as Address, Trust};
+use portico_machinery::route::{Target as Address, Trust};
 use tokio::time::Instant;
 
 use super::http1::Http1;
@@ -20,6 +20,7 @@ use super::target::Target;
 use super::trust::{Settings, TrustStore};
 use super::turns::Turns;
 use super::usage::{EndpointUsage, Usage};
+use crate::backend_counts::{AllCounts, BackendCounts};
 use crate::client_cert::ClientCert;
 use crate::metrics::ProxyMetrics;
 use crate::mirror_counts::MirrorCounts;
@@ -99,15 +100,11 @@ pub struct Transport {
     /// Requests that are being sent again.
     pub(super) repeating: AtomicUsize,
     pub(super) key: TransportKey,
-    /// Whose backend it is; nobody's when it was dialled for one request.
-    service: Option<ServiceReference>,
+    /// Of whose backend it is; nobody's when it was dialled for one request.
+    counts: Option<Arc<BackendCounts>>,
     ca: Option<Bytes>,
     tls: ArcSwapOption<Tls>,
     in_flight: AtomicUsize,
-    /// Requests that had to wait until a connection was open.
-    pub(super) waits: AtomicU64,
-    /// Requests that were one too many.
-    refused: AtomicU64,
     /// Of a mirror. They outlive the routes that use it.
     mirror_counts: Option<Arc<MirrorCounts>>,
     /// Set by each request, taken back by each sweep.
@@ -121,7 +118,7 @@ impl Transport {
     fn new(
         shared: Arc<Shared>,
         key: TransportKey,
-        service: Option<ServiceReference>,
+        counts: Option<Arc<BackendCounts>>,
         ca: Option<Bytes>,
     ) -> Result<Self, TransportError> {
         if let (Some(Trust::Bundle(hash)), None) = (&key.trust, &ca) {
@@ -140,12 +137,10 @@ impl Transport {
             turns: Turns::new(key.targets.len(), &key.policy.weights),
             repeating: AtomicUsize::new(0),
             key,
-            service,
+            counts,
             ca,
             tls: ArcSwapOption::empty(),
             in_flight: AtomicUsize::new(0),
-            waits: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
             used: AtomicBool::new(true),
             last_used: Mutex::new(Instant::now()),
         };
@@ -179,7 +174,7 @@ impl Transport {
 
     /// What was last seen, of the target with the newest outcome.
     pub(crate) fn observation(&self) -> Option<Observation> {
-        let service = self.service.clone()?;
+        let service = self.counts.as_ref()?.service.clone();
         let newest = self.targets.iter().filter_map(|target| Some((target, target.circuit.last()?)));
         let (target, outcome) = newest.max_by_key(|(_, outcome)| outcome.at_ms)?;
         let (failed, message) =
@@ -221,7 +216,9 @@ impl Transport {
         let limit = self.max_requests();
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= limit {
             self.in_flight.fetch_sub(1, Ordering::Relaxed);
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            if let Some(counts) = &self.counts {
+                counts.refused();
+            }
             return Err(limit);
         }
         if !self.used.load(Ordering::Relaxed) {
@@ -243,6 +240,13 @@ impl Transport {
         self.shared.limits.max_requests_per_backend.min(self.max_connections())
     }
 
+    /// A request waits until a connection is open.
+    pub(super) fn waits(&self) {
+        if let Some(counts) = &self.counts {
+            counts.waits();
+        }
+    }
+
     /// Where it goes and how much of that is in use; nothing of what no route leads to.
     pub(super) fn usage(&self) -> Option<Usage> {
         let endpoint = |(at, target): (usize, &Target)| EndpointUsage {
@@ -251,11 +255,9 @@ impl Transport {
             open: target.open.count(),
         };
         Some(Usage {
-            service: self.service.clone()?,
+            service: self.counts.as_ref()?.service.clone(),
             in_flight: self.in_flight(),
             most: self.max_requests(),
-            waits: self.waits.load(Ordering::Relaxed),
-            refused: self.refused.load(Ordering::Relaxed),
             endpoints: self.targets.iter().enumerate().map(endpoint).collect(),
         })
     }
@@ -338,6 +340,8 @@ impl Drop for Permit {
 #[derive(Default)]
 pub(crate) struct Transports {
     known: Mutex<HashMap<TransportKey, Arc<Transport>>>,
+    /// Of Services to which routes lead.
+    pub(crate) counts: AllCounts,
 }
 
 impl std::fmt::Debug for Transports {
@@ -347,22 +351,22 @@ impl std::fmt::Debug for Transports {
 }
 
 impl Transports {
-    /// The transport for this key: the one that is there already, or a new one. A route that asks names its service.
+    /// The transport for this key: the one that is there already, or a new one. A route that asks has counts of its Service.
     pub(crate) fn get(
         &self,
         shared: &Arc<Shared>,
         key: TransportKey,
-        service: Option<&ServiceReference>,
+        counts: Option<&Arc<BackendCounts>>,
         ca: Option<&Bytes>,
     ) -> Result<Arc<Transport>, TransportError> {
         if let Some(found) = self.known.lock().get(&key) {
-            if service.is_some() {
+            if counts.is_some() {
                 // Asked for by a route that is new: the control service may know that the backend is back.
                 found.targets.iter().for_each(|target| target.circuit.probe_soon());
             }
             return Ok(found.clone());
         }
-        let made = Transport::new(shared.clone(), key.clone(), service.cloned(), ca.cloned())?;
+        let made = Transport::new(shared.clone(), key.clone(), counts.cloned(), ca.cloned())?;
         let kept = self.known.lock().entry(key).or_insert_with(|| Arc::new(made)).clone();
         Ok(kept)
     }
@@ -387,6 +391,7 @@ impl Transports {
         shared.metrics.transports.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
         shared.metrics.connections.set(i64::try_from(idle).unwrap_or(i64::MAX));
         drop(known);
+        self.counts.sweep();
         shared.trust.sweep();
     }
 }

@@ -9,10 +9,6 @@ pub(super) struct Usage {
     pub(super) in_flight: usize,
     /// How many there may be.
     pub(super) most: usize,
-    /// Requests that had to wait until a connection was open.
-    pub(super) waits: u64,
-    /// Requests that were one too many.
-    pub(super) refused: u64,
     pub(super) endpoints: Vec<EndpointUsage>,
 }
 

@@ -8,6 +8,7 @@ use std::fmt::Error;
 use std::sync::Weak;
 
 use portico_kit::metrics::Registry;
+use portico_machinery::route::ServiceReference;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -16,6 +17,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::registry::Transports;
 use super::usage::Usage;
+use crate::backend_counts::BackendCounts;
 
 /// Services that metrics name.
 const MAX_BACKENDS: usize = 500;
@@ -57,13 +59,16 @@ impl UsageMetrics {
 }
 
 impl Sums {
+    fn count(&mut self, counts: &BackendCounts) {
+        let of = self.backends.entry(label(&counts.service)).or_default();
+        (of.waits, of.refused) = counts.read();
+    }
+
     fn add(&mut self, usage: Usage) {
-        let service = format!("{}/{}:{}", usage.service.namespace, usage.service.name, usage.service.port);
+        let service = label(&usage.service);
         let of = self.backends.entry(service.clone()).or_default();
         of.in_flight += usage.in_flight;
         of.most += usage.most;
-        of.waits += usage.waits;
-        of.refused += usage.refused;
         for endpoint in usage.endpoints {
             let of = self.endpoints.entry((service.clone(), endpoint.endpoint)).or_default();
             of.weight = of.weight.max(endpoint.weight);
@@ -100,6 +105,10 @@ impl Sums {
         });
         encode(encoder, (name, help), series)
     }
+}
+
+fn label(service: &ServiceReference) -> String {
+    format!("{}/{}:{}", service.namespace, service.name, service.port)
 }
 
 #[derive(Clone, Copy)]
@@ -139,6 +148,7 @@ impl Collector for UsageMetrics {
         let Some(transports) = self.transports.upgrade() else { return Ok(()) };
         let mut sums = Sums::default();
         transports.usage().into_iter().for_each(|usage| sums.add(usage));
+        transports.counts.all().iter().for_each(|counts| sums.count(counts));
         let cx = &mut encoder;
         sums.backends(
             cx,

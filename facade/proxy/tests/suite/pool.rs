@@ -114,6 +114,35 @@ async fn requests_go_round_the_targets_and_past_a_dead_one() {
 }
 
 #[tokio::test]
+async fn counts_of_a_service_go_on_in_an_entry_that_follows_and_nowhere_else() {
+    let backend = Backend::start(|_| ok("{}")).await;
+    let mut setup = Setup::to(&[&backend]);
+    setup.limits.max_requests_per_backend = 0;
+    let front = setup.start().await;
+    assert_eq!(front.get(FLUNDERS).await.status, 503);
+    let refused = || {
+        let text = front.registry.encode(portico_kit::metrics::Format::Text);
+        let line = text.lines().find(|line| line.starts_with("portico_proxy_backend_refused_requests_total"));
+        line.map_or(0, |line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
+    };
+    assert_eq!(refused(), 1);
+    let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
+    let mut route = front.upstream.route().clone();
+    Arc::make_mut(route.backend.as_mut().unwrap()).policy.retries = 1;
+    let changed = Upstream::new(Arc::new(route.clone()), &|_| Some(ca.clone()));
+    changed.follow(&front.upstream);
+    assert_eq!(front.direct(&changed).await, 503);
+    assert_eq!(refused(), 2, "one series, under whichever policy");
+    Arc::make_mut(route.backend.as_mut().unwrap()).service.name = "other".into();
+    let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
+    other.follow(&changed);
+    assert_eq!(front.direct(&other).await, 503);
+    let text = front.registry.encode(portico_kit::metrics::Format::Text);
+    let series = text.lines().filter(|line| line.starts_with("portico_proxy_backend_refused_requests_total"));
+    assert_eq!(series.count(), 2, "{text}");
+}
+
+#[tokio::test]
 async fn a_backend_has_a_limit_of_requests_under_way() {
     let (held, _hold) = mpsc::channel(1);
     let mut backend = Backend::start(move |seen| match seen.target().ends_with("hang") {

@@ -1,0 +1,84 @@
+//! What has become of requests to a backend, by its Service: whatever becomes of the connections and policies that they went by.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use portico_machinery::route::ServiceReference;
+
+/// Counts of one Service's backend. There are some for as long as a route that was used, or a transport, leads there.
+#[derive(Debug)]
+pub(crate) struct BackendCounts {
+    pub(crate) service: ServiceReference,
+    waits: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl BackendCounts {
+    /// A request waits until a connection is open.
+    pub(crate) fn waits(&self) {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request was one too many.
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Requests that had to wait, and requests that were one too many.
+    pub(crate) fn read(&self) -> (u64, u64) {
+        (self.waits.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+    }
+}
+
+/// All counts that are there.
+#[derive(Debug, Default)]
+pub(crate) struct AllCounts {
+    known: Mutex<HashMap<ServiceReference, Weak<BackendCounts>>>,
+}
+
+impl AllCounts {
+    /// Those of this Service, which begin now if there are none.
+    pub(crate) fn of(&self, service: &ServiceReference) -> Arc<BackendCounts> {
+        let mut known = self.known.lock();
+        if let Some(counts) = known.get(service).and_then(Weak::upgrade) {
+            return counts;
+        }
+        let (service, waits, refused) = (service.clone(), AtomicU64::new(0), AtomicU64::new(0));
+        let counts = Arc::new(BackendCounts { service: service.clone(), waits, refused });
+        known.insert(service, Arc::downgrade(&counts));
+        counts
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<BackendCounts>> {
+        self.known.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Forgets Services to which nothing leads any more.
+    pub(crate) fn sweep(&self) {
+        self.known.lock().retain(|_, counts| counts.strong_count() > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_there_for_as_long_as_somebody_leads_to_the_service() {
+        let all = AllCounts::default();
+        let service = ServiceReference { namespace: "a".into(), name: "b".into(), port: 443 };
+        let first = all.of(&service);
+        first.waits();
+        let second = all.of(&service);
+        second.refused();
+        drop(first);
+        all.sweep();
+        assert_eq!(all.of(&service).read(), (1, 1));
+        drop(second);
+        all.sweep();
+        assert!(all.all().is_empty() && all.known.lock().is_empty());
+        assert_eq!(all.of(&service).read(), (0, 0));
+    }
+}
