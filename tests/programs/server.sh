@@ -32,12 +32,12 @@ make_front_proxy() {
   signed front-ca front-proxy /CN=front-proxy
 }
 
-# A part may say more.
+# A part may say more, to either or to Portico.
+server_flags=()
 portico_flags=()
-
 start_portico() {
   "$binary" --data-dir "$scratch/data" --addresses-file "$scratch/addresses" --secure-port 0 --control-address 127.0.0.1:0 \
-    --enable-aggregator-routing --allow-privileged "${portico_flags[@]}" >"$scratch/server.out" 2>&1 &
+    --enable-aggregator-routing --allow-privileged "${server_flags[@]}" "${portico_flags[@]}" >"$scratch/server.out" 2>&1 &
   running+=($!)
   eventually 60 test -f "$scratch/addresses"
   export KUBECONFIG=$scratch/data/admin.kubeconfig
@@ -57,7 +57,7 @@ start_upstream() {
     --authorization-mode Node,RBAC --client-ca-file ca.crt --tls-cert-file apiserver.crt --tls-private-key-file apiserver.key \
     --service-account-key-file accounts.key --service-account-signing-key-file accounts.key \
     --service-account-issuer https://kubernetes.default.svc --service-cluster-ip-range 10.0.0.0/16 \
-    "${front_proxy[@]}" --enable-aggregator-routing --allow-privileged \
+    "${front_proxy[@]}" --enable-aggregator-routing --allow-privileged "${server_flags[@]}" \
     --disable-admission-plugins ServiceAccount >"$scratch/server.out" 2>&1 &
   running+=($!)
   export KUBECONFIG=$scratch/admin.kubeconfig

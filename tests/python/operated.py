@@ -55,7 +55,7 @@ class Operator:
 
     def __init__(self, hold=""):
         module = pathlib.Path(__file__).with_name("binder.py")
-        command = [sys.executable, "-m", "kopf", "run", "--quiet", "--standalone", "-n", NAMESPACE, str(module)]
+        command = [sys.executable, "-m", "kopf", "run", "--standalone", "-n", NAMESPACE, str(module)]
         environment = dict(os.environ, KUBECONFIG=sys.argv[1], HOLD=hold)
         self.hold = hold
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=sys.stderr, text=True)

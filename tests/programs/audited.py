@@ -1,0 +1,44 @@
+"""Prints what clients asked for and what they were answered, by an audit log: each once, sorted, without what differs from run to run.
+
+Usage: audited.py LOG
+"""
+
+import json
+import re
+import sys
+
+# Who is no client of the test.
+OTHERS = re.compile(r"^(kubectl|kube-apiserver|kube-controller-manager|portico)\b")
+
+CHANGING = [
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"), "TIME"),
+    (re.compile(r'("resourceVersion": ")\d+'), r"\1RV"),
+    (re.compile(r"(resourceVersion=)[1-9]\d*"), r"\1RV"),
+    (re.compile(r"((?:timeoutSeconds|timeout)=)\d+"), r"\1N"),
+    (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "IP"),
+]
+
+
+def asked(event):
+    """A request and its answer, as a line."""
+    code = event.get("responseStatus", {}).get("code", "")
+    # Documents of discovery are compared elsewhere.
+    answer = event.get("responseObject") if "objectRef" in event else None
+    body = json.dumps(answer, sort_keys=True) if answer else ""
+    return f"{event['verb']} {event['requestURI']} {code} {body}".rstrip()
+
+
+def normal(line):
+    for pattern, replacement in CHANGING:
+        line = pattern.sub(replacement, line)
+    return line
+
+
+def main(path):
+    with open(path) as log:
+        events = [json.loads(line) for line in log]
+    print(*sorted({normal(asked(event)) for event in events if not OTHERS.match(event.get("userAgent", ""))}), sep="\n")
+
+
+main(sys.argv[1])

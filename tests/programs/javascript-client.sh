@@ -1,0 +1,11 @@
+# @kubernetes/client-node.
+# shellcheck shell=bash disable=SC2034,SC2154
+program=javascript/node_modules/@kubernetes/client-node
+. "$parts/clients.sh"
+
+# Modules are looked for beside the script.
+run() {
+  ln -s "$programs/javascript/node_modules" node_modules
+  cp "$scripts/javascript/smoke.mjs" .
+  client node smoke.mjs
+}
