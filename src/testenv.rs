@@ -3,6 +3,7 @@
 
 mod api_server;
 mod arguments;
+mod beside;
 mod etcd;
 mod install;
 mod kept;

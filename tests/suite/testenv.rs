@@ -64,6 +64,8 @@ struct Plane<'a> {
     etcd: Child,
     etcd_at: SocketAddr,
     server: Option<Child>,
+    /// A second server of the same etcd.
+    second: Option<Child>,
     at: SocketAddr,
     flags: Vec<String>,
     env: Vec<(String, String)>,
@@ -101,6 +103,7 @@ impl<'a> Plane<'a> {
             etcd,
             etcd_at,
             server: None,
+            second: None,
             at: free(),
             flags: Vec::new(),
             env: Vec::new(),
@@ -128,6 +131,10 @@ impl<'a> Plane<'a> {
 
     /// With envtest's own flags, and those of `flags`.
     fn server_command(&self) -> Command {
+        self.server_command_at(self.at)
+    }
+
+    fn server_command_at(&self, at: SocketAddr) -> Command {
         let certs = self.folder.path().join("certs");
         let mut command = Command::new(self.assets.program("kube-apiserver"));
         command
@@ -138,8 +145,8 @@ impl<'a> Plane<'a> {
             .arg(format!("--client-ca-file={}", certs.join("client-cert-auth-ca.crt").display()))
             .arg("--disable-admission-plugins=ServiceAccount")
             .arg(format!("--etcd-servers=http://{}", self.etcd_at))
-            .arg(format!("--secure-port={}", self.at.port()))
-            .arg(format!("--service-account-issuer=https://{}/", self.at))
+            .arg(format!("--secure-port={}", at.port()))
+            .arg(format!("--service-account-issuer=https://{at}/"))
             .arg(format!("--service-account-key-file={}", certs.join("sa-signer.crt").display()))
             .arg(format!("--service-account-signing-key-file={}", certs.join("sa-signer.key").display()))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
@@ -151,10 +158,26 @@ impl<'a> Plane<'a> {
     }
 
     async fn start_server(&mut self) {
-        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
-        let mut command = self.server_command();
-        self.server = Some(command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
-        let anyone = Http::new(self.at, self.authority.pem.as_bytes());
+        self.server = Some(self.spawn("log", self.at));
+        self.healthy(self.at).await;
+    }
+
+    /// Starts another one.
+    async fn start_second(&mut self) -> SocketAddr {
+        let at = free();
+        self.second = Some(self.spawn("second.log", at));
+        self.healthy(at).await;
+        at
+    }
+
+    fn spawn(&self, log: &str, at: SocketAddr) -> Child {
+        let log = std::fs::File::create(self.folder.path().join(log)).unwrap();
+        let mut command = self.server_command_at(at);
+        command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
+    }
+
+    async fn healthy(&self, at: SocketAddr) {
+        let anyone = Http::new(at, self.authority.pem.as_bytes());
         until("kube-apiserver is healthy", PATIENCE, async || {
             let healthz = Request::get("/healthz").body(Full::default()).unwrap();
             anyone.fetch(healthz).await.is_ok_and(|answer| answer.status == 200)
@@ -164,21 +187,28 @@ impl<'a> Plane<'a> {
 
     /// The user whom envtest makes.
     fn admin(&self) -> Http {
+        self.admin_at(self.at)
+    }
+
+    fn admin_at(&self, at: SocketAddr) -> Http {
         let pair = self.authority.client("admin", &["system:masters"]);
-        Http::with_certificate(self.at, self.authority.pem.as_bytes(), Some(&pair))
+        Http::with_certificate(at, self.authority.pem.as_bytes(), Some(&pair))
     }
 
     /// As envtest stops it.
     fn stop_server(&mut self) -> ExitStatus {
-        let mut server = self.server.take().unwrap();
-        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
-        server.wait().unwrap()
+        stop(self.server.take().unwrap())
     }
+}
+
+fn stop(mut server: Child) -> ExitStatus {
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    server.wait().unwrap()
 }
 
 impl Drop for Plane<'_> {
     fn drop(&mut self) {
-        for child in self.server.iter_mut().chain([&mut self.etcd]) {
+        for child in self.server.iter_mut().chain(&mut self.second).chain([&mut self.etcd]) {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -258,6 +288,30 @@ async fn several_run_at_a_time_and_know_nothing_of_each_other() {
     let (one, two) = tokio::join!(Plane::start(&assets), Plane::start(&assets));
     assert_eq!(one.admin().post(CONFIG_MAPS, &config_map("one")).await.status, 201);
     assert_eq!(two.admin().get(&format!("{CONFIG_MAPS}/one")).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_servers_of_one_etcd_serve_the_same_objects() {
+    let assets = Assets::install();
+    let mut first = Plane::start(&assets).await;
+    let at = first.start_second().await;
+    let (one, two) = (first.admin(), first.admin_at(at));
+    let watch = Request::get(format!("{CONFIG_MAPS}?watch=true")).body(Full::default()).unwrap();
+    let mut events = Lines::new(one.send(watch).await.unwrap().into_body());
+    let made = two.post(CONFIG_MAPS, &config_map("of-two")).await;
+    assert_eq!(made.status, 201);
+    assert_eq!(events.next().await.unwrap()["object"]["metadata"]["uid"], made.json()["metadata"]["uid"]);
+    assert_eq!(one.post(CONFIG_MAPS, &config_map("of-one")).await.status, 201);
+    assert_eq!(
+        two.get(&format!("{CONFIG_MAPS}/of-one")).await.status,
+        200,
+        "what was answered is there for all"
+    );
+    assert_eq!(stop(first.second.take().unwrap()).code(), Some(0));
+    assert_eq!(one.get(&format!("{CONFIG_MAPS}/of-two")).await.status, 200);
+    first.stop_server();
+    first.start_server().await;
+    assert_eq!(first.admin().get(&format!("{CONFIG_MAPS}/of-two")).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
