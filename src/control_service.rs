@@ -1,12 +1,13 @@
 //! What client verbs share: how their command line is read, and where their control service is.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use portico_proto::client::{Client, ConnectError, Connection, KubeconfigError, kubeconfig_namespace};
+use portico_proto::client::{Client, ConnectError, Kubeconfig, KubeconfigError};
 use tonic::{Code, Status};
 
 /// The context of kubeconfigs that the control service writes.
@@ -21,6 +22,9 @@ pub(crate) struct ControlService {
     /// Its context; control, if none is named.
     #[arg(long)]
     context: Option<String>,
+    /// Read once: it may be a pipe.
+    #[arg(skip)]
+    read: OnceCell<Kubeconfig>,
 }
 
 /// Why there is no client of the control service.
@@ -38,25 +42,29 @@ impl ControlService {
     /// # Errors
     /// [`NoClient`].
     pub(crate) fn client(&self, deadline: Duration) -> Result<Client, NoClient> {
-        let context = self.context.as_deref().unwrap_or(CONTROL);
-        let connection = Connection::from_kubeconfig(&self.kubeconfig, Some(context))?;
+        let connection = self.file()?.connection(Some(self.context.as_deref().unwrap_or(CONTROL)))?;
         Ok(Client::connect(&connection.with_deadline(deadline))?)
     }
 
-    /// The namespace that the context names. Where none is asked for it is that of `control`, or of the current context: that is
-    /// the facade's, where `kubectl config set-context --current` writes it.
+    /// The namespace that the context names. Where none is asked for it is that of `control`, or of the current context of the same
+    /// user: that is the facade's, where `kubectl config set-context --current` writes it.
     ///
     /// # Errors
     /// [`NoClient::Kubeconfig`].
-    pub(crate) fn namespace(&self) -> Result<Option<String>, NoClient> {
-        let of = |context| kubeconfig_namespace(&self.kubeconfig, context);
+    pub(crate) fn namespace(&self) -> Result<Option<&str>, NoClient> {
+        let file = self.file()?;
         Ok(match &self.context {
-            Some(context) => of(Some(context.as_str()))?,
-            None => match of(Some(CONTROL))? {
-                Some(namespace) => Some(namespace),
-                None => of(None)?,
-            },
+            Some(context) => file.namespace(context),
+            None => file.namespace(CONTROL).or_else(|| file.current_namespace_beside(CONTROL)),
         })
+    }
+
+    fn file(&self) -> Result<&Kubeconfig, KubeconfigError> {
+        if let Some(file) = self.read.get() {
+            return Ok(file);
+        }
+        let file = Kubeconfig::read(&self.kubeconfig)?;
+        Ok(self.read.get_or_init(|| file))
     }
 }
 

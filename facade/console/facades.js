@@ -25,7 +25,7 @@ export async function followFacades(signal, into, certificates, healthChanged) {
         const all = [...facades.values()].sort((a, b) => a.facade.name.localeCompare(b.facade.name));
         replace(into, facadesTable(all), all.slice(0, PLOTTED).map(plots));
         replace(certificates, certificatesTable(own, all));
-        const fails = JSON.stringify(all.map(({ facade, failing }) => [facade.name, failing]));
+        const fails = JSON.stringify(all.filter(({ failing }) => failing.length).map(({ facade, failing }) => [facade.name, failing]));
         if (failed !== undefined && failed !== fails) healthChanged();
         failed = fails;
       });

@@ -29,14 +29,11 @@ export async function overview({ main, signal }) {
   version.textContent = `${gitVersion} · ${platform}`;
 }
 
-// Fills a part of the page; its failure is its own.
+// Fills a part of the page; its failure is its own. What was asked for earlier does not replace what was asked for later.
 async function part(into, signal, show) {
-  try {
-    const shown = await show(signal);
-    if (!signal.aborted) replace(into, shown);
-  } catch (error) {
-    if (!signal.aborted) replace(into, failure(error));
-  }
+  const turn = into.turn = (into.turn ?? 0) + 1;
+  const shown = await show(signal).catch(failure);
+  if (!signal.aborted && into.turn === turn) replace(into, shown);
 }
 
 // A check that fails makes /readyz answer 500, with the same text.

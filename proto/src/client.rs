@@ -54,7 +54,7 @@ mod retry;
 mod watch;
 
 pub use connection::{Client, ConnectError, Connection, Credentials, Intercept};
-pub use kubeconfig::{KubeconfigError, kubeconfig_namespace};
+pub use kubeconfig::{Kubeconfig, KubeconfigError};
 pub use kubeconfig_cluster::KubeconfigCluster;
 pub use kubeconfig_users::{KubeconfigUser, KubeconfigUsers, Source};
 pub use resource::{ApplyOptions, ListOptions, ResourceClient};

@@ -20,6 +20,6 @@ impl Namespace {
         if let Some(given) = self.namespace.as_ref().filter(|given| !given.is_empty()) {
             return Ok(given.clone());
         }
-        Ok(control.namespace()?.unwrap_or_else(|| DEFAULT.to_owned()))
+        Ok(control.namespace()?.unwrap_or(DEFAULT).to_owned())
     }
 }

@@ -96,16 +96,17 @@ async fn writes_are_copied_whose_body_is_short_enough() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_for_a_mirror_and_what_it_cannot_take_is_dropped() {
-    let flags = ["--backend-max-mirrored-requests", "2", "--backend-mirror-timeout", "2s"];
+    let flags = ["--backend-max-mirrored-requests", "2", "--backend-mirror-timeout", "10s"];
     let portico = Launch::new().args(&flags).start().await;
     let (backend, mut mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &service(&backend, &mirror, &[])).await;
     mirror.behave(Mood::Hang);
+    // Whoever waited for it would wait ten times ten seconds.
     let begin = Instant::now();
     for _ in 0..10 {
         assert_eq!(portico.admin().get(PATH).await.status, 200);
     }
-    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(begin.elapsed() < Duration::from_secs(60));
     assert!(counted(&portico, "dropped").await >= 1.0);
     until("those that were sent have failed", 60, async || counted(&portico, "failed").await >= 2.0).await;
     mirror.stop().await;
@@ -253,7 +254,7 @@ async fn a_body_whose_length_is_said_is_copied_whoever_sends_its_end_apart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
-    let flags = ["--backend-max-mirrored-requests", "4", "--backend-mirror-timeout", "2s"];
+    let flags = ["--backend-max-mirrored-requests", "4", "--backend-mirror-timeout", "10s"];
     let (portico, backend, mut mirror) = over_http2(&flags, &[("-max-body-bytes", "1000")]).await;
     let write = json!({"kind": "Flunder"});
     let ask = async |requests: usize| {
@@ -262,7 +263,7 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
             assert_eq!(portico.admin().get(PATH).await.status, 200);
             assert_eq!(portico.admin().post(PATH, &write).await.status, 200);
         }
-        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
     };
     // It takes requests and answers none: as many as may wait are sent, others dropped.
     mirror.behave(Mood::Hang);

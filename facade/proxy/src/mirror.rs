@@ -92,7 +92,7 @@ impl Mirror {
             shared: shared.clone(),
         };
         copy.request.headers.insert(COPY, HeaderValue::from_static("true"));
-        if request.body.is_end_stream() {
+        if request.body.is_end_stream() || request.body.size_hint().exact() == Some(0) {
             copy.send(Bytes::new());
         } else {
             let body = std::mem::take(&mut request.body);

@@ -43,11 +43,13 @@ impl ControlServices {
     {
         let (mut member, mut until, mut pause) = (self.current(), None, PAUSE);
         loop {
-            // Pinned where it is: a future that is given away by value is kept once more by whoever awaits it.
-            let attempt = pin!(attempt(Arc::clone(&member)));
-            let answer = match self.is_one() {
-                true => attempt.await,
-                false => self.attempted(repeat, &member, attempt).await,
+            let answer = {
+                // Pinned where it is: a future that is given away by value is kept once more by whoever awaits it.
+                let attempt = pin!(attempt(Arc::clone(&member)));
+                match self.is_one() {
+                    true => attempt.await,
+                    false => self.attempted(repeat, &member, attempt).await,
+                }
             };
             let failure = match answer {
                 Ok(answer) => return Ok((member, answer)),

@@ -215,13 +215,6 @@ impl File {
         Ok(connections)
     }
 
-    /// What the current context, or the named one, says is its namespace; nothing where it says nothing, or is not there.
-    fn namespace(self, context: Option<&str>) -> Option<String> {
-        let name = context.unwrap_or(&self.current_context).to_owned();
-        let context = self.contexts.into_iter().find(|context| context.name == name);
-        context.map(|named| named.context.namespace).filter(|namespace| !namespace.is_empty())
-    }
-
     /// Reads the YAML.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(bytes)
@@ -269,12 +262,58 @@ fn credentials(named: &Named, folder: &Path) -> Result<Credentials, KubeconfigEr
     }
 }
 
-/// The namespace that a kubeconfig's current context, or the named one, is about; nothing where it names none.
-///
-/// # Errors
-/// [`KubeconfigError`] names the file.
-pub fn kubeconfig_namespace(path: &Path, context: Option<&str>) -> Result<Option<String>, KubeconfigError> {
-    Ok(File::parse(&read(path)?)?.namespace(context))
+/// A kubeconfig that was read once: from it come a connection and the namespace that goes with it.
+pub struct Kubeconfig {
+    file: File,
+    /// Where relative paths begin.
+    folder: PathBuf,
+}
+
+impl std::fmt::Debug for Kubeconfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kubeconfig").finish_non_exhaustive()
+    }
+}
+
+impl Kubeconfig {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the file.
+    pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
+        let folder = path.parent().unwrap_or_else(|| Path::new(".")).to_owned();
+        Ok(Self { file: File::parse(&read(path)?)?, folder })
+    }
+
+    /// The current context's server, or the named one's.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the file, entry or field.
+    pub fn connection(&self, context: Option<&str>) -> Result<Connection, KubeconfigError> {
+        self.file.connection(&self.folder, context)
+    }
+
+    /// The namespace that the named context is about; nothing where it names none, or is not there.
+    #[must_use]
+    pub fn namespace(&self, context: &str) -> Option<&str> {
+        let namespace = self.named(context)?.namespace.as_str();
+        (!namespace.is_empty()).then_some(namespace)
+    }
+
+    /// As [`Kubeconfig::namespace`] of the current context, if its user is the named context's, too: another user's is another
+    /// cluster's.
+    #[must_use]
+    pub fn current_namespace_beside(&self, context: &str) -> Option<&str> {
+        let current = self.file.current_context.as_str();
+        if self.named(current)?.user != self.named(context)?.user {
+            return None;
+        }
+        self.namespace(current)
+    }
+
+    fn named(&self, context: &str) -> Option<&Context> {
+        self.file.contexts.iter().find(|named| named.name == context).map(|named| &named.context)
+    }
 }
 
 impl Connection {
@@ -370,12 +409,16 @@ users:
     }
 
     #[test]
-    fn a_context_may_name_its_namespace() {
-        let file =
-            FILE.replace("{cluster: facade, user: admin}", "{cluster: facade, user: admin, namespace: demo}");
-        let of = |context| File::parse(file.as_bytes()).unwrap().namespace(context);
-        assert_eq!(of(None).as_deref(), Some("demo"));
-        assert_eq!((of(Some("control")), of(Some("x"))), (None, None));
+    fn a_context_may_name_its_namespace_and_the_current_one_counts_beside_it_for_the_same_user() {
+        let read =
+            |text: &str| Kubeconfig { file: File::parse(text.as_bytes()).unwrap(), folder: ".".into() };
+        let current = "{cluster: facade, user: admin}";
+        let file = read(&FILE.replace(current, "{cluster: facade, user: admin, namespace: demo}"));
+        assert_eq!((file.namespace("portico"), file.namespace("control")), (Some("demo"), None));
+        assert_eq!(file.namespace("x"), None);
+        assert_eq!(file.current_namespace_beside("control"), Some("demo"));
+        let foreign = read(&FILE.replace(current, "{cluster: facade, user: other, namespace: demo}"));
+        assert_eq!(foreign.current_namespace_beside("control"), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@ impl Proxy {
         let kubelets = &self.shared.kubelets;
         let dial_timeout = if kubelet { kubelets.dial_timeout } else { self.shared.limits.dial_timeout };
         let mut key = TransportKey {
+            service: None,
             targets: dial.targets.clone(),
             trust,
             client_certificate,

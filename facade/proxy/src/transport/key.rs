@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portico_machinery::route::{Backend, BackendPolicy, Mirror, Target, Trust};
+use portico_machinery::route::{Backend, BackendPolicy, Mirror, ServiceReference, Target, Trust};
 
 use crate::settings::Limits;
 
@@ -20,6 +20,8 @@ pub(crate) enum ClientCertificate {
 /// See the module. Routes with equal keys share one transport.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TransportKey {
+    /// What metrics count it under; nothing for what is no backend of a route.
+    pub(crate) service: Option<ServiceReference>,
     pub(crate) targets: Vec<Target>,
     /// What the certificate is checked against; nothing where TLS is not spoken.
     pub(crate) trust: Option<Trust>,
@@ -38,6 +40,7 @@ impl TransportKey {
     /// To the backend of a route.
     pub(crate) fn to_backend(backend: &Backend, limits: &Limits) -> Self {
         Self {
+            service: Some(backend.service.clone()),
             targets: backend.targets.clone(),
             trust: Some(backend.trust.clone()),
             client_certificate: ClientCertificate::FrontProxy,
@@ -55,6 +58,7 @@ impl TransportKey {
         let verified = backend.trust != Trust::Insecure;
         let max_connections = Some(limits.max_mirrored_requests);
         Self {
+            service: None,
             targets: mirror.targets.clone(),
             trust: Some(backend.trust.clone()),
             client_certificate: if verified {

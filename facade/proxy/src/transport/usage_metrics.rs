@@ -32,8 +32,8 @@ pub(crate) struct UsageMetrics {
 
 #[derive(Default)]
 struct OfBackend {
-    in_flight: usize,
-    most: usize,
+    /// Requests under way, and how many there may be; nothing while no transport leads there.
+    requests: Option<(usize, usize)>,
     waits: u64,
     refused: u64,
 }
@@ -67,8 +67,8 @@ impl Sums {
     fn add(&mut self, usage: Usage) {
         let service = label(&usage.service);
         let of = self.backends.entry(service.clone()).or_default();
-        of.in_flight += usage.in_flight;
-        of.most += usage.most;
+        let (in_flight, most) = of.requests.unwrap_or_default();
+        of.requests = Some((in_flight + usage.in_flight, most + usage.most));
         for endpoint in usage.endpoints {
             let of = self.endpoints.entry((service.clone(), endpoint.endpoint)).or_default();
             of.weight = of.weight.max(endpoint.weight);
@@ -84,14 +84,14 @@ impl Sums {
         &self,
         encoder: &mut DescriptorEncoder<'_>,
         (name, help): (&str, &str),
-        metric: impl Fn(&OfBackend) -> Value,
+        metric: impl Fn(&OfBackend) -> Option<Value>,
     ) -> Result<(), Error> {
-        let series = self.backends.iter().take(MAX_BACKENDS);
-        encode(
-            encoder,
-            (name, help),
-            series.map(|(service, of)| ([("service", service.as_str())], metric(of))),
-        )
+        let series = self
+            .backends
+            .iter()
+            .take(MAX_BACKENDS)
+            .filter_map(|(service, of)| Some(([("service", service.as_str())], metric(of)?)));
+        encode(encoder, (name, help), series)
     }
 
     fn endpoints(
@@ -153,12 +153,12 @@ impl Collector for UsageMetrics {
         sums.backends(
             cx,
             ("portico_proxy_backend_requests", "Requests under way to a backend, by Service"),
-            |of| gauge(of.in_flight),
+            |of| of.requests.map(|(in_flight, _)| gauge(in_flight)),
         )?;
         sums.backends(
             cx,
             ("portico_proxy_backend_max_requests", "Requests that may be under way to a backend, by Service"),
-            |of| gauge(of.most),
+            |of| of.requests.map(|(_, most)| gauge(most)),
         )?;
         sums.backends(
             cx,
@@ -166,7 +166,7 @@ impl Collector for UsageMetrics {
                 "portico_proxy_backend_connection_waits",
                 "Requests that had to wait until a connection to a backend was open, by Service",
             ),
-            |of| Value::Counter(of.waits),
+            |of| Some(Value::Counter(of.waits)),
         )?;
         sums.backends(
             cx,
@@ -174,7 +174,7 @@ impl Collector for UsageMetrics {
                 "portico_proxy_backend_refused_requests",
                 "Requests that were refused because too many were under way to a backend, by Service",
             ),
-            |of| Value::Counter(of.refused),
+            |of| Some(Value::Counter(of.refused)),
         )?;
         sums.endpoints(
             cx,

@@ -120,26 +120,28 @@ async fn counts_of_a_service_go_on_in_an_entry_that_follows_and_nowhere_else() {
     setup.limits.max_requests_per_backend = 0;
     let front = setup.start().await;
     assert_eq!(front.get(FLUNDERS).await.status, 503);
-    let refused = || {
+    let refused = |service: &str| {
         let text = front.registry.encode(portico_kit::metrics::Format::Text);
-        let line = text.lines().find(|line| line.starts_with("portico_proxy_backend_refused_requests_total"));
-        line.map_or(0, |line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
+        let series = format!("portico_proxy_backend_refused_requests_total{{service=\"{service}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&series)).map(|count| count.parse::<u64>().unwrap())
     };
-    assert_eq!(refused(), 1);
+    let service = front.upstream.route().backend.as_ref().unwrap().service.clone();
+    let of_port = |port: u16| format!("{}/{}:{port}", service.namespace, service.name);
+    let (first, next) = (of_port(service.port), of_port(service.port + 1));
+    assert_eq!(refused(&first), Some(1));
     let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
     let mut route = front.upstream.route().clone();
     Arc::make_mut(route.backend.as_mut().unwrap()).policy.retries = 1;
     let changed = Upstream::new(Arc::new(route.clone()), &|_| Some(ca.clone()));
     changed.follow(&front.upstream);
     assert_eq!(front.direct(&changed).await, 503);
-    assert_eq!(refused(), 2, "one series, under whichever policy");
-    Arc::make_mut(route.backend.as_mut().unwrap()).service.name = "other".into();
+    assert_eq!(refused(&first), Some(2), "one series, under whichever policy");
+    // The same addresses, by another port of the Service.
+    Arc::make_mut(route.backend.as_mut().unwrap()).service.port += 1;
     let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
     other.follow(&changed);
     assert_eq!(front.direct(&other).await, 503);
-    let text = front.registry.encode(portico_kit::metrics::Format::Text);
-    let series = text.lines().filter(|line| line.starts_with("portico_proxy_backend_refused_requests_total"));
-    assert_eq!(series.count(), 2, "{text}");
+    assert_eq!((refused(&first), refused(&next)), (Some(2), Some(1)));
 }
 
 #[tokio::test]
