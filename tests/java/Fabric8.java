@@ -1,4 +1,4 @@
-// fabric8's client, unmodified, as its users use it: CRUD, patches, server-side apply, definitions, watches, informers, an election, errors.
+// fabric8's client, unmodified, as its users use it: CRUD, patches, server-side apply, definitions, watches, informers, errors.
 //
 // Usage: Fabric8 KUBECONFIG. Fails by an exception; prints one line when all is well.
 
@@ -22,22 +22,16 @@ import io.fabric8.kubernetes.client.WatcherException;
 import io.fabric8.kubernetes.client.dsl.base.PatchContext;
 import io.fabric8.kubernetes.client.dsl.base.PatchType;
 import io.fabric8.kubernetes.client.dsl.base.ResourceDefinitionContext;
-import io.fabric8.kubernetes.client.extended.leaderelection.LeaderCallbacks;
-import io.fabric8.kubernetes.client.extended.leaderelection.LeaderElectionConfig;
-import io.fabric8.kubernetes.client.extended.leaderelection.resourcelock.LeaseLock;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
 import java.io.File;
-import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 public class Fabric8 {
     static final String NAMESPACE = "fabric8";
-    static final int PATIENCE = 30;
+    static final int PATIENCE = 60;
 
     static final String DEFINITION = """
         apiVersion: apiextensions.k8s.io/v1
@@ -178,17 +172,6 @@ public class Fabric8 {
         }
     }
 
-    static void elected(KubernetesClient client) throws Exception {
-        CountDownLatch leads = new CountDownLatch(1);
-        CountDownLatch ends = new CountDownLatch(1);
-        var election = client.leaderElector().withConfig(new LeaderElectionConfig(new LeaseLock(NAMESPACE, "leader", "me"), Duration.ofSeconds(15),
-            Duration.ofSeconds(10), Duration.ofSeconds(2), new LeaderCallbacks(leads::countDown, ends::countDown, who -> {}), true, "smoke")).build();
-        var running = election.start();
-        that(leads.await(PATIENCE, TimeUnit.SECONDS), "nobody leads");
-        running.cancel(true);
-        that(ends.await(PATIENCE, TimeUnit.SECONDS), "it leads still");
-    }
-
     public static void main(String[] arguments) throws Exception {
         try (var client = new KubernetesClientBuilder().withConfig(Config.fromKubeconfig(new File(arguments[0]))).build()) {
             configMaps(client);
@@ -196,7 +179,6 @@ public class Fabric8 {
             definitions(client);
             watching(client);
             informing(client);
-            elected(client);
             client.namespaces().withName(NAMESPACE).delete();
         }
         System.out.println("fabric8's client is at home");

@@ -1,6 +1,6 @@
 """Prints what clients asked for and what they were answered, by an audit log: each once, sorted, without what differs from run to run.
 
-Usage: audited.py LOG
+Usage: audited.py LOG [VERB …]: only requests of these verbs, of programs whose reads depend on when they happen.
 """
 
 import json
@@ -20,12 +20,20 @@ CHANGING = [
 ]
 
 
+def ordered(answer):
+    """Entries of managed fields are in the order of their times, which are whole seconds."""
+    for item in [answer, *(answer.get("items") or [])]:
+        fields = item.get("metadata", {}).get("managedFields", [])
+        fields.sort(key=lambda entry: (entry["manager"], entry["operation"], entry.get("subresource", "")))
+    return answer
+
+
 def asked(event):
     """A request and its answer, as a line."""
     code = event.get("responseStatus", {}).get("code", "")
     # Documents of discovery are compared elsewhere.
     answer = event.get("responseObject") if "objectRef" in event else None
-    body = json.dumps(answer, sort_keys=True) if answer else ""
+    body = json.dumps(ordered(answer), sort_keys=True) if answer else ""
     return f"{event['verb']} {event['requestURI']} {code} {body}".rstrip()
 
 
@@ -35,10 +43,11 @@ def normal(line):
     return line
 
 
-def main(path):
+def main(path, *verbs):
     with open(path) as log:
         events = [json.loads(line) for line in log]
-    print(*sorted({normal(asked(event)) for event in events if not OTHERS.match(event.get("userAgent", ""))}), sep="\n")
+    of_clients = [event for event in events if not OTHERS.match(event.get("userAgent", ""))]
+    print(*sorted({normal(asked(event)) for event in of_clients if not verbs or event["verb"] in verbs}), sep="\n")
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

@@ -3,6 +3,8 @@
 program=python/bin/kopf
 . "$parts/clients.sh"
 portico_flags=(--controllers garbage-collector-controller)
+# What is read depends on when it is.
+verbs=(create update patch delete)
 # It is started twelve times.
 seconds=400
 
