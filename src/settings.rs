@@ -281,8 +281,17 @@ impl Settings {
         self.proxying.proxy_client_cert_file.is_some() || self.authentication.names_front_proxies()
     }
 
-    fn check_front_proxy(&self) -> Result<(), SettingError> {
-        if self.proxying.own_front_proxy == Some(true) && self.names_front_proxy() {
+    /// Whether a facade of its own process has its client certificate signed. What `--requestheader-*` tell it is whom it believes.
+    pub(crate) fn is_front_proxy_signed(&self) -> bool {
+        self.proxying.own_front_proxy != Some(false) && self.proxying.proxy_client_cert_file.is_none()
+    }
+
+    fn check_front_proxy(&self, role: Role) -> Result<(), SettingError> {
+        let is_named = match role {
+            Role::Facade => self.proxying.proxy_client_cert_file.is_some(),
+            _ => self.names_front_proxy(),
+        };
+        if self.proxying.own_front_proxy == Some(true) && is_named {
             let why = "--proxy-client-cert-file and --requestheader-* say already who the front proxy is";
             return Err(SettingError::new("--own-front-proxy", why));
         }
@@ -297,7 +306,7 @@ impl Settings {
         self.controllers.check()?;
         self.authentication.check()?;
         self.proxying.check()?;
-        self.check_front_proxy()?;
+        self.check_front_proxy(role)?;
         self.kubelets.check()?;
         self.peers.check(&self.core_api.features()?, self.proxying.proxy_client_cert_file.is_some())?;
         self.authorization.check()?;

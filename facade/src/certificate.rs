@@ -38,6 +38,9 @@ pub enum CertificateError {
     /// The control service refuses, or is away.
     #[error("the control service does not sign: {0}")]
     Refused(String),
+    /// The control service has no CA for it.
+    #[error("the control service does not sign: {0}")]
+    NoAuthority(String),
 }
 
 /// Two thirds of its life have passed.
@@ -93,12 +96,17 @@ impl Files {
         purpose: Purpose,
     ) -> Result<(PemPair, CertPair), CertificateError> {
         let request = SigningRequest::create(profile)?;
-        let cert_pem = sign(control, &request.request_pem, purpose)
-            .await
-            .map_err(|status| CertificateError::Refused(status.message))?;
+        let cert_pem = sign(control, &request.request_pem, purpose).await.map_err(|refusal| match refusal
+            .has_no_ca
+        {
+            true => CertificateError::NoAuthority(refusal.message),
+            false => CertificateError::Refused(refusal.message),
+        })?;
         let pem = PemPair { cert_pem, key_pem: request.key_pem };
         let pair = pem.cert_pair(self.name)?;
-        self.pair().write(&pem)?;
+        if let Err(error) = self.pair().write(&pem) {
+            tracing::warn!(%error, "a signed certificate is used, but not kept");
+        }
         Ok((pem, pair))
     }
 }

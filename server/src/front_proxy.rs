@@ -15,7 +15,7 @@ use crate::settings::ServerSettings;
 /// The CA's files in the folder of certificates.
 pub(crate) const CA: &str = "front-proxy-ca";
 /// The client certificate's files there, and its common name: the one name that backends are told.
-const CLIENT: &str = "front-proxy-client";
+pub(crate) const CLIENT: &str = "front-proxy-client";
 /// How long this process's own certificate is valid; those of facades elsewhere are younger.
 const CERTIFICATE_LIFE: Duration = Duration::from_secs(365 * 86_400);
 
@@ -31,8 +31,17 @@ impl FrontProxyIdentity {
     /// Loads it, or makes what is missing or due.
     pub(crate) fn load_or_create(dir: &Path) -> Result<Self, PkiError> {
         let authority = Authority::load_or_create(dir, CA, FRONT_PROXY_CA)?;
+        Self::of(Arc::new(authority), dir)
+    }
+
+    /// With another client certificate where that is due, of the same CA.
+    pub(crate) fn renewed(&self, dir: &Path) -> Result<Self, PkiError> {
+        Self::of(Arc::clone(&self.authority), dir)
+    }
+
+    fn of(authority: Arc<Authority>, dir: &Path) -> Result<Self, PkiError> {
         let (client, _) = authority.load_or_issue(dir, CLIENT, &client(CERTIFICATE_LIFE))?;
-        Ok(Self { authority: Arc::new(authority), client })
+        Ok(Self { authority, client })
     }
 }
 

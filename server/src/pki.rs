@@ -60,6 +60,15 @@ impl Pki {
         })
     }
 
+    /// The same while the process lives. The front proxy's CA stays the one that backends were told of, whatever became of its files.
+    ///
+    /// # Errors
+    /// [`PkiError`] names the file.
+    pub fn renewed(&self, dir: &Path, names: &[String]) -> Result<Self, PkiError> {
+        let front_proxy = self.front_proxy.as_ref().map(|own| own.renewed(dir)).transpose()?;
+        Ok(Self { front_proxy, ..Self::load_or_create(dir, names, false)? })
+    }
+
     /// A serving certificate for the facade of the same process: the one that somebody has put into the folder, or one of
     /// ours.
     ///

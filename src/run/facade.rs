@@ -63,7 +63,7 @@ pub(super) async fn alone(
     let (certificate, shown) =
         tokio::join!(serving(settings, &control, tasks), shown_to_backends(settings, &control, tasks));
     let mut facade = facade_settings(settings, certificate?)?;
-    facade.proxying.client_cert = facade.proxying.client_cert.or(shown);
+    facade.proxying.client_cert = facade.proxying.client_cert.or(shown?);
     facade.passed_socket.clone_from(&process.sockets.https);
     // Control services of one database share their CA.
     facade.authentication.internal_ca = connections.iter().find_map(|connection| connection.ca_pem.clone());
@@ -94,12 +94,13 @@ async fn shown_to_backends(
     settings: &Settings,
     control: &ControlServices,
     tasks: &TaskSet,
-) -> Option<ProxyClientCertificate> {
-    if !settings.own_front_proxy() {
-        return None;
+) -> Result<Option<ProxyClientCertificate>, SettingError> {
+    if !settings.is_front_proxy_signed() {
+        return Ok(None);
     }
     let signed = portico_facade::front_proxy_certificate(&settings.cert_dir(), control, tasks).await;
-    Some(ProxyClientCertificate::Given(signed))
+    let signed = signed.map_err(|e| SettingError::new("--cert-dir", e))?;
+    Ok(Some(ProxyClientCertificate::Given(signed)))
 }
 
 /// All control services that the files name, in their order, each once.

@@ -232,6 +232,16 @@ async fn flags_win_and_one_flag_turns_it_off() {
     assert!(told.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader")), "{told}");
     assert!(!off.data().join("certs/front-proxy-ca.crt").exists());
 
+    let mut before = Launch::new().start().await;
+    ca_of(&published(&before.admin()).await);
+    assert!(before.stop().await.success());
+    let after = Launch::new().on_data_of(&before).arg("--own-front-proxy=false").start().await;
+    until("backends are told to believe it no more", 30, async || {
+        let told = published(&after.admin()).await;
+        told.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader"))
+    })
+    .await;
+
     let (launch, folder) = Launch::new().prepared();
     let given = Authority::new("given-front-proxy-ca");
     let ca = folder.join("given.crt");
@@ -248,4 +258,47 @@ async fn flags_win_and_one_flag_turns_it_off() {
     let (code, _, said) = Launch::new().args(&both).run().await;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--own-front-proxy"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_facade_shows_somebody_elses_pair_and_never_signs_over_it() {
+    let others = Authority::new("others");
+    // The backend speaks with those of this CA alone, and the control service looks whether it is there.
+    let (launch, folder) = Launch::server().prepared();
+    let probing = others.client("probing", &[]);
+    let (cert, key) = (folder.join("probing.crt"), folder.join("probing.key"));
+    std::fs::write(&cert, &probing.cert).unwrap();
+    std::fs::write(&key, &probing.key).unwrap();
+    let files = [
+        "--proxy-client-cert-file",
+        cert.to_str().unwrap(),
+        "--proxy-client-key-file",
+        key.to_str().unwrap(),
+    ];
+    let server = launch.args(&files).start().await;
+    let pair = others.client("others-front-proxy", &[]);
+    let (launch, folder) = Launch::facade(&server).prepared();
+    let certs = folder.join("certs");
+    std::fs::create_dir_all(&certs).unwrap();
+    std::fs::write(certs.join("front-proxy-client.crt"), &pair.cert).unwrap();
+    std::fs::write(certs.join("front-proxy-client.key"), &pair.key).unwrap();
+    // Whom the facade believes says nothing of what it shows.
+    let file = folder.join("believed.crt");
+    std::fs::write(&file, &others.pem).unwrap();
+    let believed = ["--requestheader-client-ca-file", file.to_str().unwrap()];
+    let more = ["--requestheader-username-headers=X-User", "--own-front-proxy=true", "--cert-dir"];
+    let launch = launch.args(&believed).args(&more).arg(certs.to_str().unwrap());
+    let facade = launch.start().await;
+    let backend = Backend::for_clients_of("others.example.com", &others.pem).await;
+    let created = facade.admin().post(API_SERVICES, &backend.api_service()).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    eventually("it is shown", 30, || async {
+        facade.admin().get(&backend.path("/flunders")).await;
+        match backend.seen().last().and_then(|seen| seen.client.clone()) {
+            Some(client) if client.common_name == "others-front-proxy" => Ok(()),
+            shown => Err(format!("{shown:?}")),
+        }
+    })
+    .await;
+    assert_eq!(std::fs::read_to_string(certs.join("front-proxy-client.crt")).unwrap(), pair.cert);
 }

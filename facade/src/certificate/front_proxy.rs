@@ -11,24 +11,35 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use tokio::sync::watch;
 
-use super::{CertificateError, Files, PERIOD, is_due};
+use super::{CertificateError, Files, PERIOD, is_due, is_foreign};
 use crate::control::sign::Purpose;
 use crate::control_services::ControlServices;
 
 /// How long a start without a certificate waits for the control service to sign.
 const FIRST_ANSWER: Duration = Duration::from_secs(2);
-/// How soon it is asked again.
+/// How soon a control service is asked again that has no CA of front proxies: only a new start gives it one.
+const WITHOUT_AUTHORITY: Duration = Duration::from_secs(3600);
+/// How soon it is asked again otherwise.
 const RETRY: Policy = Policy::new(Duration::from_secs(1), PERIOD, 2.0, 0.1);
 
 /// The certificate as it stands, renewed in `tasks` for as long as those live. The one on disk serves until there is another, which
-/// is asked for at once: its CA may be gone.
+/// is asked for at once: its CA may be gone. A pair that somebody else put there is used as it is.
+///
+/// # Errors
+/// Somebody else's pair is there and cannot be used.
 pub async fn front_proxy_certificate(
     dir: &Path,
     control: &ControlServices,
     tasks: &TaskSet,
-) -> watch::Receiver<Option<Arc<CertPair>>> {
+) -> Result<watch::Receiver<Option<Arc<CertPair>>>, CertificateError> {
     let keeper = Keeper { files: Files::new(dir, "front-proxy-client"), control: control.clone() };
-    let (stored, mut is_fresh) = (keeper.stored(), false);
+    let (stored, mut is_fresh) = (keeper.files.read()?.map(|(_, pair)| pair), false);
+    if let Some(foreign) = stored.as_ref().filter(|pair| is_foreign(pair.info())) {
+        let (shown, receiver) = watch::channel(Some(Arc::new(foreign.clone())));
+        // It stays as long as who receives it.
+        drop(shown);
+        return Ok(receiver);
+    }
     let first = match stored {
         Some(pair) => Some(pair),
         None => match tokio::time::timeout(FIRST_ANSWER, keeper.signed()).await {
@@ -43,7 +54,7 @@ pub async fn front_proxy_certificate(
     let (shown, receiver) = watch::channel(first.map(Arc::new));
     let keep = async move { keeper.keep(&shown, is_fresh).await };
     tasks.spawn_until_cancelled("front-proxy-certificate", keep);
-    receiver
+    Ok(receiver)
 }
 
 struct Keeper {
@@ -52,16 +63,6 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn stored(&self) -> Option<CertPair> {
-        match self.files.read() {
-            Ok(stored) => stored.map(|(_, pair)| pair),
-            Err(error) => {
-                tracing::warn!(%error, "a stored certificate for backends is not used");
-                None
-            }
-        }
-    }
-
     async fn keep(self, shown: &watch::Sender<Option<Arc<CertPair>>>, mut is_fresh: bool) {
         let (mut retry, mut said) = (Backoff::new(RETRY), None);
         loop {
@@ -77,12 +78,17 @@ impl Keeper {
                     (is_fresh, said) = (true, None);
                 }
                 Err(error) => {
+                    let has_no_ca = matches!(error, CertificateError::NoAuthority(_));
+                    if has_no_ca {
+                        shown.send_replace(None);
+                    }
                     let error = error.to_string();
                     if said.as_ref() != Some(&error) {
                         tracing::info!(error, "there is no new certificate for backends");
                     }
                     said = Some(error);
-                    tokio::time::sleep(retry.next_wait()).await;
+                    let wait = if has_no_ca { WITHOUT_AUTHORITY } else { retry.next_wait() };
+                    tokio::time::sleep(wait).await;
                 }
             }
         }
@@ -91,6 +97,12 @@ impl Keeper {
     async fn signed(&self) -> Result<CertPair, CertificateError> {
         // The control service gives it the name and the validity that backends are to see, whatever is asked.
         let profile = Profile::client("front-proxy-client", &[], Duration::from_secs(86_400));
-        Ok(self.files.sign(&self.control, &profile, Purpose::FrontProxy).await?.1)
+        let pair = self.files.sign(&self.control, &profile, Purpose::FrontProxy).await?.1;
+        tracing::info!(
+            fingerprint = %pair.info().fingerprint.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+            not_after = %pair.info().not_after_text(),
+            "a certificate for backends was signed"
+        );
+        Ok(pair)
     }
 }

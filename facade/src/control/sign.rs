@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use portico_machinery::Status;
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::config::config_client::ConfigClient;
 use portico_proto::config::{CertificateUsage, SignRequest};
@@ -21,6 +20,15 @@ pub(crate) enum Purpose {
     FrontProxy,
 }
 
+/// Why nothing is signed.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    /// What the control service says, or that it is away.
+    pub(crate) message: String,
+    /// It has no such CA, and will not have one before it starts anew.
+    pub(crate) has_no_ca: bool,
+}
+
 /// A certificate (PEM) for this PKCS#10 request (PEM).
 ///
 /// # Errors
@@ -29,7 +37,7 @@ pub(crate) async fn sign(
     services: &ControlServices,
     request_pem: &str,
     purpose: Purpose,
-) -> Result<String, Status> {
+) -> Result<String, Refusal> {
     let usage = match purpose {
         Purpose::Serving => CertificateUsage::Serving,
         Purpose::Client => CertificateUsage::Client,
@@ -37,7 +45,10 @@ pub(crate) async fn sign(
     };
     let message = SignRequest { certificate_signing_request: request_pem.to_owned(), usage: usage.into() };
     let asked = services.call(Repeat::Always, None, |member| asked(member, message.clone())).await;
-    asked.map(|(_, certificate)| certificate).map_err(|e| from_rpc(&e))
+    asked.map(|(_, certificate)| certificate).map_err(|e| Refusal {
+        has_no_ca: e.code() == tonic::Code::FailedPrecondition,
+        message: from_rpc(&e).message,
+    })
 }
 
 async fn asked(member: Arc<Member>, message: SignRequest) -> Result<String, tonic::Status> {

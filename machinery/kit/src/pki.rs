@@ -152,7 +152,7 @@ fn store_of(
 }
 
 /// One section of PEM.
-fn pem_text(label: &str, der: &[u8]) -> String {
+pub fn pem_text(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
     for line in text.as_bytes().chunks(PEM_LINE) {

@@ -33,6 +33,7 @@ use super::hostname::hostname;
 use super::master_leases::{self, MasterLeases};
 use super::reached::reached;
 use super::signing::Signing;
+use crate::front_proxy;
 use crate::settings::ServerSettings;
 
 /// Upstream's hooks of what is kept here: they pass once everything is being kept.
@@ -205,13 +206,14 @@ fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<Authen
             reason: portico_gostd::os::error_text(&error),
         })
     };
-    let front_proxy = settings.request_header.clone();
-    let front_proxy = front_proxy.map(|proxy| Ok((pem(&proxy.client_ca_file)?, proxy)));
+    let told = settings.request_header.clone();
+    let told = told.map(|proxy| Ok((pem(&proxy.client_ca_file)?, proxy)));
     let client_ca = settings.client_ca_file.as_ref().map(pem).transpose()?;
     let client_cas: Vec<String> = client_ca.into_iter().chain(signing.own_ca.clone()).collect();
     Ok(AuthenticationInfo {
         client_ca: (!client_cas.is_empty()).then(|| joined(&client_cas)),
-        front_proxy: front_proxy.transpose()?,
+        front_proxy: told.transpose()?,
+        withdrawn: (!settings.own_front_proxy).then(|| front_proxy::CLIENT.to_owned()),
     })
 }
 

@@ -26,7 +26,6 @@ pub(super) struct Renewed {
 struct Inner {
     dir: PathBuf,
     control_names: Vec<String>,
-    own_front_proxy: bool,
     facade_names: Vec<String>,
     current: ArcSwap<Pki>,
     control: ServerTls,
@@ -46,7 +45,6 @@ impl Renewed {
         let inner = Inner {
             dir: settings.cert_dir.clone(),
             control_names: names(settings),
-            own_front_proxy: settings.own_front_proxy,
             facade_names,
             current: ArcSwap::new(pki),
             control,
@@ -96,7 +94,7 @@ impl Renewed {
     fn look(&self) -> Result<(), PkiError> {
         let inner = &*self.inner;
         // Those who show it to backends follow its files.
-        let pki = Pki::load_or_create(&inner.dir, &inner.control_names, inner.own_front_proxy)?;
+        let pki = self.current().renewed(&inner.dir, &inner.control_names)?;
         inner.control.replace_default(pki.control.cert_pair("control.crt")?);
         let facade = pki.facade_serving(&inner.dir, &inner.facade_names)?.cert_pair("apiserver.crt")?;
         inner.facade.send_if_modified(|now| {

@@ -1,11 +1,35 @@
 //! The ConfigMap from which backends learn whom to trust: `kube-system/extension-apiserver-authentication`.
+//!
+//! Several API servers of one store may tell of different authorities. As in a kube-apiserver, each adds what is missing of its own and
+//! leaves what others have said, so that they come to rest.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use portico_kit::pki::{CertInfo, FRONT_PROXY_CA, parse_certs, pem_text};
 use portico_machinery::{FrontProxy, GroupResource, GroupVersion, Object};
 
 use super::SystemObject;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
+const CLIENT_CA: &str = "client-ca-file";
+const PROXY_CA: &str = "requestheader-client-ca-file";
+const ALLOWED_NAMES: &str = "requestheader-allowed-names";
+/// All that is told of front proxies.
+const PROXY_KEYS: [&str; 6] = [
+    PROXY_CA,
+    ALLOWED_NAMES,
+    "requestheader-username-headers",
+    "requestheader-uid-headers",
+    "requestheader-group-headers",
+    "requestheader-extra-headers-prefix",
+];
+/// How often a process takes trust back, at most: a write may lose a race, and another control service that still has its own front
+/// proxy puts it back, which must come to rest.
+const WITHDRAWALS: usize = 3;
+/// For how long an expired authority is still told of, for clocks that differ. Upstream's.
+const SLACK: Duration = Duration::from_secs(300);
 
 /// What the ConfigMap tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,77 +38,168 @@ pub struct AuthenticationInfo {
     pub client_ca: Option<String>,
     /// How front proxies say who calls, when there may be any, and the CAs of their certificates, PEM.
     pub front_proxy: Option<(String, FrontProxy)>,
+    /// The client's name of a front proxy that an earlier start may have made, and that this one does not have: its trust is taken back.
+    pub withdrawn: Option<String>,
 }
 
 impl AuthenticationInfo {
-    fn data(&self) -> Vec<(&'static str, String)> {
-        let list = |names: &[String]| {
-            let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-            format!("[{}]", quoted.join(","))
-        };
-        let mut data = Vec::new();
-        data.extend(self.client_ca.clone().map(|ca| ("client-ca-file", ca)));
-        if let Some((ca, proxy)) = &self.front_proxy {
-            data.push(("requestheader-client-ca-file", ca.clone()));
-            data.push(("requestheader-allowed-names", list(&proxy.allowed_names)));
-            data.push(("requestheader-username-headers", list(&proxy.username_headers)));
-            if !proxy.uid_headers.is_empty() {
-                data.push(("requestheader-uid-headers", list(&proxy.uid_headers)));
+    /// The object that is kept. What others say in it stays.
+    #[must_use]
+    pub fn object(self) -> SystemObject {
+        let left = AtomicUsize::new(WITHDRAWALS);
+        SystemObject::new(GroupResource::new("", "configmaps"), NAMESPACE, NAME, move |current| {
+            let may_withdraw = current.filter(|_| left.load(Ordering::Relaxed) > 0);
+            let withdrawn =
+                may_withdraw.zip(self.withdrawn.as_deref()).and_then(|(now, name)| without_own(now, name));
+            if withdrawn.is_some() {
+                left.fetch_sub(1, Ordering::Relaxed);
             }
-            data.push(("requestheader-group-headers", list(&proxy.group_headers)));
-            data.push(("requestheader-extra-headers-prefix", list(&proxy.extra_headers_prefix)));
+            self.reported(withdrawn.as_ref().or(current)).or(withdrawn)
+        })
+    }
+
+    fn reported(&self, current: Option<&Object>) -> Option<Object> {
+        let said = |key: &str| current.and_then(|now| now.at(&["data"]).entry_str(key)).unwrap_or_default();
+        let wanted = self.merged(&said);
+        if current.is_some() && wanted.iter().all(|(key, value)| said(key) == value) {
+            return None;
+        }
+        let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
+        let mut reported = current.cloned().unwrap_or_else(new);
+        for (key, value) in &wanted {
+            reported.set(&["data", key], value);
+        }
+        Some(reported)
+    }
+
+    /// What is said and what is ours, for the keys of which there is something of ours.
+    fn merged<'a>(&self, said: &impl Fn(&str) -> &'a str) -> Vec<(&'static str, String)> {
+        let mut data = Vec::new();
+        data.extend(self.client_ca.as_ref().map(|ca| (CLIENT_CA, all_of(said(CLIENT_CA), ca))));
+        let Some((ca, proxy)) = &self.front_proxy else { return data };
+        data.push((PROXY_CA, all_of(said(PROXY_CA), ca)));
+        let own: [&[String]; 5] = [
+            &proxy.allowed_names,
+            &proxy.username_headers,
+            &proxy.uid_headers,
+            &proxy.group_headers,
+            &proxy.extra_headers_prefix,
+        ];
+        for (key, own) in PROXY_KEYS.into_iter().skip(1).zip(own) {
+            let mut names = names(said(key));
+            for name in own {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+            // Older servers tell nothing of uids.
+            if key != "requestheader-uid-headers" || !names.is_empty() {
+                data.push((key, list(&names)));
+            }
         }
         data
     }
-
-    /// The object that is kept. Keys of others in it stay.
-    #[must_use]
-    pub fn object(self) -> SystemObject {
-        let data = self.data();
-        SystemObject::new(GroupResource::new("", "configmaps"), NAMESPACE, NAME, move |current| {
-            reported(current, &data)
-        })
-    }
 }
 
-fn reported(current: Option<&Object>, data: &[(&'static str, String)]) -> Option<Object> {
-    let right = |object: &Object| {
-        let there = object.at(&["data"]);
-        data.iter().all(|(key, value)| there.entry_str(key) == Some(value.as_str()))
-    };
-    if current.is_some_and(right) {
+/// Without the trust in a front proxy of ours; nothing if there is none. Its name stays where it is the only one: without any, backends
+/// would believe every name of the other authorities.
+fn without_own(current: &Object, name: &str) -> Option<Object> {
+    let data = current.at(&["data"]);
+    let told = certificates(data.entry_str(PROXY_CA).unwrap_or_default());
+    let others: Vec<&(CertInfo, String)> =
+        told.iter().filter(|(info, _)| info.common_name != FRONT_PROXY_CA).collect();
+    if others.len() == told.len() {
         return None;
     }
-    let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-    let mut reported = current.cloned().unwrap_or_else(new);
-    for (key, value) in data {
-        reported.set(&["data", key], value);
+    let mut left = current.clone();
+    if others.is_empty() {
+        for key in PROXY_KEYS {
+            left.remove(&["data", key]);
+        }
+        return Some(left);
     }
-    Some(reported)
+    let pem: String = others.iter().map(|(_, pem)| pem.as_str()).collect();
+    left.set(&["data", PROXY_CA], pem);
+    let mut names = names(data.entry_str(ALLOWED_NAMES).unwrap_or_default());
+    names.retain(|other| other != name);
+    if !names.is_empty() {
+        left.set(&["data", ALLOWED_NAMES], list(&names));
+    }
+    Some(left)
+}
+
+/// The authorities of both texts that have not expired, each once.
+fn all_of(said: &str, own: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let oldest = i64::try_from(now.saturating_sub(SLACK).as_secs()).unwrap_or(i64::MAX);
+    let mut all: Vec<String> = Vec::new();
+    for (info, pem) in certificates(said).into_iter().chain(certificates(own)) {
+        if info.not_after > oldest && !all.contains(&pem) {
+            all.push(pem);
+        }
+    }
+    all.concat()
+}
+
+/// What can be read of a bundle: what cannot is nothing that a backend could trust.
+fn certificates(pem: &str) -> Vec<(CertInfo, String)> {
+    let ders = parse_certs(NAME, pem.as_bytes()).unwrap_or_default();
+    let read = |der: &_| CertInfo::parse(der).ok().map(|info| (info, pem_text("CERTIFICATE", der)));
+    ders.iter().filter_map(read).collect()
+}
+
+/// The names of a list; what is no list has none.
+fn names(text: &str) -> Vec<String> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+fn list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    format!("[{}]", quoted.join(","))
 }
 
 #[cfg(test)]
 mod tests {
+    use portico_kit::pki::Authority;
+
     use super::*;
 
+    fn told(ca: &str, names: &[&str]) -> AuthenticationInfo {
+        let allowed_names = names.iter().map(ToString::to_string).collect();
+        let front_proxy = Some((ca.to_owned(), FrontProxy { allowed_names, ..FrontProxy::default() }));
+        AuthenticationInfo { front_proxy, ..AuthenticationInfo::default() }
+    }
+
+    fn text(object: &Object, key: &str) -> Option<String> {
+        object.at(&["data"]).entry_str(key).map(str::to_owned)
+    }
+
     #[test]
-    fn lists_are_told_as_json_and_absent_uid_headers_not_at_all() {
-        let info = AuthenticationInfo {
-            client_ca: Some("CA".to_owned()),
-            front_proxy: Some((
-                "PROXY".to_owned(),
-                FrontProxy {
-                    allowed_names: vec!["front".to_owned(), "b".to_owned()],
-                    ..FrontProxy::default()
-                },
-            )),
-        };
-        let data = info.data();
-        let reported = reported(None, &data).unwrap();
-        let text = |key: &str| reported.at(&["data"]).entry_str(key).map(str::to_owned);
-        assert_eq!(text("requestheader-allowed-names").unwrap(), r#"["front","b"]"#);
-        assert_eq!(text("requestheader-group-headers").unwrap(), "[]");
-        assert_eq!(text("requestheader-uid-headers"), None);
-        assert_eq!(super::reported(Some(&reported), &data), None);
+    fn several_servers_add_what_is_missing_and_come_to_rest() {
+        let (one, two) = (Authority::create("one").unwrap(), Authority::create("two").unwrap());
+        let (a, b) = (told(one.cert_pem(), &["front"]), told(two.cert_pem(), &["b"]));
+        let first = a.reported(None).unwrap();
+        assert_eq!(text(&first, "requestheader-group-headers").unwrap(), "[]");
+        assert_eq!(text(&first, "requestheader-uid-headers"), None);
+        assert_eq!(a.reported(Some(&first)), None);
+        let both = b.reported(Some(&first)).unwrap();
+        assert_eq!(text(&both, ALLOWED_NAMES).unwrap(), r#"["front","b"]"#);
+        assert_eq!(text(&both, PROXY_CA).unwrap(), format!("{}{}", one.cert_pem(), two.cert_pem()));
+        assert_eq!((a.reported(Some(&both)), b.reported(Some(&both))), (None, None));
+    }
+
+    #[test]
+    fn trust_in_a_front_proxy_of_ours_is_taken_back_and_that_of_others_stays() {
+        let (own, other) = (Authority::create(FRONT_PROXY_CA).unwrap(), Authority::create("other").unwrap());
+        let mut alone = told(own.cert_pem(), &["front"]).reported(None).unwrap();
+        alone.set(&["data", "kept"], "of others");
+        let left = without_own(&alone, "front").unwrap();
+        let keys: Vec<&str> = left.at(&["data"]).entries().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["kept"]);
+        assert_eq!(without_own(&left, "front"), None);
+        let both = told(other.cert_pem(), &["b"]).reported(Some(&alone)).unwrap();
+        let left = without_own(&both, "front").unwrap();
+        assert_eq!(text(&left, PROXY_CA).unwrap(), other.cert_pem());
+        assert_eq!(text(&left, ALLOWED_NAMES).unwrap(), r#"["b"]"#);
     }
 }

@@ -35,7 +35,8 @@ impl Signers<'_> {
             pb::CertificateUsage::FrontProxy => match self.front_proxy {
                 Some(authority) => (authority, front_proxy::client(FACADE_CERTIFICATE_LIFE)),
                 None => {
-                    return Err(bad("this control service makes no identity for front proxies".to_owned()));
+                    let none = "this control service makes no identity for front proxies";
+                    return Err(tonic::Status::failed_precondition(none));
                 }
             },
             pb::CertificateUsage::Unspecified => return Err(bad("usage is required".to_owned())),
