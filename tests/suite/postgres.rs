@@ -195,7 +195,7 @@ fn make_older(server: &PostgresServer, name: &str) {
     server.psql(
         name,
         &format!(
-            "DROP INDEX log_deleting; DROP TABLE archive, archived; DROP INDEX mark_at; \
+            "DROP INDEX log_deleting; DROP TABLE archive, archived, lost; DROP INDEX mark_at; \
              DELETE FROM _sqlx_migrations WHERE version > 1; \
              CREATE FUNCTION public.get_byte(value bytea, at int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \
              $$ BEGIN PERFORM pg_sleep({each}); RETURN pg_catalog.get_byte(value, at); END $$; \
