@@ -35,7 +35,7 @@ async fn rewrap(store: &dyn Store, progress: &Progress) -> Result<(), Status> {
             return Ok(());
         }
     }
-    // Past states are sealed as they were, or not at all.
+    // Past states are sealed as they were, or not at all. Those that a rule of histories keeps go to the archive so.
     store.compact(store.revision()).await.map_err(unavailable)?;
     let _gone = progress.send(Ok(pb::RewrapProgress::default())).await;
     Ok(())
