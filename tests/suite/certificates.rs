@@ -76,5 +76,5 @@ async fn what_backends_are_shown_has_one_name_and_is_signed_by_nobody_who_makes_
     let without = Launch::server().arg("--own-front-proxy=false").start().await;
     let client = Client::connect(&facade_of(&without)).unwrap();
     let refused = client.config().sign(ask(&greedy(), CertificateUsage::FrontProxy)).await.unwrap_err();
-    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert_eq!(refused.code(), Code::FailedPrecondition);
 }
