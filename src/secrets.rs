@@ -84,7 +84,10 @@ async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
             unreadable += last.unreadable;
         }
         if message.resource.is_empty() {
-            writeln!(out, "done: past states are forgotten; histories that --history-retention keeps stay as they were sealed")?;
+            writeln!(
+                out,
+                "done: past states are forgotten; histories that --history-retention keeps stay as they were sealed"
+            )?;
             return Ok(unreadable);
         }
         writeln!(out, "{}", line(&message))?;

@@ -272,8 +272,7 @@ impl Settings {
 
     /// Whether the front proxy that backends are told of is ours: wanted, and no flag says who it is.
     pub(crate) fn own_front_proxy(&self) -> bool {
-        let is_wanted =
-            self.proxying.own_front_proxy.unwrap_or_else(|| self.store.etcd.etcd_servers.is_empty());
+        let is_wanted = self.proxying.own_front_proxy.unwrap_or(self.store.etcd.etcd_servers.is_empty());
         is_wanted && !self.names_front_proxy()
     }
 

@@ -242,13 +242,13 @@ async fn a_body_whose_length_is_said_is_copied_whoever_sends_its_end_apart() {
     sink.write_all(&frame(DATA, 0, 1, body)).await.unwrap();
     sink.flush().await.unwrap();
     until("the backend has all of it", 60, async || {
-        backend.seen().last().is_some_and(|seen| seen.body == &body[..])
+        backend.seen().last().is_some_and(|seen| *seen.body == body[..])
     })
     .await;
     sink.write_all(&frame(DATA, END_STREAM, 1, b"")).await.unwrap();
     sink.flush().await.unwrap();
     while frames.next().await.is_some_and(|frame| frame.kind != HEADERS) {}
-    until("it is copied", 60, async || mirror.seen().last().is_some_and(|seen| seen.body == &body[..])).await;
+    until("it is copied", 60, async || mirror.seen().last().is_some_and(|seen| *seen.body == body[..])).await;
     assert_eq!(counted(&portico, "dropped").await, 0.0);
 }
 
