@@ -34,11 +34,8 @@ pub async fn front_proxy_certificate(
 ) -> Result<watch::Receiver<Option<Arc<CertPair>>>, CertificateError> {
     let keeper = Keeper { files: Files::new(dir, "front-proxy-client"), control: control.clone() };
     let (stored, mut is_fresh) = (keeper.files.read()?.map(|(_, pair)| pair), false);
-    if let Some(foreign) = stored.as_ref().filter(|pair| is_foreign(pair.info())) {
-        let (shown, receiver) = watch::channel(Some(Arc::new(foreign.clone())));
-        // It stays as long as who receives it.
-        drop(shown);
-        return Ok(receiver);
+    if stored.as_ref().is_some_and(|pair| is_foreign(pair.info())) {
+        return Ok(watch::channel(stored.map(Arc::new)).1);
     }
     let first = match stored {
         Some(pair) => Some(pair),
@@ -99,7 +96,7 @@ impl Keeper {
         let profile = Profile::client("front-proxy-client", &[], Duration::from_secs(86_400));
         let pair = self.files.sign(&self.control, &profile, Purpose::FrontProxy).await?.1;
         tracing::info!(
-            fingerprint = %pair.info().fingerprint.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+            fingerprint = %pair.info().fingerprint_hex(),
             not_after = %pair.info().not_after_text(),
             "a certificate for backends was signed"
         );
