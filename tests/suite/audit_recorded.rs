@@ -24,16 +24,31 @@ const VARIABLE: [&str; 8] = [
 
 /// The event without what is another one each time.
 fn normalised(mut event: Value) -> Value {
+    if let Some(object) = event.get_mut("responseObject") {
+        forget_ages(object);
+    }
+    without_variables(event)
+}
+
+/// Takes how old objects are out of a Table: a slow machine has older ones.
+fn forget_ages(table: &mut Value) {
+    let columns = table["columnDefinitions"].as_array();
+    let age = columns.and_then(|columns| columns.iter().position(|column| column["name"] == "Age"));
+    let (Some(age), Some(rows)) = (age, table["rows"].as_array_mut()) else { return };
+    rows.iter_mut().for_each(|row| row["cells"][age] = Value::Null);
+}
+
+fn without_variables(mut event: Value) -> Value {
     match &mut event {
         Value::Object(members) => {
             members
                 .retain(|key, _| !VARIABLE.contains(&key.as_str()) && !key.starts_with("apiserver.latency"));
             for (_, member) in members.iter_mut() {
-                *member = normalised(member.take());
+                *member = without_variables(member.take());
             }
         }
         Value::Array(elements) => {
-            elements.iter_mut().for_each(|element| *element = normalised(element.take()))
+            elements.iter_mut().for_each(|element| *element = without_variables(element.take()))
         }
         _ => {}
     }
