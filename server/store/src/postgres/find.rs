@@ -6,6 +6,7 @@ use sqlx::postgres::PgRow;
 
 use super::clock;
 use super::failure::failed;
+use super::pool::Connections;
 use super::read::{Reader, undecoded};
 use super::row;
 use crate::cache::Slot;
@@ -70,16 +71,7 @@ impl Reader {
     }
 
     pub(super) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
-        // Marks are set by the database's clock, and `time` is of ours.
-        const SELECT: &str = concat!(
-            "SELECT coalesce((SELECT revision FROM mark WHERE at <= $2 - ",
-            clock::ahead!("$1"),
-            " ORDER BY at DESC, revision DESC LIMIT 1), 0)"
-        );
-        // Our clock is read when there is a connection: waiting for one is no difference of clocks.
-        let select =
-            async |c: &mut _| sqlx::query_scalar(SELECT).bind(clock::ours()).bind(time).fetch_one(c).await;
-        self.pool.read(select).await.map_err(failed)
+        revision_at(&self.pool, time).await.map_err(failed)
     }
 
     pub(super) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
@@ -173,6 +165,18 @@ impl Reader {
         found.stale.sort_by_key(|(_, revision)| *revision);
         Ok(found)
     }
+}
+
+/// Where the revision stood at a time in Unix seconds, of this process's clock; 0 when nothing is known that far back.
+pub(super) async fn revision_at(pool: &Connections, time: i64) -> Result<i64, sqlx::Error> {
+    // Marks are set by the database's clock.
+    const SELECT: &str = concat!(
+        "SELECT coalesce((SELECT revision FROM mark WHERE at <= $2 - ",
+        clock::ahead!("$1"),
+        " ORDER BY at DESC, revision DESC LIMIT 1), 0)"
+    );
+    // Our clock is read when there is a connection: waiting for one is no difference of clocks.
+    pool.read(async |c| sqlx::query_scalar(SELECT).bind(clock::ours()).bind(time).fetch_one(c).await).await
 }
 
 /// Numbers by the names of resources, sorted by resource.

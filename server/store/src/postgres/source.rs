@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
+use super::find::revision_at;
 use super::open::{self, Meta};
 use super::pool::{Connections, Lent};
 use super::session::{self, BEGIN, Purpose, in_time, run};
@@ -239,11 +240,6 @@ impl CopySource for PostgresSource {
     }
 
     fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, CopyError>> {
-        Box::pin(async move {
-            let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= $1");
-            let select = select.bind(time);
-            let found = self.pool.read(async |connection| select.fetch_one(connection).await).await;
-            found.map_err(|error| self.failed(&error))
-        })
+        Box::pin(async move { revision_at(&self.pool, time).await.map_err(|error| self.failed(&error)) })
     }
 }

@@ -20,16 +20,21 @@ macro_rules! in_archive {
     };
 }
 
-/// The same of the log, of what was superseded from a revision (`$5`) on: states, and tombstones.
+/// The end of a piece of the log that begins at a revision (`$1`), goes up to another (`$2`) at most, and is not worth more than so many
+/// states (`$3`); none when there are no more.
+const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= $1 AND revision <= $2 \
+    AND (previous > 0 OR deleted) AND resource IN (SELECT resource FROM archived) ORDER BY revision LIMIT $3) l";
+
+/// The same as [`in_archive`] of a piece of the log (from `$5` to `$6`), of what was superseded in it: states, and tombstones.
 macro_rules! in_log {
     () => {
         "SELECT revision, until, bytes FROM (\
          SELECT p.revision, l.revision AS until, octet_length(p.value)::bigint AS bytes \
          FROM log l JOIN log p ON p.revision = l.previous AND l.previous > 0 \
-         WHERE l.revision >= $5 AND l.revision <= $3 AND l.resource IN (SELECT resource FROM archived) UNION ALL \
+         WHERE l.revision >= $5 AND l.revision <= $6 AND l.resource IN (SELECT resource FROM archived) UNION ALL \
          SELECT l.revision, l.revision, octet_length(l.value)::bigint FROM log l \
-         WHERE l.revision >= $5 AND l.revision <= $3 AND l.deleted AND l.resource IN (SELECT resource FROM archived)) s \
-         WHERE (until, revision) > ($1, $2) ORDER BY until, revision LIMIT $4"
+         WHERE l.revision >= $5 AND l.revision <= $6 AND l.deleted AND l.resource IN (SELECT resource FROM archived)) s \
+         WHERE (until, revision) > ($1, $2) AND until <= $3 ORDER BY until, revision LIMIT $4"
     };
 }
 
@@ -52,8 +57,8 @@ struct Place {
     /// How large they are.
     sizes: &'static str,
     states: &'static str,
-    /// From where on the log is looked at.
-    from: Option<i64>,
+    /// The piece of the log: from where to where.
+    piece: Option<(i64, i64)>,
 }
 
 impl PostgresSource {
@@ -65,22 +70,27 @@ impl PostgresSource {
         const ARCHIVE: Place = Place {
             sizes: concat!("SELECT bytes FROM (", in_archive!(), ") k"),
             states: states_of!(in_archive!()),
-            from: None,
+            piece: None,
         };
         const LOG: Place = Place {
             sizes: concat!("SELECT bytes FROM (", in_log!(), ") k"),
             states: states_of!(in_log!()),
-            from: None,
+            piece: None,
         };
         let (mut reading, meta) = self.begin_reading().await?;
         let read = async {
             let mut part = ArchivePart::default();
-            let from = Some(after.until.max(meta.swept.saturating_add(1)));
-            for place in [ARCHIVE, Place { from, ..LOG }] {
+            part.states = self.past_states(&mut reading, &ARCHIVE, revision, after).await?;
+            let mut from = after.until.max(meta.swept.saturating_add(1));
+            while part.states.is_empty()
+                && let Some(to) = self.piece(&mut reading, from, revision).await?
+            {
+                let place = Place { piece: Some((from, to)), ..LOG };
                 part.states = self.past_states(&mut reading, &place, revision, after).await?;
-                if !part.states.is_empty() {
-                    return Ok(part);
-                }
+                from = to.saturating_add(1);
+            }
+            if !part.states.is_empty() {
+                return Ok(part);
             }
             part.marks = self.marks(&mut reading, revision, after.mark).await?;
             if part.marks.is_empty() {
@@ -93,6 +103,17 @@ impl PostgresSource {
         Ok(part)
     }
 
+    /// Where the next piece of the log ends.
+    async fn piece(
+        &self,
+        reading: &mut PgConnection,
+        from: i64,
+        revision: i64,
+    ) -> Result<Option<i64>, sqlx::Error> {
+        let piece = sqlx::query_scalar(PIECE).bind(from).bind(revision).bind(PAGE_STATES as i64);
+        self.pool.in_time(piece.fetch_one(reading)).await
+    }
+
     async fn past_states(
         &self,
         reading: &mut PgConnection,
@@ -102,8 +123,8 @@ impl PostgresSource {
     ) -> Result<Vec<ArchivedState>, sqlx::Error> {
         let sizes = sqlx::query_scalar(place.sizes).bind(after.until).bind(after.revision);
         let mut sizes = sizes.bind(revision).bind(PAGE_STATES as i64);
-        if let Some(from) = place.from {
-            sizes = sizes.bind(from);
+        if let Some((from, to)) = place.piece {
+            sizes = sizes.bind(from).bind(to);
         }
         let sizes: Vec<i64> = self.pool.in_time(sizes.fetch_all(&mut *reading)).await?;
         if sizes.is_empty() {
@@ -111,8 +132,8 @@ impl PostgresSource {
         }
         let states = sqlx::query(place.states).bind(after.until).bind(after.revision);
         let mut states = states.bind(revision).bind(page_of(&sizes));
-        if let Some(from) = place.from {
-            states = states.bind(from);
+        if let Some((from, to)) = place.piece {
+            states = states.bind(from).bind(to);
         }
         let rows = self.pool.in_time(states.fetch_all(reading)).await?;
         rows.iter().map(past_state).collect()

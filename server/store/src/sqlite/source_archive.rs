@@ -20,16 +20,21 @@ type Reading = Transaction<'static, Sqlite>;
 const IN_ARCHIVE: &str = "SELECT revision, until, bytes FROM archive WHERE (until, revision) > (?1, ?2) AND until <= ?3 \
     AND +resource IN (SELECT resource FROM archived) ORDER BY until, revision LIMIT ?4";
 
-/// The same of the log, of what was superseded from a revision on: states, and tombstones.
-fn in_log(from: i64) -> String {
+/// The end of a piece of the log that begins at a revision (`?1`), goes up to another (`?2`) at most, and is not worth more than so many
+/// states (`?3`); none when there are no more.
+const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= ?1 AND revision <= ?2 \
+    AND (previous > 0 OR deleted = 1) AND +resource IN (SELECT resource FROM archived) ORDER BY revision LIMIT ?3)";
+
+/// The same as [`IN_ARCHIVE`] of a piece of the log, of what was superseded in it: states, and tombstones.
+fn in_log(from: i64, to: i64) -> String {
     const ARCHIVED: &str = "+l.resource IN (SELECT resource FROM archived)";
     format!(
         "SELECT revision, until, bytes FROM (\
          SELECT p.revision, l.revision AS until, length(p.value) AS bytes FROM log l JOIN log p ON {PREVIOUS} \
-         WHERE l.revision >= {from} AND l.revision <= ?3 AND {ARCHIVED} UNION ALL \
+         WHERE l.revision >= {from} AND l.revision <= {to} AND {ARCHIVED} UNION ALL \
          SELECT l.revision, l.revision, length(l.value) FROM log l \
-         WHERE l.revision >= {from} AND l.revision <= ?3 AND +l.deleted = 1 AND {ARCHIVED}) \
-         WHERE (until, revision) > (?1, ?2) ORDER BY until, revision LIMIT ?4"
+         WHERE l.revision >= {from} AND l.revision <= {to} AND +l.deleted = 1 AND {ARCHIVED}) \
+         WHERE (until, revision) > (?1, ?2) AND until <= ?3 ORDER BY until, revision LIMIT ?4"
     )
 }
 
@@ -57,12 +62,16 @@ impl SqliteSource {
             part.kept = Some(Kept::default());
             return Ok(part);
         }
-        let from = after.until.max(extent.oldest.saturating_add(1));
-        for keys in [IN_ARCHIVE.to_owned(), in_log(from)] {
-            part.states = self.past_states(reading, &keys, revision, after).await?;
-            if !part.states.is_empty() {
-                return Ok(part);
-            }
+        part.states = self.past_states(reading, IN_ARCHIVE, revision, after).await?;
+        let mut from = after.until.max(extent.oldest.saturating_add(1));
+        while part.states.is_empty()
+            && let Some(to) = self.piece(reading, from, revision).await?
+        {
+            part.states = self.past_states(reading, &in_log(from, to), revision, after).await?;
+            from = to.saturating_add(1);
+        }
+        if !part.states.is_empty() {
+            return Ok(part);
         }
         part.marks = self.marks(reading, revision, after.mark).await?;
         if part.marks.is_empty() {
@@ -77,6 +86,17 @@ impl SqliteSource {
             "SELECT count(*) FROM sqlite_schema WHERE name IN ('archive', 'archived', 'lost')";
         let tables: Result<i64, _> = sqlx::query_scalar(TABLES).fetch_one(&mut **reading).await;
         Ok(tables.map_err(|error| self.failed(&error))? == 3)
+    }
+
+    /// Where the next piece of the log ends.
+    async fn piece(
+        &self,
+        reading: &mut Reading,
+        from: i64,
+        revision: i64,
+    ) -> Result<Option<i64>, CopyError> {
+        let piece = sqlx::query_scalar(PIECE).bind(from).bind(revision).bind(PAGE_STATES as i64);
+        piece.fetch_one(&mut **reading).await.map_err(|error| self.failed(&error))
     }
 
     async fn past_states(
