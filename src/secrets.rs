@@ -13,7 +13,7 @@ use crate::ending::fail_with;
 
 /// How long it may take: every object of a large store may have to be written.
 const DEADLINE: Duration = Duration::from_secs(24 * 3600);
-/// Objects are left that cannot be opened.
+/// Objects, or past states, are left that cannot be opened.
 const LEFT: u8 = 1;
 /// It could not be done, or not to the end.
 const FAILED: u8 = 2;
@@ -29,8 +29,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Write anew every object that is not sealed with the first provider, and its first key, of its resource in
-    /// --encryption-provider-config, and forget past states. The server goes on serving; what was cut off is gone on with by the
-    /// next call. Exit code 0: everything is sealed so; 1: objects are left that cannot be opened; 2: not done.
+    /// --encryption-provider-config, seal anew the past states that --history-retention keeps, and forget all others. The server goes on serving; what was cut off is gone on with by the
+    /// next call. Exit code 0: everything is sealed so; 1: objects or past states are left that cannot be opened; 2: not done.
     Rewrap(Rewrap),
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitC
     }
 }
 
-/// How many objects cannot be opened.
+/// How many objects and past states cannot be opened.
 async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
     let client = verb.control.client(DEADLINE)?;
     let answer = client.admin().rewrap(RewrapRequest {}).await;
@@ -84,11 +84,8 @@ async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
             unreadable += last.unreadable;
         }
         if message.resource.is_empty() {
-            writeln!(
-                out,
-                "done: past states are forgotten; histories that --history-retention keeps stay as they were sealed"
-            )?;
-            return Ok(unreadable);
+            writeln!(out, "{}", last_line(&message))?;
+            return Ok(unreadable + message.past_unreadable);
         }
         writeln!(out, "{}", line(&message))?;
         last = message;
@@ -96,7 +93,18 @@ async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
 }
 
 fn line(progress: &RewrapProgress) -> String {
-    let RewrapProgress { resource, objects, stale, rewritten, unreadable } = progress;
-    let left = if *unreadable > 0 { format!(", {unreadable} cannot be opened") } else { String::new() };
-    format!("{resource}: {rewritten} of {stale} written anew, {objects} objects{left}")
+    let RewrapProgress { resource, objects, stale, rewritten, unreadable, .. } = progress;
+    format!("{resource}: {rewritten} of {stale} written anew, {objects} objects{}", left(*unreadable))
+}
+
+fn last_line(progress: &RewrapProgress) -> String {
+    let RewrapProgress { past_states, past_rewritten, past_unreadable, .. } = progress;
+    let left = left(*past_unreadable);
+    format!(
+        "done: {past_rewritten} of {past_states} past states that are kept sealed anew{left}, all others forgotten"
+    )
+}
+
+fn left(unreadable: i64) -> String {
+    if unreadable > 0 { format!(", {unreadable} cannot be opened") } else { String::new() }
 }

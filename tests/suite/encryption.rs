@@ -7,7 +7,7 @@ use portico_machinery::digest::sha256_label;
 use portico_proto::admin::MetricsRequest;
 use portico_tests::binary::binary;
 use portico_tests::http::Http;
-use portico_tests::{KeyServicePlugin, Launch, Portico, eventually, until};
+use portico_tests::{KeyServicePlugin, Launch, Portico, PostgresServer, eventually, until};
 use serde_json::json;
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -146,6 +146,51 @@ async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing()
     assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
     portico.stop().await;
     assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
+}
+
+/// What `portico history` says of the Secret `old`.
+fn history(portico: &Portico) -> (Option<i32>, String) {
+    run(portico, &["history", "secrets", "old", "-n", "default", "-o", "yaml"])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rewrap_seals_the_histories_that_are_kept_and_the_old_key_can_go() {
+    let postgres = PostgresServer::shared().map(|server| server.url(&server.database()));
+    for database in [None, postgres.as_deref()] {
+        let (launch, file) = prepared("{identity: {}}");
+        let mut launch = launch.args(&[RELOAD, "--history-retention=secrets=1h"]);
+        if let Some(url) = database {
+            launch = launch.args(&["--database-url", url]);
+        }
+        let mut portico = launch.start().await;
+        create(&portico.admin(), "old").await;
+        let patched = portico.admin().merge(&format!("{SECRETS}/old"), &json!({"data": {"key": "bmV3"}})).await;
+        assert_eq!(patched.status.as_u16(), 200, "{}", patched.text());
+        let (code, before) = history(&portico);
+        assert!(code == Some(0) && before.contains(PLAIN), "{before}");
+        for providers in [
+            format!("{}, {{identity: {{}}}}", keys("aesgcm", &["k1"])),
+            keys("aesgcm", &["k2", "k1"]),
+        ] {
+            std::fs::write(&file, config(&providers)).unwrap();
+            portico.stop().await;
+            portico.restart().await;
+            let (code, said) = run(&portico, &["secrets", "rewrap"]);
+            assert_eq!(code, Some(0), "{said}");
+            assert!(said.contains("secrets: 1 of 1 written anew"), "{said}");
+            let (code, said) = run(&portico, &["secrets", "rewrap"]);
+            assert_eq!((code, said.contains("done: 0 of ")), (Some(0), true), "{said}");
+        }
+        portico.stop().await;
+        if database.is_none() {
+            assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
+            assert_eq!(files_with(&portico.data(), "k8s:enc:aesgcm:v1:k1:"), Vec::<String>::new());
+        }
+        std::fs::write(&file, config(&keys("aesgcm", &["k2"]))).unwrap();
+        portico.restart().await;
+        let (code, after) = history(&portico);
+        assert!(code == Some(0) && after.contains(PLAIN), "{after}");
+    }
 }
 
 async fn metrics(portico: &Portico) -> String {

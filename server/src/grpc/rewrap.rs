@@ -1,13 +1,13 @@
 //! `Admin.Rewrap`: what is not sealed with the first provider of its resource is written anew, as it is.
 //!
 //! It looks at what is stored, so a call that was cut off is gone on with by the next one. Objects get new resource versions, as
-//! from a write that changes nothing; whoever writes one meanwhile wins, and has sealed it by that.
+//! from a write that changes nothing; whoever writes one meanwhile wins, and has sealed it by that. Past states keep their versions.
 
 use std::sync::Arc;
 
 use portico_machinery::Status;
 use portico_proto::admin as pb;
-use portico_store::{Key, Resource, SealedOtherwise, Store, Txn, TxnError};
+use portico_store::{ArchiveAt, Key, Resource, SealedOtherwise, Store, Txn, TxnError};
 use tokio::sync::mpsc;
 
 use super::{RpcResult, refused};
@@ -36,9 +36,25 @@ async fn rewrap(store: &dyn Store, progress: &Progress) -> Result<(), Status> {
         }
     }
     // Past states are sealed as they were, or not at all. Those that a rule of histories keeps go to the archive so.
-    store.compact(store.revision()).await.map_err(unavailable)?;
-    let _gone = progress.send(Ok(pb::RewrapProgress::default())).await;
+    let until = store.revision();
+    store.compact(until).await.map_err(unavailable)?;
+    let mut done = pb::RewrapProgress::default();
+    let mut behind = Some(ArchiveAt::default());
+    while let Some(at) = behind
+        && !progress.is_closed()
+    {
+        let step = store.reseal_past(until, at).await.map_err(unavailable)?;
+        done.past_states += number(step.states);
+        done.past_rewritten += number(step.resealed);
+        done.past_unreadable += number(step.unreadable);
+        behind = step.next;
+    }
+    let _gone = progress.send(Ok(done)).await;
     Ok(())
+}
+
+fn number(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
 }
 
 /// Whether somebody still listens.
@@ -48,20 +64,19 @@ async fn of_resource(
     found: SealedOtherwise,
     progress: &Progress,
 ) -> Result<bool, Status> {
-    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     let mut message = pb::RewrapProgress {
         resource: resource.to_string(),
-        objects: i64::try_from(found.objects).unwrap_or(i64::MAX),
-        stale: count(found.stale.len()),
-        rewritten: 0,
-        unreadable: i64::try_from(found.unreadable).unwrap_or(i64::MAX),
+        objects: number(found.objects),
+        stale: number(found.stale.len()),
+        unreadable: number(found.unreadable),
+        ..pb::RewrapProgress::default()
     };
     if progress.send(Ok(message.clone())).await.is_err() {
         return Ok(false);
     }
     for batch in found.stale.chunks(BATCH) {
         write(store, batch).await?;
-        message.rewritten += count(batch.len());
+        message.rewritten += number(batch.len());
         if progress.send(Ok(message.clone())).await.is_err() {
             return Ok(false);
         }

@@ -35,6 +35,7 @@ mod postgres;
 mod publish;
 mod read_only;
 mod record;
+mod reseal;
 mod scope;
 mod seal;
 mod settings;
@@ -71,6 +72,7 @@ pub use postgres::{
     PostgresTarget,
 };
 pub use record::{Record, Value};
+pub use reseal::ResealedPast;
 pub use scope::{Only, ResourceFilter, Scope};
 pub use seal::{
     CipherKey, CipherKind, Envelope, EnvelopeTimes, KeyError, KeyService, KeyServiceError, KeyStatus,

@@ -57,7 +57,7 @@ use self::space::Space;
 use self::writer::{CommitClock, Request, Writer};
 use crate::archive::{PastQuery, PastStates};
 use crate::cache::{Budget, Cache};
-use crate::copy::CopySource;
+use crate::copy::{ArchiveAt, CopySource};
 use crate::current::{Found, State};
 use crate::ending::Ending;
 use crate::error::StoreError;
@@ -69,6 +69,7 @@ use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::publish::{HistoryBytes, Publisher};
 use crate::record::Record;
+use crate::reseal::ResealedPast;
 use crate::scope::{ResourceFilter, Scope};
 use crate::seal::Seal;
 use crate::settings::Settings;
@@ -370,6 +371,15 @@ impl Store for SqliteStore {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
         Box::pin(self.reader.sealed_otherwise(resource))
+    }
+
+    fn reseal_past(
+        &self,
+        until: i64,
+        behind: ArchiveAt,
+    ) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+        let source = self.source();
+        Box::pin(async move { self.compactor.reseal(&*source, until, behind).await })
     }
 
     fn copy_source(&self) -> Arc<dyn CopySource> {

@@ -6,12 +6,13 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::archive::{PastQuery, PastStates};
-use crate::copy::CopySource;
+use crate::copy::{ArchiveAt, CopySource};
 use crate::current::{Found, State};
 use crate::error::StoreError;
 pub use crate::identity::Identity;
 use crate::key::{Key, Resource};
 use crate::record::Record;
+use crate::reseal::ResealedPast;
 use crate::scope::{ResourceFilter, Scope};
 use crate::snapshot::Snapshot;
 use crate::subscription::{Subscription, WatchError};
@@ -258,6 +259,20 @@ pub trait Store: Send + Sync + 'static {
         &'a self,
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>>;
+
+    /// Seals the next past states behind a place as they would be now, where they are not: of those that the archive has or will have, and
+    /// that were superseded up to a revision, which [`Store::compact`] has been called for. Nobody who reads or watches sees a change.
+    /// Where there is no archive nothing is done.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Sealed`, `Closed`.
+    fn reseal_past(
+        &self,
+        _until: i64,
+        _behind: ArchiveAt,
+    ) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+        Box::pin(std::future::ready(Ok(ResealedPast::default())))
+    }
 
     /// What is stored, for copies: as it stands in the database, or, where that means something in it alone, as other databases keep
     /// it.

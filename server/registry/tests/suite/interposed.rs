@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, PastQuery, PastStates, Record,
-    Resource, ResourceFilter, Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn,
+    ArchiveAt, Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, PastQuery, PastStates, Record,
+    ResealedPast, Resource, ResourceFilter, Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn,
     TxnError, Unreadable, WatchError,
 };
 use tokio::sync::watch;
@@ -184,6 +184,14 @@ impl Store for Interposed {
         resource: &'a Resource,
     ) -> BoxFuture<'a, Result<SealedOtherwise, StoreError>> {
         self.store.sealed_otherwise(resource)
+    }
+
+    fn reseal_past(
+        &self,
+        until: i64,
+        behind: ArchiveAt,
+    ) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+        self.store.reseal_past(until, behind)
     }
 
     fn copy_source(&self) -> Arc<dyn CopySource> {

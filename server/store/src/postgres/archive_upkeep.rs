@@ -4,7 +4,9 @@
 use super::compaction::Compactor;
 use super::failure::failed;
 use super::row;
+use crate::copy::{ArchiveAt, CopySource};
 use crate::error::StoreError;
+use crate::reseal::{self, Resealed, ResealedPast};
 use crate::unix_time::{self, before};
 
 /// States that one step forgets, at most.
@@ -55,6 +57,39 @@ impl Compactor {
             self.forget_states(&resource, Some(i64::MAX)).await?;
         }
         Ok(())
+    }
+
+    /// Seals the next part of what is kept behind a place as it would be now.
+    pub(super) async fn reseal(
+        &self,
+        source: &dyn CopySource,
+        until: i64,
+        behind: ArchiveAt,
+    ) -> Result<ResealedPast, StoreError> {
+        let part = source.archive(until, behind).await.map_err(reseal::unread)?;
+        let (done, values) = reseal::reseal(&self.reader.seal, &part, until, behind).await?;
+        if !values.is_empty() {
+            self.replace(values).await?;
+        }
+        Ok(done)
+    }
+
+    /// Replaces the values of past states, all or none. A row that is swept from the log meanwhile is in the archive by the second
+    /// statement; what was forgotten stays so.
+    async fn replace(&self, values: Vec<Resealed>) -> Result<(), StoreError> {
+        const LOG: &str = "UPDATE log t SET value = s.value FROM unnest($1::bigint[], $2::bytea[]) s (revision, value) \
+            WHERE t.revision = s.revision";
+        const ARCHIVE: &str = "UPDATE archive t SET value = s.value, bytes = octet_length(s.value) \
+            FROM unnest($1::bigint[], $2::bytea[]) s (revision, value) WHERE t.revision = s.revision";
+        let (revisions, values): (Vec<i64>, Vec<Vec<u8>>) = values.into_iter().unzip();
+        let pool = &self.reader.pool;
+        let mut lent = pool.take().await.map_err(failed)?;
+        lent.begin().await.map_err(failed)?;
+        for statement in [LOG, ARCHIVE] {
+            let replace = sqlx::query(statement).bind(&revisions).bind(&values).execute(&mut *lent);
+            pool.in_time(replace).await.map_err(failed)?;
+        }
+        lent.commit().await.map_err(failed)
     }
 
     /// How many bytes the archive has: an index knows.

@@ -5,7 +5,9 @@ use super::archiving::STEP_STATES;
 use super::compaction::Compactor;
 use super::maintenance::Step;
 use super::read::failed;
+use crate::copy::{ArchiveAt, CopySource};
 use crate::error::StoreError;
+use crate::reseal::{self, ResealedPast};
 use crate::unix_time::before;
 
 impl Compactor {
@@ -44,6 +46,25 @@ impl Compactor {
             self.step(Step::Forget { resource, until: Some(i64::MAX) }).await?;
         }
         Ok(())
+    }
+
+    /// Seals the next part of the archive behind a place as it would be now.
+    pub(super) async fn reseal(
+        &self,
+        source: &dyn CopySource,
+        until: i64,
+        behind: ArchiveAt,
+    ) -> Result<ResealedPast, StoreError> {
+        let part = source.archive(until, behind).await.map_err(reseal::unread)?;
+        let (done, values) = reseal::reseal(&self.reader.seal, &part, until, behind).await?;
+        if !values.is_empty() {
+            self.step(Step::Reseal(values)).await?;
+        }
+        if done.next.is_none() {
+            // The write-ahead log has the old values yet.
+            self.give_back().await?;
+        }
+        Ok(done)
     }
 
     /// How many bytes the archive has: an index knows.

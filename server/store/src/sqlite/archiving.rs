@@ -5,6 +5,7 @@ use sqlx::{Row, SqliteConnection};
 use super::history::PREVIOUS;
 use super::persist;
 use super::statement::Batch;
+use crate::reseal::Resealed;
 
 /// States that one step forgets, at most.
 pub(super) const STEP_STATES: i64 = 1_000;
@@ -95,4 +96,24 @@ pub(super) async fn forget(
         persist::rollback(connection).await;
     }
     forgotten
+}
+
+/// Replaces the values of archived states, all or none; what was forgotten meanwhile stays so.
+pub(super) async fn replace(
+    connection: &mut SqliteConnection,
+    values: &[Resealed],
+) -> Result<(), sqlx::Error> {
+    const REPLACE: &str = "UPDATE archive SET value = ?1, bytes = length(?1) WHERE revision = ?2";
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await?;
+    let replaced = async {
+        for (revision, value) in values {
+            sqlx::query(REPLACE).bind(value).bind(revision).execute(&mut *connection).await?;
+        }
+        sqlx::query("COMMIT").execute(&mut *connection).await.map(drop)
+    };
+    let replaced = replaced.await;
+    if replaced.is_err() {
+        persist::rollback(connection).await;
+    }
+    replaced
 }

@@ -148,7 +148,7 @@ impl Compactor {
         Ok(reached)
     }
 
-    async fn give_back(&self) -> Result<(), StoreError> {
+    pub(super) async fn give_back(&self) -> Result<(), StoreError> {
         let mut gave = false;
         while self.step(Step::Vacuum).await? > 0 {
             gave = true;

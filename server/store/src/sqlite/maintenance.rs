@@ -15,6 +15,7 @@ use super::statement::Batch as Statements;
 use crate::archive_rules::ArchiveRules;
 use crate::error::StoreError;
 use crate::publish::Publisher;
+use crate::reseal::Resealed;
 
 /// How long a statement waits for a lock that somebody else holds.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,7 +35,6 @@ pub(crate) struct Maintenance {
     pub(crate) reply: oneshot::Sender<Result<i64, StoreError>>,
 }
 
-#[derive(Clone, Copy)]
 pub(crate) enum Step {
     /// Forget history, at most up to this revision. Answers the new compaction point.
     Compact(i64),
@@ -50,6 +50,8 @@ pub(crate) enum Step {
     /// Forget archived states of a resource, by its number, that were superseded up to a revision; all of a resource that is archived no
     /// longer. Answers how many.
     Forget { resource: i64, until: Option<i64> },
+    /// Replace the values of archived states by what is the same, sealed otherwise. Answers 0.
+    Reseal(Vec<Resealed>),
     /// The reserve is there: end the lack of space, if there was one. Answers 0.
     Relax,
 }
@@ -73,6 +75,7 @@ impl Maintenance {
             Step::Forget { resource, until } => {
                 archiving::forget(connection, resource, until, *compacted).await
             }
+            Step::Reseal(values) => archiving::replace(connection, &values).await.map(|()| 0),
             Step::Vacuum => vacuum(connection).await,
             Step::Checkpoint => checkpoint(connection).await,
             Step::Relax => space.relax(connection).await.map(|()| 0),

@@ -41,6 +41,7 @@ mod places;
 #[cfg(test)]
 mod postgres;
 #[cfg(test)]
+mod reseal;
 mod resumes;
 #[cfg(test)]
 mod sealed;

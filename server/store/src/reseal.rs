@@ -1,0 +1,69 @@
+//! Archived states, sealed as they would be if they were written now: which of them are not, and what they become. Knows no SQL.
+
+use crate::codec;
+use crate::copy::{ArchiveAt, ArchivePart, ArchivedState, CopyError};
+use crate::error::StoreError;
+use crate::seal::{Seal, SealError};
+
+/// What a step of [`crate::Store::reseal_past`] found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResealedPast {
+    /// Past states that it looked at.
+    pub states: u64,
+    /// Those that were sealed otherwise, and are not any more.
+    pub resealed: u64,
+    /// Those that cannot be opened; they stay as they are.
+    pub unreadable: u64,
+    /// Where the next step begins; none: nothing is left to look at.
+    pub next: Option<ArchiveAt>,
+}
+
+/// A state's revision and its value for the database.
+pub(crate) type Resealed = (i64, Vec<u8>);
+
+/// What becomes of a part of the archive that was read behind a place.
+pub(crate) async fn reseal(
+    seal: &Seal,
+    part: &ArchivePart,
+    until: i64,
+    mut behind: ArchiveAt,
+) -> Result<(ResealedPast, Vec<Resealed>), StoreError> {
+    let (mut done, mut values) = (ResealedPast::default(), Vec::new());
+    for state in &part.states {
+        done.states += 1;
+        match anew(seal, state).await {
+            Ok(Some(value)) => values.push((state.revision, value)),
+            Ok(None) => {}
+            Err(SealError::Refused { .. }) => done.unreadable += 1,
+            Err(SealError::Unavailable { text: reason, .. }) => {
+                return Err(StoreError::Sealed { key: state.key.clone(), reason });
+            }
+        }
+    }
+    done.resealed = values.len() as u64;
+    behind.pass(part, until).map_err(StoreError::Unavailable)?;
+    done.next = (!part.states.is_empty()).then_some(behind);
+    Ok((done, values))
+}
+
+/// The value of a state as it would be written now; none: it is so.
+async fn anew(seal: &Seal, state: &ArchivedState) -> Result<Option<Vec<u8>>, SealError> {
+    if !seal.covers(state.key.resource()) {
+        return Ok(None);
+    }
+    let stored = codec::decode(&state.value).map_err(|reason| SealError::refused(reason))?;
+    let opened = seal.open(&state.key, stored).await?;
+    if !opened.stale {
+        return Ok(None);
+    }
+    let sealed = seal.seal(&state.key, &opened.json)?;
+    Ok(Some(match sealed {
+        Some(sealed) => codec::encode_sealed(&sealed),
+        None => codec::encode(&opened.json),
+    }))
+}
+
+/// What reading the archive of an open store says.
+pub(crate) fn unread(error: CopyError) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
