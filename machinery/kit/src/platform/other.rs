@@ -55,6 +55,11 @@ pub fn set_mode_of(_: &File, _: u32) -> io::Result<()> {
 }
 
 /// Nothing.
+pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Nothing.
 ///
 /// # Errors
 /// None.

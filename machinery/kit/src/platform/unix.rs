@@ -1,6 +1,6 @@
 //! Unix.
 
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
 pub use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -28,6 +28,11 @@ pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 /// What the file system says.
 pub fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Opens no symbolic link in place of a file.
+pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
 }
 
 /// Gives a file to the owner of another one.

@@ -4,13 +4,16 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use portico_kit::platform::OpenOptionsExt;
+use portico_kit::platform::{self, OpenOptionsExt};
 
 use super::block::Sum;
 use super::error::CopyError;
 use super::file::{ArchiveRead, BackupFile, BackupWriter, Counts, Header};
 use crate::key::Key;
 use crate::new_file::{rename_new, sync_folder_of};
+
+/// For its owner alone: Secrets are in it.
+const MODE: u32 = 0o600;
 
 /// A backup that is not whole yet: `FILE.partial`.
 pub(crate) struct Partial {
@@ -40,13 +43,15 @@ impl Partial {
             return Err(CopyError::Exists(target.to_owned()));
         }
         let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(failed)?;
+        let options = options.read(true).write(true).create(true).truncate(false).mode(MODE);
+        let file = platform::no_links(options).open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(CopyError::Busy(path)),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
+        // Whoever made it may have let others read it.
+        platform::set_mode_of(&file, MODE).map_err(failed)?;
         // Whoever had it may have given it its name.
         if target.exists() {
             return Err(CopyError::Exists(target.to_owned()));

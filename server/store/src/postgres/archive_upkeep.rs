@@ -22,10 +22,12 @@ impl Compactor {
         resources.filter(|r| self.archive.of(r).is_some()).map(|r| r.to_string()).collect()
     }
 
-    /// Notes of which resources history is kept longer, so that copies know it before the log forgets any of it.
+    /// Notes of which resources history is kept longer, so that copies know it before the log forgets any of it. Whoever sweeps meanwhile
+    /// is waited for: what that has not seen is complete from there on.
     pub(super) async fn note_archived(&self) -> Result<(), StoreError> {
         const NOTE: &str = "INSERT INTO archived (resource, since) SELECT r, s.revision FROM unnest($1::text[]) r, swept s \
-            WHERE s.id = 1 AND NOT EXISTS (SELECT 1 FROM archived d WHERE d.resource = r) ON CONFLICT DO NOTHING";
+            WHERE s.id = 1 AND NOT EXISTS (SELECT 1 FROM archived d WHERE d.resource = r) FOR SHARE OF s \
+            ON CONFLICT DO NOTHING";
         let archived = self.archived();
         if archived.is_empty() {
             return Ok(());

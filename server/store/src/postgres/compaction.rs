@@ -35,12 +35,12 @@ macro_rules! superseded {
     };
 }
 
-/// Puts the rows that are `gone` from the log into the archive, where their resources (`$3`) are kept there.
+/// Puts the rows that are `gone` from the log into the archive, where their resources are kept there: by the rules of any control service.
 macro_rules! archive_gone {
     () => {
         "INSERT INTO archive (revision, resource, namespace, name, previous, deleted, until, bytes, value) \
          SELECT revision, resource, namespace, name, previous, deleted, until, octet_length(value), value FROM gone \
-         WHERE resource = ANY($3) ON CONFLICT DO NOTHING"
+         WHERE resource IN (SELECT resource FROM archived) ON CONFLICT DO NOTHING"
     };
 }
 
@@ -276,7 +276,7 @@ impl Compactor {
             pool.in_time(noted).await.map_err(failed)?;
         }
         for delete in [STATES, TOMBSTONES] {
-            let delete = sqlx::query(delete).bind(swept).bind(until).bind(&archived).execute(&mut *lent);
+            let delete = sqlx::query(delete).bind(swept).bind(until).execute(&mut *lent);
             pool.in_time(delete).await.map_err(failed)?;
         }
         let noted = sqlx::query("UPDATE swept SET revision = $1 WHERE id = 1").bind(until);

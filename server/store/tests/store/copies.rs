@@ -322,6 +322,7 @@ async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
         let mut bytes = std::fs::read(&partial).unwrap();
         bytes.extend_from_slice(b"S\0\0\0");
         std::fs::write(&partial, bytes).unwrap();
+        portico_kit::platform::set_mode(&partial, 0o644).unwrap();
         for n in 0..10 {
             put(&*store, &key(&format!("a/{n}")), "changed meanwhile").await;
         }
@@ -329,6 +330,8 @@ async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
         assert_eq!((done.resumed, done.began_anew), (15, None));
         assert_eq!(std::fs::read(&file).unwrap(), std::fs::read(&whole).unwrap());
         assert!(!partial.exists());
+        let mode = portico_kit::platform::mode(&std::fs::metadata(&file).unwrap());
+        assert_eq!(mode, 0o600, "nobody else reads it, whoever made what it was begun in");
         assert!(matches!(back_up(&*source, &backup_of(&file)).await, Err(CopyError::Exists(_))));
 
         // What is not kept any more is begun anew, and said.
@@ -340,6 +343,19 @@ async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
         assert_eq!((done.resumed, done.header.revision), (0, revision));
         assert!(done.began_anew.unwrap().contains("is not kept any more"));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_in_place_of_a_begun_backup_is_not_followed() {
+    let (folder, place) = (tempfile::tempdir().unwrap(), Sqlite::new());
+    let store = place.open().await;
+    fill(&*store).await;
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::write(&elsewhere, "of somebody else").unwrap();
+    portico_kit::platform::symlink(&elsewhere, folder.path().join("backup.partial")).unwrap();
+    let refused = back_up(&*store.copy_source(), &backup_of(&file_in(&folder))).await;
+    assert!(matches!(refused, Err(CopyError::File { .. })), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "of somebody else");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
