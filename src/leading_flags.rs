@@ -67,18 +67,30 @@ fn are_flags_of(command: &Command, arguments: &[OsString]) -> bool {
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         let Some(text) = argument.to_str() else { return false };
-        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        let is_it = |arg: &&clap::Arg| match name.strip_prefix("--") {
-            Some(long) => arg.get_long() == Some(long),
-            None => arg.get_short().is_some_and(|short| name.strip_prefix('-') == Some(&short.to_string())),
-        };
-        let Some(flag) = command.get_arguments().find(is_it) else { return false };
-        let takes_next = flag.get_action().takes_values() && value.is_none() && !flag.is_require_equals_set();
+        let Some((flag, has_value)) = flag_of(command, text) else { return false };
+        let takes_value = flag.get_action().takes_values();
+        if has_value && !takes_value {
+            return false;
+        }
+        let takes_next = takes_value && !has_value && !flag.is_require_equals_set();
         if takes_next && rest.next().is_none() {
             return false;
         }
     }
     true
+}
+
+/// The flag of a command that an argument is (`--output`, `-o`), and whether its value is in it, too (`--output=name`, `-oname`).
+fn flag_of<'a>(command: &'a Command, argument: &str) -> Option<(&'a clap::Arg, bool)> {
+    let mut flags = command.get_arguments();
+    if let Some(long) = argument.strip_prefix("--") {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        return Some((flags.find(|flag| flag.get_long() == Some(name))?, value.is_some()));
+    }
+    let mut letters = argument.strip_prefix('-')?.chars();
+    let letter = letters.next()?;
+    let flag = flags.find(|flag| flag.get_short() == Some(letter))?;
+    Some((flag, !letters.as_str().is_empty()))
 }
 
 #[cfg(test)]
@@ -96,6 +108,7 @@ mod tests {
         for (given, expected) in [
             ("p --kubeconfig x get pods", "p get --kubeconfig x pods"),
             ("p --kubeconfig=x -n demo get pods -o wide", "p get --kubeconfig=x -n demo pods -o wide"),
+            ("p -oname -n=demo get pods", "p get -oname -n=demo pods"),
             ("p -A get get", "p get -A get"),
             ("p -n get get pods", "p get -n get pods"),
             ("p --context c route try /apis", "p route try --context c /apis"),
@@ -114,6 +127,7 @@ mod tests {
             "p --secure-port 0 get pods",
             "p --namespace x routes",
             "p --kubeconfig get",
+            "p -Aoname get pods",
             "p run -- get",
             "p --ephemeral run -- portico get",
         ] {

@@ -63,6 +63,8 @@ fn main() -> ExitCode {
 
 /// Says what is wrong, and where flags of a verb belong that may have been meant.
 fn refuse_setting(error: &SettingError, verb: Option<&str>) -> ExitCode {
-    let place = verb.map(|verb| format!("; flags of {verb} go behind it: portico {verb} ..."));
+    let place = verb
+        .filter(|_| error.is_unknown())
+        .map(|verb| format!("; flags of {verb} go behind it: portico {verb} ..."));
     fail_with(&format!("{error}{}", place.unwrap_or_default()), USAGE)
 }

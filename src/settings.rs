@@ -243,7 +243,7 @@ fn defaults_of(matches: &ArgMatches) -> Vec<OtherDefault<'static>> {
 /// What everything that was given comes to.
 fn settled(command: &clap::Command, matches: &ArgMatches) -> Result<Parsed, SettingError> {
     if let Some(verb) = matches.subcommand_name().filter(|name| !Verb::has_subcommand(name)) {
-        return Err(SettingError::new(verb, "no flag of a server goes before it"));
+        return Err(SettingError::unknown(verb, "no flag of a server goes before it"));
     }
     let Cli { verb, mut settings } = Cli::from_arg_matches(matches).map_err(|e| one_line(&e))?;
     settings.ignored = foreign_flags::given(matches)?;
@@ -366,7 +366,10 @@ fn one_line(error: &clap::Error) -> SettingError {
         },
         (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
     };
-    SettingError::new(&setting, message)
+    match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => SettingError::unknown(&setting, message),
+        _ => SettingError::new(&setting, message),
+    }
 }
 
 /// What may have been meant.

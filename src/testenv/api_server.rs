@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use super::arguments::{controllers, normalised};
-use super::beside::{self, Seat};
+use super::beside::{self, Position};
 use super::kept::{self, Kept};
 use super::shown::version;
 use crate::ending::{fail_with, print_text};
@@ -82,16 +82,16 @@ fn keep_in(kept: &Kept, role: &mut Role, settings: &mut Settings) -> Result<Opti
     let name = if prefix.is_empty() { NO_PREFIX } else { &prefix };
     let folder = kept.folder.join(name);
     etcd.etcd_servers.clear();
-    match beside::take(&folder)? {
-        Seat::First(held) => {
+    match beside::position_in(&folder)? {
+        Position::First(held) => {
             settings.process.data_dir = folder;
             settings.store.unsafe_no_fsync |= kept.unsafe_no_fsync;
             Ok(Some(held))
         }
-        Seat::Beside(way) => {
+        Position::FacadeOf(kubeconfig) => {
             *role = Role::Facade;
             settings.process.ephemeral = true;
-            settings.control.control_kubeconfig = vec![way];
+            settings.control.control_kubeconfig = vec![kubeconfig];
             Ok(None)
         }
     }

@@ -10,12 +10,12 @@ use portico_kit::platform::{DirBuilderExt, OpenOptionsExt};
 
 use crate::settings::SettingError;
 
-/// Locked by whoever finds out which one it is, so that they do so one after the other.
-const TURN: &str = "turn.lock";
+/// Locked by whoever starts, so that they find out which one they are one after the other.
+const STARTING: &str = "starting.lock";
 /// Locked by the first as long as it lives, however it ends.
 const FIRST: &str = "first.lock";
-/// What the first writes once others can follow it.
-const WAY: &str = "facade.kubeconfig";
+/// What the first writes once others can be its facades.
+const KUBECONFIG: &str = "facade.kubeconfig";
 
 /// How long the first may take until others can follow it: far beyond what a start takes, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,25 +24,25 @@ const PERIOD: Duration = Duration::from_millis(20);
 
 /// Which of several servers this is.
 #[derive(Debug)]
-pub(super) enum Seat {
-    /// The first: it is as long as this file is open.
+pub(super) enum Position {
+    /// The first, for as long as this file is open.
     First(File),
-    /// Another one has the state, and this kubeconfig leads to it.
-    Beside(PathBuf),
+    /// A facade of the first, by this kubeconfig.
+    FacadeOf(PathBuf),
 }
 
-/// Takes the seat of the first in this folder, which is made, or waits for the one who has it.
+/// Becomes the first in this folder, which is made, or waits until the first can be followed.
 ///
 /// # Errors
 /// The folder cannot be used, or the first one cannot be followed in time.
-pub(super) fn take(folder: &Path) -> Result<Seat, SettingError> {
+pub(super) fn position_in(folder: &Path) -> Result<Position, SettingError> {
     let failed = |error: io::Error| {
         SettingError::new("--etcd-servers", format!("{}: {}", folder.display(), error_text(&error)))
     };
-    let way = folder.join(WAY);
-    match first(folder, &way).map_err(failed)? {
-        Some(held) => Ok(Seat::First(held)),
-        None if appears(&way).map_err(failed)? => Ok(Seat::Beside(way)),
+    let kubeconfig = folder.join(KUBECONFIG);
+    match first(folder, &kubeconfig).map_err(failed)? {
+        Some(held) => Ok(Position::First(held)),
+        None if appears(&kubeconfig).map_err(failed)? => Ok(Position::FacadeOf(kubeconfig)),
         None => {
             let why = format!(
                 "another kube-apiserver has {}, and has not become ready within {PATIENCE:?}",
@@ -54,14 +54,14 @@ pub(super) fn take(folder: &Path) -> Result<Seat, SettingError> {
 }
 
 /// The lock of the first, if nobody has it. What an earlier one has left leads nowhere, and is removed.
-fn first(folder: &Path, way: &Path) -> io::Result<Option<File>> {
+fn first(folder: &Path, kubeconfig: &Path) -> io::Result<Option<File>> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Nobody waits for long: what is done in a turn is what is done here.
-    let turn = private(&folder.join(TURN))?;
-    turn.lock()?;
+    // Nobody waits for long: it is held for no more than what is done here.
+    let starting = private(&folder.join(STARTING))?;
+    starting.lock()?;
     let held = private(&folder.join(FIRST))?;
     match held.try_lock() {
-        Ok(()) => match fs::remove_file(way) {
+        Ok(()) => match fs::remove_file(kubeconfig) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(Some(held)),
         },
@@ -93,13 +93,15 @@ mod tests {
     #[test]
     fn there_is_one_first_and_who_comes_after_it_is_gone_is_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let way = folder.path().join(WAY);
-        fs::write(&way, "of one who was killed").unwrap();
-        let Seat::First(held) = take(folder.path()).unwrap() else { panic!("nobody was there") };
-        assert!(!way.exists(), "it leads nowhere");
-        fs::write(&way, "").unwrap();
-        assert!(matches!(take(folder.path()).unwrap(), Seat::Beside(found) if found == way));
+        let kubeconfig = folder.path().join(KUBECONFIG);
+        fs::write(&kubeconfig, "of one who was killed").unwrap();
+        let Position::First(held) = position_in(folder.path()).unwrap() else { panic!("nobody was there") };
+        assert!(!kubeconfig.exists(), "it leads nowhere");
+        fs::write(&kubeconfig, "").unwrap();
+        assert!(
+            matches!(position_in(folder.path()).unwrap(), Position::FacadeOf(found) if found == kubeconfig)
+        );
         drop(held);
-        assert!(matches!(take(folder.path()).unwrap(), Seat::First(_)));
+        assert!(matches!(position_in(folder.path()).unwrap(), Position::First(_)));
     }
 }

@@ -305,6 +305,7 @@ async fn flags_before_a_verb_are_its_own_or_the_error_says_where_they_go() {
         (&["--secure-port", "0", "get", "pods"][..], "get: no flag of a server goes before it"),
         (&["--namespace", "x", "routes"], "--namespace: no such setting"),
         (&["--no-such", "get", "pods"], "--no-such: no such setting"),
+        (&["-Aoname", "get", "pods"], "-A: no such setting"),
     ] {
         let (code, text) = without(args);
         assert_eq!(code, Some(2), "{args:?}: {text}");
@@ -312,4 +313,7 @@ async fn flags_before_a_verb_are_its_own_or_the_error_says_where_they_go() {
         assert!(text.contains(said) && text.contains(&format!("portico {verb} ...")), "{args:?}: {text}");
         assert_eq!(text.lines().count(), 1, "{text}");
     }
+    // What is wrong here is no flag of a verb.
+    let (code, text) = without(&["--secure-port", "abc", "--data-dir", "get"]);
+    assert!(code == Some(2) && text.contains("abc") && !text.contains("portico get"), "{text}");
 }

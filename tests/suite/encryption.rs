@@ -164,14 +164,14 @@ async fn rewrap_seals_the_histories_that_are_kept_and_the_old_key_can_go() {
         }
         let mut portico = launch.start().await;
         create(&portico.admin(), "old").await;
-        let patched = portico.admin().merge(&format!("{SECRETS}/old"), &json!({"data": {"key": "bmV3"}})).await;
+        let patched =
+            portico.admin().merge(&format!("{SECRETS}/old"), &json!({"data": {"key": "bmV3"}})).await;
         assert_eq!(patched.status.as_u16(), 200, "{}", patched.text());
         let (code, before) = history(&portico);
         assert!(code == Some(0) && before.contains(PLAIN), "{before}");
-        for providers in [
-            format!("{}, {{identity: {{}}}}", keys("aesgcm", &["k1"])),
-            keys("aesgcm", &["k2", "k1"]),
-        ] {
+        for providers in
+            [format!("{}, {{identity: {{}}}}", keys("aesgcm", &["k1"])), keys("aesgcm", &["k2", "k1"])]
+        {
             std::fs::write(&file, config(&providers)).unwrap();
             portico.stop().await;
             portico.restart().await;

@@ -347,11 +347,7 @@ impl Store for PostgresStore {
         Box::pin(self.reader.sealed_otherwise(resource))
     }
 
-    fn reseal_past(
-        &self,
-        until: i64,
-        behind: ArchiveAt,
-    ) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+    fn reseal_past(&self, until: i64, behind: ArchiveAt) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
         let source = self.copy_source();
         Box::pin(async move { self.compactor.reseal(&*source, until, behind).await })
     }

@@ -373,11 +373,7 @@ impl Store for SqliteStore {
         Box::pin(self.reader.sealed_otherwise(resource))
     }
 
-    fn reseal_past(
-        &self,
-        until: i64,
-        behind: ArchiveAt,
-    ) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+    fn reseal_past(&self, until: i64, behind: ArchiveAt) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
         let source = self.source();
         Box::pin(async move { self.compactor.reseal(&*source, until, behind).await })
     }

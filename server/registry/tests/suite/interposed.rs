@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    ArchiveAt, Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, PastQuery, PastStates, Record,
-    ResealedPast, Resource, ResourceFilter, Scope, SealedOtherwise, Snapshot, State, Store, StoreError, Subscription, Txn,
-    TxnError, Unreadable, WatchError,
+    ArchiveAt, Committed, Condition, CopySource, Found, Identity, Key, ListAt, Page, PastQuery, PastStates,
+    Record, ResealedPast, Resource, ResourceFilter, Scope, SealedOtherwise, Snapshot, State, Store,
+    StoreError, Subscription, Txn, TxnError, Unreadable, WatchError,
 };
 use tokio::sync::watch;
 
@@ -186,11 +186,7 @@ impl Store for Interposed {
         self.store.sealed_otherwise(resource)
     }
 
-    fn reseal_past(
-        &self,
-        until: i64,
-        behind: ArchiveAt,
-    ) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
+    fn reseal_past(&self, until: i64, behind: ArchiveAt) -> BoxFuture<'_, Result<ResealedPast, StoreError>> {
         self.store.reseal_past(until, behind)
     }
 

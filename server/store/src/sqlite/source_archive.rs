@@ -89,12 +89,7 @@ impl SqliteSource {
     }
 
     /// Where the next piece of the log ends.
-    async fn piece(
-        &self,
-        reading: &mut Reading,
-        from: i64,
-        revision: i64,
-    ) -> Result<Option<i64>, CopyError> {
+    async fn piece(&self, reading: &mut Reading, from: i64, revision: i64) -> Result<Option<i64>, CopyError> {
         let piece = sqlx::query_scalar(PIECE).bind(from).bind(revision).bind(PAGE_STATES as i64);
         piece.fetch_one(&mut **reading).await.map_err(|error| self.failed(&error))
     }

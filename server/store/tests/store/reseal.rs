@@ -5,8 +5,8 @@ use std::sync::Arc;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_store::{
-    ArchiveAt, CipherKey, CipherKind, Metrics, PastQuery, Provider, ResealedPast, Seal, SealMetrics, SealRules,
-    SqliteStore, Store, Txn,
+    ArchiveAt, CipherKey, CipherKind, Metrics, PastQuery, Provider, ResealedPast, Seal, SealMetrics,
+    SealRules, SqliteStore, Store, Txn,
 };
 
 use crate::archive::{archiving, past, shown, until, write};
