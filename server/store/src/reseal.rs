@@ -1,7 +1,7 @@
 //! Archived states, sealed as they would be if they were written now: which of them are not, and what they become. Knows no SQL.
 
 use crate::codec;
-use crate::copy::{ArchiveAt, ArchivePart, ArchivedState, CopyError};
+use crate::copy::{ArchiveAt, ArchivedState, CopySource};
 use crate::error::StoreError;
 use crate::seal::{Seal, SealError};
 
@@ -21,13 +21,16 @@ pub struct ResealedPast {
 /// A state's revision and its value for the database.
 pub(crate) type Resealed = (i64, Vec<u8>);
 
-/// What becomes of a part of the archive that was read behind a place.
-pub(crate) async fn reseal(
+/// Seals the next part of an archive behind a place, of what was superseded up to a revision: `replace` gets the values to be written.
+pub(crate) async fn step(
+    source: &dyn CopySource,
     seal: &Seal,
-    part: &ArchivePart,
     until: i64,
     mut behind: ArchiveAt,
-) -> Result<(ResealedPast, Vec<Resealed>), StoreError> {
+    replace: impl AsyncFnOnce(Vec<Resealed>) -> Result<(), StoreError>,
+) -> Result<ResealedPast, StoreError> {
+    let part = source.archive(until, behind).await;
+    let part = part.map_err(|error| StoreError::Unavailable(error.to_string()))?;
     let (mut done, mut values) = (ResealedPast::default(), Vec::new());
     for state in &part.states {
         done.states += 1;
@@ -41,9 +44,12 @@ pub(crate) async fn reseal(
         }
     }
     done.resealed = values.len() as u64;
-    behind.pass(part, until).map_err(StoreError::Unavailable)?;
+    if !values.is_empty() {
+        replace(values).await?;
+    }
+    behind.pass(&part, until).map_err(StoreError::Unavailable)?;
     done.next = (!part.states.is_empty()).then_some(behind);
-    Ok((done, values))
+    Ok(done)
 }
 
 /// The value of a state as it would be written now; none: it is so.
@@ -51,7 +57,7 @@ async fn anew(seal: &Seal, state: &ArchivedState) -> Result<Option<Vec<u8>>, Sea
     if !seal.covers(state.key.resource()) {
         return Ok(None);
     }
-    let stored = codec::decode(&state.value).map_err(|reason| SealError::refused(reason))?;
+    let stored = codec::decode(&state.value).map_err(SealError::refused)?;
     let opened = seal.open(&state.key, stored).await?;
     if !opened.stale {
         return Ok(None);
@@ -61,9 +67,4 @@ async fn anew(seal: &Seal, state: &ArchivedState) -> Result<Option<Vec<u8>>, Sea
         Some(sealed) => codec::encode_sealed(&sealed),
         None => codec::encode(&opened.json),
     }))
-}
-
-/// What reading the archive of an open store says.
-pub(crate) fn unread(error: CopyError) -> StoreError {
-    StoreError::Unavailable(error.to_string())
 }

@@ -68,12 +68,7 @@ impl Compactor {
         until: i64,
         behind: ArchiveAt,
     ) -> Result<ResealedPast, StoreError> {
-        let part = source.archive(until, behind).await.map_err(reseal::unread)?;
-        let (done, values) = reseal::reseal(&self.reader.seal, &part, until, behind).await?;
-        if !values.is_empty() {
-            self.replace(values).await?;
-        }
-        Ok(done)
+        reseal::step(source, &self.reader.seal, until, behind, async |values| self.replace(values).await).await
     }
 
     /// Replaces the values of past states, all or none. A row that is swept from the log meanwhile is in the archive by the second

@@ -79,8 +79,8 @@ impl PostgresSource {
         };
         let (mut reading, meta) = self.begin_reading().await?;
         let read = async {
-            let mut part = ArchivePart::default();
-            part.states = self.past_states(&mut reading, &ARCHIVE, revision, after).await?;
+            let states = self.past_states(&mut reading, &ARCHIVE, revision, after).await?;
+            let mut part = ArchivePart { states, ..ArchivePart::default() };
             let mut from = after.until.max(meta.swept.saturating_add(1));
             while part.states.is_empty()
                 && let Some(to) = self.piece(&mut reading, from, revision).await?

@@ -55,11 +55,8 @@ impl Compactor {
         until: i64,
         behind: ArchiveAt,
     ) -> Result<ResealedPast, StoreError> {
-        let part = source.archive(until, behind).await.map_err(reseal::unread)?;
-        let (done, values) = reseal::reseal(&self.reader.seal, &part, until, behind).await?;
-        if !values.is_empty() {
-            self.step(Step::Reseal(values)).await?;
-        }
+        let replace = async |values| self.step(Step::Reseal(values)).await.map(drop);
+        let done = reseal::step(source, &self.reader.seal, until, behind, replace).await?;
         if done.next.is_none() {
             // The write-ahead log has the old values yet.
             self.give_back().await?;
