@@ -21,10 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let descriptors = protox::compile(FILES, ["proto"]).map_err(io::Error::other)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
-    tonic_prost_build::configure()
-        // `Objects.Connect` would clash with the generated `connect`; channels are made in `client`.
-        .build_transport(false)
-        .codec_path("crate::codec::Codec")
+    generator()
         // Bodies are shared, not copied, between the wire, the registry and HTTP.
         .bytes(".portico.objects.v1")
         .bytes(".portico.catalog.v1")
@@ -34,9 +31,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Spoken to others, not offered: not in the descriptors.
     let foreign = protox::compile(["externaljwt/v1/api.proto", "kms/v2/api.proto"], ["proto"])
         .map_err(io::Error::other)?;
+    generator().compile_fds(foreign)?;
+    Ok(())
+}
+
+/// A contract that grows breaks no client: traits of servers, which every new call adds to, are a feature of their own, and
+/// whoever matches on an enum expects more variants. Portico's own programs are built from the same revision, and leave none out.
+fn generator() -> tonic_prost_build::Builder {
     tonic_prost_build::configure()
+        // `Objects.Connect` would clash with the generated `connect`; channels are made in `client`.
         .build_transport(false)
         .codec_path("crate::codec::Codec")
-        .compile_fds(foreign)?;
-    Ok(())
+        .server_mod_attribute(".", r#"#[cfg(feature = "server")]"#)
+        .enum_attribute(".", r#"#[cfg_attr(not(feature = "conversions"), non_exhaustive)]"#)
 }
