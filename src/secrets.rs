@@ -29,8 +29,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Write anew every object that is not sealed with the first provider, and its first key, of its resource in
-    /// --encryption-provider-config, seal anew the past states that --history-retention keeps, and forget all others. The server goes on serving; what was cut off is gone on with by the
-    /// next call. Exit code 0: everything is sealed so; 1: objects or past states are left that cannot be opened; 2: not done.
+    /// --encryption-provider-config, seal anew the past states that --history-retention keeps, and forget all others. The server goes
+    /// on serving; what was cut off is gone on with by the next call. Exit code 0: everything is sealed so; 1: objects or past states are left that cannot be opened; 2: not done.
     Rewrap(Rewrap),
 }
 
@@ -49,6 +49,11 @@ enum Failure {
     Refused(String),
     #[error("the control service ended before the work was done: call it again")]
     CutOff,
+    #[error(
+        "objects are written anew, but past states that are kept stay as they were sealed: the control service is of an earlier release \
+         than this portico"
+    )]
+    HistoriesLeft,
     #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
 }
@@ -84,7 +89,8 @@ async fn rewrap(verb: &Rewrap) -> Result<i64, Failure> {
             unreadable += last.unreadable;
         }
         if message.resource.is_empty() {
-            writeln!(out, "{}", last_line(&message))?;
+            let states = message.past_states.ok_or(Failure::HistoriesLeft)?;
+            writeln!(out, "{}", last_line(states, &message))?;
             return Ok(unreadable + message.past_unreadable);
         }
         writeln!(out, "{}", line(&message))?;
@@ -97,8 +103,8 @@ fn line(progress: &RewrapProgress) -> String {
     format!("{resource}: {rewritten} of {stale} written anew, {objects} objects{}", left(*unreadable))
 }
 
-fn last_line(progress: &RewrapProgress) -> String {
-    let RewrapProgress { past_states, past_rewritten, past_unreadable, .. } = progress;
+fn last_line(past_states: i64, progress: &RewrapProgress) -> String {
+    let RewrapProgress { past_rewritten, past_unreadable, .. } = progress;
     let left = left(*past_unreadable);
     format!(
         "done: {past_rewritten} of {past_states} past states that are kept sealed anew{left}, all others forgotten"

@@ -38,17 +38,18 @@ async fn rewrap(store: &dyn Store, progress: &Progress) -> Result<(), Status> {
     // Past states are sealed as they were, or not at all. Those that a rule of histories keeps go to the archive so.
     let until = store.revision();
     store.compact(until).await.map_err(unavailable)?;
-    let mut done = pb::RewrapProgress::default();
+    let (mut done, mut states) = (pb::RewrapProgress::default(), 0);
     let mut behind = Some(ArchiveAt::default());
     while let Some(at) = behind
         && !progress.is_closed()
     {
         let step = store.reseal_past(until, at).await.map_err(unavailable)?;
-        done.past_states += number(step.states);
+        states += number(step.states);
         done.past_rewritten += number(step.resealed);
         done.past_unreadable += number(step.unreadable);
         behind = step.next;
     }
+    done.past_states = Some(states);
     let _gone = progress.send(Ok(done)).await;
     Ok(())
 }

@@ -52,11 +52,8 @@ pub(crate) async fn step(
     Ok(done)
 }
 
-/// The value of a state as it would be written now; none: it is so.
+/// The value of a state as it would be written now; none: it is so. What is sealed and has no rule any more nobody opens.
 async fn anew(seal: &Seal, state: &ArchivedState) -> Result<Option<Vec<u8>>, SealError> {
-    if !seal.covers(state.key.resource()) {
-        return Ok(None);
-    }
     let stored = codec::decode(&state.value).map_err(SealError::refused)?;
     let opened = seal.open(&state.key, stored).await?;
     if !opened.stale {

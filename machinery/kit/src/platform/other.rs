@@ -54,6 +54,12 @@ pub fn set_mode_of(_: &File, _: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether this is a file: whose it is is not known.
+#[must_use]
+pub fn is_own(file: &Metadata) -> bool {
+    file.is_file()
+}
+
 /// Nothing.
 pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
     options

@@ -35,6 +35,12 @@ pub fn no_links(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
 }
 
+/// Whether this is a file that belongs to this process's user, under one name alone.
+#[must_use]
+pub fn is_own(file: &Metadata) -> bool {
+    file.is_file() && file.nlink() == 1 && file.uid() == rustix::process::geteuid().as_raw()
+}
+
 /// Gives a file to the owner of another one.
 ///
 /// # Errors

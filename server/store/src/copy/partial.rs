@@ -42,16 +42,12 @@ impl Partial {
         if target.exists() {
             return Err(CopyError::Exists(target.to_owned()));
         }
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false).mode(MODE);
-        let file = platform::no_links(options).open(&path).map_err(failed)?;
+        let file = open(&path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(CopyError::Busy(path)),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        // Whoever made it may have let others read it.
-        platform::set_mode_of(&file, MODE).map_err(failed)?;
         // Whoever had it may have given it its name.
         if target.exists() {
             return Err(CopyError::Exists(target.to_owned()));
@@ -129,4 +125,30 @@ impl Partial {
     pub(crate) fn failed(&self, error: io::Error) -> CopyError {
         CopyError::File { path: self.path.clone(), error }
     }
+}
+
+/// Opens the file, making it if it is missing. One that others could read or write is not gone on with: Secrets come into it.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = platform::no_links(options.read(true).write(true)).mode(MODE);
+    match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    let foreign = || {
+        let why = "it is a link, no file, or somebody else's: remove it, or name another file";
+        io::Error::new(io::ErrorKind::PermissionDenied, why)
+    };
+    if !platform::is_own(&fs::symlink_metadata(path)?) {
+        return Err(foreign());
+    }
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if !platform::is_own(&metadata) {
+        return Err(foreign());
+    }
+    if platform::mode(&metadata) & 0o077 != 0 {
+        platform::set_mode_of(&file, MODE)?;
+    }
+    Ok(file)
 }

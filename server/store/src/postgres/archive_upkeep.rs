@@ -68,7 +68,12 @@ impl Compactor {
         until: i64,
         behind: ArchiveAt,
     ) -> Result<ResealedPast, StoreError> {
-        reseal::step(source, &self.reader.seal, until, behind, async |values| self.replace(values).await).await
+        // The sweep of what is compacted comes later, and archives what is noted then.
+        if behind == ArchiveAt::default() {
+            self.note_archived().await?;
+        }
+        reseal::step(source, &self.reader.seal, until, behind, async |values| self.replace(values).await)
+            .await
     }
 
     /// Replaces the values of past states, all or none. A row that is swept from the log meanwhile is in the archive by the second

@@ -20,10 +20,10 @@ macro_rules! in_archive {
     };
 }
 
-/// The end of a piece of the log that begins at a revision (`$1`), goes up to another (`$2`) at most, and is not worth more than so many
-/// states (`$3`); none when there are no more.
+/// The end of a piece of the log that begins at a revision (`$1`), goes up to another (`$2`) at most, and has so many rows (`$3`), whatever
+/// they are; none when there are no more.
 const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= $1 AND revision <= $2 \
-    AND (previous > 0 OR deleted) AND resource IN (SELECT resource FROM archived) ORDER BY revision LIMIT $3) l";
+    ORDER BY revision LIMIT $3) l";
 
 /// The same as [`in_archive`] of a piece of the log (from `$5` to `$6`), of what was superseded in it: states, and tombstones.
 macro_rules! in_log {

@@ -1,6 +1,8 @@
 //! Decides what of the archive is forgotten: what is older than its resource's states are kept, then the oldest beyond the bytes that all may
 //! take. A part of the compaction's period.
 
+use std::time::Duration;
+
 use super::archiving::STEP_STATES;
 use super::compaction::Compactor;
 use super::maintenance::Step;
@@ -9,6 +11,10 @@ use crate::copy::{ArchiveAt, CopySource};
 use crate::error::StoreError;
 use crate::reseal::{self, ResealedPast};
 use crate::unix_time::before;
+
+/// How long the end of resealing waits for readers, and how often it looks.
+const LOG_PATIENCE: Duration = Duration::from_secs(30);
+const LOG_PERIOD: Duration = Duration::from_millis(100);
 
 impl Compactor {
     /// Notes of which resources history is kept longer, so that copies know it before the log forgets any of it; those that were noted
@@ -58,10 +64,28 @@ impl Compactor {
         let replace = async |values| self.step(Step::Reseal(values)).await.map(drop);
         let done = reseal::step(source, &self.reader.seal, until, behind, replace).await?;
         if done.next.is_none() {
-            // The write-ahead log has the old values yet.
             self.give_back().await?;
+            self.cut_log().await?;
         }
         Ok(done)
+    }
+
+    /// Waits until the write-ahead log is cut: it has the old values yet, and cannot be while somebody reads what they belong to.
+    async fn cut_log(&self) -> Result<(), StoreError> {
+        let cut = async {
+            let mut period = tokio::time::interval(LOG_PERIOD);
+            loop {
+                period.tick().await;
+                if self.step(Step::Checkpoint).await? == 0 {
+                    return Ok(());
+                }
+            }
+        };
+        tokio::time::timeout(LOG_PATIENCE, cut).await.unwrap_or_else(|_| {
+            let why =
+                "the write-ahead log has old values yet, because somebody reads for long: try again later";
+            Err(StoreError::Unavailable(why.to_owned()))
+        })
     }
 
     /// How many bytes the archive has: an index knows.

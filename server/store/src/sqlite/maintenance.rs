@@ -40,7 +40,7 @@ pub(crate) enum Step {
     Compact(i64),
     /// Give free pages back. Answers how many are left to give.
     Vacuum,
-    /// Copy the log into the file and cut it. Answers 0.
+    /// Copy the log into the file and cut it. Answers 1 when a reader needs it, and it was not cut; else 0.
     Checkpoint,
     /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
     /// for the last of it. Answers 0.
@@ -171,10 +171,10 @@ async fn vacuum(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
 async fn checkpoint(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let busy_timeout = BUSY_TIMEOUT.as_millis();
     sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await?;
-    let done = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&mut *connection).await;
+    let busy = sqlx::query_scalar("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
     let restore = sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {busy_timeout}"));
     sqlx::query(restore).execute(connection).await?;
-    done.map(|_| 0)
+    busy
 }
 
 async fn mark(

@@ -20,10 +20,10 @@ type Reading = Transaction<'static, Sqlite>;
 const IN_ARCHIVE: &str = "SELECT revision, until, bytes FROM archive WHERE (until, revision) > (?1, ?2) AND until <= ?3 \
     AND +resource IN (SELECT resource FROM archived) ORDER BY until, revision LIMIT ?4";
 
-/// The end of a piece of the log that begins at a revision (`?1`), goes up to another (`?2`) at most, and is not worth more than so many
-/// states (`?3`); none when there are no more.
+/// The end of a piece of the log that begins at a revision (`?1`), goes up to another (`?2`) at most, and has so many rows (`?3`), whatever
+/// they are; none when there are no more.
 const PIECE: &str = "SELECT max(revision) FROM (SELECT revision FROM log WHERE revision >= ?1 AND revision <= ?2 \
-    AND (previous > 0 OR deleted = 1) AND +resource IN (SELECT resource FROM archived) ORDER BY revision LIMIT ?3)";
+    ORDER BY revision LIMIT ?3)";
 
 /// The same as [`IN_ARCHIVE`] of a piece of the log, of what was superseded in it: states, and tombstones.
 fn in_log(from: i64, to: i64) -> String {
