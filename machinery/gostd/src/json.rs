@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, Error as _, IntoDeserializer, MapAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
-use serde_json::Error;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+use serde_json::{Error, Number};
 
 /// How many unreadable elements of an array are named; further ones are only left out.
 const MAX_NAMED: usize = 8;
@@ -114,6 +114,28 @@ impl<'de> Value<'de> {
         Ok(present.collect())
     }
 
+    fn scalar(self) -> Result<Scalar<'de>, Error> {
+        let text = self.raw.get();
+        Ok(match text.as_bytes().first() {
+            Some(b'{') => return Err(Error::custom("an object where a scalar is expected")),
+            Some(b'[') => return Err(Error::custom("an array where a scalar is expected")),
+            Some(b'"') => match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+                Some(text) if !text.contains('\\') => Scalar::Borrowed(text),
+                _ => Scalar::Owned(serde_json::from_str(text)?),
+            },
+            Some(b'n') => Scalar::Null,
+            Some(b't' | b'f') => Scalar::Bool(text == "true"),
+            _ => {
+                let number: Number = serde_json::from_str(text)?;
+                match (number.as_u64(), number.as_i64()) {
+                    (Some(number), _) => Scalar::Unsigned(number),
+                    (_, Some(number)) => Scalar::Signed(number),
+                    _ => Scalar::Float(number.as_f64().unwrap_or_default()),
+                }
+            }
+        })
+    }
+
     fn elements(self) -> Result<Vec<Self>, Error> {
         let elements: Vec<&'de RawValue> = serde_json::from_str(self.raw.get())?;
         Ok(elements.into_iter().map(|raw| Self { raw }).filter(|value| !value.is_null()).collect())
@@ -133,9 +155,36 @@ impl<'de> Deserializer<'de> for Value<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.raw.get().as_bytes().first() {
+            Some(b'{') => self.deserialize_map(visitor),
+            Some(b'[') => self.deserialize_seq(visitor),
+            _ => self.deserialize_str(visitor),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.raw.get().as_bytes().first() {
             Some(b'{') => visitor.visit_map(MapDeserializer::new(self.members()?.into_iter())),
+            _ => Err(Error::invalid_type(Unexpected::Other("no object"), &visitor)),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.raw.get().as_bytes().first() {
             Some(b'[') => visitor.visit_seq(SeqDeserializer::new(self.elements()?.into_iter())),
-            _ => serde_json::Deserializer::from_str(self.raw.get()).deserialize_any(visitor),
+            _ => Err(Error::invalid_type(Unexpected::Other("no array"), &visitor)),
+        }
+    }
+
+    /// Any scalar: there is no code of `serde_json`'s here for each visitor.
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.scalar()? {
+            Scalar::Null => visitor.visit_unit(),
+            Scalar::Bool(bool) => visitor.visit_bool(bool),
+            Scalar::Unsigned(number) => visitor.visit_u64(number),
+            Scalar::Signed(number) => visitor.visit_i64(number),
+            Scalar::Float(number) => visitor.visit_f64(number),
+            Scalar::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Scalar::Owned(text) => visitor.visit_string(text),
         }
     }
 
@@ -168,20 +217,47 @@ impl<'de> Deserializer<'de> for Value<'de> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.raw.get().as_bytes().first() {
-            Some(b'{') => self.deserialize_any(visitor),
-            _ => Err(Error::invalid_type(Unexpected::Other("no object"), &visitor)),
-        }
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_unit()
     }
 
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map identifier
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
     }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i128 u8 u16 u32 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct
+    }
+}
+
+/// A value that has no others in it.
+enum Scalar<'de> {
+    Null,
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Borrowed(&'de str),
+    Owned(String),
 }
 
 /// The members of an object, in order.
