@@ -1,7 +1,9 @@
 //! Reads the embedded descriptions and links them.
 
+use std::io::Read;
 use std::sync::Arc;
 
+use flate2::read::DeflateDecoder;
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::effective_version::KUBERNETES;
 use portico_machinery::expiration::{Lifecycle, Release};
@@ -18,22 +20,26 @@ use crate::kind::{Deletion, Generation, KindInfo, QueryParameter, StatusRule, Su
 use crate::ownership::Ownership;
 use crate::registry::Kinds;
 
-/// The data files as JSON, made when this crate was built.
-const KINDS: &str = include_str!(concat!(env!("OUT_DIR"), "/kinds.json"));
+/// The data files as JSON, made when this crate was built; compressed.
+const KINDS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kinds.deflate"));
 const GROUPS: &str = include_str!(concat!(env!("OUT_DIR"), "/groups.json"));
 
 /// Tells these data from any others.
 pub(crate) fn fingerprint() -> String {
-    sha256_hex(KINDS.as_bytes())
+    sha256_hex(KINDS)
 }
 
 pub(crate) fn all() -> Result<Kinds, LoadError> {
-    parse(KINDS, GROUPS)
+    let mut kinds = Vec::with_capacity(KINDS.len() * 10);
+    DeflateDecoder::new(KINDS)
+        .read_to_end(&mut kinds)
+        .map_err(|error| LoadError::Format(error.to_string()))?;
+    parse(&kinds, GROUPS)
 }
 
-fn parse(kinds: &str, groups: &str) -> Result<Kinds, LoadError> {
+fn parse(kinds: &[u8], groups: &str) -> Result<Kinds, LoadError> {
     let format = |error: serde_json::Error| LoadError::Format(error.to_string());
-    let files: Vec<File> = serde_json::from_str(kinds).map_err(format)?;
+    let files: Vec<File> = serde_json::from_slice(kinds).map_err(format)?;
     let groups: Vec<GroupEntry> = serde_json::from_str(groups).map_err(format)?;
     let mut builder = TypeSetBuilder::default();
     let mut entries = Vec::new();

@@ -138,7 +138,7 @@ fn a_broken_description_is_refused_with_its_name() {
         ),
     ];
     for (text, want) in rows {
-        let error = parse(text, "[]").unwrap_err().to_string();
+        let error = parse(text.as_bytes(), "[]").unwrap_err().to_string();
         assert!(error.contains(want), "{error}");
     }
 }
