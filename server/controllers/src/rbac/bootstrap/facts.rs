@@ -1,11 +1,12 @@
-//! The policy as data: an embedded file, read into what each object has to say. Its form is told at its head.
+//! The policy as data: an embedded file, read into what each object has to say. Its form is told at the head of `data/rbac.yaml`.
 
 use std::collections::BTreeMap;
 
 use portico_machinery::rbac::{Binding, Key, Resource, RoleRef, Rule, Subject};
 use serde::Deserialize;
 
-const FILE: &str = include_str!("../../../data/rbac.yaml");
+/// `data/rbac.yaml` as JSON, made when this crate was built.
+const FILE: &str = include_str!(concat!(env!("OUT_DIR"), "/rbac.json"));
 
 /// One object of the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +33,9 @@ pub enum Says {
 /// The embedded file is broken: a broken build.
 #[derive(Debug, thiserror::Error)]
 pub enum WrongFacts {
-    /// It is no YAML of this shape.
+    /// It is of another shape.
     #[error("the bootstrap policy: {0}")]
-    Yaml(String),
+    Shape(#[from] serde_json::Error),
     /// A rule or subject cannot be read.
     #[error("the bootstrap policy: {0:?} cannot be read")]
     Word(String),
@@ -70,7 +71,7 @@ struct Grant {
 /// # Errors
 /// [`WrongFacts`].
 pub fn entries() -> Result<Vec<Entry>, WrongFacts> {
-    let file: File = serde_saphyr::from_str(FILE).map_err(|e| WrongFacts::Yaml(e.to_string()))?;
+    let file: File = serde_json::from_str(FILE)?;
     let roles = [(Resource::ClusterRoles, file.cluster_roles), (Resource::Roles, file.roles)];
     let bindings = [
         (Resource::ClusterRoleBindings, file.cluster_role_bindings),
