@@ -1,12 +1,13 @@
-//! The console's files, compressed once, when the first of them is asked for.
+//! The console's files, which the build compresses (`build.rs`); they are opened when the first of them is asked for.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::LazyLock;
 
 use bytes::Bytes;
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -14,10 +15,10 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// The page; it names its assets by `{assets}`, and has `{modules}` where all modules are asked for at once.
 const PAGE: &str = include_str!("../../../console/index.html");
 
-/// Names, media types and contents of what the page loads.
+/// Names, media types and compressed contents of what the page loads.
 macro_rules! assets {
     ($($name:literal $media_type:expr),* $(,)?) => {
-        &[$(($name, $media_type, include_bytes!(concat!("../../../console/", $name)))),*]
+        &[$(($name, $media_type, include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz")))),*]
     };
 }
 
@@ -90,16 +91,18 @@ impl Files {
     fn new() -> Self {
         let folder = fingerprint(&ASSETS.iter().map(|(name, _, bytes)| (*name, *bytes)).collect::<Vec<_>>());
         let page = PAGE.replace("{modules}", &preloads()).replace("{assets}", &format!("assets/{folder}"));
-        let file = |media_type, bytes: Bytes| File {
+        let file = |media_type, plain: Bytes, gzip| File {
             media_type,
-            gzip: compressed(&bytes),
-            tag: format!("W/\"{}\"", fingerprint(&bytes)),
-            plain: bytes,
+            tag: format!("W/\"{}\"", fingerprint(&plain)),
+            plain,
+            gzip,
         };
-        let assets = ASSETS
-            .iter()
-            .map(|(name, media_type, bytes)| (*name, file(media_type, Bytes::from_static(bytes))));
-        Self { page: file("text/html; charset=utf-8", page.into()), assets: assets.collect(), folder }
+        let assets = ASSETS.iter().map(|(name, media_type, packed)| {
+            (*name, file(media_type, opened(name, packed), Some(Bytes::from_static(packed))))
+        });
+        let assets = assets.collect();
+        let page = Bytes::from(page);
+        Self { page: file("text/html; charset=utf-8", page.clone(), compressed(&page)), assets, folder }
     }
 }
 
@@ -121,10 +124,21 @@ fn fingerprint(of: &(impl Hash + ?Sized)) -> String {
     format!("{:016x}", hasher.finish())
 }
 
+/// The page's way: it is put together at run time.
 fn compressed(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing into memory does not fail; what is not compressed is sent as it is.
     encoder.write_all(bytes).and_then(|()| encoder.finish()).ok().map(Bytes::from)
+}
+
+/// An asset as it was before the build compressed it.
+fn opened(name: &str, packed: &[u8]) -> Bytes {
+    let mut plain = Vec::new();
+    if let Err(error) = GzDecoder::new(packed).read_to_end(&mut plain) {
+        // The build wrote it; browsers take it compressed.
+        tracing::error!(%error, name, "a file of the console cannot be opened");
+    }
+    plain.into()
 }
 
 #[cfg(test)]

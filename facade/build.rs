@@ -1,0 +1,25 @@
+//! Compresses the console's files: the program has them as browsers ask for them.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// The folder of the files.
+const FOLDER: &str = "console";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={FOLDER}");
+    let out = env::var("OUT_DIR")?;
+    for entry in fs::read_dir(FOLDER)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).ok_or("a file without a name")?;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&fs::read(&path)?)?;
+        fs::write(Path::new(&out).join(format!("{name}.gz")), encoder.finish()?)?;
+    }
+    Ok(())
+}
