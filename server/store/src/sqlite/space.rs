@@ -107,13 +107,13 @@ impl Space {
     }
 
     fn make(&self) -> io::Result<()> {
-        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        let zeros = vec![0; 64 * 1024];
         let mut file = File::create(&self.reserve)?;
         let mut left = self.bytes;
         while left > 0 {
-            let part = left.min(ZEROS.len() as u64);
+            let part = left.min(zeros.len() as u64);
             // At most the array's length.
-            file.write_all(&ZEROS[..part as usize])?;
+            file.write_all(&zeros[..part as usize])?;
             left -= part;
         }
         portico_kit::atomic_file::sync(&file)
