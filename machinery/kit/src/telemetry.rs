@@ -15,7 +15,8 @@ use json::KlogJson;
 use writer::Queue;
 
 // What lies above is left out of release builds (`Cargo.toml`, `log`); no debug build checks it.
-const _: () = assert!(cfg!(debug_assertions) || log::STATIC_MAX_LEVEL as usize <= log::LevelFilter::Warn as usize);
+const _: () =
+    assert!(cfg!(debug_assertions) || log::STATIC_MAX_LEVEL as usize <= log::LevelFilter::Warn as usize);
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
