@@ -14,7 +14,7 @@ use tracing_subscriber::{Layer, Registry, reload};
 use json::KlogJson;
 use writer::Queue;
 
-// What lies above is left out of release builds (`Cargo.toml`, `log`); no debug build checks it.
+// Release builds leave out what tracing writes for `log` below warnings (`Cargo.toml`); debug builds have all of it.
 const _: () =
     assert!(cfg!(debug_assertions) || log::STATIC_MAX_LEVEL as usize <= log::LevelFilter::Warn as usize);
 

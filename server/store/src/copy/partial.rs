@@ -135,20 +135,21 @@ fn open(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => return made,
     }
-    let foreign = || {
-        let why = "it is a link, no file, or somebody else's: remove it, or name another file";
-        io::Error::new(io::ErrorKind::PermissionDenied, why)
-    };
-    if !platform::is_own(&fs::symlink_metadata(path)?) {
-        return Err(foreign());
-    }
+    refuse_foreign(&fs::symlink_metadata(path)?)?;
     let file = options.open(path)?;
     let metadata = file.metadata()?;
-    if !platform::is_own(&metadata) {
-        return Err(foreign());
-    }
+    // By now it may be another one.
+    refuse_foreign(&metadata)?;
     if platform::mode(&metadata) & 0o077 != 0 {
         platform::set_mode_of(&file, MODE)?;
     }
     Ok(file)
+}
+
+fn refuse_foreign(file: &fs::Metadata) -> io::Result<()> {
+    if platform::is_own(file) {
+        return Ok(());
+    }
+    let why = "it is a link, no file, or somebody else's: remove it, or name another file";
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
 }

@@ -42,6 +42,7 @@ mod places;
 mod postgres;
 #[cfg(test)]
 mod reseal;
+#[cfg(test)]
 mod resumes;
 #[cfg(test)]
 mod sealed;
