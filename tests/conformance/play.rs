@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
+use portico_tests::PATIENCE;
 use portico_tests::http::{Broken, Http, collect};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,9 +18,6 @@ use crate::backend::Backend;
 use crate::fixture::Fixture;
 use crate::step::{Compare, Step, Stream, Upgrade, default_seconds};
 use crate::{normalise, paths};
-
-/// How long one answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often a request is repeated until its answer is what the step waits for.
 const PERIOD: Duration = Duration::from_millis(100);

@@ -14,9 +14,8 @@ use tokio::task::yield_now;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::http::{Answer, Broken, Http, collect};
+use crate::wait::PATIENCE;
 
-/// How long somebody must be found who takes a connection.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How often is asked who is ready.
 const PERIOD: Duration = Duration::from_millis(50);
 

@@ -20,14 +20,10 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 use crate::tools::{line_with, there_is};
-use crate::wait::eventually;
+use crate::wait::{PATIENCE, eventually};
 
-/// How long the browser may take to answer one command.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the end of the browser may take.
 const END: Duration = Duration::from_secs(10);
-/// How long what a page is to show may take, in seconds.
-const SHOWN: u64 = 30;
 
 /// Keys that have no character (WebDriver's code points).
 pub mod key {
@@ -134,7 +130,7 @@ impl Browser {
 
     /// Waits until a script returns something that is true, and gives that back.
     pub async fn shown(&self, what: &str, script: &str) -> Value {
-        eventually(what, SHOWN, || async {
+        eventually(what, || async {
             let body = json!({"script": script, "args": []});
             match self.tried(Method::POST, "/execute/sync", &body).await {
                 Ok(Value::Null | Value::Bool(false)) => Err(self.text().await.into()),
@@ -156,7 +152,7 @@ impl Browser {
     }
 
     async fn element(&self, selector: &str) -> String {
-        let found = eventually(selector, SHOWN, || async {
+        let found = eventually(selector, || async {
             let body = json!({"using": "css selector", "value": selector});
             self.tried(Method::POST, "/element", &body).await
         });

@@ -9,13 +9,12 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::skipped;
+use crate::wait::PATIENCE;
 
 /// Names the program where it is not in PATH.
 const PROGRAM: &str = "ETCD";
 /// The oldest release that a store takes.
 const NEEDED: (u32, u32, u32) = (3, 5, 13);
-/// How long a server may take to become ready: far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server with a folder of its own.
 pub struct EtcdServer {

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::etcd::{free_port, post, program};
+use crate::wait::PATIENCE;
 
 /// How many members there are: one of them can be missed.
 pub const MEMBERS: usize = 3;
-/// How long they may take to choose a leader: far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a member may take to answer: one may be paused.
 const ANSWER: Duration = Duration::from_secs(1);
 

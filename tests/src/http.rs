@@ -20,9 +20,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::pki::{Pair, certificates};
-
-/// How long an answer may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::wait::PATIENCE;
 
 /// A client of one address, as one user.
 #[derive(Clone)]

@@ -68,7 +68,7 @@ impl KubeApiserver {
         command.args(flags).stdout(Stdio::null()).stderr(log);
         let running = command.spawn().unwrap();
         let server = Self { folder, running, address, ca: authority.pem };
-        until(&format!("kube-apiserver is ready; {}", server.log()), 120, async || {
+        until(&format!("kube-apiserver is ready; {}", server.log()), async || {
             let ready = Request::get("/readyz").body(Full::default()).unwrap();
             server.admin().fetch(ready).await.is_ok_and(|answer| answer.status.as_u16() == 200)
         })

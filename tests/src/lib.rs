@@ -44,7 +44,7 @@ pub use kube_apiserver::KubeApiserver;
 pub use kubelet::SpdyKubelet;
 pub use postgres::PostgresServer;
 pub use process::{Launch, Portico};
-pub use wait::{eventually, until};
+pub use wait::{PATIENCE, eventually, until, within};
 pub use wire::Wire;
 
 /// Makes rustls use the one provider of the tree, for clients that ask for the process's default.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,12 +14,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::pki::Pair;
 use crate::skipped;
 use crate::swept::SweptFolder;
+use crate::wait::PATIENCE;
 use crate::wire::Wire;
 
 /// Whom programs run as where this runs as root, which they refuse.
 const USER: &str = "nobody";
-/// How long the server may take to become ready: far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server with a folder of its own.
 pub struct PostgresServer {

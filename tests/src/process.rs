@@ -12,17 +12,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::binary::{binary, repository};
-use crate::wait::eventually;
+use crate::wait::{PATIENCE, eventually};
 
 /// Users of every process that the harness starts: token, name, uid, groups.
 const TOKENS: &str = "admin-token,admin,uid-admin,\"system:masters\"\n\
     alice-token,alice,uid-alice,\"dev\"\n\
     bob-token,bob,uid-bob,\"dev,ops\"\n\
     carol-token,carol,uid-carol\n";
-
-/// How long a process may take to become ready, or to end, in seconds: far beyond what it takes, for machines whose disk
-/// builds keep busy.
-const PATIENCE: u64 = 60;
 
 /// What is started.
 #[derive(Clone, Default)]
@@ -158,7 +154,7 @@ impl Launch {
     /// Runs it to its end, as a user at a terminal would see it: exit code, standard output, standard error.
     pub async fn run(mut self) -> (Option<i32>, String, String) {
         let mut command = tokio::process::Command::from(self.command());
-        let ends = tokio::time::timeout(Duration::from_secs(PATIENCE), command.kill_on_drop(true).output());
+        let ends = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output());
         let output = ends.await.expect("it ends by itself").expect("the binary can be run");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -182,7 +178,7 @@ impl Portico {
 
     /// Waits until it is ready, or has ended, and tells which.
     pub async fn ready_unless_it_ends(&mut self) -> bool {
-        eventually("the process is ready, or ends", PATIENCE, || {
+        eventually("the process is ready, or ends", || {
             let is_ready = self.addresses()["pid"] == u64::from(self.child.id());
             let ended = self.child.try_wait().unwrap().is_some();
             std::future::ready(if is_ready || ended { Ok(()) } else { Err(self.log()) })
@@ -205,7 +201,7 @@ impl Portico {
     pub async fn ready(&mut self) {
         let path = self.addresses_file();
         let pid = u64::from(self.child.id());
-        let addresses: Value = eventually("the process is ready", PATIENCE, || {
+        let addresses: Value = eventually("the process is ready", || {
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("the process ended with {status}:\n{}", self.log());
             }
@@ -335,7 +331,7 @@ impl Portico {
 
     /// Waits for its end.
     pub async fn ended(&mut self) -> ExitStatus {
-        eventually("the process ends", PATIENCE, || {
+        eventually("the process ends", || {
             let ended = self.child.try_wait().unwrap().ok_or_else(|| self.log());
             std::future::ready(ended)
         })

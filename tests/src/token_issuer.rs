@@ -116,14 +116,14 @@ impl TokenIssuer {
     pub async fn stop(&mut self) {
         self.tasks.cancel();
         let tasks = self.tasks.clone();
-        crate::until("the issuer is gone", 5, || std::future::ready(tasks.running().is_empty())).await;
+        crate::until("the issuer is gone", || std::future::ready(tasks.running().is_empty())).await;
     }
 
     /// Comes back at the same address.
     pub async fn resume(&mut self) {
         let address = self.address;
         let bind = || async move { TcpListener::bind(address).await };
-        let listener = crate::eventually("the issuer's address is free", 5, bind).await;
+        let listener = crate::eventually("the issuer's address is free", bind).await;
         self.serve(listener);
     }
 }

@@ -3,12 +3,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long a program, or what is awaited of its output, may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+use crate::wait::PATIENCE;
 
 /// Whether the program can be run. Where it cannot, the test that asks is skipped.
 pub fn there_is(tool: &str) -> bool {

@@ -3,23 +3,34 @@
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
+/// A time that no passing test needs, however busy the machine is: what takes longer never comes.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
 /// How often is asked.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Asks until the answer is Ok; after `seconds` panics with what was awaited and the last Err.
+/// Asks until the answer is Ok; after [`PATIENCE`] panics with what was awaited and the last Err.
 pub async fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
     what: &str,
-    seconds: u64,
+    ask: impl FnMut() -> F,
+) -> T {
+    within(PATIENCE, what, ask).await
+}
+
+/// As [`eventually`], for what must not only happen but happen in time.
+pub async fn within<T, E: Debug, F: Future<Output = Result<T, E>>>(
+    limit: Duration,
+    what: &str,
     mut ask: impl FnMut() -> F,
 ) -> T {
-    let deadline = Instant::now() + Duration::from_secs(seconds);
+    let deadline = Instant::now() + limit;
     let mut ticks = tokio::time::interval(PERIOD);
     loop {
         ticks.tick().await;
         match ask().await {
             Ok(value) => return value,
             Err(last) if Instant::now() > deadline => {
-                panic!("not within {seconds} s: {what}; last: {last:?}")
+                panic!("not within {limit:?}: {what}; last: {last:?}")
             }
             Err(_) => {}
         }
@@ -27,8 +38,8 @@ pub async fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
 }
 
 /// As [`eventually`], for a condition.
-pub async fn until<F: Future<Output = bool>>(what: &str, seconds: u64, mut holds: impl FnMut() -> F) {
-    eventually(what, seconds, || {
+pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    eventually(what, || {
         let asked = holds();
         async move { if asked.await { Ok(()) } else { Err("it does not hold") } }
     })

@@ -27,7 +27,7 @@ pub(crate) fn lines(log: &Path) -> Vec<Value> {
 
 /// The events of a request, as soon as there are so many.
 pub(crate) async fn events(log: &Path, audit_id: &str, count: usize) -> Vec<Value> {
-    eventually(&format!("{count} events of {audit_id}"), 10, || async {
+    eventually(&format!("{count} events of {audit_id}"), || async {
         let found: Vec<Value> = lines(log).into_iter().filter(|event| event["auditID"] == audit_id).collect();
         if found.len() >= count { Ok(found) } else { Err(found) }
     })
@@ -58,7 +58,7 @@ async fn a_response_comes_after_its_event_and_a_drain_loses_none() {
         assert!(line.trim().parse::<u64>().is_ok_and(|count| count >= 20), "{filter}: {line:?}");
     }
     portico.signal(Signal::TERM);
-    eventually("the end", 60, || {
+    eventually("the end", || {
         let runs = portico.runs();
         async move { if runs { Err(()) } else { Ok(()) } }
     })
@@ -79,14 +79,14 @@ async fn a_policy_is_read_again_on_sighup_and_a_bad_one_is_not_used() {
     assert!(lines(&log).is_empty(), "nothing is recorded under None");
     std::fs::write(&policy, METADATA).unwrap();
     portico.signal(Signal::HUP);
-    eventually("the new policy", 20, || async {
+    eventually("the new policy", || async {
         admin.get("/version").await;
         if lines(&log).is_empty() { Err(()) } else { Ok(()) }
     })
     .await;
     std::fs::write(&policy, "kind: Nonsense").unwrap();
     portico.signal(Signal::HUP);
-    eventually("the refusal", 20, || async {
+    eventually("the refusal", || async {
         if portico.log().contains("unknown group version field") { Ok(()) } else { Err(portico.log()) }
     })
     .await;
@@ -118,7 +118,7 @@ async fn a_webhook_gets_lists_of_events_over_https_and_the_rest_at_the_end() {
     let mut portico = launch.start().await;
     let id = portico.admin().get("/version").await.header("audit-id").to_owned();
     portico.signal(Signal::TERM);
-    eventually("the end", 60, || {
+    eventually("the end", || {
         let runs = portico.runs();
         async move { if runs { Err(()) } else { Ok(()) } }
     })
@@ -168,7 +168,7 @@ async fn a_request_that_waits_has_been_recorded_before() {
     let asked = async { admin.get(&path).await };
     let recorded = async {
         let of_path = |event: &Value| event["requestURI"] == *path;
-        let begun = eventually("the request is recorded", 10, || async {
+        let begun = eventually("the request is recorded", || async {
             lines(&log).into_iter().find(of_path).ok_or("nothing is")
         })
         .await;

@@ -14,7 +14,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 
 async fn created(admin: &Http, path: &str, object: &Value) {
     // The namespace's service account may be a moment late.
-    eventually(&format!("{path} takes an object"), 20, || async {
+    eventually(&format!("{path} takes an object"), || async {
         let answer = admin.post(path, object).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
     })
@@ -60,7 +60,7 @@ async fn what_a_policy_notes_of_an_exec_is_in_its_event() {
         }
         created(&admin, PODS, &json!({"metadata": {"name": name}, "spec": spec})).await;
     }
-    let noted = eventually("the policy is in force", 20, || async {
+    let noted = eventually("the policy is in force", || async {
         let event = exec(&admin, &log, "idle", "known").await;
         if event["annotations"]["execs/container"] == "known" { Ok(event) } else { Err(event) }
     })

@@ -112,7 +112,7 @@ async fn a_watch_is_complete_when_its_client_leaves_and_loses_nothing_at_the_end
     let mut steps = client.objects().watch(watch("watch-2")).await.unwrap().into_inner();
     assert!(steps.message().await.unwrap().is_some());
     portico.signal(Signal::TERM);
-    eventually("the end", 60, || {
+    eventually("the end", || {
         let runs = portico.runs();
         async move { if runs { Err(()) } else { Ok(()) } }
     })

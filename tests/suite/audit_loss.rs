@@ -40,7 +40,7 @@ async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request(
         });
     }
     drop(sender);
-    eventually("a full log", 60, || async {
+    eventually("a full log", || async {
         let written = std::fs::metadata(&log).map_or(0, |file| file.len());
         if written > 40_000 { Ok(()) } else { Err(written) }
     })

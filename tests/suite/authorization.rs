@@ -139,7 +139,7 @@ async fn who_may_be_somebody_else_and_what_policies_ask_is_asked_of_webhooks_too
         .await;
     assert_eq!(made.status, 201, "{}", made.text());
     let map = json!({"metadata": {"generateName": "m-"}});
-    eventually("the policy refuses the administrator, who may read secrets", 20, || async {
+    eventually("the policy refuses the administrator, who may read secrets", || async {
         let answer = portico.admin().post(CONFIG_MAPS, &map).await;
         if answer.status == 422 { Ok(()) } else { Err(answer.text()) }
     })
@@ -157,7 +157,7 @@ async fn while_the_control_service_is_away_nobody_may_more_than_was_allowed_befo
     assert_eq!(made.status, 201, "{}", made.text());
     let alice = facade.admin().as_user("alice");
     let known = proxied.path("/flunders");
-    eventually("the backend is reached, as the webhook allows", 20, || async {
+    eventually("the backend is reached, as the webhook allows", || async {
         let answer = alice.get(&known).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -218,11 +218,11 @@ async fn a_file_says_who_decides_and_is_read_again() {
     std::fs::write(&file, configuration(&kubeconfig, "1 + 1")).unwrap();
     portico.signal(Signal::HUP);
     let failed = r#"apiserver_authorization_config_controller_automatic_reloads_total{status="failure","#;
-    eventually("the bad file is counted", 20, || metrics(&portico, failed)).await;
+    eventually("the bad file is counted", || metrics(&portico, failed)).await;
     assert_eq!(alice.get(CONFIG_MAPS).await.status, 200, "the old one stays");
     std::fs::write(&file, configuration(&kubeconfig, "request.user == 'nobody'")).unwrap();
     portico.signal(Signal::HUP);
-    eventually("the changed file is in force", 20, || async {
+    eventually("the changed file is in force", || async {
         let answer = alice.get(CONFIG_MAPS).await;
         if answer.status == 403 { Ok(()) } else { Err(answer.text()) }
     })

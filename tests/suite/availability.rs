@@ -40,7 +40,7 @@ async fn a_dead_backend_is_named_and_everybody_else_keeps_working() {
     dead.resume().await;
     let (reason, _) = wait_for(&portico, &dead, "True").await;
     assert_eq!(reason, "Passed", "it recovers by itself");
-    eventually("requests pass again", 10, || async {
+    eventually("requests pass again", || async {
         let answer = admin.get(&dead.path("/flunders")).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -179,7 +179,7 @@ async fn what_is_missing_on_the_way_is_the_reason() {
     admin.post(API_SERVICES, &remote("way.example.com", "", 8443)).await;
     let reason = |wanted: &'static str| {
         let admin = admin.clone();
-        eventually(wanted, 10, move || {
+        eventually(wanted, move || {
             let admin = admin.clone();
             async move {
                 let object = admin.get(&format!("{API_SERVICES}/v1.way.example.com")).await.json();
@@ -215,7 +215,7 @@ async fn a_condition_keeps_its_time_while_its_status_stays() {
     let path = format!("{API_SERVICES}/v1.time.example.com");
     let with_reason = |wanted: &'static str| {
         let (admin, path) = (admin.clone(), path.clone());
-        eventually(wanted, 10, move || {
+        eventually(wanted, move || {
             let (admin, path) = (admin.clone(), path.clone());
             async move {
                 let object = admin.get(&path).await.json();

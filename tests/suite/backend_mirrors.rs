@@ -34,7 +34,7 @@ async fn serve(portico: &Portico, object: &Value) {
     let created = portico.admin().post(API_SERVICES, object).await;
     assert_eq!(created.status, 201, "{}", created.text());
     let discovery = "/apis/mirrored.example.com/v1";
-    until("the API is served", 60, async || portico.admin().get(discovery).await.status == 200).await;
+    until("the API is served", async || portico.admin().get(discovery).await.status == 200).await;
 }
 
 /// What this metric counts.
@@ -66,14 +66,13 @@ async fn a_share_of_the_reads_is_copied_with_who_asks() {
         assert_eq!(portico.admin().get(PATH).await.status, 200);
         assert_eq!(portico.admin().post(PATH, &json!({"kind": "Flunder"})).await.status, 200);
     }
-    until("half of the reads are copied", 60, async || copies(&mirror) == 10).await;
+    until("half of the reads are copied", async || copies(&mirror) == 10).await;
     let seen = mirror.last();
     assert_eq!((seen.method.as_str(), &*seen.target), ("GET", PATH));
     assert_eq!(seen.all("x-remote-user"), backend.last().all("x-remote-user"));
     assert_eq!(seen.all("portico-mirrored"), ["true"]);
     assert!(backend.last().all("portico-mirrored").is_empty());
-    until("Explain counts them", 60, async || explained(&portico).contains(" sent, 0 dropped, 0 failed"))
-        .await;
+    until("Explain counts them", async || explained(&portico).contains(" sent, 0 dropped, 0 failed")).await;
     let text = explained(&portico);
     assert!(text.contains(&format!("50% of reads copied to {}", mirror.address)), "{text}");
     assert!(counted(&portico, "sent").await >= 10.0);
@@ -86,7 +85,7 @@ async fn writes_are_copied_whose_body_is_short_enough() {
     serve(&portico, &service(&backend, &mirror, &[("-max-body-bytes", "100")])).await;
     let short = json!({"kind": "Flunder", "metadata": {"name": "short"}});
     assert_eq!(portico.admin().post(PATH, &short).await.status, 200);
-    until("it is copied", 60, async || copies(&mirror) == 1).await;
+    until("it is copied", async || copies(&mirror) == 1).await;
     assert_eq!(mirror.last().body, short.to_string());
     let long = json!({"kind": "Flunder", "metadata": {"name": "x".repeat(100)}});
     assert_eq!(portico.admin().post(PATH, &long).await.status, 200);
@@ -108,10 +107,10 @@ async fn nobody_waits_for_a_mirror_and_what_it_cannot_take_is_dropped() {
     }
     assert!(begin.elapsed() < Duration::from_secs(60));
     assert!(counted(&portico, "dropped").await >= 1.0);
-    until("those that were sent have failed", 60, async || counted(&portico, "failed").await >= 2.0).await;
+    until("those that were sent have failed", async || counted(&portico, "failed").await >= 2.0).await;
     mirror.stop().await;
     assert_eq!(portico.admin().get(PATH).await.status, 200);
-    until("Explain says why", 60, async || explained(&portico).contains("cannot connect to")).await;
+    until("Explain says why", async || explained(&portico).contains("cannot connect to")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,7 +125,7 @@ async fn a_mirror_that_is_not_verified_does_not_learn_who_asks() {
     let request = Request::get(PATH).header("cookie", "session=one").header("x-forwarded-for", "192.0.2.1");
     let answer = portico.admin().fetch(request.body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(answer.status, 200);
-    until("it is copied", 60, async || copies(&mirror) == 1).await;
+    until("it is copied", async || copies(&mirror) == 1).await;
     let names: Vec<String> = mirror.last().headers.keys().map(ToString::to_string).collect();
     let tells = |name: &String| {
         name.starts_with("x-remote-") || ["cookie", "x-forwarded-for", "audit-id"].contains(&name.as_str())
@@ -142,7 +141,7 @@ async fn a_mirror_of_another_name_gets_nothing() {
     let (backend, mirror) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &service(&backend, &mirror, &[("-server-name", "another.example.com")])).await;
     assert_eq!(portico.admin().get(PATH).await.status, 200);
-    until("it has failed", 60, async || counted(&portico, "failed").await >= 1.0).await;
+    until("it has failed", async || counted(&portico, "failed").await >= 1.0).await;
     assert_eq!(copies(&mirror), 0);
 }
 
@@ -163,7 +162,7 @@ async fn a_mirror_may_be_a_service_that_comes_later() {
     });
     let services = "/api/v1/namespaces/default/services";
     assert_eq!(portico.admin().post(services, &next).await.status, 201);
-    until("copies arrive", 60, async || portico.admin().get(PATH).await.status == 200 && copies(&mirror) > 0)
+    until("copies arrive", async || portico.admin().get(PATH).await.status == 200 && copies(&mirror) > 0)
         .await;
 }
 
@@ -202,20 +201,20 @@ async fn reads_and_whole_bodies_are_copied_over_http2() {
     for _ in 0..5 {
         assert_eq!(portico.admin().get(PATH).await.status, 200);
     }
-    until("reads are copied", 60, async || copies(&mirror) == 5).await;
+    until("reads are copied", async || copies(&mirror) == 5).await;
     let seen = mirror.last();
     assert_eq!(seen.all("x-remote-user"), backend.last().all("x-remote-user"));
     assert_eq!((seen.all("portico-mirrored"), seen.all("host").len()), (vec!["true".to_owned()], 0));
     // Longer than a window of flow control.
     let body = json!({"kind": "Flunder", "data": "x".repeat(900_000)});
     assert_eq!(portico.admin().post(PATH, &body).await.status, 200);
-    until("the write is copied", 60, async || copies(&mirror) == 6).await;
+    until("the write is copied", async || copies(&mirror) == 6).await;
     assert_eq!(mirror.last().body, body.to_string());
     assert_eq!(mirror.last().body, backend.last().body);
     let long = json!({"kind": "Flunder", "data": "x".repeat(1_000_001)});
     assert_eq!(portico.admin().post(PATH, &long).await.status, 200);
     assert_eq!(backend.last().body, long.to_string());
-    until("it is too long for a copy", 60, async || counted(&portico, "dropped").await >= 1.0).await;
+    until("it is too long for a copy", async || counted(&portico, "dropped").await >= 1.0).await;
     assert_eq!(copies(&mirror), 6);
 }
 
@@ -241,14 +240,14 @@ async fn a_body_whose_length_is_said_is_copied_whoever_sends_its_end_apart() {
     sink.write_all(&frame(HEADERS, END_HEADERS, 1, &head)).await.unwrap();
     sink.write_all(&frame(DATA, 0, 1, body)).await.unwrap();
     sink.flush().await.unwrap();
-    until("the backend has all of it", 60, async || {
+    until("the backend has all of it", async || {
         backend.seen().last().is_some_and(|seen| *seen.body == body[..])
     })
     .await;
     sink.write_all(&frame(DATA, END_STREAM, 1, b"")).await.unwrap();
     sink.flush().await.unwrap();
     while frames.next().await.is_some_and(|frame| frame.kind != HEADERS) {}
-    until("it is copied", 60, async || mirror.seen().last().is_some_and(|seen| *seen.body == body[..])).await;
+    until("it is copied", async || mirror.seen().last().is_some_and(|seen| *seen.body == body[..])).await;
     assert_eq!(counted(&portico, "dropped").await, 0.0);
 }
 
@@ -269,11 +268,11 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
     mirror.behave(Mood::Hang);
     ask(10).await;
     assert!(counted(&portico, "dropped").await >= 1.0);
-    until("those that were sent have failed", 60, async || counted(&portico, "failed").await >= 4.0).await;
+    until("those that were sent have failed", async || counted(&portico, "failed").await >= 4.0).await;
     // Nothing of them is left in its way.
     mirror.behave(Mood::Well);
     let arrived = copies(&mirror);
-    until("copies arrive again", 60, async || {
+    until("copies arrive again", async || {
         ask(1).await;
         copies(&mirror) > arrived
     })
@@ -281,7 +280,7 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
     // It resets what it gets.
     mirror.behave(Mood::Drop);
     let failed = counted(&portico, "failed").await;
-    until("that counts as failed", 60, async || {
+    until("that counts as failed", async || {
         ask(1).await;
         counted(&portico, "failed").await > failed
     })
@@ -289,7 +288,7 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
     // It is gone, and comes back.
     mirror.stop().await;
     ask(2).await;
-    until("Explain says why", 60, async || {
+    until("Explain says why", async || {
         ask(1).await;
         explained(&portico).contains("cannot connect to")
     })
@@ -297,7 +296,7 @@ async fn slow_failing_and_dead_mirrors_over_http2_hold_up_nobody() {
     mirror.behave(Mood::Well);
     mirror.resume().await;
     let arrived = copies(&mirror);
-    until("copies arrive again", 60, async || {
+    until("copies arrive again", async || {
         ask(1).await;
         copies(&mirror) > arrived
     })
@@ -314,7 +313,6 @@ async fn an_answer_of_a_mirror_that_is_too_long_ends_alone() {
         assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 8 << 20));
     }
     assert_eq!(portico.admin().get(PATH).await.status, 200);
-    until("all are copied", 60, async || copies(&mirror) == 1 && counted(&portico, "sent").await >= 5.0)
-        .await;
+    until("all are copied", async || copies(&mirror) == 1 && counted(&portico, "sent").await >= 5.0).await;
     assert_eq!((counted(&portico, "failed").await, counted(&portico, "dropped").await), (0.0, 0.0));
 }

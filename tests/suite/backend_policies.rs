@@ -33,7 +33,7 @@ async fn proxied(annotations: &[(&str, &str)]) -> (Portico, Backend, Backend) {
     let (one, two) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     let created = portico.admin().post(API_SERVICES, &service(&[&one, &two], annotations)).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    until("the API is served", 60, async || portico.admin().get(PATH).await.status == 200).await;
+    until("the API is served", async || portico.admin().get(PATH).await.status == 200).await;
     (portico, one, two)
 }
 
@@ -142,8 +142,8 @@ async fn more_connections_than_allowed_are_refused_at_once() {
     let held = async { tokio::join!(http.get(PATH), http.get(PATH)) };
     let before = one.seen().len() + two.seen().len();
     let refused = async {
-        until("both are held", 60, async || one.seen().len() + two.seen().len() == before + 2).await;
-        until("the third is refused", 60, async || {
+        until("both are held", async || one.seen().len() + two.seen().len() == before + 2).await;
+        until("the third is refused", async || {
             let http = portico.admin();
             let answer = tokio::time::timeout(Duration::from_millis(500), http.get(PATH)).await;
             answer.is_ok_and(|answer| answer.status == 503 && answer.text().contains('2'))
@@ -174,7 +174,7 @@ async fn what_is_counted_of_a_backend_goes_on_under_another_policy() {
     let before = one.seen().len() + two.seen().len();
     let held = http.get(PATH);
     let refused = async {
-        until("one is held", 60, async || one.seen().len() + two.seen().len() == before + 1).await;
+        until("one is held", async || one.seen().len() + two.seen().len() == before + 1).await;
         assert_eq!(portico.admin().get(PATH).await.status, 503);
         one.behave(Mood::Well);
         two.behave(Mood::Well);
@@ -190,7 +190,7 @@ async fn what_is_counted_of_a_backend_goes_on_under_another_policy() {
         assert_eq!(changed.status, 200, "{}", changed.text());
         let most = "portico_proxy_backend_max_requests{service=\"default/backend:443\"}";
         let known = counted(&portico, most).await;
-        until("the policy is another one", 60, async || {
+        until("the policy is another one", async || {
             let now = counters().await;
             let before = std::mem::replace(&mut *least.lock().unwrap(), now);
             assert!(now.0 >= before.0 && now.1 >= before.1, "{now:?} is less than {before:?}");
@@ -206,14 +206,12 @@ async fn what_is_counted_of_a_backend_goes_on_under_another_policy() {
 async fn an_address_that_fails_is_left_out_and_comes_back() {
     let (portico, one, _two) = proxied(&[("ejection-failures", "2"), ("ejection-time", "500ms")]).await;
     one.behave(Mood::Code(503));
-    until("it is left out", 60, async || codes(&portico, 6).await == [200; 6]).await;
+    until("it is left out", async || codes(&portico, 6).await == [200; 6]).await;
     assert!(counted(&portico, "portico_proxy_ejections_total").await >= 1.0);
     one.behave(Mood::Well);
     let before = one.seen().len();
-    until("it comes back", 60, async || {
-        codes(&portico, 6).await == [200; 6] && one.seen().len() > before + 3
-    })
-    .await;
+    until("it comes back", async || codes(&portico, 6).await == [200; 6] && one.seen().len() > before + 3)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use kube::runtime::finalizer::{Error as FinalizerError, Event, finalizer};
 use kube::runtime::{Controller, watcher};
 use kube::{Client, CustomResource, KubeSchema, Resource, ResourceExt};
 use portico_kit::tasks::TaskSet;
-use portico_tests::until;
+use portico_tests::{PATIENCE, until};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -84,7 +84,7 @@ impl Gate {
 
     /// Waits until the operator stands there.
     pub(crate) async fn reached(&self) {
-        let reached = tokio::time::timeout(Duration::from_secs(30), self.reached.notified()).await;
+        let reached = tokio::time::timeout(PATIENCE, self.reached.notified()).await;
         reached.unwrap_or_else(|_| panic!("the operator does not come to {:?}", self.at));
     }
 
@@ -123,7 +123,7 @@ impl Operator {
     /// Kills it where it stands.
     pub(crate) async fn kill(self) {
         self.tasks.cancel();
-        until("the operator is dead", 5, || std::future::ready(self.tasks.running().is_empty())).await;
+        until("the operator is dead", || std::future::ready(self.tasks.running().is_empty())).await;
     }
 }
 

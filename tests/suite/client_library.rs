@@ -1,17 +1,13 @@
 //! The client library on objects of any kind: found by name, applied, listed in pages, watched over restarts.
 
 use std::pin::pin;
-use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use portico_proto::admin::CompactRequest;
 use portico_proto::client::{ApplyOptions, ListOptions, ResourceClient, WatchEvent};
-use portico_tests::Portico;
+use portico_tests::{PATIENCE, Portico};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
-
-/// How long an event may take to come: far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn config_maps(portico: &Portico) -> ResourceClient {
     let client = portico.control();

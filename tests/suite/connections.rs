@@ -1,13 +1,12 @@
 //! Subresources that connect: logs and streams of kubelets, proxies to nodes, pods and Services.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use http::Method;
 use http_body_util::BodyExt;
 use portico_tests::http::{Answer, Http};
 use portico_tests::pki::Authority;
-use portico_tests::{Backend, Launch, Mood, eventually, own_address};
+use portico_tests::{Backend, Launch, Mood, PATIENCE, eventually, own_address};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -15,7 +14,6 @@ use tokio_rustls::client::TlsStream;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PODS: &str = "/api/v1/namespaces/default/pods";
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A kubelet, and what a facade needs to speak with it.
 struct Node {
@@ -75,7 +73,7 @@ fn pod(name: &str, node: Option<&str>, containers: &[&str]) -> Value {
 
 /// Creates it; the namespace's service account may be a moment late.
 async fn created(admin: &Http, path: &str, object: &Value) {
-    eventually(&format!("{path} takes an object"), 20, || async {
+    eventually(&format!("{path} takes an object"), || async {
         let answer = admin.post(path, object).await;
         if matches!(answer.status.as_u16(), 201 | 409) { Ok(()) } else { Err(answer.text()) }
     })

@@ -14,7 +14,7 @@ use portico_proto::apiregistration::{
     ServiceReference, UpdateRequest, UpdateStatusRequest, WatchRequest,
 };
 use portico_proto::client::{Client, watch_api_services};
-use portico_tests::Portico;
+use portico_tests::{PATIENCE, Portico};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -318,7 +318,7 @@ async fn the_library_watch_begins_with_what_there_is_and_outlives_the_server() {
             }
             panic!("the watch ended")
         };
-        tokio::time::timeout(Duration::from_secs(15), found).await.expect("the event comes")
+        tokio::time::timeout(PATIENCE, found).await.expect("the event comes")
     };
     assert_eq!(wait_for("v1.here.library.example.com").await, EventType::Added);
     portico.kill();
@@ -342,7 +342,7 @@ async fn explain_names_the_stage_that_fails() {
         let failing = answer.stages.iter().find(|stage| !stage.ok).cloned().ok_or("no stage fails")?;
         if failing.reason == "ServiceNotFound" { Ok((answer, failing)) } else { Err("another reason") }
     };
-    let (answer, failing) = portico_tests::eventually("the missing Service is named", 10, explain).await;
+    let (answer, failing) = portico_tests::eventually("the missing Service is named", explain).await;
     assert!(!answer.available && !answer.summary.is_empty());
     assert_eq!(answer.stages[0].stage, "registered");
     assert!(answer.stages[0].ok);

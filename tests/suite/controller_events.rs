@@ -18,7 +18,7 @@ async fn events(admin: &Http, about: &str, reason: &str) -> Vec<Value> {
 
 /// The only event of a reason about an object, once it was recorded so often.
 async fn event(admin: &Http, about: &str, reason: &str, count: i64) -> Value {
-    until(&format!("{reason} is recorded"), 20, async || {
+    until(&format!("{reason} is recorded"), async || {
         let found = events(admin, about, reason).await;
         found.iter().any(|event| event["count"].as_i64() >= Some(count))
     })
@@ -36,7 +36,7 @@ async fn pod(admin: &Http, name: &str, more: Value) {
     for (key, value) in more.as_object().into_iter().flatten() {
         pod["metadata"][key] = value.clone();
     }
-    until("a pod is made", 10, async || admin.post(PODS, &pod).await.status == 201).await;
+    until("a pod is made", async || admin.post(PODS, &pod).await.status == 201).await;
     let status = json!({"status": {"phase": "Running", "podIP": "10.9.0.1", "podIPs": [{"ip": "10.9.0.1"}],
         "conditions": [{"type": "Ready", "status": "True"}]}});
     assert_eq!(admin.merge(&format!("{PODS}/{name}/status"), &status).await.status, 200);
@@ -124,7 +124,7 @@ async fn services_say_why_their_endpoints_are_not_written_and_which_pods_are_lef
     );
     // The names of slices are made up, so that each refusal says something else.
     let of_slices = async || events(&admin, "refused", "FailedToUpdateEndpointSlices").await;
-    until("a refused slice is said twice", 20, async || of_slices().await.len() >= 2).await;
+    until("a refused slice is said twice", async || of_slices().await.len() >= 2).await;
     let slices = of_slices().await.remove(0);
     assert_eq!(slices["source"]["component"], "endpoint-slice-controller");
     let message = slices["message"].as_str().unwrap();

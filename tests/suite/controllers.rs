@@ -47,12 +47,12 @@ async fn controllers_whose_kinds_are_off_keep_no_other_from_working() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gone"}});
     assert_eq!(admin.post(NAMESPACES, &namespace).await.status, 201);
     let path = format!("{NAMESPACES}/gone");
-    until("its account is made", 20, || async {
+    until("its account is made", || async {
         code(&admin, &format!("{path}/serviceaccounts/default")).await == 200
     })
     .await;
     admin.delete(&path).await;
-    until("the namespace goes", 20, || async { code(&admin, &path).await == 404 }).await;
+    until("the namespace goes", || async { code(&admin, &path).await == 404 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +67,7 @@ async fn a_deleted_namespace_goes_once_its_content_is_gone_and_says_what_holds_i
     admin.post(inside, &held).await;
     let demo = format!("{NAMESPACES}/demo");
     assert_eq!(admin.delete(&demo).await.status, 200);
-    until("the namespace tells what holds it", 10, async || {
+    until("the namespace tells what holds it", async || {
         let reported = admin.get(&demo).await.text();
         reported.contains("configmaps. has 1 resource instances")
             && reported.contains("example.com/hold in 1")
@@ -75,7 +75,7 @@ async fn a_deleted_namespace_goes_once_its_content_is_gone_and_says_what_holds_i
     .await;
     assert_eq!(code(&admin, &format!("{inside}/free")).await, 404);
     admin.merge(&format!("{inside}/held"), &json!({"metadata": {"finalizers": null}})).await;
-    until("the namespace is gone", 10, async || code(&admin, &demo).await == 404).await;
+    until("the namespace is gone", async || code(&admin, &demo).await == 404).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,9 +85,9 @@ async fn every_namespace_gets_its_service_account_and_the_root_ca() {
     admin.post(NAMESPACES, &json!({"metadata": {"name": "fresh"}})).await;
     for path in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
         let path = format!("{NAMESPACES}/fresh/{path}");
-        until("it is made", 10, async || code(&admin, &path).await == 200).await;
+        until("it is made", async || code(&admin, &path).await == 200).await;
         admin.delete(&path).await;
-        until("it is made again", 10, async || code(&admin, &path).await == 200).await;
+        until("it is made again", async || code(&admin, &path).await == 200).await;
     }
     let published = admin.get(&format!("{NAMESPACES}/fresh/configmaps/kube-root-ca.crt")).await.json();
     assert_eq!(published["data"]["ca.crt"].as_str().unwrap().as_bytes(), portico.ca());
@@ -103,7 +103,7 @@ async fn dependents_follow_their_owner_in_the_background_or_go_first() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         for name in ["owner", "a", "b", "below-a"] {
             let path = format!("{DEFAULT}/{name}");
-            until(&format!("{policy}: {name} is gone"), 10, async || code(&admin, &path).await == 404).await;
+            until(&format!("{policy}: {name} is gone"), async || code(&admin, &path).await == 404).await;
         }
     }
 }
@@ -114,7 +114,7 @@ async fn orphans_stay_and_lose_their_owner() {
     let admin = portico.admin();
     family(&admin).await;
     admin.delete(&format!("{DEFAULT}/owner?propagationPolicy=Orphan")).await;
-    until("the owner is gone", 10, async || code(&admin, &format!("{DEFAULT}/owner")).await == 404).await;
+    until("the owner is gone", async || code(&admin, &format!("{DEFAULT}/owner")).await == 404).await;
     for name in ["a", "b"] {
         let orphan = admin.get(&format!("{DEFAULT}/{name}")).await.json();
         assert_eq!(orphan["metadata"].get("ownerReferences"), None, "{orphan}");
@@ -132,7 +132,7 @@ async fn what_was_left_while_nobody_collected_is_collected_after_a_restart() {
     let portico = Launch::new().on_data_of(&portico).start().await;
     for name in ["a", "b", "below-a"] {
         let path = format!("{DEFAULT}/{name}");
-        until("it is collected", 10, async || code(&portico.admin(), &path).await == 404).await;
+        until("it is collected", async || code(&portico.admin(), &path).await == 404).await;
     }
 }
 
@@ -147,7 +147,7 @@ async fn events_go_some_time_after_their_last_write() {
     let events = format!("{NAMESPACES}/default/events");
     assert_eq!(admin.post(&events, &event).await.status, 201);
     admin.post(DEFAULT, &config_map("stays", None)).await;
-    until("the event is gone", 20, async || code(&admin, &format!("{events}/e.1")).await == 404).await;
+    until("the event is gone", async || code(&admin, &format!("{events}/e.1")).await == 404).await;
     assert_eq!(code(&admin, &format!("{DEFAULT}/stays")).await, 200);
 }
 
@@ -156,21 +156,21 @@ async fn the_api_itself_is_a_service_and_says_whom_backends_may_believe() {
     let portico = Launch::new().arg("--service-cluster-ip-range=10.9.0.0/24").start().await;
     let admin = portico.admin();
     let service = format!("{NAMESPACES}/default/services/kubernetes");
-    until("the service is there", 10, async || {
+    until("the service is there", async || {
         admin.get(&service).await.json()["spec"]["clusterIP"] == "10.9.0.1"
     })
     .await;
     let port = portico.https().port();
     assert_eq!(admin.get(&service).await.json()["spec"]["ports"][0]["targetPort"], port);
     admin.delete(&service).await;
-    until("the service is back", 10, async || code(&admin, &service).await == 200).await;
+    until("the service is back", async || code(&admin, &service).await == 200).await;
     let range = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
-    until("the range is ready", 10, async || {
+    until("the range is ready", async || {
         admin.get(range).await.json()["status"]["conditions"][0]["status"] == "True"
     })
     .await;
     let reported = format!("{NAMESPACES}/kube-system/configmaps/extension-apiserver-authentication");
-    until("backends are told whom to believe", 10, async || code(&admin, &reported).await == 200).await;
+    until("backends are told whom to believe", async || code(&admin, &reported).await == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,7 +179,7 @@ async fn what_other_servers_hold_in_a_namespace_goes_too_and_a_server_that_is_aw
     let admin = portico.admin();
     let backend = Backend::start("away.example.com").await;
     admin.post(API_SERVICES, &backend.api_service()).await;
-    until("the group is served", 10, async || {
+    until("the group is served", async || {
         code(&admin, "/apis/away.example.com/v1/namespaces/demo/flunders").await == 200
     })
     .await;
@@ -187,12 +187,12 @@ async fn what_other_servers_hold_in_a_namespace_goes_too_and_a_server_that_is_aw
     admin.post(NAMESPACES, &json!({"metadata": {"name": "demo"}})).await;
     let demo = format!("{NAMESPACES}/demo");
     admin.delete(&demo).await;
-    until("the namespace names who is away", 10, async || {
+    until("the namespace names who is away", async || {
         admin.get(&demo).await.text().contains("away.example.com/v1: the backend answered 500")
     })
     .await;
     backend.behave(Mood::Well);
-    until("the namespace is gone", 20, async || code(&admin, &demo).await == 404).await;
+    until("the namespace is gone", async || code(&admin, &demo).await == 404).await;
     let asked = backend.seen();
     let by = |seen: &Seen| {
         seen.target == "/apis/away.example.com/v1/namespaces/demo/flunders"
@@ -207,11 +207,11 @@ async fn workloads_find_the_advertised_address_and_the_port_that_was_bound() {
     let admin = portico.admin();
     let port = portico.https().port();
     let endpoints = format!("{NAMESPACES}/default/endpoints/kubernetes");
-    until("the Endpoints are there", 10, async || code(&admin, &endpoints).await == 200).await;
+    until("the Endpoints are there", async || code(&admin, &endpoints).await == 200).await;
     let subsets = admin.get(&endpoints).await.json()["subsets"].clone();
     let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
     assert_eq!(subsets, json!([{"addresses": [{"ip": "192.0.2.7"}], "ports": ports}]));
     let slice = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
-    until("the slice is there", 10, async || code(&admin, slice).await == 200).await;
+    until("the slice is there", async || code(&admin, slice).await == 200).await;
     assert_eq!(admin.get(slice).await.json()["endpoints"][0]["addresses"], json!(["192.0.2.7"]));
 }

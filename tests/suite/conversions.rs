@@ -46,7 +46,7 @@ async fn hooks() -> Backend {
 async fn define(admin: &Http, definition: &Value) {
     let created = admin.post(DEFINITIONS, definition).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    until("the versions are served", 20, || async { admin.get(&objects("v2")).await.status == 200 }).await;
+    until("the versions are served", || async { admin.get(&objects("v2")).await.status == 200 }).await;
 }
 
 async fn create(admin: &Http, version: &str, name: &str, spec: Value) -> Answer {
@@ -278,14 +278,14 @@ async fn a_definition_goes_when_its_webhook_is_mended() {
     backend.behave(Mood::Code(503));
     assert_eq!(admin.delete(&format!("{DEFINITIONS}/{NAME}")).await.status, 200);
     let path = format!("{DEFINITIONS}/{NAME}");
-    until("the condition tells why", 20, || async {
+    until("the condition tells why", || async {
         let definition = admin.get(&path).await.json();
         let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|c| c["type"] == "Terminating" && c["reason"] == "InstanceDeletionFailed")
     })
     .await;
     backend.behave(Mood::Well);
-    until("the definition is gone", 60, || async { admin.get(&path).await.status == 404 }).await;
+    until("the definition is gone", || async { admin.get(&path).await.status == 404 }).await;
 }
 
 /// Writes `late` of v2 to this namespace; while the webhook converts it, this happens.
@@ -296,7 +296,7 @@ async fn write_while(backend: &Backend, admin: &Http, namespace: &str, meanwhile
     let before = reviews(backend).len();
     backend.behave(Mood::Held);
     let paused = async {
-        until("its conversion is asked for", 20, || async { reviews(backend).len() > before }).await;
+        until("its conversion is asked for", || async { reviews(backend).len() > before }).await;
         meanwhile.await;
         backend.behave(Mood::Well);
     };
@@ -312,7 +312,7 @@ async fn names(admin: &Http) -> Vec<String> {
 
 async fn gone(admin: &Http, path: &str) {
     assert_eq!(admin.delete(path).await.status, 200);
-    until("it is gone", 25, || async { admin.get(path).await.status == 404 }).await;
+    until("it is gone", || async { admin.get(path).await.status == 404 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -343,7 +343,7 @@ async fn what_changes_while_a_webhook_converts_a_write_counts_for_the_write() {
     let before = reviews(&backend).len();
     backend.behave(Mood::Held);
     let goes = async {
-        until("its conversion is asked for", 20, || async { reviews(&backend).len() > before }).await;
+        until("its conversion is asked for", || async { reviews(&backend).len() > before }).await;
         let deleted = admin.delete(&format!("{DEFINITIONS}/{NAME}")).await;
         assert_eq!(deleted.status, 200, "{}", deleted.text());
         backend.behave(Mood::Well);
@@ -352,7 +352,7 @@ async fn what_changes_while_a_webhook_converts_a_write_counts_for_the_write() {
     let (last, ()) = tokio::join!(admin.post(&url, &object), goes);
     assert!([403, 404, 405].contains(&last.status.as_u16()), "{}", last.text());
     let path = format!("{DEFINITIONS}/{NAME}");
-    until("the definition is gone", 25, || async { admin.get(&path).await.status == 404 }).await;
+    until("the definition is gone", || async { admin.get(&path).await.status == 404 }).await;
     define(&admin, &definition(&at(&backend, "/convert"), &["v1"])).await;
     assert!(names(&admin).await.is_empty(), "nothing is left of the definition that is gone");
 }

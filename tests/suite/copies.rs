@@ -149,7 +149,7 @@ async fn move_under_writers(
     let mut events = watch(&here[0].admin(), version(&first)).await;
     let writers = (0..WRITERS).map(|writer| write(here[writer % here.len()].admin(), writer));
     let moving = async {
-        until("writes go on", 60, || async {
+        until("writes go on", || async {
             here[0].admin().get(CONFIG_MAPS).await.json()["items"].as_array().unwrap().len() > 20
         })
         .await;
@@ -301,7 +301,7 @@ pub(crate) async fn make(http: &Http) {
 }
 
 pub(crate) async fn things_are_served(http: &Http) {
-    until("the definition is served", 60, async || {
+    until("the definition is served", async || {
         http.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
@@ -480,7 +480,7 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     create(&serving.admin(), "kept").await;
     drop(serving);
     let into = ["restore", "--from", "good", "--database-url", &url];
-    until("its connections have ended", 60, || async { !run(&folder, &into).await.1.contains("is in use") })
+    until("its connections have ended", || async { !run(&folder, &into).await.1.contains("is in use") })
         .await;
     refused(&folder, 1, &into, ": --force replaces it").await;
     done(&folder, &[&into[..], &["--force"]].concat()).await;
@@ -536,7 +536,7 @@ async fn facades_and_their_watches_go_on_over_a_move() {
     // The same files, the same address, another database.
     let moved = Launch::server().args(&["--control-address", &address, "--database-url", &url]);
     let _moved = moved.on_data_of(&server).start().await;
-    until("the facade has its control service again", 60, || {
+    until("the facade has its control service again", || {
         let http = facade.admin();
         async move { http.post(CONFIG_MAPS, &config_map("after")).await.status.as_u16() == 201 }
     })

@@ -151,7 +151,7 @@ async fn a_store_moves_into_an_etcd_with_tls_and_a_key_service_and_out_of_it() {
     assert!(sealed.etcd.holds("k8s:enc:kms:v2:kms:"));
     // What was sealed with both keys goes on.
     service.rotate("key-2");
-    until("it seals with the new key", 60, async || {
+    until("it seals with the new key", async || {
         let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"generateName": "s-"}});
         assert_eq!(on_etcd.admin().post(SECRETS, &secret).await.status.as_u16(), 201);
         sealed.etcd.holds("key-2")
@@ -209,7 +209,7 @@ async fn the_state_of_a_time_is_backed_up_by_a_control_service_and_refused_witho
     let (file, time) = (sealed.file("backup"), jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4));
     // Where the revision stood is noted once in that second, at any moment of it.
     let over = time + jiff::SignedDuration::from_secs(1);
-    until("the second is over", 60, async || jiff::Timestamp::now() > over).await;
+    until("the second is over", async || jiff::Timestamp::now() > over).await;
     let time = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let folder = sealed.folder.path();
     let later = admin.post(CONFIG_MAPS, &config_map("later")).await;

@@ -34,7 +34,7 @@ fn gauges() -> Value {
 
 /// Waits until a document of a group version is there.
 async fn there(admin: &Http, path: &str) {
-    until("the document", 20, || async { admin.get(path).await.status == 200 }).await;
+    until("the document", || async { admin.get(path).await.status == 200 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,14 +57,11 @@ async fn discovery_tells_of_a_definition_as_long_as_it_is_established() {
     let ours = items.iter().find(|item| item["metadata"]["name"] == GROUP).unwrap();
     assert_eq!(ours["versions"][0]["resources"][0]["responseKind"]["group"], GROUP);
     assert_eq!(admin.delete(&format!("{DEFINITIONS}/gauges.{GROUP}")).await.status, 200);
-    until("the version to be gone", 20, || async {
-        admin.get(&format!("/apis/{GROUP}/v1")).await.status == 404
-    })
-    .await;
+    until("the version to be gone", || async { admin.get(&format!("/apis/{GROUP}/v1")).await.status == 404 })
+        .await;
     let gone =
         |all: &Value| all["items"].as_array().unwrap().iter().all(|item| item["metadata"]["name"] != GROUP);
-    until("the group to be gone", 20, || async { gone(&admin.get_as("/apis", AGGREGATED).await.json()) })
-        .await;
+    until("the group to be gone", || async { gone(&admin.get_as("/apis", AGGREGATED).await.json()) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,10 +91,10 @@ async fn openapi_follows_a_definition() {
         document["components"]["schemas"]["com.example.told.v1.Gauge"]["properties"]["spec"]["properties"]["colour"]
             .is_object()
     };
-    until("the change", 20, || async { colour(&admin.get(&path).await.json()) }).await;
+    until("the change", || async { colour(&admin.get(&path).await.json()) }).await;
     assert_ne!(address(&admin.get("/openapi/v3").await.json()), address(&index));
     assert_eq!(admin.delete(&definition).await.status, 200);
-    until("the document to be gone", 20, || async { admin.get(&path).await.status == 404 }).await;
+    until("the document to be gone", || async { admin.get(&path).await.status == 404 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

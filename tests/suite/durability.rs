@@ -59,13 +59,13 @@ async fn killed_in_a_write_storm_it_keeps_every_acknowledged_write_once() {
             storm.spawn("writer", write_until_refused(client, prefix, acknowledged));
         }
         let before = acknowledged.lock().unwrap().len();
-        until("the storm rages", 20, || {
+        until("the storm rages", || {
             let enough = acknowledged.lock().unwrap().len() > before + 150;
             std::future::ready(enough)
         })
         .await;
         portico.kill();
-        until("every writer has heard of it", 20, || std::future::ready(storm.running().is_empty())).await;
+        until("every writer has heard of it", || std::future::ready(storm.running().is_empty())).await;
         portico.restart().await;
         let there = everything(&portico).await;
         let unique: BTreeMap<String, String> = there.iter().cloned().collect();
@@ -107,10 +107,10 @@ async fn a_clean_stop_answers_what_was_begun() {
             refused.fetch_add(1, Ordering::SeqCst);
         });
     }
-    until("writes are under way", 20, || std::future::ready(acknowledged.lock().unwrap().len() > 50)).await;
+    until("writes are under way", || std::future::ready(acknowledged.lock().unwrap().len() > 50)).await;
     let status = portico.stop().await;
     assert!(status.success(), "{status}");
-    until("the writers end", 20, || std::future::ready(refused.load(Ordering::SeqCst) == 4)).await;
+    until("the writers end", || std::future::ready(refused.load(Ordering::SeqCst) == 4)).await;
     portico.restart().await;
     let unique: BTreeMap<String, String> = everything(&portico).await.into_iter().collect();
     for (name, uid) in acknowledged.lock().unwrap().iter() {

@@ -118,7 +118,7 @@ async fn fields_of_gates_that_a_release_had_off_are_dropped_unless_the_gate_is_t
 async fn a_facade_of_its_own_shows_the_release_of_its_control_service() {
     let server = Launch::server().arg("--emulated-version=1.34").start().await;
     let facade = Launch::facade(&server).start().await;
-    eventually("the facade shows the emulated release", 20, || async {
+    eventually("the facade shows the emulated release", || async {
         let version = facade.admin().get("/version").await.json();
         let shown = [&version["emulationMinor"], &version["minCompatibilityMinor"], &version["minor"]];
         if shown == ["34", "33", "36"] { Ok(()) } else { Err(version.to_string()) }

@@ -219,10 +219,10 @@ async fn keys_are_rotated_without_a_restart() {
         only.0
     };
     let first = in_force().await;
-    until("the broken file is counted", 30, || counted("failure")).await;
+    until("the broken file is counted", || counted("failure")).await;
     create(&http, "b").await;
     std::fs::write(&file, config(&keys("aescbc", &["k2", "k1"]))).unwrap();
-    until("the file is read", 30, || counted("success")).await;
+    until("the file is read", || counted("success")).await;
     assert_ne!(in_force().await, first, "it is another file");
     create(&http, "c").await;
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
@@ -303,7 +303,7 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     drop(plugin);
     let http = portico.admin();
     let failing = || async { http.get("/readyz/kms-providers").await.status.as_u16() == 500 };
-    until("the check fails", 60, failing).await;
+    until("the check fails", failing).await;
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
     create(&http, "d").await;
     // A start without it serves all but what it has sealed, until it is back.
@@ -317,7 +317,7 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     assert_eq!((code, said.contains("secrets: 4 of 4 written anew")), (Some(0), true), "{said}");
     plugin.rotate("three");
     create(&http, "e").await;
-    eventually("values are sealed with the third key", 60, || {
+    eventually("values are sealed with the third key", || {
         let (code, said) = run(&portico, &["secrets", "rewrap"]);
         let rotated = code == Some(0) && said.contains("secrets: 5 of 5 written anew");
         std::future::ready(if rotated { Ok(()) } else { Err(said) })
@@ -343,7 +343,7 @@ async fn a_key_service_that_comes_late_is_waited_for_by_those_who_need_it_alone(
     let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let mut late = launch.args(&["--secure-port", "0"]).spawn();
     let spoken = || async { late.log().contains("a key service is not healthy") };
-    until("the server has asked the key service", 60, spoken).await;
+    until("the server has asked the key service", spoken).await;
     let plugin = KeyServicePlugin::start(&socket, "one");
     late.ready().await;
     assert_eq!(read(&late.admin(), "a").await, (200, PLAIN.to_owned()));
@@ -414,7 +414,7 @@ async fn create_marked(http: &Http) {
     for (resource, path, mut object) in kinds() {
         object["metadata"] = json!({"name": "x", "annotations": {"example.com/mark": mark(resource)}});
         // A definition is served a moment after it was made.
-        eventually(resource, 20, || async {
+        eventually(resource, || async {
             let answer = http.post(path, &object).await;
             if answer.status.as_u16() == 201 { Ok(()) } else { Err(answer.text()) }
         })
@@ -521,7 +521,7 @@ async fn a_storage_version_migration_encrypts_every_object_with_the_newest_key()
         "metadata": {"name": "rotate"}, "spec": {"resource": {"group": "", "resource": "secrets"}}});
     let created = http.post(migrations, &migration).await;
     assert_eq!(created.status.as_u16(), 201, "{}", created.text());
-    eventually("the migration succeeds", 60, || async {
+    eventually("the migration succeeds", || async {
         let status = http.get(&format!("{migrations}/rotate")).await.json()["status"].clone();
         let is = |kind: &str, value: &str| {
             let conditions = status["conditions"].as_array().into_iter().flatten();
@@ -602,7 +602,7 @@ async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names(
         plugin.rotate(id);
         let labels = [("provider_name", "kms"), ("error", error)];
         let counted = || async { measured(&portico, &invalid, &labels).await.is_some() };
-        until("it is asked again", 60, counted).await;
+        until("it is asked again", counted).await;
     }
     // Neither is a key: no series but the one that was.
     assert!(measured(&portico, &told, &[]).await >= Some(before));

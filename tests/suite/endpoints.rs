@@ -120,7 +120,7 @@ async fn discovery_lists_local_groups_and_backends_in_both_forms() {
     let core = admin.get("/api/v1").await.json();
     assert!(core["resources"].as_array().unwrap().iter().any(|r| r["name"] == "configmaps"));
 
-    let document = eventually("the backend is in the aggregated document", 15, || async {
+    let document = eventually("the backend is in the aggregated document", || async {
         let answer = admin.get_as("/apis", AGGREGATED).await;
         let items = answer.json()["items"].as_array().cloned().unwrap_or_default();
         let item = items.into_iter().find(|item| item["metadata"]["name"] == "discovered.example.com");
@@ -152,7 +152,7 @@ async fn a_dead_backends_last_answer_is_kept_and_marked_stale() {
     let admin = portico.admin();
     let freshness = |wanted: &'static str| {
         let admin = admin.clone();
-        eventually(wanted, 30, move || {
+        eventually(wanted, move || {
             let admin = admin.clone();
             async move {
                 let document = admin.get_as("/apis", AGGREGATED).await.json();
@@ -183,7 +183,7 @@ async fn a_registered_group_appears_and_goes_again() {
     admin.post(API_SERVICES, &local("appears.example.com")).await;
     let listed = |wanted: bool| {
         let admin = admin.clone();
-        eventually("the group list follows", 10, move || {
+        eventually("the group list follows", move || {
             let admin = admin.clone();
             async move {
                 let names = group_names(&admin.get("/apis").await.json());
@@ -206,7 +206,7 @@ async fn openapi_is_indexed_by_hash_and_answers_304() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     // Documents are written behind the start, so that it waits for none of them.
-    let url = eventually("the document is in the index", 10, || async {
+    let url = eventually("the document is in the index", || async {
         let index = admin.get("/openapi/v3").await.json();
         let url = &index["paths"]["apis/apiregistration.k8s.io/v1"]["serverRelativeURL"];
         url.as_str().map(str::to_owned).ok_or(index)
@@ -224,7 +224,7 @@ async fn openapi_is_indexed_by_hash_and_answers_304() {
     );
     assert!(document.header("cache-control").contains("immutable"), "{:?}", document.headers);
     assert_eq!(admin.get("/openapi/v2").await.json()["swagger"], "2.0");
-    eventually("a document that is settled is not sent twice", 10, || async {
+    eventually("a document that is settled is not sent twice", || async {
         let first = admin.get("/openapi/v2").await;
         let request = Request::get("/openapi/v2").header("if-none-match", first.header("etag"));
         let again = admin.fetch(request.body(Full::default()).unwrap()).await.unwrap();
@@ -269,7 +269,7 @@ async fn the_log_of_all_requests_names_paths_and_agents_and_keeps_queries_out() 
     let request = Request::get("/version?access_token=s3cret").header("user-agent", "probe/1.0");
     let request = request.body(Full::default()).unwrap();
     assert_eq!(portico.admin().fetch(request).await.unwrap().status, 200);
-    let line = eventually("the request is in the log", 20, || async {
+    let line = eventually("the request is in the log", || async {
         let log = portico.log();
         log.lines().find(|line| line.contains("probe/1.0")).map(str::to_owned).ok_or(log.len())
     })

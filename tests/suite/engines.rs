@@ -34,14 +34,14 @@ pub async fn quotas_are_exact(clients: [&Http; 2], namespace: &str, most: usize,
     let core = format!("/api/v1/namespaces/{namespace}");
     let (path, quotas) = (format!("{core}/configmaps"), format!("{core}/resourcequotas"));
     let own = format!("{path}/kube-root-ca.crt");
-    until("the namespace has what its controllers make", 60, async || {
+    until("the namespace has what its controllers make", async || {
         clients[1].get(&own).await.status.as_u16() == 200
     })
     .await;
     let hard = json!({"count/configmaps": most.to_string()});
     let quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"}, "spec": {"hard": hard}});
     assert_eq!(clients[0].post(&quotas, &quota).await.status.as_u16(), 201);
-    until("the quota is counted", 60, async || {
+    until("the quota is counted", async || {
         let quota = clients[1].get(&format!("{quotas}/q")).await.json();
         quota["status"]["hard"] == hard
     })
@@ -91,7 +91,7 @@ pub async fn writes_survive(admin: &Http, each: usize, lose_power: impl Fn()) {
     let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
     let power = async {
         for _ in 0..3 {
-            until("something is written", 60, async || {
+            until("something is written", async || {
                 admin.post(CONFIG_MAPS, &generated).await.status.as_u16() == 201
             })
             .await;
@@ -99,7 +99,7 @@ pub async fn writes_survive(admin: &Http, each: usize, lose_power: impl Fn()) {
         }
     };
     let (written, ()) = tokio::join!(join_all((0..8).map(writer)), power);
-    until("it is read again", 60, async || admin.get(CONFIG_MAPS).await.status.as_u16() == 200).await;
+    until("it is read again", async || admin.get(CONFIG_MAPS).await.status.as_u16() == 200).await;
     let there = admin.get(CONFIG_MAPS).await.json();
     let items = there["items"].as_array().unwrap();
     for (name, revision) in written.into_iter().flatten() {

@@ -85,7 +85,7 @@ async fn several_run_at_a_time() {
     const SCRIPT: &str = "echo >run.$$; while :; do sleep 0.01; done";
     let run = || shell.command(&["run", "--ephemeral", "--", "sh", "-c", SCRIPT]);
     let mut children: Vec<_> = (0..3).map(|_| run().spawn().unwrap()).collect();
-    until("three programs run", 60, async || {
+    until("three programs run", async || {
         let files = std::fs::read_dir(shell.path()).unwrap();
         files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("run.")).count()
             == 3
@@ -106,7 +106,7 @@ async fn several_run_at_a_time() {
 async fn a_signal_is_the_programs_and_its_end_is_the_end() {
     let shell = Shell::new();
     let mut child = shell.command(&["run", "--ephemeral", "--", "sh", "-c", WAITS]).spawn().unwrap();
-    until("the program runs", 60, async || shell.path().join("pid").exists()).await;
+    until("the program runs", async || shell.path().join("pid").exists()).await;
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(5));
     assert_eq!(std::fs::read_to_string(shell.path().join("heard")).unwrap(), "heard\n");
@@ -149,7 +149,7 @@ async fn without_a_program_it_serves_until_it_is_interrupted() {
     let flag = format!("--addresses-file={}", addresses.display());
     let mut command = shell.command(&["run", "--ephemeral", &flag]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until("it is ready", 60, async || addresses.exists()).await;
+    until("it is ready", async || addresses.exists()).await;
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.status.signal()), (Some(0), None));

@@ -82,18 +82,17 @@ async fn custom_resources_are_found_again_with_their_definition() {
     let things = "/apis/example.com/v1/namespaces/default/things";
     let thing =
         json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": 1}});
-    until("the definition is served", 60, async || admin.post(things, &thing).await.status.as_u16() == 201)
-        .await;
+    until("the definition is served", async || admin.post(things, &thing).await.status.as_u16() == 201).await;
     let [stored, defined] = [format!("{things}/t"), format!("{path}/things.example.com")];
     let (before, definition) = (admin.get(&stored).await.json(), admin.get(&defined).await.json());
     portico.stop().await;
     portico.restart().await;
     let admin = portico.admin();
-    until("it is served again", 60, async || admin.get(&stored).await.status.as_u16() == 200).await;
+    until("it is served again", async || admin.get(&stored).await.status.as_u16() == 200).await;
     assert_eq!(admin.get(&stored).await.json(), before);
     assert_eq!(admin.get(&defined).await.json(), definition);
     assert_eq!(admin.delete(&defined).await.status.as_u16(), 200);
-    until("it is gone with its objects", 60, async || admin.get(&defined).await.status.as_u16() == 404).await;
+    until("it is gone with its objects", async || admin.get(&defined).await.status.as_u16() == 404).await;
     // "/registry/example.com/"
     let left = etcd.post(
         "kv/range",
@@ -110,7 +109,7 @@ async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
     let created = admin.post(CONFIG_MAPS, &config_map("before", "1")).await.json();
     let mut events = watch(&admin, &format!("resourceVersion={}", version(&created))).await;
     etcd.kill();
-    until("it is noticed", 60, async || {
+    until("it is noticed", async || {
         let refused = admin.post(CONFIG_MAPS, &config_map("during", "1")).await;
         let is_refused = refused.status.as_u16() == 503;
         assert!(!is_refused || refused.headers.contains_key("retry-after"));
@@ -122,7 +121,7 @@ async fn an_etcd_that_is_away_costs_writes_and_nothing_that_was_acknowledged() {
     let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
     assert_eq!(list.status.as_u16(), 200, "{}", list.text());
     etcd.start_again();
-    until("it is written again", 60, async || {
+    until("it is written again", async || {
         admin.post(CONFIG_MAPS, &config_map("after", "1")).await.status.as_u16() == 201
     })
     .await;

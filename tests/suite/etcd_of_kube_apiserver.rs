@@ -188,7 +188,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     let kube = server.admin();
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(kube.post(crds, &definition("things")).await.status.as_u16(), 201);
-    until("the definition is served", 60, async || {
+    until("the definition is served", async || {
         kube.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
@@ -200,7 +200,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     let launch = Launch::new().args(&["--etcd-servers", &etcd.url(), RANGE, &encryption]);
     let mut beside: Portico = launch.start().await;
     let portico = beside.admin();
-    until("the definition is served here", 60, async || {
+    until("the definition is served here", async || {
         portico.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;
@@ -223,7 +223,7 @@ async fn the_data_of_a_kube_apiserver_are_served_and_given_back() {
     drop(server);
     let again = KubeApiserver::start(&etcd, &[&encryption]).await.unwrap();
     let kube = again.admin();
-    until("the definition is served again", 60, async || {
+    until("the definition is served again", async || {
         kube.get("/apis/example.com/v1/things").await.status.as_u16() == 200
     })
     .await;

@@ -32,12 +32,12 @@ async fn finished_jobs_go_when_their_time_is_up_and_others_stay() {
         let written = admin.merge(&format!("{JOBS}/{name}/status"), &finished()).await;
         assert_eq!(written.status, 200, "{}", written.text());
     }
-    until("the job is gone", 20, async || admin.get(&format!("{JOBS}/soon")).await.status == 404).await;
+    until("the job is gone", async || admin.get(&format!("{JOBS}/soon")).await.status == 404).await;
     for name in ["running", "later"] {
         assert_eq!(admin.get(&format!("{JOBS}/{name}")).await.status, 200, "{name}");
     }
     // A shorter time is taken up at once.
     let shorter = json!({"spec": {"ttlSecondsAfterFinished": 0}});
     assert_eq!(admin.merge(&format!("{JOBS}/later"), &shorter).await.status, 200);
-    until("the other is gone", 20, async || admin.get(&format!("{JOBS}/later")).await.status == 404).await;
+    until("the other is gone", async || admin.get(&format!("{JOBS}/later")).await.status == 404).await;
 }

@@ -18,7 +18,7 @@ const CLAIMS: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group",
 
 /// What the ConfigMap says, once it is there.
 async fn published(http: &Http) -> Value {
-    eventually("backends are told whom to believe", 30, || async {
+    eventually("backends are told whom to believe", || async {
         let answer = http.get(PUBLISHED).await;
         if answer.status == 200 { Ok(answer.json()["data"].clone()) } else { Err(answer.text()) }
     })
@@ -36,7 +36,7 @@ async fn served(http: &Http, backend: &Backend) {
 }
 
 async fn reaches(http: &Http, backend: &Backend) {
-    eventually("requests reach the backend", 20, || async {
+    eventually("requests reach the backend", || async {
         let answer = http.get(&backend.path("/flunders")).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -94,7 +94,7 @@ async fn a_server_without_flags_is_a_front_proxy_as_kubeadm_makes_one() {
     assert_eq!((seen.common_name.as_str(), seen.organizations.len()), ("front-proxy-client", 0));
     assert_eq!(backend.last().all("x-remote-user"), ["admin"]);
     // The control service is one, too: its probes found the backend.
-    until("the APIService is available", 20, async || {
+    until("the APIService is available", async || {
         let shown = admin.get(&format!("{API_SERVICES}/{}", backend.name())).await.json();
         shown["status"]["conditions"][0]["status"] == "True"
     })
@@ -170,7 +170,7 @@ async fn facades_elsewhere_have_theirs_signed_and_keep_it_while_the_control_serv
     assert_ne!(first.fingerprint, of_server.fingerprint, "keys do not travel");
 
     let state = facade.data().join("facade-state/state");
-    until("the facade's state is on disk", 20, async || {
+    until("the facade's state is on disk", async || {
         let state = std::fs::read(&state).unwrap_or_default();
         let group = b"elsewhere.example.com";
         state.windows(group.len()).any(|part| part == group)
@@ -183,7 +183,7 @@ async fn facades_elsewhere_have_theirs_signed_and_keep_it_while_the_control_serv
     assert_eq!(shown(&backend).fingerprint, first.fingerprint, "the one on disk serves");
 
     server.restart().await;
-    eventually("a new one is asked for, and shown", 60, || async {
+    eventually("a new one is asked for, and shown", || async {
         facade.admin().get(&backend.path("/flunders")).await;
         let now = shown(&backend);
         if now.fingerprint == first.fingerprint { Err("it is the first one") } else { Ok(()) }
@@ -209,7 +209,7 @@ async fn a_certificate_that_is_due_is_renewed_and_a_new_one_is_shown_without_a_r
     let due = portico_kit::pki::Profile::client("front-proxy-client", &[], life);
     files.write(&authority.issue(&due).unwrap()).unwrap();
     portico.signal(Signal::HUP);
-    let second = eventually("what lies in the folder is shown", 30, || async {
+    let second = eventually("what lies in the folder is shown", || async {
         portico.admin().get(&backend.path("/flunders")).await;
         let now = shown(&backend);
         if now.fingerprint == first.fingerprint { Err("it is the first one") } else { Ok(now) }
@@ -236,7 +236,7 @@ async fn flags_win_and_one_flag_turns_it_off() {
     ca_of(&published(&before.admin()).await);
     assert!(before.stop().await.success());
     let after = Launch::new().on_data_of(&before).arg("--own-front-proxy=false").start().await;
-    until("backends are told to believe it no more", 30, async || {
+    until("backends are told to believe it no more", async || {
         let told = published(&after.admin()).await;
         told.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader"))
     })
@@ -292,7 +292,7 @@ async fn a_facade_shows_somebody_elses_pair_and_never_signs_over_it() {
     let backend = Backend::for_clients_of("others.example.com", &others.pem).await;
     let created = facade.admin().post(API_SERVICES, &backend.api_service()).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    eventually("it is shown", 30, || async {
+    eventually("it is shown", || async {
         facade.admin().get(&backend.path("/flunders")).await;
         match backend.seen().last().and_then(|seen| seen.client.clone()) {
             Some(client) if client.common_name == "others-front-proxy" => Ok(()),

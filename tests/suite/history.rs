@@ -269,7 +269,7 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
         done(folder, &["backup", "--to", file, "--kubeconfig", "data/admin.kubeconfig"]).await
     };
     // Once it is noted that there are ConfigMaps whose history is kept.
-    until("a backup has past states", 60, || async {
+    until("a backup has past states", || async {
         drop(std::fs::remove_file(folder.join("file")));
         backup("file").await.contains(" past states, ")
     })

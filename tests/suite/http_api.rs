@@ -6,7 +6,7 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use portico_tests::http::Lines;
 use portico_tests::objects::{API_SERVICES, local, remote};
-use portico_tests::{Portico, eventually};
+use portico_tests::{PATIENCE, Portico, eventually};
 use serde_json::{Value, json};
 
 fn typed(object: Value) -> APIService {
@@ -47,7 +47,7 @@ async fn kube_rs_watches_from_a_list_on() {
     api.delete("v1.w.example.com", &DeleteParams::default()).await.unwrap();
     let mut seen = Vec::new();
     while seen.last() != Some(&"DELETED") {
-        let event = tokio::time::timeout(std::time::Duration::from_secs(10), events.try_next()).await;
+        let event = tokio::time::timeout(PATIENCE, events.try_next()).await;
         match event.expect("an event comes").unwrap().expect("the watch goes on") {
             WatchEvent::Added(_) => seen.push("ADDED"),
             WatchEvent::Deleted(_) => seen.push("DELETED"),
@@ -79,7 +79,7 @@ async fn the_table_has_upstreams_columns_and_names_the_reason() {
     let admin = portico.admin();
     admin.post(API_SERVICES, &remote("table.example.com", "", 443)).await;
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-    let table = eventually("the reason is in the table", 10, || async {
+    let table = eventually("the reason is in the table", || async {
         let table = admin.get_as(&one("v1.table.example.com"), accept).await.json();
         if table["rows"][0]["cells"][2] == "False (ServiceNotFound)" { Ok(table) } else { Err(table) }
     })

@@ -165,7 +165,7 @@ async fn without_an_answer_pods_are_refused() {
     refused(&setup.create("a").await, &format!("Post {url:?}: {dial}"));
     setup.images.behave(Mood::Well);
     setup.images.resume().await;
-    until("the backend is asked again", 10, || async { setup.create("a").await.status == 201 }).await;
+    until("the backend is asked again", || async { setup.create("a").await.status == 201 }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,7 +182,7 @@ async fn without_an_answer_pods_are_let_pass_where_that_is_the_default() {
     assert_eq!((open.code, note(&open, "failed-open").as_deref()), (201, Some("true")));
     // Lines of the log are written behind requests.
     let logged = || setup.portico.log().contains("the backend that decides about images cannot be asked");
-    until("it is in the log", 10, || std::future::ready(logged())).await;
+    until("it is in the log", || std::future::ready(logged())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,7 +190,7 @@ async fn while_the_backend_is_asked_others_use_the_api() {
     let setup = Setup::start(json!({})).await;
     setup.images.behave(Mood::Held);
     let meanwhile = async {
-        until("the backend is asked", 10, || async { setup.asked().len() == 1 }).await;
+        until("the backend is asked", || async { setup.asked().len() == 1 }).await;
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
         let made = setup.admin.post("/api/v1/namespaces/default/configmaps", &map).await;
         assert_eq!(made.status, 201, "{}", made.text());

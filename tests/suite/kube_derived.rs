@@ -2,14 +2,13 @@
 //! is killed, it converges: each page once, the status about the newest spec, nothing left after a deletion.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{Condition, await_condition, conditions};
 use kube::{Client, CustomResourceExt, ResourceExt};
-use portico_tests::Portico;
+use portico_tests::{PATIENCE, Portico};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -99,7 +98,7 @@ where
     K: kube::Resource + Clone + std::fmt::Debug + Send + DeserializeOwned + 'static,
 {
     let watched = await_condition(api.clone(), name, condition);
-    let in_time = tokio::time::timeout(Duration::from_secs(30), watched).await;
+    let in_time = tokio::time::timeout(PATIENCE, watched).await;
     in_time.unwrap_or_else(|_| panic!("{name} does not become what it shall be")).unwrap()
 }
 

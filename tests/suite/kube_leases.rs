@@ -85,7 +85,7 @@ async fn many_that_read_and_write_lose_no_update() {
             }
         });
     }
-    until("everyone had its terms", 30, async || tasks.running().is_empty()).await;
+    until("everyone had its terms", async || tasks.running().is_empty()).await;
     assert_eq!(tasks.panics(), 0);
     assert_eq!(leases.get("leader").await.unwrap().spec.unwrap().lease_transitions, Some(30));
 }

@@ -14,7 +14,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::{Controller, WatchStreamExt};
 use kube::{Resource, ResourceExt};
 use portico_kit::tasks::TaskSet;
-use portico_tests::{Portico, until};
+use portico_tests::{PATIENCE, Portico, until};
 use serde_json::{Value, json};
 
 const FINALIZER: &str = "example.com/copies";
@@ -31,7 +31,7 @@ async fn make(api: &Api<ConfigMap>, name: &str, labels: Value) {
 async fn reported<K: ResourceExt>(
     events: &mut (impl Stream<Item = watcher::Result<Event<K>>> + Unpin),
 ) -> String {
-    let next = tokio::time::timeout(Duration::from_secs(10), events.try_next()).await;
+    let next = tokio::time::timeout(PATIENCE, events.try_next()).await;
     match next.unwrap().unwrap().unwrap() {
         Event::Init => "init".into(),
         Event::InitApply(object) => format!("has {}", object.name_any()),
@@ -77,7 +77,7 @@ async fn a_metadata_watch_carries_metadata_alone() {
         while reported(&mut events).await != "complete" {}
         let name = format!("bare-{n}");
         make(&api, &name, json!({"seen": "yes"})).await;
-        let next = tokio::time::timeout(Duration::from_secs(10), events.try_next()).await;
+        let next = tokio::time::timeout(PATIENCE, events.try_next()).await;
         let Event::Apply(object) = next.unwrap().unwrap().unwrap() else { panic!("it was made") };
         assert_eq!(object.types.as_ref().unwrap().kind, "PartialObjectMetadata");
         assert_eq!(object.metadata, api.get(&name).await.unwrap().metadata);
@@ -102,7 +102,7 @@ async fn a_reflectors_store_follows_across_a_restart() {
     make(&api, "after", json!({"seen": "yes"})).await;
     api.delete("before", &DeleteParams::default()).await.unwrap();
     let (before, after) = (ObjectRef::new("before"), ObjectRef::new("after"));
-    until("the store has followed", 30, async || {
+    until("the store has followed", async || {
         let get = |key: &ObjectRef<ConfigMap>| reader.get(&key.clone().within("default"));
         get(&before).is_none() && get(&after).is_some()
     })
@@ -151,7 +151,7 @@ fn start_controller(tasks: &TaskSet, api: &Api<ConfigMap>) {
 }
 
 async fn copied(api: &Api<ConfigMap>, name: &str, value: &str) {
-    until(&format!("{name} is {value}"), 30, async || {
+    until(&format!("{name} is {value}"), async || {
         let copy = api.get_opt(name).await.unwrap();
         copy.and_then(|copy| copy.data).and_then(|data| data.get("a").cloned()).as_deref() == Some(value)
     })
@@ -184,7 +184,7 @@ async fn a_controller_keeps_dependents_across_a_restart_and_they_go_with_their_o
     let answer = api.delete("page", &DeleteParams::default()).await.unwrap();
     assert!(answer.left().unwrap().metadata.deletion_timestamp.is_some(), "the finalizer holds it");
     for name in ["page", "page-copy"] {
-        until(&format!("{name} is gone"), 30, async || api.get_opt(name).await.unwrap().is_none()).await;
+        until(&format!("{name} is gone"), async || api.get_opt(name).await.unwrap().is_none()).await;
     }
     assert!(api.get_opt("page-gone").await.unwrap().is_some(), "it was cleaned up first");
     tasks.cancel();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portico_tests::http::Http;
-use portico_tests::{Launch, Portico, eventually};
+use portico_tests::{Launch, PATIENCE, Portico, eventually};
 use serde_json::{Value, json};
 
 const GATE: [&str; 2] = ["--feature-gates", "CoordinatedLeaderElection=true"];
@@ -11,8 +11,6 @@ const SERVE: [&str; 2] = ["--runtime-config", "coordination.k8s.io/v1beta1=true"
 const CANDIDATES: &str = "/apis/coordination.k8s.io/v1beta1/namespaces/default/leasecandidates";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/lock";
 const LOCK: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/leader-election-controller";
-/// Elections wait for answers for five seconds, and leases are looked at every five.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 fn now() -> String {
     format!("{:.6}", jiff::Timestamp::now())
@@ -57,7 +55,7 @@ async fn until(admin: &Http, field: &str, want: &str) -> Value {
 
 /// The Lease of the server that holds elections, once one does.
 async fn taken(admin: &Http) -> Value {
-    eventually("a server leads", 30, || async {
+    eventually("a server leads", || async {
         let lock = admin.get(LOCK).await;
         if lock.status == 200 { Ok(lock.json()) } else { Err(lock.text()) }
     })
@@ -122,7 +120,7 @@ async fn the_next_server_leads_at_once_and_removes_candidates_that_have_expired(
     portico.restart().await;
     let admin = portico.admin();
     // Sooner than the lease of the first server would have ended by itself.
-    eventually("the expired candidate is removed", 12, || async {
+    eventually("the expired candidate is removed", || async {
         let gone = admin.get(&format!("{CANDIDATES}/expired")).await;
         if gone.status == 404 { Ok(()) } else { Err(gone.text()) }
     })

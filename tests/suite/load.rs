@@ -44,7 +44,7 @@ impl Load {
     /// Waits until so many more have succeeded.
     async fn more(&self, count: usize) {
         let from = self.done.load(Ordering::Relaxed);
-        until("requests go on", 30, || {
+        until("requests go on", || {
             std::future::ready(
                 self.done.load(Ordering::Relaxed) >= from + count || self.failed.load(Ordering::Relaxed) > 0,
             )
@@ -55,7 +55,7 @@ impl Load {
     /// Stops; how many succeeded and failed.
     async fn end(self) -> (usize, usize) {
         self.stop.store(true, Ordering::Relaxed);
-        until("the load ends", 30, || std::future::ready(self.tasks.running().is_empty())).await;
+        until("the load ends", || std::future::ready(self.tasks.running().is_empty())).await;
         (self.done.load(Ordering::Relaxed), self.failed.load(Ordering::Relaxed))
     }
 }
@@ -67,7 +67,7 @@ async fn no_proxied_request_fails_when_the_control_service_is_killed_and_comes_b
     let facade = Launch::facade(&server).start().await;
     facade.admin().post(API_SERVICES, &backend.api_service()).await;
     let path = backend.path("/flunders");
-    eventually("the route is there", 20, || async {
+    eventually("the route is there", || async {
         let answer = facade.admin().get(&path).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -113,9 +113,9 @@ async fn requests_that_were_begun_are_answered_when_it_is_told_to_stop() {
             count.fetch_add(1, Ordering::SeqCst);
         }
     });
-    until("the request is at the backend", 10, || std::future::ready(backend.seen().len() > seen)).await;
+    until("the request is at the backend", || std::future::ready(backend.seen().len() > seen)).await;
     let status = portico.stop().await;
     assert!(status.success(), "{status}");
-    until("the client is done", 10, || std::future::ready(tasks.running().is_empty())).await;
+    until("the client is done", || std::future::ready(tasks.running().is_empty())).await;
     assert_eq!(answered.load(Ordering::SeqCst), 1, "the request was cut");
 }

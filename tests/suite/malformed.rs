@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
 use portico_tests::objects::API_SERVICES;
-use portico_tests::{Launch, Portico};
+use portico_tests::{Launch, PATIENCE, Portico};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -26,7 +26,7 @@ async fn last_status(portico: &Portico, bytes: &[u8]) -> u16 {
         // Who refuses early does not read the rest: the answer counts, not how the writing or the connection ends.
         let (_, _) = tokio::join!(writer.write_all(bytes), reader.read_to_end(&mut answer));
     };
-    let end = tokio::time::timeout(Duration::from_secs(20), exchange).await;
+    let end = tokio::time::timeout(PATIENCE, exchange).await;
     let (shown, answer) =
         (String::from_utf8_lossy(&bytes[..bytes.len().min(60)]), String::from_utf8_lossy(&answer));
     assert!(end.is_ok(), "{shown:?}: the connection stays open after {answer:?}");
@@ -71,7 +71,7 @@ async fn plain_http_on_the_tls_port_ends_soon_and_hurts_nobody() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         let mut rest = Vec::new();
-        let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
+        let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
         assert!(end.is_ok(), "the connection stays open");
     }
     lives(&mut portico).await;
@@ -240,7 +240,7 @@ async fn grpc_that_is_none_is_refused() {
         let mut stream = control.dial().await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut read = Vec::new();
-        let end = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut read)).await;
+        let end = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut read)).await;
         assert!(end.is_ok(), "the connection stays open");
         let refused = goaway(&read);
         assert_ne!(refused, Some(0), "{read:?}");

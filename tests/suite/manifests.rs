@@ -15,8 +15,6 @@ use serde_json::Value;
 use crate::audit::{METADATA, lines, recording};
 use crate::rolling_restarts::servers;
 
-const PATIENCE: u64 = 60;
-
 /// A namespace, a definition, and what needs both; the files are named so that each comes after what it needs.
 const FILES: [(&str, &str); 3] = [
     ("00-namespaces.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"),
@@ -63,7 +61,7 @@ fn launch(files: &[(&str, &str)]) -> (Launch, PathBuf) {
 /// A client of a server that may not be ready.
 async fn client(portico: &Portico) -> Http {
     let path = portico.data().join("admin.kubeconfig");
-    let (address, ca) = eventually("the server serves", PATIENCE, async || {
+    let (address, ca) = eventually("the server serves", async || {
         let read = kube::config::Kubeconfig::read_from(&path).map_err(|error| error.to_string())?;
         let cluster = read.clusters.into_iter().find_map(|c| c.cluster).ok_or("no cluster")?;
         let server = cluster.server.unwrap_or_default();
@@ -81,7 +79,7 @@ async fn exists(http: &Http, path: &str) -> bool {
 
 /// Waits until a field of an object is this.
 async fn holds(http: &Http, path: &str, pointer: &str, expected: &str) -> Value {
-    eventually(&format!("{path} has {expected}"), PATIENCE, async || {
+    eventually(&format!("{path} has {expected}"), async || {
         let object = http.get(path).await.json();
         if object.pointer(pointer).is_some_and(|value| value == expected) { Ok(object) } else { Err(object) }
     })
@@ -89,7 +87,7 @@ async fn holds(http: &Http, path: &str, pointer: &str, expected: &str) -> Value 
 }
 
 async fn says(portico: &Portico, text: &str) {
-    until(&format!("the log has {text:?}"), PATIENCE, async || portico.log().contains(text)).await;
+    until(&format!("the log has {text:?}"), async || portico.log().contains(text)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +134,7 @@ async fn a_server_is_not_ready_until_a_broken_file_is_mended_and_says_what_is_br
     write(&folder, "16-unknown.yaml", "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n");
     let mut portico = launch.spawn();
     let http = client(&portico).await;
-    let reason = eventually("the check names the file", PATIENCE, async || {
+    let reason = eventually("the check names the file", async || {
         let answer = http.get("/readyz/manifests").await;
         if answer.text().contains("15-broken.yaml") { Ok(answer) } else { Err(answer.text()) }
     })
@@ -182,7 +180,7 @@ async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() 
     holds(&http, SETTINGS, "/data/color", "black").await;
     says(&portico, "too large").await;
     assert_eq!(http.get("/readyz").await.status, 200);
-    until("verbose says that there is a warning", PATIENCE, async || {
+    until("verbose says that there is a warning", async || {
         let verbose = http.get("/readyz?verbose").await.text();
         verbose.contains("[+]manifests ok, with a warning: see /readyz/manifests\n")
     })
@@ -196,7 +194,7 @@ async fn changes_are_followed_and_a_broken_one_takes_no_server_out_of_service() 
 
     write(&folder, "20-app.yaml", FILES[2].1);
     holds(&http, SETTINGS, "/data/color", "blue").await;
-    until("all is well", PATIENCE, async || http.get("/readyz/manifests").await.text() == "ok").await;
+    until("all is well", async || http.get("/readyz/manifests").await.text() == "ok").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,7 +224,7 @@ async fn what_leaves_the_folder_stays_and_is_named_unless_pruning_is_asked_for()
     drop(portico);
     let portico = launch.arg("--manifests-prune").start().await;
     let http = portico.admin();
-    until("it is gone", PATIENCE, async || !exists(&http, more).await).await;
+    until("it is gone", async || !exists(&http, more).await).await;
     assert!(exists(&http, SETTINGS).await && exists(&http, WIDGET).await);
 }
 
@@ -236,7 +234,7 @@ async fn what_the_folder_writes_and_deletes_is_in_the_audit_log() {
     let (launch, log) = recording(launch, &METADATA.replace("Metadata", "RequestResponse"));
     let _portico = launch.arg("--manifests-prune").start().await;
     let of_settings = async |verb: &'static str| {
-        eventually(&format!("the event of a {verb} is there"), PATIENCE, || {
+        eventually(&format!("the event of a {verb} is there"), || {
             let is_meant = |event: &Value| {
                 event["verb"] == verb
                     && event["stage"] == "ResponseComplete"
@@ -273,7 +271,7 @@ async fn what_is_stored_in_a_version_that_nobody_may_use_is_pruned_by_another() 
     let portico = launch.arg("--manifests-prune").start().await;
     let http = portico.admin();
     std::fs::remove_file(folder.join("30.yaml")).unwrap();
-    until("it is gone", PATIENCE, async || !exists(&http, "/apis/example.com/v2/things/two").await).await;
+    until("it is gone", async || !exists(&http, "/apis/example.com/v2/things/two").await).await;
     assert!(exists(&http, "/apis/example.com/v2/things/one").await);
 }
 
@@ -298,10 +296,8 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
     for name in ["00-namespaces.yaml", "10-definitions/widgets.yaml", "20-app.yaml"] {
         std::fs::remove_file(folder.join(name)).unwrap();
     }
-    until("what was made goes", PATIENCE, async || {
-        !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await
-    })
-    .await;
+    until("what was made goes", async || !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await)
+        .await;
     says(&portico, "namespaces/shop (").await;
     assert!(
         exists(&http, &path).await && exists(&http, "/apis/example.com/v1/namespaces/shop/widgets/two").await
@@ -338,7 +334,7 @@ async fn a_folder_beyond_its_limits_or_not_there_is_refused() {
     let (launch, folder) = launch(&FILES);
     let mut portico = launch.clone().arg("--manifests-max-files=2").spawn();
     let http = client(&portico).await;
-    until("the limit is named", PATIENCE, async || {
+    until("the limit is named", async || {
         http.get("/readyz/manifests").await.text().contains("more than 2 files (--manifests-max-files)")
     })
     .await;
@@ -381,7 +377,7 @@ async fn explain_names_the_manifest_of_an_api_service() {
         "apis/remote.yaml",
         &service.replace("groupPriorityMinimum: 1000", "groupPriorityMinimum: -1"),
     );
-    until("the failure is named", PATIENCE, async || explain().contains("groupPriorityMinimum")).await;
+    until("the failure is named", async || explain().contains("groupPriorityMinimum")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -399,8 +395,7 @@ async fn control_services_of_one_database_apply_a_folder_beside_each_other() {
     write(folder.path(), "20-app.yaml", &FILES[2].1.replace("blue", "green"));
     holds(&http, SETTINGS, "/data/color", "green").await;
     std::fs::remove_file(folder.path().join("20-app.yaml")).unwrap();
-    until("it is gone", PATIENCE, async || !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await)
-        .await;
+    until("it is gone", async || !exists(&http, SETTINGS).await && !exists(&http, WIDGET).await).await;
     assert_eq!(http.get("/readyz/manifests").await.text(), "ok");
 }
 

@@ -42,7 +42,7 @@ async fn a_kubelet_reads_what_its_pods_refer_to_for_as_long_as_they_do() {
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
     let mine = format!("{NAMESPACE}/secrets/mine");
-    eventually("the kubelet may read its pod's secret", 20, || async {
+    eventually("the kubelet may read its pod's secret", || async {
         let answer = kubelet.get(&mine).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -68,7 +68,7 @@ async fn a_kubelet_reads_what_its_pods_refer_to_for_as_long_as_they_do() {
         assert_eq!(answer.status, code, "{path}: {}", answer.text());
     }
     assert_eq!(admin.delete(&format!("{NAMESPACE}/pods/mine?gracePeriodSeconds=0")).await.status, 200);
-    eventually("the kubelet may no longer read it", 20, || async {
+    eventually("the kubelet may no longer read it", || async {
         let answer = kubelet.get(&mine).await;
         if answer.status == 403 { Ok(()) } else { Err(answer.text()) }
     })
@@ -109,7 +109,7 @@ async fn reviews_say_of_nodes_what_the_door_does() {
         "spec": {"namespace": "default"}});
     // Who may ask is said by a role of the first start, which reaches the facade after it is made.
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    eventually("the kubelet may ask for its rules, and learns that not all are known", 20, || async {
+    eventually("the kubelet may ask for its rules, and learns that not all are known", || async {
         let said = kubelet.post(path, &rules).await.json();
         let status = &said["status"];
         let why = "node authorizer does not support user rule resolution";

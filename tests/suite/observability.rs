@@ -234,7 +234,7 @@ async fn a_slow_request_is_in_the_log_with_what_was_slow() {
     setup.one(VALIDATING, "allow", serde_json::json!({})).await;
     setup.hooks.behave(Mood::Slow(Duration::from_millis(700)));
     assert_eq!(setup.create("m").await.status, 201);
-    let log = eventually("the trace is in the log", 10, || async {
+    let log = eventually("the trace is in the log", || async {
         let log = setup.portico.log();
         if log.contains("] END") { Ok(log) } else { Err(log.len()) }
     })
@@ -256,7 +256,7 @@ async fn a_slow_request_is_in_the_log_with_what_was_slow() {
 async fn lines_in_json_have_upstreams_fields() {
     let portico = Launch::new().args(&["--logging-format", "json", "--v", "debug"]).start().await;
     portico.admin().get("/version").await;
-    let log = eventually("the request is in the log", 10, || async {
+    let log = eventually("the request is in the log", || async {
         let log = portico.log();
         if log.contains("\"path\":\"/version\"") { Ok(log) } else { Err(log.len()) }
     })

@@ -65,7 +65,7 @@ async fn who(portico: &Portico, token: &str) -> Result<Value, u16> {
 }
 
 async fn known(portico: &Portico, token: &str) -> Value {
-    eventually("the token is known", 20, || async { who(portico, token).await }).await
+    eventually("the token is known", || async { who(portico, token).await }).await
 }
 
 /// Why the server does not believe a token.
@@ -167,7 +167,7 @@ async fn keys_rotate_and_an_issuer_that_is_away_keeps_nobody_waiting() {
     issuer.rotate(key());
     let third = issuer.token(&claims(json!({"sub": "third"})));
     assert_eq!(who(&portico, &third).await, Err(401));
-    eventually("the issuer is known to be away", 20, || async {
+    eventually("the issuer is known to be away", || async {
         let begin = std::time::Instant::now();
         let _ = refusal(&portico, &third).await;
         if begin.elapsed() < Duration::from_millis(500) { Ok(()) } else { Err(begin.elapsed()) }
@@ -203,7 +203,7 @@ async fn a_changed_file_is_used_once_its_issuers_are_reached_and_a_bad_one_is_no
     write(&file, &[jwt(&one, json!({"username": {}}))], None);
     portico.signal(Signal::HUP);
     let failed = "apiserver_authentication_config_controller_automatic_reloads_total{status=\"failure\",";
-    eventually("the bad file is counted", 20, || async {
+    eventually("the bad file is counted", || async {
         let metrics = portico.admin().get("/metrics").await.text();
         if metrics.contains(failed) { Ok(()) } else { Err(metrics.len()) }
     })

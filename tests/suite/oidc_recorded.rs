@@ -74,7 +74,7 @@ async fn tokens_are_judged_as_upstream_judges_them() {
     for (n, row) in rows.iter().enumerate() {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
             "spec": {"token": token(&key, &url(n), row)}});
-        let said = eventually("the issuer's keys have come", 20, || async {
+        let said = eventually("the issuer's keys have come", || async {
             let said = admin.post(REVIEWS, &review).await.json()["status"].clone();
             if said.to_string().contains("not initialized") { Err(said) } else { Ok(said) }
         })

@@ -80,7 +80,7 @@ async fn answered(http: &Http, path: &str, code: u16) -> Answer {
         let answer = http.get(path).await;
         if answer.status == code { Ok(answer) } else { Err(answer) }
     };
-    eventually("the path is answered so", 10, ask).await
+    eventually("the path is answered so", ask).await
 }
 
 /// The versions of a group in `/apis`, and its tag.
@@ -172,7 +172,7 @@ async fn a_peer_that_is_away_is_503_and_one_that_cannot_be_believed_is_asked_not
     let lease = lease("apiserver-stranger", &stranger.https().to_string());
     assert_eq!(older.post(LEASES, &lease).await.status, 201);
     let failed = || async { if never_failed(&older).await { Err("it never failed") } else { Ok(()) } };
-    eventually("the stranger is not believed", 10, failed).await;
+    eventually("the stranger is not believed", failed).await;
     // What the peer served is still known, and its place is not taken.
     assert_eq!(older.get(CLASSES).await.status, 503);
 }
@@ -245,7 +245,7 @@ async fn the_identity_lease_says_where_peers_reach_the_server() {
             });
             lease.ok_or(leases)
         };
-        let metadata = eventually("the server has a Lease", 20, named).await;
+        let metadata = eventually("the server has a Lease", named).await;
         let address = metadata["annotations"]["kubernetes.io/peer-advertise-address"].as_str();
         assert_eq!(address, want, "{metadata}");
     }

@@ -262,8 +262,7 @@ async fn bindings_parameters_and_labels_of_namespaces_are_followed_at_once() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(setup.admin.post(definitions, &definition).await.status, 201);
     let limits = "/apis/example.com/v1/namespaces/default/limits";
-    portico_tests::until("limits are served", 20, || async { setup.admin.get(limits).await.status == 200 })
-        .await;
+    portico_tests::until("limits are served", || async { setup.admin.get(limits).await.status == 200 }).await;
     let limit = json!({"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "one"}, "spec": {"most": 5}});
     assert_eq!(setup.admin.post(limits, &limit).await.status, 201);
     let kind = json!({"paramKind": {"apiVersion": "example.com/v1", "kind": "Limit"}});
@@ -533,8 +532,7 @@ async fn custom_resources_are_changed_along_their_schema() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(setup.admin.post(definitions, &definition).await.status, 201);
     let things = "/apis/example.com/v1/namespaces/default/things";
-    portico_tests::until("things are served", 20, || async { setup.admin.get(things).await.status == 200 })
-        .await;
+    portico_tests::until("things are served", || async { setup.admin.get(things).await.status == 200 }).await;
     let rules = json!([{"apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["things"], "operations": ["CREATE"]}]);
     let over = json!({"matchConstraints": {"resourceRules": rules}});
     let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"kept": "k"}});

@@ -66,11 +66,11 @@ async fn a_definition_that_one_control_service_takes_is_served_by_all() {
     let things = "/apis/example.com/v1/namespaces/default/things";
     let thing =
         json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {"a": 1}});
-    until("the definition is served by the other", 60, async || {
+    until("the definition is served by the other", async || {
         other.post(things, &thing).await.status.as_u16() == 201
     })
     .await;
-    until("and by the one", 60, async || one.get(&format!("{things}/t")).await.status.as_u16() == 200).await;
+    until("and by the one", async || one.get(&format!("{things}/t")).await.status.as_u16() == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -97,7 +97,7 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
     let list = admin.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await;
     assert_eq!(list.status.as_u16(), 200, "{}", list.text());
     server.start_again();
-    until("it is written again", 60, async || {
+    until("it is written again", async || {
         admin.post(CONFIG_MAPS, &config_map("after", "1")).await.status.as_u16() == 201
     })
     .await;
@@ -221,7 +221,7 @@ async fn a_migration_may_take_longer_than_a_statement_while_others_write() {
             PostgresServer::shared().unwrap().psql(&name, &lock);
         }
     });
-    until("the tables are held", 60, async || {
+    until("the tables are held", async || {
         let locks = "SELECT count(*) FROM pg_locks WHERE relation = 'log'::regclass AND mode = 'RowExclusiveLock' \
             AND pid IN (SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND application_name = 'psql')";
         server.psql(&name, locks).trim() != "0"
@@ -276,10 +276,8 @@ async fn control_services_of_a_database_trust_each_others_certificates_and_token
     }
     let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
     let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    until("there is an account", 60, async || {
-        pair[0].admin().get(&path[..path.len() - 6]).await.status == 200
-    })
-    .await;
+    until("there is an account", async || pair[0].admin().get(&path[..path.len() - 6]).await.status == 200)
+        .await;
     let token = pair[0].admin().post(path, &request).await.json();
     let caller = pair[1].anyone().with_token(token["status"]["token"].as_str().unwrap());
     let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"});
@@ -335,7 +333,7 @@ async fn of_control_services_that_share_a_database_one_runs_the_controllers() {
         let name = format!("made-{stopped}");
         let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}});
         assert_eq!(last.post("/api/v1/namespaces", &namespace).await.status.as_u16(), 201);
-        until("somebody makes an account", 60, async || {
+        until("somebody makes an account", async || {
             let account = last.get(&format!("/api/v1/namespaces/{name}/serviceaccounts/default")).await;
             account.status.as_u16() == 200
         })
@@ -388,12 +386,12 @@ async fn workloads_find_every_control_service_that_is_there() {
     };
     let mut both = [u64::from(one.https().port()), u64::from(other.https().port())];
     both.sort_unstable();
-    until("both are named", 60, async || ports().await == both).await;
+    until("both are named", async || ports().await == both).await;
     for (path, port) in [
         ("/api/v1/namespaces/default/services/kubernetes", "/spec/ports/0/targetPort"),
         ("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", "/ports/0/port"),
     ] {
-        until(&format!("{path} leads to the first"), 60, async || {
+        until(&format!("{path} leads to the first"), async || {
             admin.get(path).await.json().pointer(port) == Some(&json!(both[0]))
         })
         .await;
@@ -419,7 +417,7 @@ async fn workloads_find_every_control_service_that_is_there() {
     }
     assert_eq!(written().await, before);
     other.stop().await;
-    until("the one that has stopped is named no more", 60, async || {
+    until("the one that has stopped is named no more", async || {
         ports().await == [u64::from(one.https().port())]
     })
     .await;
@@ -454,14 +452,12 @@ async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_
         for round in 0..6 {
             still.signal(Signal::STOP);
             let began = Instant::now();
-            until("the other one writes", 60, async || {
-                written(&clients[1].post(CONFIG_MAPS, &generated).await)
-            })
-            .await;
+            until("the other one writes", async || written(&clients[1].post(CONFIG_MAPS, &generated).await))
+                .await;
             let took = began.elapsed();
             assert!(took < Duration::from_secs(10), "round {round}: only after {took:?}");
             still.signal(Signal::CONT);
-            until("it goes on itself", 60, async || written(&clients[0].post(CONFIG_MAPS, &generated).await))
+            until("it goes on itself", async || written(&clients[0].post(CONFIG_MAPS, &generated).await))
                 .await;
         }
         writing.store(false, Ordering::Relaxed);
@@ -536,12 +532,12 @@ async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
     assert_ne!(store_of(&one), store_of(&other));
     // A facade keeps what it was told by the first one; behind the other one it does not serve by that.
     let mut facade = Launch::facade(&one).start().await;
-    until("it has kept its state", 60, async || facade.data().join("facade-state/state").exists()).await;
+    until("it has kept its state", async || facade.data().join("facade-state/state").exists()).await;
     facade.stop().await;
     one.stop().await;
     other.stop().await;
     let mut behind_other = Launch::facade(&other).on_data_of(&facade).spawn();
-    until("it says so", 60, async || behind_other.log().contains("it belongs to another store")).await;
+    until("it says so", async || behind_other.log().contains("it belongs to another store")).await;
     behind_other.kill();
     // Nor does a control service go on with the folder of another database.
     let (code, _, said) = halves(&urls[1]).on_data_of(&one).run().await;

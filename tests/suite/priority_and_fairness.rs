@@ -42,7 +42,7 @@ async fn limit(portico: &Portico, users: &[&str], limited: Value) -> (String, St
         "matchingPrecedence": 50, "distinguisherMethod": {"type": "ByUser"}, "rules": rules}});
     let schema = created(portico, "flowschemas", &schema).await;
     let user = portico.anyone().as_user(users[0]);
-    eventually("the facade goes by the schema", 10, || async {
+    eventually("the facade goes by the schema", || async {
         let answer = quickly(&user).await;
         if answer.header(SCHEMA) == schema { Ok(()) } else { Err(answer.header(SCHEMA).to_owned()) }
     })
@@ -93,7 +93,7 @@ async fn a_flood_of_one_user_leaves_another_users_requests_served() {
             }
         });
     }
-    until("the flood is rejected", 30, || std::future::ready(rejected.load(Ordering::Relaxed) > 100)).await;
+    until("the flood is rejected", || std::future::ready(rejected.load(Ordering::Relaxed) > 100)).await;
     let mut bob = portico.anyone().as_user("bob").connect().await.unwrap();
     for _ in 0..20 {
         let answer = bob.get(&backend.path("/flunders")).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_flood_of_one_user_leaves_another_users_requests_served() {
     assert!(table.text().contains("narrow,"), "{}", table.text());
     assert!(table.text().contains("alice,"), "{}", table.text());
     stop.store(true, Ordering::Relaxed);
-    until("the flood ends", 30, || std::future::ready(tasks.running().is_empty())).await;
+    until("the flood ends", || std::future::ready(tasks.running().is_empty())).await;
     let text = metrics(&portico).await;
     for line in [
         r#"apiserver_flowcontrol_rejected_requests_total{priority_level="narrow",flow_schema="narrow",reason="queue-full"}"#,
@@ -145,11 +145,11 @@ async fn a_request_waits_for_a_quarter_of_its_time_and_leaves_the_queue_with_its
         let line = text.lines().find(|line| line.starts_with("narrow,")).unwrap_or_default().to_owned();
         line.split(',').nth(2).map(|cell| cell.trim().to_owned()).unwrap_or_default()
     };
-    until("one waits", 10, || async { pending().await == "1" }).await;
+    until("one waits", || async { pending().await == "1" }).await;
     let answer = alice.get("/version").await;
     assert_rejected(&answer, &level, &schema);
     waiting.cancel();
-    until("nobody waits", 10, || async { pending().await == "0" }).await;
+    until("nobody waits", || async { pending().await == "0" }).await;
     let text = metrics(&portico).await;
     for reason in ["time-out", "queue-full", "cancelled"] {
         let line = format!(
@@ -213,7 +213,7 @@ async fn native_calls_wait_for_seats_too_and_are_told_when_to_come_again() {
     let limited = json!({"nominalConcurrencyShares": 0, "borrowingLimitPercent": 0,
         "limitResponse": {"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": 1}}});
     limit(&portico, &["alice"], limited).await;
-    let refused = eventually("alice is refused", 10, || async {
+    let refused = eventually("alice is refused", || async {
         get_over_grpc(&portico, "alice").await.err().ok_or("served")
     })
     .await;
@@ -249,7 +249,7 @@ async fn metrics_have_upstreams_names_and_watches_leave_their_seats() {
     let running =
         r#"apiserver_flowcontrol_current_executing_requests{priority_level="exempt",flow_schema="exempt"} 1"#;
     // The request for metrics itself runs, and nothing else.
-    until("the watch leaves its seat", 10, || async { metrics(&portico).await.contains(running) }).await;
+    until("the watch leaves its seat", || async { metrics(&portico).await.contains(running) }).await;
     let text = metrics(&portico).await;
     for (name, kind) in [
         ("current_executing_requests", "gauge"),

@@ -7,7 +7,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use portico_tests::http::{Answer, Lines};
 use portico_tests::objects::{API_SERVICES, available, remote};
-use portico_tests::{Backend, Launch, Mood, Portico, eventually, pki};
+use portico_tests::{Backend, Launch, Mood, PATIENCE, Portico, eventually, pki};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -23,7 +23,7 @@ pub async fn register(portico: &Portico, backend: &Backend) {
     let created = portico.admin().post(API_SERVICES, &backend.api_service()).await;
     assert_eq!(created.status, 201, "{}", created.text());
     wait_for(portico, backend, "True").await;
-    eventually("the backend answers", 10, || async {
+    eventually("the backend answers", || async {
         let answer = portico.admin().get(&backend.path("")).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -33,7 +33,7 @@ pub async fn register(portico: &Portico, backend: &Backend) {
 /// Waits for the condition's status and returns its reason and message.
 pub async fn wait_for(portico: &Portico, backend: &Backend, status: &str) -> (String, String) {
     let path = format!("{API_SERVICES}/{}", backend.name());
-    eventually(&format!("{} is Available={status}", backend.name()), 60, || async {
+    eventually(&format!("{} is Available={status}", backend.name()), || async {
         let (is, reason, message) = available(&portico.admin().get(&path).await.json());
         if is == status { Ok((reason, message)) } else { Err((is, reason, message)) }
     })
@@ -158,7 +158,7 @@ async fn a_stream_arrives_piece_by_piece() {
         assert_eq!(lines.next().await, Some(json!({"n": n})));
     }
     drop(lines);
-    eventually("the backend learns that the client is gone", 10, || async {
+    eventually("the backend learns that the client is gone", || async {
         if backend.push("{}\n") { Err("somebody still reads") } else { Ok(()) }
     })
     .await;
@@ -190,14 +190,14 @@ async fn an_upgraded_connection_carries_bytes_both_ways_and_the_identity() {
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut read = Vec::new();
     while !read.ends_with(b"\r\n\r\n") {
-        read.push(tokio::time::timeout(Duration::from_secs(10), stream.read_u8()).await.unwrap().unwrap());
+        read.push(tokio::time::timeout(PATIENCE, stream.read_u8()).await.unwrap().unwrap());
     }
     let answer = String::from_utf8(read).unwrap();
     assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
     for message in ["hello", "again"] {
         stream.write_all(message.as_bytes()).await.unwrap();
         let mut echoed = [0; 5];
-        tokio::time::timeout(Duration::from_secs(10), stream.read_exact(&mut echoed)).await.unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, stream.read_exact(&mut echoed)).await.unwrap().unwrap();
         assert_eq!(echoed, message.as_bytes());
     }
     assert_eq!(backend.last().all("x-remote-user"), ["admin"]);
@@ -261,7 +261,7 @@ async fn a_deleted_api_service_is_served_no_longer() {
     let backend = Backend::start("deleted.example.com").await;
     let portico = routed(&backend).await;
     portico.admin().delete(&format!("{API_SERVICES}/{}", backend.name())).await;
-    eventually("the path is gone", 10, || async {
+    eventually("the path is gone", || async {
         let answer = portico.admin().get(&backend.path("/flunders")).await;
         if answer.status == 404 { Ok(()) } else { Err(answer.status) }
     })
@@ -295,7 +295,7 @@ async fn an_upload_that_is_cut_or_malformed_does_not_reach_the_backend() {
         stream.write_all(request.as_bytes()).await.unwrap();
         stream.shutdown().await.unwrap();
         let mut answer = Vec::new();
-        let reading = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await;
+        let reading = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
         reading.expect("the deadline is not waited for").unwrap();
         let answer = String::from_utf8(answer).unwrap();
         assert!(
@@ -356,7 +356,7 @@ async fn without_a_descriptor_to_dial_with_requests_fail_at_once_and_blame_no_ba
     let get = || async { connection.lock().await.get(&path).await.unwrap() };
     assert_eq!(connection.lock().await.get("/readyz").await.unwrap().status, 200);
     let limit = portico.exhaust_files();
-    eventually("the route is there, and cannot be dialled", 20, || async {
+    eventually("the route is there, and cannot be dialled", || async {
         let text = get().await.text();
         if text.contains("too many open files") { Ok(()) } else { Err(text) }
     })

@@ -107,7 +107,7 @@ async fn a_backend_gets_the_query_that_was_authorized() {
     register(&portico, &backend).await;
     allow_one(&portico, "odd.example.com", "flunders").await;
     let carol = portico.anyone().as_user("carol");
-    eventually("carol may list the one", 10, || async {
+    eventually("carol may list the one", || async {
         let path = backend.path("/flunders?fieldSelector=metadata.name%3Dallowed");
         let answer = carol.get(&path).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }

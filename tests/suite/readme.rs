@@ -13,9 +13,6 @@ const TESTING: &str = include_str!("../../docs/TESTING.md");
 const MANIFESTS: &str = include_str!("../../docs/MANIFESTS.md");
 const CLIENT: &str = include_str!("../../docs/CLIENT.md");
 
-/// How long a process may take to be ready, in seconds.
-const PATIENCE: u64 = 60;
-
 /// How the blocks begin, in their order. A block that is not here is run by nobody.
 const BLOCKS: [&str; 8] = [
     "cargo build --release        #",
@@ -90,7 +87,7 @@ impl Checkout {
     async fn file(&self, name: &str) -> String {
         let path = self.0.path().join(name);
         let read = || std::future::ready(std::fs::read_to_string(&path).map_err(|error| error.to_string()));
-        eventually(&format!("{name} is written"), PATIENCE, read).await
+        eventually(&format!("{name} is written"), read).await
     }
 }
 

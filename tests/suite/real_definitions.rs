@@ -42,7 +42,7 @@ async fn installed(portico: &Portico, project: &Path) -> Vec<(String, String)> {
     let served: Vec<_> = list["items"].as_array().unwrap_or(&one).iter().flat_map(served).collect();
     let admin = portico.admin();
     for (gv, plural) in &served {
-        until("the resource to be described", 60, || async {
+        until("the resource to be described", || async {
             let reported = admin.get(&format!("/openapi/v3/apis/{gv}")).await;
             reported.status == 200 && reported.text().contains(&format!("/{plural}/{{name}}\""))
         })

@@ -50,7 +50,7 @@ async fn with_uids(admin: &Http, body: &Value, namespace: &str) -> Value {
 async fn create(admin: &Http, step: &Value, namespace: &str) {
     let (resource, body) = (str_of(step, "create"), with_uids(admin, &step["body"], namespace).await);
     // The service account of a new namespace and a new kind take a moment.
-    eventually("an object is made", 20, || async {
+    eventually("an object is made", || async {
         let made = admin.post(&path(resource, namespace), &body).await;
         if made.status == 201 { Ok(()) } else { Err(made.text()) }
     })
@@ -136,7 +136,7 @@ async fn state(admin: &Http, namespace: &str) -> Value {
 
 async fn wait_for(admin: &Http, namespace: &str, situation: &Value, field: &str) {
     let want = if situation[field].is_null() { &situation["result"] } else { &situation[field] };
-    eventually(str_of(situation, "name"), 30, || async {
+    eventually(str_of(situation, "name"), || async {
         let now = state(admin, namespace).await;
         if canonical(&now) == canonical(want) { Ok(()) } else { Err(format!("got {now}\nwant {want}")) }
     })

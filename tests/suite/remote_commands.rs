@@ -9,7 +9,7 @@ use http::{Method, Request};
 use portico_tests::http::Http;
 use portico_tests::pki::Authority;
 use portico_tests::tools::{line_with, output, there_is};
-use portico_tests::{Launch, Portico, SpdyKubelet, eventually, skipped, until};
+use portico_tests::{Launch, PATIENCE, Portico, SpdyKubelet, eventually, skipped, until};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -20,7 +20,6 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
-const PATIENCE: Duration = Duration::from_secs(10);
 const V5: &str = "v5.channel.k8s.io";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
@@ -83,7 +82,7 @@ impl<K> Cluster<K> {
     /// A counter, once it has this value.
     async fn counts(&self, sample: &str) {
         let admin = self.portico.admin();
-        eventually(sample, 10, || async {
+        eventually(sample, || async {
             let metrics = admin.get("/metrics").await.text();
             if metrics.lines().any(|line| line == sample) { Ok(()) } else { Err(metrics) }
         })
@@ -114,7 +113,7 @@ fn pod(name: &str, node: &str) -> Value {
 
 /// Creates it; the namespace's service account may be a moment late.
 async fn created(admin: &Http, path: &str, object: &Value) {
-    eventually(&format!("{path} takes an object"), 20, || async {
+    eventually(&format!("{path} takes an object"), || async {
         let answer = admin.post(path, object).await;
         if matches!(answer.status.as_u16(), 201 | 409) { Ok(()) } else { Err(answer.text()) }
     })
@@ -245,7 +244,7 @@ async fn a_client_that_leaves_while_its_kubelet_does_not_answer_leaves_nothing_b
     let cluster = Cluster::start().await;
     let (mut client, _) = cluster.open("p/exec?command=hangs&stdout=true", V5).await.unwrap();
     client.send(Message::Ping(b"there?".as_slice().into())).await.unwrap();
-    until("the kubelet is asked", 10, || std::future::ready(!cluster.kubelet.seen().is_empty())).await;
+    until("the kubelet is asked", || std::future::ready(!cluster.kubelet.seen().is_empty())).await;
     cluster.counts("portico_proxy_upgraded_connections 1").await;
     drop(client);
     cluster.counts("portico_proxy_upgraded_connections 0").await;
@@ -372,7 +371,7 @@ async fn kubectl_forwards_ports<K>(cluster: &Cluster<K>) {
         let said = std::fs::File::create(&lines).unwrap();
         let mut forward =
             forward.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets).stdout(said).spawn().unwrap();
-        let port = eventually("kubectl says its port", 30, || async {
+        let port = eventually("kubectl says its port", || async {
             let said = std::fs::read_to_string(&lines).unwrap();
             let words = said.split([':', ' ']).find_map(|word| word.parse::<u16>().ok());
             words.ok_or(said)

@@ -113,7 +113,7 @@ async fn events_of_watches_are_counted_as_they_are_sent() {
     assert_eq!(portico.admin().post(CONFIG_MAPS, &json!({"metadata": {"name": "a"}})).await.status, 201);
     let watched = format!("{CONFIG_MAPS}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name=a");
     assert_eq!(portico.admin().get(&watched).await.status, 200);
-    until("the event is counted", 10, || async {
+    until("the event is counted", || async {
         let text = metrics(&portico).await;
         let sizes = format!("apiserver_watch_events_sizes_count{labels}");
         value(&text, &events) == Some(1.0) && value(&text, &sizes) == Some(1.0)

@@ -23,7 +23,7 @@ pub(crate) async fn servers(launch: impl Fn(Launch) -> Launch) -> Option<[Portic
 
 /// Waits until a facade may use both control services.
 pub(crate) async fn knows_both(facade: &Portico) {
-    eventually("the facade may use both control services", 60, async || {
+    eventually("the facade may use both control services", async || {
         let said = facade.admin().get("/readyz?verbose").await.text();
         if said.contains("2 of 2 serve") { Ok(()) } else { Err(said) }
     })
@@ -49,7 +49,7 @@ pub(crate) async fn every_process_is_replaced(before: &Path, after: &Path) {
     facades[0].admin().post(portico_tests::objects::API_SERVICES, &backend.api_service()).await;
     for facade in &facades {
         let admin = facade.admin();
-        until("it is routed", 60, async || admin.get(&backend.path("/flunders")).await.status == 200).await;
+        until("it is routed", async || admin.get(&backend.path("/flunders")).await.status == 200).await;
         knows_both(facade).await;
     }
     let balanced = Balanced::new(facades.iter().map(Portico::admin).collect());

@@ -16,7 +16,7 @@ async fn serve(portico: &Portico, object: &Value) {
     let created = portico.admin().post(API_SERVICES, object).await;
     assert_eq!(created.status, 201, "{}", created.text());
     let discovery = "/apis/tried.example.com/v1";
-    until("the API is served", 60, async || portico.admin().get(discovery).await.status == 200).await;
+    until("the API is served", async || portico.admin().get(discovery).await.status == 200).await;
 }
 
 /// What `portico route try` prints, and its exit code.
@@ -91,7 +91,7 @@ async fn a_read_that_is_answered_shows_every_stage() {
     );
     assert!(walk["bytes"].as_u64().unwrap() > 0 && walk["wholeMs"].as_f64().unwrap() > 0.0);
     // Walks of one backend use its connections, as other requests do.
-    until("a connection is used again", 60, async || {
+    until("a connection is used again", async || {
         says(stage(&walked(&portico, &[PATH]).0, "connection"), "reused")
     })
     .await;
@@ -107,7 +107,7 @@ async fn an_address_that_is_left_out_is_named_and_another_one_is_chosen() {
     let (one, two) = (Backend::start(GROUP).await, Backend::start(GROUP).await);
     serve(&portico, &ejecting(&one, &two, "60s")).await;
     one.behave(Mood::Code(503));
-    until("it is left out", 60, async || {
+    until("it is left out", async || {
         portico.admin().get(PATH).await;
         walked(&portico, &[PATH]).0["endpoints"][0]["state"] == "ejected"
     })
@@ -126,7 +126,7 @@ async fn walks_that_send_nothing_keep_no_address_out() {
     let object = ejecting(&one, &two, "1s");
     serve(&portico, &object).await;
     one.behave(Mood::Code(503));
-    until("it is left out", 60, async || {
+    until("it is left out", async || {
         portico.admin().get(PATH).await;
         walked(&portico, &[PATH]).0["endpoints"][0]["state"] == "ejected"
     })
@@ -135,7 +135,7 @@ async fn walks_that_send_nothing_keep_no_address_out() {
     let asked = || one.seen().iter().filter(|seen| seen.target.starts_with(PATH)).count();
     let before = asked();
     // Each walk comes before a request: it would take every try that the address gets.
-    until("it is tried by a request", 60, async || {
+    until("it is tried by a request", async || {
         walked(&portico, &["-X", "DELETE", &format!("{PATH}/one")]);
         portico.admin().get(PATH).await;
         asked() > before
@@ -154,7 +154,7 @@ async fn the_stage_is_named_at_which_a_backend_is_not_reached() {
     let failed: Vec<&Value> =
         walk["stages"].as_array().unwrap().iter().filter(|stage| stage["ok"] == json!(false)).collect();
     assert!(!failed.is_empty() && !failed[0]["message"].as_str().unwrap().is_empty(), "{walk:#}");
-    until("it is known to be unavailable", 60, async || {
+    until("it is known to be unavailable", async || {
         let (walk, _) = walked(&portico, &[PATH]);
         walk["stages"]
             .as_array()
@@ -248,7 +248,7 @@ async fn walks_are_for_those_who_may_see_them() {
     });
     let bound = http.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
     assert_eq!(bound.status, 201, "{}", bound.text());
-    until("it is seen", 60, async || walk().await.status == 200).await;
+    until("it is seen", async || walk().await.status == 200).await;
     let walk = walk().await;
     assert!(walk.header("portico-route-try") == "walk" && says(stage(&walk.json(), "router"), "this facade"));
 }
@@ -286,7 +286,7 @@ async fn a_walk_over_http2_shows_every_stage_and_uses_the_connections_of_others(
     let old = Backend::start("old.example.com").await;
     let created = portico.admin().post(API_SERVICES, &over_http2(&old)).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    until("it is served", 60, async || portico.admin().get(&old.path("")).await.status == 200).await;
+    until("it is served", async || portico.admin().get(&old.path("")).await.status == 200).await;
     let (walk, code) = walked(&portico, &[&old.path("/flunders")]);
     assert!(code == Some(0) && says(stage(&walk, "connection"), "HTTP/1.1"), "{walk:#}");
 }

@@ -49,7 +49,7 @@ async fn a_token_is_its_accounts_until_the_account_is_gone() {
     let refused = refused.err().map(|status| status.message().to_owned()).unwrap_or_default();
     assert!(refused.contains("system:serviceaccount:default:robot"), "known, and forbidden: {refused}");
     admin.delete(&format!("{ACCOUNTS}/robot")).await;
-    eventually("the token of a deleted account is refused", 20, || async {
+    eventually("the token of a deleted account is refused", || async {
         let answer = robot.post(WHO, &who()).await;
         if answer.status == 401 { Ok(()) } else { Err(answer.text()) }
     })
@@ -84,7 +84,7 @@ async fn a_facade_of_its_own_checks_tokens_and_asks_what_lives() {
     let server = Launch::server().start().await;
     let facade = Launch::facade(&server).start().await;
     let admin = facade.admin();
-    eventually("the facade serves objects", 20, || async {
+    eventually("the facade serves objects", || async {
         let answer = admin.get(ACCOUNTS).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -97,7 +97,7 @@ async fn a_facade_of_its_own_checks_tokens_and_asks_what_lives() {
     let robot = facade.anyone().with_token(text(&made["status"]["token"]));
     assert_eq!(robot.post(WHO, &who()).await.status, 201);
     admin.delete(&format!("{SECRETS}/bind")).await;
-    eventually("the token goes with its secret", 20, || async {
+    eventually("the token goes with its secret", || async {
         let answer = robot.post(WHO, &who()).await;
         if answer.status == 401 { Ok(()) } else { Err(answer.text()) }
     })

@@ -15,7 +15,7 @@ async fn pod(admin: &Http, name: &str, ip: &str) {
         "metadata": {"name": name, "labels": {"app": "backend"}},
         "spec": {"containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": false},
     });
-    until("a pod is made", 10, async || admin.post(PODS, &pod).await.status == 201).await;
+    until("a pod is made", async || admin.post(PODS, &pod).await.status == 201).await;
     let status = json!({"status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
         "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"}]}});
     let written = admin.merge(&format!("{PODS}/{name}/status"), &status).await;
@@ -47,12 +47,12 @@ async fn an_api_service_is_reached_through_a_service_with_a_selector_and_a_pod_w
         let found = admin.get(&format!("{API_SERVICES}/{}", backend.name())).await.json();
         available(&found).0 == want
     };
-    until("nothing is behind it", 10, async || is_available("False").await).await;
+    until("nothing is behind it", async || is_available("False").await).await;
     pod(&admin, "p", &backend.address.ip().to_string()).await;
-    until("the backend is reached", 20, async || is_available("True").await).await;
+    until("the backend is reached", async || is_available("True").await).await;
     assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200);
     admin.delete(&format!("{PODS}/p?gracePeriodSeconds=0")).await;
-    until("nothing is behind it again", 20, async || is_available("False").await).await;
+    until("nothing is behind it again", async || is_available("False").await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +66,7 @@ async fn slices_hold_as_many_endpoints_as_they_may_and_are_put_right_when_spoilt
         pod(&admin, &format!("p{at}"), &format!("10.9.0.{at}")).await;
     }
     let all = async || sizes(&slices(&admin, "backend").await).iter().sum::<usize>();
-    until("all pods have a place", 20, async || all().await == 7).await;
+    until("all pods have a place", async || all().await == 7).await;
     let found = slices(&admin, "backend").await;
     assert!(sizes(&found).iter().all(|size| (1..=3).contains(size)), "{found:?}");
     let manager = &found[0]["metadata"]["managedFields"][0]["manager"];
@@ -78,15 +78,15 @@ async fn slices_hold_as_many_endpoints_as_they_may_and_are_put_right_when_spoilt
     let name = found[0]["metadata"]["name"].as_str().unwrap();
     let spoilt = json!({"endpoints": [{"addresses": ["10.9.9.9"]}]});
     assert_eq!(admin.merge(&format!("{SLICES}/{name}"), &spoilt).await.status, 200);
-    until("the slice is right again", 20, async || {
+    until("the slice is right again", async || {
         let listed = slices(&admin, "backend").await;
         sizes(&listed).iter().sum::<usize>() == 7 && !Value::from(listed).to_string().contains("10.9.9.9")
     })
     .await;
     assert_eq!(admin.delete(&format!("{SLICES}/{name}")).await.status, 200);
-    until("the slice is there again", 20, async || all().await == 7).await;
+    until("the slice is there again", async || all().await == 7).await;
     admin.delete(&format!("{SERVICES}/backend")).await;
-    until("nothing is left", 20, async || {
+    until("nothing is left", async || {
         slices(&admin, "backend").await.is_empty()
             && admin.get(&format!("{ENDPOINTS}/backend")).await.status == 404
     })
@@ -107,9 +107,9 @@ async fn endpoints_that_were_left_behind_go_at_the_next_start_and_services_are_l
     portico.stop().await;
     let portico = Launch::new().on_data_of(&portico).start().await;
     let admin = portico.admin();
-    until("what was left is gone", 20, async || admin.get(&format!("{ENDPOINTS}/left")).await.status == 404)
+    until("what was left is gone", async || admin.get(&format!("{ENDPOINTS}/left")).await.status == 404)
         .await;
-    until("the pod has a place", 20, async || sizes(&slices(&admin, "backend").await) == [1]).await;
+    until("the pod has a place", async || sizes(&slices(&admin, "backend").await) == [1]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +119,7 @@ async fn what_controllers_do_is_counted_under_upstreams_names() {
     let service = json!({"metadata": {"name": "backend"}, "spec": {"selector": {"app": "backend"},
         "ports": [{"port": 80}]}});
     admin.post(SERVICES, &service).await;
-    until("a slice is counted", 10, async || {
+    until("a slice is counted", async || {
         let metrics = admin.get("/metrics").await.text();
         [
             "endpoint_slice_controller_changes{operation=\"create\"} ",
@@ -160,11 +160,11 @@ async fn hints_by_zones_follow_the_nodes_whenever_these_change() {
         let found = Value::from(slices(&admin, "backend").await).to_string();
         found.matches("forZones").count()
     };
-    until("both zones are hinted", 20, async || hinted().await == 2).await;
+    until("both zones are hinted", async || hinted().await == 2).await;
     for (is, expected) in [("False", 0), ("True", 2)] {
         assert_eq!(admin.merge(&format!("{NODES}/n2/status"), &ready(is)).await.status, 200);
-        until("hints follow a node", 20, async || hinted().await == expected).await;
+        until("hints follow a node", async || hinted().await == expected).await;
     }
     assert_eq!(admin.delete(&format!("{NODES}/n2")).await.status, 200);
-    until("hints go with a node", 20, async || hinted().await == 0).await;
+    until("hints go with a node", async || hinted().await == 0).await;
 }

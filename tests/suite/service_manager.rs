@@ -4,17 +4,13 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use portico_tests::Launch;
+use portico_tests::{Launch, PATIENCE};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::UnixDatagram;
 
 /// What systemd does: sockets from 3 on, and their number for the process that they are for. They come as standard input and error.
 const PASSES_TWO: &str = "exec 3<&0 4<&2 </dev/null 2>log; export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=\"$NAMES\"; exec \"$@\"";
-
-/// How long a turn may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that was given two sockets, and who hears what it says of itself.
 struct Served {

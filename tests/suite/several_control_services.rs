@@ -41,7 +41,7 @@ async fn read(facade: &Portico, stop: &Signal) -> Reads {
 
 /// Which of the servers a facade uses.
 async fn used(facade: &Portico, servers: &[Portico; 2]) -> usize {
-    eventually("one of them is in use", 60, async || {
+    eventually("one of them is in use", async || {
         let said = facade.admin().get("/readyz?verbose").await.text();
         let is_used = |server: &Portico| said.contains(&format!("{} in use (serving)", server.grpc()));
         servers.iter().position(is_used).ok_or(said)
@@ -65,7 +65,7 @@ async fn moves(
     let facade = Launch::facade_of(&[&servers[0], &servers[1]]).start().await;
     knows_both(&facade).await;
     // The other one may have seemed nearer at first.
-    until("the first one is preferred", 60, async || used(&facade, &servers).await == 0).await;
+    until("the first one is preferred", async || used(&facade, &servers).await == 0).await;
     let path = format!("{OBJECTS}?watch=1&resourceVersion=1");
     let watch = facade.admin().send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
     let mut events = Lines::new(watch.into_body());
@@ -74,7 +74,7 @@ async fn moves(
     let move_and_stop = async {
         let begin = Instant::now();
         happens(&mut servers[0]).await;
-        until("it is written again", 60, async || {
+        until("it is written again", async || {
             let code = write(&facade, &format!("during-{}", begin.elapsed().as_micros())).await;
             assert!(matches!(code, 201 | 503), "{code}");
             code == 201
@@ -110,7 +110,7 @@ async fn a_control_service_that_is_killed_is_replaced_within_a_second() {
 async fn a_control_service_that_hangs_is_replaced_within_a_second_and_returned_to() {
     let goes_on = async |facade: &Portico, servers: &[Portico; 2]| {
         servers[0].signal(rustix::process::Signal::CONT);
-        until("the preferred one is returned to", 60, async || used(facade, servers).await == 0).await;
+        until("the preferred one is returned to", async || used(facade, servers).await == 0).await;
     };
     moves("hangs", async |server| server.signal(rustix::process::Signal::STOP), goes_on).await;
 }

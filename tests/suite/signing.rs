@@ -50,7 +50,7 @@ async fn decide(admin: &Http, name: &str, verdict: &str) {
 
 /// The certificate of a request, once it is there.
 async fn certificate(admin: &Http, name: &str) -> String {
-    let issued = eventually("the request is signed", 20, || async {
+    let issued = eventually("the request is signed", || async {
         let request = admin.get(&format!("{REQUESTS}/{name}")).await.json();
         request["status"]["certificate"].as_str().map(str::to_owned).ok_or_else(|| request.to_string())
     });
@@ -59,7 +59,7 @@ async fn certificate(admin: &Http, name: &str) -> String {
 
 /// The condition of this type, once it is there.
 async fn condition(admin: &Http, name: &str, kind: &str) -> Value {
-    eventually("the request has its condition", 20, || async {
+    eventually("the request has its condition", || async {
         let request = admin.get(&format!("{REQUESTS}/{name}")).await.json();
         let conditions = request["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.into_iter().find(|c| c["type"] == kind).ok_or_else(|| request.to_string())
@@ -131,7 +131,7 @@ async fn kubelet(portico: &Portico, name: &str) -> Http {
     let user = format!("system:node:{name}");
     let bootstrapper = portico.anyone().with_token("abcdef.0123456789abcdef");
     let (pem, key) = asked(&user, &["system:nodes"], &[]);
-    eventually("who bootstraps may ask", 20, || async {
+    eventually("who bootstraps may ask", || async {
         let answer = bootstrapper.post(REQUESTS, &request(name, &pem, KUBELET_CLIENT, &CLIENT)).await;
         if answer.status == 201 || answer.status == 409 { Ok(()) } else { Err(answer.text()) }
     })
@@ -207,7 +207,7 @@ async fn cluster_info_is_signed_with_tokens_and_expired_ones_go() {
     bootstrap_token(&admin, "abcdef", "2100-01-01T00:00:00Z").await;
     let info = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cluster-info"},
         "data": {"kubeconfig": "x"}});
-    eventually("the namespace kube-public is there", 20, || async {
+    eventually("the namespace kube-public is there", || async {
         let answer = admin.post("/api/v1/namespaces/kube-public/configmaps", &info).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
     })
@@ -220,17 +220,17 @@ async fn cluster_info_is_signed_with_tokens_and_expired_ones_go() {
             if is == signed { Ok(()) } else { Err(map.to_string()) }
         }
     };
-    eventually("the ConfigMap is signed", 20, || signed(true)).await;
+    eventually("the ConfigMap is signed", || signed(true)).await;
     bootstrap_token(&admin, "fedcba", "2020-01-01T00:00:00Z").await;
     let expired = portico.anyone().with_token("fedcba.0123456789abcdef");
     assert!(name_of(&expired).await.is_err());
-    eventually("the expired token is gone", 20, || async {
+    eventually("the expired token is gone", || async {
         let answer = admin.get(&format!("{SECRETS}/bootstrap-token-fedcba")).await;
         if answer.status == 404 { Ok(()) } else { Err(answer.text()) }
     })
     .await;
     assert_eq!(admin.delete(&format!("{SECRETS}/bootstrap-token-abcdef")).await.status, 200);
-    eventually("its signature goes with a token", 20, || signed(false)).await;
+    eventually("its signature goes with a token", || signed(false)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -307,7 +307,7 @@ async fn a_facade_of_its_own_knows_who_was_signed_for_also_after_a_restart() {
     let mut server = Launch::server().start().await;
     let facade = Launch::facade(&server).start().await;
     let admin = facade.admin();
-    eventually("the facade serves objects", 20, || async {
+    eventually("the facade serves objects", || async {
         let answer = admin.get(REQUESTS).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -319,7 +319,7 @@ async fn a_facade_of_its_own_knows_who_was_signed_for_also_after_a_restart() {
     assert_eq!(name_of(&jane).await.unwrap()["username"], "jane");
     assert!(server.stop().await.success());
     server.restart().await;
-    eventually("the certificate is good after a restart", 30, || async {
+    eventually("the certificate is good after a restart", || async {
         match name_of(&jane).await {
             Ok(who) if who["username"] == "jane" => Ok(()),
             other => Err(format!("{other:?}")),
@@ -375,7 +375,7 @@ async fn client_cas_reach_backends_as_one_text_whatever_their_file_ends_with() {
     std::fs::write(&file, ca.cert_pem().trim_end()).unwrap();
     let portico = launch.args(&["--client-ca-file", file.to_str().unwrap()]).start().await;
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-    let text = eventually("the ConfigMap is written", 60, async || {
+    let text = eventually("the ConfigMap is written", async || {
         let shown = portico.admin().get(path).await.json();
         shown["data"]["client-ca-file"].as_str().map(str::to_owned).ok_or(shown)
     })
@@ -439,7 +439,7 @@ async fn the_api_publishes_what_its_certificate_is_checked_with() {
         .await;
     let admin = portico.admin();
     let bundles = "/apis/certificates.k8s.io/v1beta1/clustertrustbundles";
-    eventually("the bundle is there", 20, || async {
+    eventually("the bundle is there", || async {
         let all = admin.get(bundles).await.json();
         let name = all["items"][0]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let right = name.starts_with("kubernetes.io:kube-apiserver-serving:")

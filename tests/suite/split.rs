@@ -17,7 +17,7 @@ async fn served_by_all(facades: &[&Portico], backend: &Backend) {
     let created = facades[0].admin().post(API_SERVICES, &backend.api_service()).await;
     assert_eq!(created.status, 201, "{}", created.text());
     for facade in facades {
-        eventually("the facade routes to the backend", 20, || async {
+        eventually("the facade routes to the backend", || async {
             let answer = facade.admin().get(&backend.path("/flunders")).await;
             if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
         })
@@ -57,14 +57,14 @@ async fn facades_outlive_the_control_service_and_hear_of_changes_when_it_is_back
     }
 
     server.restart().await;
-    let created = eventually("the facade reaches the control service again", 20, || async {
+    let created = eventually("the facade reaches the control service again", || async {
         let answer = first.admin().post(API_SERVICES, &local("back.example.com")).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
     });
     created.await;
     for facade in [&first, &second] {
         let admin = facade.admin();
-        eventually("the change arrives", 10, || has_group(&admin, "back.example.com")).await;
+        eventually("the change arrives", || has_group(&admin, "back.example.com")).await;
     }
 }
 
@@ -84,8 +84,7 @@ async fn a_facade_starts_from_its_state_while_the_control_service_is_away() {
     // The state is written behind the answers, whole: once a later change is in it, so is what came before.
     let later = facade.admin().post(API_SERVICES, &local("later.example.com")).await;
     assert_eq!(later.status, 201, "{}", later.text());
-    eventually("the state is on disk", 20, || std::future::ready(mentions(&facade, "later.example.com")))
-        .await;
+    eventually("the state is on disk", || std::future::ready(mentions(&facade, "later.example.com"))).await;
     server.kill();
     facade.kill();
     facade.restart().await;
@@ -96,7 +95,7 @@ async fn a_facade_starts_from_its_state_while_the_control_service_is_away() {
     let verbose = admin.get("/readyz?verbose").await.text();
     assert!(verbose.contains("stale") || verbose.contains("control service"), "it says so: {verbose}");
     server.restart().await;
-    eventually("it follows again", 20, || async {
+    eventually("it follows again", || async {
         let answer = admin.get(API_SERVICES).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -116,7 +115,7 @@ async fn a_facade_without_state_is_not_ready_and_asks_for_patience() {
     server.restart().await;
     facade.ready().await;
     let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();
-    eventually("it serves with a certificate of the internal CA", 10, || async {
+    eventually("it serves with a certificate of the internal CA", || async {
         let answer = facade.admin().fetch(request()).await.map_err(|e| e.to_string())?;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -168,11 +167,11 @@ async fn a_connection_that_is_never_answered_is_given_up_for_another_one() {
     assert_ne!(through, text);
     std::fs::write(&kubeconfig, through).unwrap();
     let mut facade = Launch::facade_by(&kubeconfig).spawn();
-    until("it has dialled", 60, async || way.made.load(Ordering::SeqCst) > 0).await;
+    until("it has dialled", async || way.made.load(Ordering::SeqCst) > 0).await;
     way.answered_from.store(way.made.load(Ordering::SeqCst), Ordering::SeqCst);
     facade.ready().await;
     let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();
-    eventually("it serves with a certificate that was signed for it", 60, || async {
+    eventually("it serves with a certificate that was signed for it", || async {
         let answer = facade.admin().fetch(request()).await.map_err(|e| e.to_string())?;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })
@@ -184,7 +183,7 @@ async fn the_control_service_knows_its_facades() {
     let server = Launch::server().start().await;
     let facade = Launch::facade(&server).start().await;
     let control = server.control();
-    let listed = eventually("the facade is listed and current", 10, || async {
+    let listed = eventually("the facade is listed and current", || async {
         let request = portico_proto::config::FacadesRequest::default();
         let answer = control.config().facades(request).await.map_err(|e| e.to_string())?.into_inner();
         if answer.facades.len() == 1 { Ok(answer) } else { Err(format!("{answer:?}")) }
@@ -192,7 +191,7 @@ async fn the_control_service_knows_its_facades() {
     .await;
     assert!(!listed.facades[0].name.is_empty());
     drop(facade);
-    eventually("a facade that is gone is listed no longer", 15, || async {
+    eventually("a facade that is gone is listed no longer", || async {
         let request = portico_proto::config::FacadesRequest::default();
         let answer = control.config().facades(request).await.map_err(|e| e.to_string())?.into_inner();
         if answer.facades.is_empty() { Ok(()) } else { Err(format!("{answer:?}")) }

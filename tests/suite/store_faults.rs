@@ -174,10 +174,8 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
     assert!(http.get("/metrics").await.text().contains(metric));
     assert_eq!(http.get("/readyz").await.status.as_u16(), 200);
     let failed = "[-]storage-readable failed";
-    until("a health check says so", 20, || async {
-        http.get("/healthz?verbose").await.text().contains(failed)
-    })
-    .await;
+    until("a health check says so", || async { http.get("/healthz?verbose").await.text().contains(failed) })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,15 +202,13 @@ async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_n
     let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
     assert!(http.get("/metrics").await.text().contains(metric));
     let failed = "[-]storage-readable failed";
-    until("a health check says so", 20, || async {
-        http.get("/healthz?verbose").await.text().contains(failed)
-    })
-    .await;
+    until("a health check says so", || async { http.get("/healthz?verbose").await.text().contains(failed) })
+        .await;
     http.get(&format!("{CONFIG_MAPS}/cm-c")).await.status_body(404, "NotFound");
     // The dependents of an owner that never was are collected, those of the one that cannot be found are not.
     let posted = http.post(CONFIG_MAPS, &dependent("cm-orphan", &json!("nobody"))).await;
     assert_eq!(posted.status.as_u16(), 201);
-    until("an orphan is collected", 20, || async {
+    until("an orphan is collected", || async {
         http.get(&format!("{CONFIG_MAPS}/cm-orphan")).await.status.as_u16() == 404
     })
     .await;
@@ -354,7 +350,7 @@ async fn a_namespace_stays_while_something_in_it_cannot_be_read() {
     portico.restart().await;
     let http = portico.admin();
     assert_eq!(http.delete("/api/v1/namespaces/team").await.status.as_u16(), 200);
-    until("the namespace says what is left in it", 20, || async {
+    until("the namespace says what is left in it", || async {
         let namespace = http.get("/api/v1/namespaces/team").await.text();
         namespace.contains("configmaps. has 1 resource instances")
     })

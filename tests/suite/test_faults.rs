@@ -13,11 +13,8 @@ use kube::runtime::reflector::Store;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use portico_testing::{Error, Fault, TestServer};
-use portico_tests::{binary, until};
+use portico_tests::{PATIENCE, binary, until};
 use serde_json::{Value, json};
-
-/// How long anything may take, in seconds.
-const PATIENCE: u64 = 60;
 
 async fn server() -> TestServer {
     portico_tests::install_provider();
@@ -174,7 +171,7 @@ async fn a_reflector_goes_on_after_its_watches_were_cut_and_lists_again_after_on
         api.create(&PostParams::default(), &named(name)).await.unwrap();
         known(&reader, &mut stream, name).await;
         let set = server.fault(fault.resource("", "configmaps").times(1)).await.unwrap();
-        let happened = until("the watch has ended", PATIENCE, async || set.hits().await.unwrap() == 1);
+        let happened = until("the watch has ended", async || set.hits().await.unwrap() == 1);
         tokio::select! {
             () = happened => {}
             () = async { while stream.next().await.is_some() {} } => panic!("the stream has ended"),
@@ -193,7 +190,7 @@ async fn known<S: futures::Stream + Unpin>(reader: &Store<ConfigMap>, stream: &m
             stream.next().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(PATIENCE), read).await.unwrap();
+    tokio::time::timeout(PATIENCE, read).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,12 +268,12 @@ async fn a_server_ends_with_whoever_has_started_it_and_leaves_nothing() {
         .spawn()
         .unwrap();
     let ready = || std::fs::read_to_string(folder.path().join("ready")).unwrap_or_default();
-    until("the server is ready", PATIENCE, async || ready().ends_with('\n')).await;
+    until("the server is ready", async || ready().ends_with('\n')).await;
     let said: Value = serde_json::from_str(&ready()).unwrap();
     assert!(said["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{said}");
     let kubeconfig = std::path::PathBuf::from(said["kubeconfig"].as_str().unwrap());
     assert!(kubeconfig.exists());
     starter.kill().unwrap();
     starter.wait().unwrap();
-    until("the server has removed its data", PATIENCE, async || !kubeconfig.parent().unwrap().exists()).await;
+    until("the server has removed its data", async || !kubeconfig.parent().unwrap().exists()).await;
 }

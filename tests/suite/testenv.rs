@@ -17,9 +17,6 @@ use tempfile::TempDir;
 const NAMESPACES: &str = "/api/v1/namespaces";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// How long a start may take, in seconds: far beyond what it takes, for busy machines.
-const PATIENCE: u64 = 60;
-
 /// A port that nobody has, chosen as envtest does.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
@@ -108,7 +105,7 @@ impl<'a> Plane<'a> {
             flags: Vec::new(),
             env: Vec::new(),
         };
-        until("etcd is healthy", PATIENCE, async || plane.ask_etcd("/health").await.is_some()).await;
+        until("etcd is healthy", async || plane.ask_etcd("/health").await.is_some()).await;
         plane
     }
 
@@ -178,7 +175,7 @@ impl<'a> Plane<'a> {
 
     async fn healthy(&self, at: SocketAddr) {
         let anyone = Http::new(at, self.authority.pem.as_bytes());
-        until("kube-apiserver is healthy", PATIENCE, async || {
+        until("kube-apiserver is healthy", async || {
             let healthz = Request::get("/healthz").body(Full::default()).unwrap();
             anyone.fetch(healthz).await.is_ok_and(|answer| answer.status == 200)
         })
@@ -265,7 +262,7 @@ async fn backends_are_told_of_no_front_proxy_where_no_flag_names_one() {
     let plane = Plane::start(&assets).await;
     let admin = plane.admin();
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-    until("backends are told of clients", PATIENCE, async || admin.get(path).await.status == 200).await;
+    until("backends are told of clients", async || admin.get(path).await.status == 200).await;
     let told = admin.get(path).await.json()["data"].clone();
     assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["client-ca-file"], "as kube-apiserver");
 }
@@ -340,17 +337,14 @@ async fn controllers_run_when_they_are_asked_for() {
     plane.stop_server();
     plane.env.push(("PORTICO_TESTENV_CONTROLLERS".to_owned(), "garbage-collector,namespace".to_owned()));
     plane.start_server().await;
-    until("the namespace is emptied, and goes", PATIENCE, async || {
-        plane.admin().get(&gone).await.status == 404
-    })
-    .await;
+    until("the namespace is emptied, and goes", async || plane.admin().get(&gone).await.status == 404).await;
     let owner = plane.admin().post(CONFIG_MAPS, &config_map("owner")).await.json();
     let mut dependent = config_map("dependent");
     dependent["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}]);
     assert_eq!(plane.admin().post(CONFIG_MAPS, &dependent).await.status, 201);
     plane.admin().delete(&format!("{CONFIG_MAPS}/owner")).await;
-    until("the dependent goes", PATIENCE, async || {
+    until("the dependent goes", async || {
         plane.admin().get(&format!("{CONFIG_MAPS}/dependent")).await.status == 404
     })
     .await;

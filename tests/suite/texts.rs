@@ -97,7 +97,7 @@ async fn nothing_that_is_answered_or_logged_has_the_words_of_a_library() {
     }
     let mut said = provoke(&portico).await;
     for backend in [&gone, &wrong] {
-        until("the failure shows", 30, || async { available(&portico, backend).await["status"] == "False" })
+        until("the failure shows", || async { available(&portico, backend).await["status"] == "False" })
             .await;
         said.push(available(&portico, backend).await.to_string());
         said.push(portico.admin().get(&backend.path("/things")).await.text());

@@ -31,7 +31,7 @@ fn signed_by(launch: Launch, socket: &std::path::Path) -> Launch {
 
 async fn account(admin: &Http) {
     let body = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
-    eventually("an account is made", 20, || async {
+    eventually("an account is made", || async {
         let answer = admin.post(ACCOUNTS, &body).await;
         if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
     })
@@ -56,7 +56,7 @@ async fn met(portico: &Portico, token: &str) -> u16 {
 }
 
 async fn becomes(portico: &Portico, token: &str, status: u16) {
-    eventually("the token is met otherwise", 20, || async {
+    eventually("the token is met otherwise", || async {
         let found = met(portico, token).await;
         if found == status { Ok(()) } else { Err(found) }
     })
@@ -65,7 +65,7 @@ async fn becomes(portico: &Portico, token: &str, status: u16) {
 
 /// Waits until keys of these ids are published and no others.
 async fn published(admin: &Http, ids: &[&str]) {
-    eventually("the keys are published", 20, || async {
+    eventually("the keys are published", || async {
         let keys = admin.get_as("/openid/v1/jwks", "application/jwk-set+json").await.json();
         let found = keys["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap());
         if found.eq(ids.iter().copied()) { Ok(()) } else { Err(keys) }

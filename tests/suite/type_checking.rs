@@ -33,7 +33,7 @@ async fn define(admin: &Http, plural: &str, kind: &str, scope: &str) {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(admin.post(path, &definition).await.status, 201);
     let served = format!("/apis/eval.example.com/v1/{plural}");
-    until("the resource is served", 20, || async { admin.get(&served).await.status == 200 }).await;
+    until("the resource is served", || async { admin.get(&served).await.status == 200 }).await;
 }
 
 fn policy(name: &str, spec: &Value) -> Value {
@@ -45,7 +45,7 @@ fn policy(name: &str, spec: &Value) -> Value {
 async fn checked(admin: &Http, name: &str, generation: i64) -> Value {
     let path = format!("{POLICIES}/{name}");
     let is_checked = || async { admin.get(&path).await.json()["status"]["observedGeneration"] == generation };
-    until("the policy is checked", 20, is_checked).await;
+    until("the policy is checked", is_checked).await;
     admin.get(&path).await.json()
 }
 

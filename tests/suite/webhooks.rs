@@ -111,7 +111,7 @@ async fn while_a_webhook_is_asked_it_and_others_may_use_the_api() {
     asked["metadata"]["labels"] = json!({"ask": "yes"});
     let (admin, begun) = (setup.portico.admin(), Instant::now());
     let meanwhile = async {
-        until("the webhook is asked", 10, || async { setup.reviews().len() == 1 }).await;
+        until("the webhook is asked", || async { setup.reviews().len() == 1 }).await;
         assert_eq!(setup.create("other").await.status, 201);
         assert_eq!(setup.admin.get(&format!("{MAPS}/other")).await.status, 200);
         assert_eq!(setup.admin.get(&format!("{MAPS}/asked")).await.status, 404);
@@ -133,7 +133,7 @@ async fn what_is_killed_while_a_webhook_is_asked_is_not_there() {
     let hooks = &setup.hooks;
     let asked = || async { !hooks.seen().is_empty() };
     let killed = async {
-        until("the webhook is asked", 10, asked).await;
+        until("the webhook is asked", asked).await;
         setup.portico.kill();
     };
     let (held, ()) = tokio::join!(admin.fetch(request), killed);

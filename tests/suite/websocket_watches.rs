@@ -2,7 +2,7 @@
 
 use futures::{SinkExt, StreamExt};
 use http::Request;
-use portico_tests::Portico;
+use portico_tests::{PATIENCE, Portico};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -38,7 +38,7 @@ async fn config_map(portico: &Portico, name: &str) {
 }
 
 async fn next(socket: &mut Socket) -> Message {
-    let message = tokio::time::timeout(std::time::Duration::from_secs(10), socket.next()).await;
+    let message = tokio::time::timeout(PATIENCE, socket.next()).await;
     message.unwrap().unwrap().unwrap()
 }
 
@@ -110,5 +110,5 @@ async fn a_client_that_closes_ends_its_watch() {
     let (mut socket, _) = open(&portico, "", &[]).await.unwrap();
     socket.close(None).await.unwrap();
     let ended = async { while let Some(Ok(_)) = socket.next().await {} };
-    tokio::time::timeout(std::time::Duration::from_secs(10), ended).await.unwrap();
+    tokio::time::timeout(PATIENCE, ended).await.unwrap();
 }

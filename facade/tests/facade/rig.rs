@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Version;
@@ -16,6 +17,9 @@ use tokio::sync::watch;
 use super::backend::{self, issued};
 use super::client::Client;
 use super::control::Scripted;
+
+/// A time that no passing test needs, however busy the machine is: what takes longer never comes.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct Rig {
     pub facade: RunningFacade,
@@ -117,7 +121,7 @@ pub async fn eventually<T, F>(mut ask: impl FnMut() -> F) -> T
 where
     F: Future<Output = Option<T>>,
 {
-    let limit = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+    let limit = tokio::time::timeout(PATIENCE, async {
         loop {
             if let Some(found) = ask().await {
                 return found;

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::backend::issued;
 use super::client::Client;
 use super::control::Scripted;
-use super::rig::{Rig, check, eventually, gone, served};
+use super::rig::{PATIENCE, Rig, check, eventually, gone, served};
 
 #[tokio::test]
 async fn a_facade_without_configuration_is_alive_not_ready_and_says_503_for_unknown_paths() {
@@ -117,7 +117,7 @@ async fn a_request_head_that_does_not_end_and_an_idle_connection_are_closed() {
         let mut io = tokio_rustls::TlsConnector::from(tls.config()).connect(name, tcp).await.unwrap();
         io.write_all(begin.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
-        let read = tokio::time::timeout(std::time::Duration::from_secs(10), io.read_to_end(&mut rest)).await;
+        let read = tokio::time::timeout(PATIENCE, io.read_to_end(&mut rest)).await;
         assert!(read.is_ok(), "the connection stays open after {begin:?}");
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 use super::control::Scripted;
-use super::rig::{Rig, eventually, served};
+use super::rig::{PATIENCE, Rig, eventually, served};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 /// More than sockets take on both sides.
@@ -163,7 +163,7 @@ async fn a_refusal_that_no_filter_follows_ends_like_any_other_response() {
     let (response, _) = sender.send_request(request(Method::GET, "/%zz"), true).unwrap();
     let response = response.await.unwrap();
     assert_eq!(response.status(), 400);
-    let ended = tokio::time::timeout(Duration::from_secs(20), response.into_body().data()).await;
+    let ended = tokio::time::timeout(PATIENCE, response.into_body().data()).await;
     assert!(ended.unwrap().unwrap().unwrap_err().is_reset());
 }
 
@@ -272,7 +272,7 @@ async fn an_http2_head_that_does_not_end_is_cut() {
     // HEADERS without END_HEADERS, and no CONTINUATION.
     io.write_all(&[PREFACE, &frame(SETTINGS, 0, &[]), &frame(1, 1, &[0x82])].concat()).await.unwrap();
     let mut read = Vec::new();
-    let end = tokio::time::timeout(Duration::from_secs(20), io.read_to_end(&mut read)).await;
+    let end = tokio::time::timeout(PATIENCE, io.read_to_end(&mut read)).await;
     assert!(end.is_ok(), "the connection stays open");
 }
 
@@ -296,7 +296,7 @@ async fn a_flood_of_control_frames_ends_its_connection_and_nobody_elses() {
             let mut piece = [0; 4096];
             while let Ok(1..) = reader.read(&mut piece).await {}
         };
-        let cut = tokio::time::timeout(Duration::from_secs(20), async { tokio::join!(send, read) }).await;
+        let cut = tokio::time::timeout(PATIENCE, async { tokio::join!(send, read) }).await;
         assert!(cut.is_ok(), "frames of type {kind} go on");
         assert_eq!(rig.client.get("/readyz").await.code, 200);
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use portico_tests::PATIENCE;
 use rustix::fs::{Mode, mkfifoat};
 use serde_json::{Value, json};
 
@@ -17,8 +18,6 @@ use crate::step::Step;
 const IDENTIFIER: &str = "Audit-ID";
 /// What the identifiers of compared requests begin with.
 const PREFIX: &str = "campaign-";
-/// How long events may take from the answer to the log.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Each level, each verb, bodies with and without managed fields.
 const POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [

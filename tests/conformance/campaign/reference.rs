@@ -45,11 +45,10 @@ impl Reference {
         let processes = [started(&mut etcd), started(&mut server)];
         let ca = certificates.join("apiserver.crt");
         let ca =
-            eventually("kube-apiserver has a certificate", 60, || std::future::ready(std::fs::read(&ca)))
-                .await;
+            eventually("kube-apiserver has a certificate", || std::future::ready(std::fs::read(&ca))).await;
         let token = Fixture::tokens()["admin"];
         let client = Http::new(address, &ca).with_token(token);
-        eventually("kube-apiserver is ready", 60, || async {
+        eventually("kube-apiserver is ready", || async {
             let request = http::Request::get("/readyz").body(http_body_util::Full::default())?;
             let answer = client.fetch(request).await?;
             if answer.status.is_success() { Ok::<_, Broken>(()) } else { Err(answer.text().into()) }

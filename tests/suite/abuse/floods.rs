@@ -5,7 +5,7 @@ use std::time::Duration;
 use portico_tests::http::Http;
 use portico_tests::http2::{self, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, frame};
 use portico_tests::http2::{PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, head, literal};
-use portico_tests::{Portico, until};
+use portico_tests::{PATIENCE, Portico, until};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::bystander::Bystander;
@@ -16,7 +16,6 @@ const MOST_KIB: u64 = 48 << 10;
 const ENOUGH_BYTES: usize = 256 << 20;
 /// How much is written at a time.
 const PIECE_BYTES: usize = 64 << 10;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is sent without end: frames of one step, which know its number.
 struct Flood {
@@ -150,7 +149,7 @@ async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
         let peak = portico.peak_kib().saturating_sub(before);
         assert!(peak < MOST_KIB, "{peak} KiB");
     }
-    until("it serves", 10, || async { portico.admin().get("/readyz").await.text() == "ok" }).await;
+    until("it serves", || async { portico.admin().get("/readyz").await.text() == "ok" }).await;
 }
 
 /// Sends the same request again and again until the connection takes no more.

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use portico_tests::http2::{self, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, frame, head, literal};
-use portico_tests::{Launch, Portico};
+use portico_tests::{Launch, PATIENCE, Portico};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
 use super::bystander::Bystander;
 
-const PATIENCE: Duration = Duration::from_secs(20);
 const CONNECTIONS: usize = 200;
 
 fn impatient() -> Launch {

@@ -1,14 +1,11 @@
 //! Handshakes that cost the server more than the client.
 
-use std::time::Duration;
-
-use portico_tests::{Launch, Portico};
+use portico_tests::{Launch, PATIENCE, Portico};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::bystander::Bystander;
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 300;
 
 /// A TLS record of this type and length, of which nothing but zeros follows.

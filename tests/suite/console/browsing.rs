@@ -114,7 +114,7 @@ async fn a_watch_that_has_expired_is_begun_anew_with_a_list() {
     browser.has("before").await;
     // The watch ends with 410: what is written before the next one is only in a list.
     let expired = server.fault(Fault::expire_watch().resource("", "configmaps").times(1)).await.unwrap();
-    until("the watch has expired", 60, || async { expired.hits().await.unwrap() == 1 }).await;
+    until("the watch has expired", || async { expired.hits().await.unwrap() == 1 }).await;
     maps.create(&PostParams::default(), &named("after")).await.unwrap();
     maps.delete("before", &DeleteParams::default()).await.unwrap();
     browser.has("after").await;
@@ -404,7 +404,7 @@ async fn an_address_of_a_backend_is_shown_out_and_back() {
     let (admin, backend) = (portico.admin(), Backend::start("ejected.example.com").await);
     assert_eq!(admin.post(API_SERVICES, &super::data::ejecting(&backend)).await.status, 201);
     let path = backend.path("/namespaces/default/flunders");
-    until("the backend answers", 30, || async { admin.get(&path).await.status == 200 }).await;
+    until("the backend answers", || async { admin.get(&path).await.status == 200 }).await;
     let Some(browser) = at(&portico, &format!("api/{}", backend.name())).await else { return };
     browser.has("As this facade sees it").await;
     backend.behave(Mood::Code(503));
@@ -413,7 +413,7 @@ async fn an_address_of_a_backend_is_shown_out_and_back() {
     }
     browser.has("✗ ejected after").await;
     backend.behave(Mood::Well);
-    until("it answers again", 30, || async { admin.get(&path).await.status == 200 }).await;
+    until("it answers again", || async { admin.get(&path).await.status == 200 }).await;
     browser.has("✓ returned").await;
     // Ends of certificates are marked by words, too.
     let marks = "const file = document.querySelector('link[href*=\"/certs.js\"]').href;

@@ -60,7 +60,7 @@ async fn the_audit_tail_shows_what_was_recorded_and_goes_on() {
     let is_about =
         |event: &Value, uri: &str| event["requestURI"] == uri && event["stage"] == "ResponseComplete";
     admin.get("/api/v1/namespaces/before").await;
-    eventually("the event is in the tail", 10, || async {
+    eventually("the event is in the tail", || async {
         let all = admin.get("/console/data/audit").await.text();
         let found = all
             .lines()
@@ -88,7 +88,7 @@ async fn streams_end_when_the_facade_stops() {
     let mut lines = follow(&portico.admin(), "/console/data/audit?watch=true").await;
     portico.signal(rustix::process::Signal::TERM);
     while lines.next().await.is_some() {}
-    until("the process has ended", 30, || std::future::ready(!portico.runs())).await;
+    until("the process has ended", || std::future::ready(!portico.runs())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +139,7 @@ async fn explain_names_the_stage_that_fails_and_the_list_its_backend() {
     let backend = Backend::with_names("wrong.example.com", &["another.name"]).await;
     let services = "/apis/apiregistration.k8s.io/v1/apiservices";
     assert_eq!(admin.post(services, &backend.api_service()).await.status, 201);
-    let failing = eventually("Explain names the stage", 30, || async {
+    let failing = eventually("Explain names the stage", || async {
         let answer = admin.post(EXPLAIN, &json!({"subject": backend.name()})).await.json();
         let stages = answer["stages"].as_array().cloned().unwrap_or_default();
         let failing = stages.into_iter().find(|stage| stage["ok"] == false && stage["stage"] == "tls");
@@ -230,7 +230,7 @@ async fn an_address_is_followed_out_and_back_again() {
     let (admin, backend) = (portico.admin(), Backend::start("ejected.example.com").await);
     assert_eq!(admin.post(API_SERVICES, &ejecting(&backend)).await.status, 201);
     let path = backend.path("/namespaces/default/flunders");
-    until("the backend answers", 30, || async { admin.get(&path).await.status == 200 }).await;
+    until("the backend answers", || async { admin.get(&path).await.status == 200 }).await;
     let mut lines =
         follow(&admin, &format!("/console/data/backends?watch=true&name={}", backend.name())).await;
     let first = lines.next().await.unwrap();
@@ -258,7 +258,7 @@ async fn an_address_is_followed_out_and_back_again() {
         "{gone}"
     );
     backend.behave(Mood::Well);
-    until("it answers again", 30, || async { admin.get(&path).await.status == 200 }).await;
+    until("it answers again", || async { admin.get(&path).await.status == 200 }).await;
     let back = ejection(&mut lines, false).await;
     assert_eq!((&back["failures"], &back["triedAt"]), (&json!(0), &json!("")), "{back}");
 }
@@ -280,7 +280,7 @@ async fn backends_are_shown_as_the_requests_of_this_facade_have_found_them() {
     let (admin, backend) = (portico.admin(), Backend::start("seen.example.com").await);
     let services = "/apis/apiregistration.k8s.io/v1/apiservices";
     assert_eq!(admin.post(services, &backend.api_service()).await.status, 201);
-    until("the backend answers", 30, || async {
+    until("the backend answers", || async {
         admin.get(&backend.path("/namespaces/default/flunders")).await.status == 200
     })
     .await;

@@ -89,7 +89,7 @@ impl Load {
     pub(crate) async fn goes_on(&self) {
         let now = || (self.reads.load(Ordering::Relaxed), self.written.lock().len());
         let (reads, written) = now();
-        until("the load goes on", 60, async || now().0 >= reads + 20 && now().1 >= written + 5).await;
+        until("the load goes on", async || now().0 >= reads + 20 && now().1 >= written + 5).await;
     }
 
     /// Runs all clients until they are stopped.
@@ -167,7 +167,7 @@ impl Load {
     }
 
     async fn write_until_acknowledged(&self, name: &str) {
-        until("the last object is written", 60, async || self.write_one(name).await).await;
+        until("the last object is written", async || self.write_one(name).await).await;
     }
 
     /// Reads an object by its name: it is there as soon as its write was acknowledged.

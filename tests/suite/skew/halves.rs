@@ -52,8 +52,8 @@ async fn aggregate(server: &Portico, facade: &Portico, backend: &Backend) {
     let request = CreateRequest { api_service: Some(object), dry_run: false };
     server.control().api_services().create(request).await.unwrap();
     let admin = facade.admin();
-    until("it is routed", 60, async || admin.get(&backend.path("/flunders")).await.status == 200).await;
-    eventually("it is discovered", 60, async || {
+    until("it is routed", async || admin.get(&backend.path("/flunders")).await.status == 200).await;
+    eventually("it is discovered", async || {
         let groups = admin.get("/apis").await.text();
         if groups.contains(&group) { Ok(()) } else { Err(groups) }
     })
@@ -75,7 +75,7 @@ async fn is_told(facade: &Portico) {
     assert_eq!(alice.get(CONFIG_MAPS).await.status, 200, "what was written counts for the next request");
     takes_up_flows(&admin, &alice).await;
     let account = "/api/v1/namespaces/default/serviceaccounts/default";
-    until("there is an account", 60, async || admin.get(account).await.status == 200).await;
+    until("there is an account", async || admin.get(account).await.status == 200).await;
     let request = json!({"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": {}});
     let token = created(&admin, &format!("{account}/token"), &request).await;
     let caller = facade.anyone().with_token(token["status"]["token"].as_str().unwrap());
@@ -94,7 +94,7 @@ async fn takes_up_flows(admin: &Http, alice: &Http) {
         "matchingPrecedence": 50, "rules": [{"resourceRules": [rule],
             "subjects": [{"kind": "User", "user": {"name": "alice"}}]}]}});
     created(admin, &format!("{flows}/flowschemas"), &schema).await;
-    eventually("requests go by the new level", 60, async || {
+    eventually("requests go by the new level", async || {
         let found = alice.get(CONFIG_MAPS).await.header("x-kubernetes-pf-prioritylevel-uid").to_owned();
         if level["metadata"]["uid"] == *found { Ok(()) } else { Err(found) }
     })
@@ -124,7 +124,7 @@ async fn watches_survive(server: &mut Portico, facade: &mut Portico) {
     assert!(server.stop().await.success());
     assert_eq!(admin.get("/readyz").await.status, 200, "a facade outlives its control service");
     server.restart().await;
-    until("it is written again", 60, async || {
+    until("it is written again", async || {
         let code = admin.post(&path, &thing(GROUP, "third")).await.status.as_u16();
         assert!(matches!(code, 201 | 503), "{code}");
         code == 201
@@ -146,7 +146,7 @@ fn unknown(refused: &[Refusal]) -> bool {
 /// The control service knows the facade, and that it uses all that it was given and knows.
 async fn is_known(server: &Portico) {
     let control = server.control();
-    eventually("the facade is listed and refuses nothing that it knows", 60, async || {
+    eventually("the facade is listed and refuses nothing that it knows", async || {
         let listed = control.config().facades(FacadesRequest::default()).await.map_err(|e| e.to_string())?;
         let facades = listed.into_inner().facades;
         match facades.as_slice() {
@@ -190,7 +190,7 @@ async fn goes_on_from_the_state(before: &Path, after: &Path) {
     aggregate(&server, &facade, &backend).await;
     // The state is written behind the answers, whole: once a later change is in it, so is what came before.
     define(&facade.admin(), GROUP).await;
-    eventually("the state is on disk", 60, || {
+    eventually("the state is on disk", || {
         let state = std::fs::read(facade.data().join("facade-state/state")).unwrap_or_default();
         let found = state.windows(GROUP.len()).any(|part| part == GROUP.as_bytes());
         std::future::ready(if found { Ok(()) } else { Err(state.len()) })
@@ -202,7 +202,7 @@ async fn goes_on_from_the_state(before: &Path, after: &Path) {
     let admin = facade.admin();
     assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200, "{}", facade.log());
     server.restart().await;
-    until("it is written", 60, async || {
+    until("it is written", async || {
         let code = admin.post(CONFIG_MAPS, &config_map("after")).await.status.as_u16();
         assert!(matches!(code, 201 | 503), "{code}");
         code == 201

@@ -118,10 +118,10 @@ async fn controllers_run(http: &Http, about: &str) {
     let object = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": about}});
     created(http, "/api/v1/namespaces", &object).await;
     let account = format!("/api/v1/namespaces/{about}/serviceaccounts/default");
-    until("somebody makes an account", 60, async || http.get(&account).await.status == 200).await;
+    until("somebody makes an account", async || http.get(&account).await.status == 200).await;
     let namespace = format!("/api/v1/namespaces/{about}");
     assert_eq!(http.delete(&namespace).await.status.as_u16(), 200);
-    until("somebody empties the namespace", 60, async || http.get(&namespace).await.status == 404).await;
+    until("somebody empties the namespace", async || http.get(&namespace).await.status == 404).await;
 }
 
 /// A newer control service joins an older one that serves, and each goes on without the other.

@@ -48,14 +48,14 @@ pub(super) async fn define(http: &Http, group: &str) {
 /// Waits until Things are served, and checks that schema and rule are in force.
 pub(super) async fn things_are_served(http: &Http, group: &str) {
     let path = things(group);
-    until("the definition is served", 60, async || http.get(&path).await.status == 200).await;
+    until("the definition is served", async || http.get(&path).await.status == 200).await;
     let mut wrong = thing(group, "wrong");
     wrong["spec"]["n"] = json!(7);
     let refused = http.post(&path, &wrong).await;
     assert!(refused.status.as_u16() == 422 && refused.text().contains("not seven"), "{}", refused.text());
     // What a facade shows of what there is follows behind what it serves.
     for document in [format!("/apis/{group}/v1"), format!("/openapi/v3/apis/{group}/v1")] {
-        eventually(&format!("{document} tells of it"), 60, async || {
+        eventually(&format!("{document} tells of it"), async || {
             let text = http.get(&document).await.text();
             if text.contains("things") { Ok(()) } else { Err(text) }
         })
@@ -166,7 +166,7 @@ pub(super) async fn end(one: &Http, other: &Http) {
     assert_eq!(done.status.as_u16(), 200, "{}", done.text());
     assert_eq!(other.get(&leaving).await.status.as_u16(), 404);
     assert_eq!(other.delete(&format!("{CONFIG_MAPS}/owner")).await.status.as_u16(), 200);
-    until("what it owned goes with it", 60, async || {
+    until("what it owned goes with it", async || {
         one.get(&format!("{CONFIG_MAPS}/owned")).await.status.as_u16() == 404
     })
     .await;

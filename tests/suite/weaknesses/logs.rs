@@ -16,7 +16,7 @@ async fn no_credential_is_in_a_log_however_much_is_logged() {
     let portico = launch.args(&["--audit-log-path", audit.to_str().unwrap()]).start().await;
     let admin = portico.admin();
     admin.post(API_SERVICES, &backend.api_service()).await;
-    eventually("the backend is reached", 20, || async {
+    eventually("the backend is reached", || async {
         let answer = admin.get(&backend.path("/flunders")).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })

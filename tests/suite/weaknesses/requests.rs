@@ -16,7 +16,7 @@ async fn define(admin: &Http, group: &str, plural: &str, scope: &str) {
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
     let made = admin.post(DEFINITIONS, &body).await;
     assert_eq!(made.status, 201, "{}", made.text());
-    eventually("the definition is served", 20, || async {
+    eventually("the definition is served", || async {
         let answer = admin.get(&format!("/apis/{group}/v1/{plural}")).await;
         if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
     })

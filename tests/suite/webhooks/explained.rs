@@ -64,7 +64,7 @@ async fn explain_names_the_webhooks_of_a_path_in_order_with_their_health() {
     let admin = setup.portico.admin();
     let held = map("held");
     let (answer, ()) = tokio::join!(admin.post(MAPS, &held), async {
-        until("a call is under way", 10, || async { met(&setup, MAPS).await[0].under_way == 1 }).await;
+        until("a call is under way", || async { met(&setup, MAPS).await[0].under_way == 1 }).await;
         setup.hooks.behave(Mood::Well);
     });
     assert_eq!(answer.status, 201);

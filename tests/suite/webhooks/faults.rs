@@ -156,7 +156,7 @@ async fn a_webhook_that_comes_back_is_asked_again() {
     }
     setup.hooks.resume().await;
     let denied = || async { setup.admin.post(&path, &map("m")).await.status == 418 };
-    until("a probe finds it", 10, denied).await;
+    until("a probe finds it", denied).await;
     assert_eq!(setup.admin.post(&path, &map("m")).await.status, 418, "and the circuit is closed");
 }
 

@@ -69,7 +69,7 @@ async fn a_webhook_is_asked_before_a_stale_revision_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_has_the_overhead_of_its_class_whatever_a_webhook_makes_of_it() {
     let setup = Setup::start().await;
-    portico_tests::until("pods have an account", 10, || async {
+    portico_tests::until("pods have an account", || async {
         setup.admin.get("/api/v1/namespaces/default/serviceaccounts/default").await.status == 200
     })
     .await;

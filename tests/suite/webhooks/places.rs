@@ -89,7 +89,7 @@ async fn a_service_is_where_its_api_service_says() {
     assert_eq!(created.status, 201, "{}", created.text());
     let created = setup.admin.post(&configurations(), &behind_service(&setup, &backend, &json!({}))).await;
     assert_eq!(created.status, 201, "{}", created.text());
-    portico_tests::until("the route is known", 10, || async { setup.create("m").await.status == 418 }).await;
+    portico_tests::until("the route is known", || async { setup.create("m").await.status == 418 }).await;
     setup.admin.delete(&format!("{}/hooks", configurations())).await;
     assert_eq!(setup.admin.get(&format!("{MAPS}/m")).await.status, 404);
 }
@@ -100,10 +100,8 @@ async fn objects_of_aggregated_groups_are_not_shown_to_webhooks() {
     let backend = Backend::start("backed.example.com").await;
     setup.admin.post("/apis/apiregistration.k8s.io/v1/apiservices", &backend.api_service()).await;
     let path = backend.path("/namespaces/default/flunders");
-    portico_tests::until("the backend is reached", 10, || async {
-        setup.admin.get(&path).await.status == 200
-    })
-    .await;
+    portico_tests::until("the backend is reached", || async { setup.admin.get(&path).await.status == 200 })
+        .await;
     let everything =
         json!([{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"]}]);
     setup.one(VALIDATING, "deny", json!({"rules": everything})).await;

@@ -12,7 +12,7 @@ async fn asked_about(resources: &[&str]) -> Setup {
     for name in ["a", "b"] {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
             "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "i"}]}});
-        portico_tests::until("the pod is there", 10, || async {
+        portico_tests::until("the pod is there", || async {
             matches!(setup.admin.post(&format!("{NAMESPACE}/pods"), &pod).await.status.as_u16(), 201 | 409)
         })
         .await;

@@ -39,6 +39,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+/// A time that no passing test needs, however busy the machine is: what takes longer never comes.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
 /// A registry with all controllers running.
 pub struct Harness {
     pub registry: Registry,
@@ -154,7 +157,7 @@ impl Harness {
                 tokio::task::yield_now().await;
             }
         };
-        let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
+        let waited = tokio::time::timeout(PATIENCE, wait).await;
         waited.unwrap_or_else(|_| panic!("{name} never became so"))
     }
 
@@ -170,7 +173,7 @@ impl Harness {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap();
+        tokio::time::timeout(PATIENCE, wait).await.unwrap();
     }
 }
 

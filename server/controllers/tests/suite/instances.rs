@@ -5,7 +5,7 @@ use portico_machinery::{GroupResource, Object};
 use portico_registry::{Context, DeleteOptions, Part, Propagation, UpdateOptions, condition};
 
 use crate::definitions::{definition, definitions, established, reported};
-use crate::harness::{Harness, object};
+use crate::harness::{Harness, PATIENCE, object};
 
 const NAME: &str = "bolts.g.example.com";
 
@@ -114,7 +114,7 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), collected).await.unwrap();
+    tokio::time::timeout(PATIENCE, collected).await.unwrap();
 }
 
 /// Bolts are stored in v2 from now on.
@@ -169,7 +169,7 @@ async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_ar
                 tokio::task::yield_now().await;
             }
         };
-        let left = tokio::time::timeout(std::time::Duration::from_secs(20), left).await;
+        let left = tokio::time::timeout(PATIENCE, left).await;
         assert!(left.is_ok(), "{propagation:?}, v1 served: {v1_is_served}");
     }
 }

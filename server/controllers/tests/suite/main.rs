@@ -12,7 +12,7 @@ mod storage_migration;
 use std::time::Duration;
 
 use futures::StreamExt;
-use harness::{Backend, Harness, api_service, object};
+use harness::{Backend, Harness, PATIENCE, api_service, object};
 use portico_machinery::{GroupResource, Object};
 use portico_routes::{Entry, EntryKey, Update};
 
@@ -115,7 +115,7 @@ async fn a_created_group_is_routed_and_available_without_waiting_for_a_period() 
                 }
             }
         };
-        let soon = tokio::time::timeout(Duration::from_secs(20), available).await;
+        let soon = tokio::time::timeout(PATIENCE, available).await;
         assert!(soon.is_ok(), "{group} is not available");
     }
 }
@@ -144,7 +144,7 @@ async fn a_storm_of_creations_and_deletions_ends_with_every_condition_written() 
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
 }
 
 fn by_url(mut api_service: Object, backend: &Backend) -> Object {

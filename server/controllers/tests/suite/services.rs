@@ -1,7 +1,5 @@
 //! What Services have been given, and the repair of it.
 
-use std::time::Duration;
-
 use portico_controllers::log::Listening;
 use portico_controllers::service_repair::ServiceRepair;
 use portico_kit::workqueue::QueueMetrics;
@@ -9,7 +7,7 @@ use portico_machinery::{GroupResource, Object};
 use portico_registry::{ListOptions, ObjectRef};
 use portico_resources::NodePorts;
 
-use crate::harness::{Harness, object};
+use crate::harness::{Harness, PATIENCE, object};
 
 fn services() -> GroupResource {
     GroupResource::new("", "services")
@@ -61,7 +59,7 @@ async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_
     let checked = repair.checked();
     let listening = Listening::new(vec![std::sync::Arc::new(repair)]);
     harness.tasks.spawn("listening", listening.run(harness.registry.clone(), harness.tasks.clone()));
-    tokio::time::timeout(Duration::from_secs(20), checked.signaled()).await.unwrap();
+    tokio::time::timeout(PATIENCE, checked.signaled()).await.unwrap();
 
     let address = get_stored(&harness, addresses(), "10.0.0.77").await.unwrap();
     assert_eq!(address.at(&["spec", "parentRef", "name"]).str(), "web");
@@ -80,5 +78,5 @@ async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), back).await.unwrap();
+    tokio::time::timeout(PATIENCE, back).await.unwrap();
 }

@@ -351,7 +351,7 @@ async fn what_others_have_sealed_comes_back_with_its_key() {
     assert!(snapshot.unreadable("x/new").unwrap().is_sealed());
     let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
     own.replace(rules(&["b", "a"]));
-    let ended = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.unwrap();
+    let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
     assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 2);
     assert!(store.condition().unreadable.is_empty());

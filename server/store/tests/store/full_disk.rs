@@ -68,7 +68,7 @@ async fn eventually(what: &str, holds: impl Fn() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), held).await.expect(what);
+    tokio::time::timeout(PATIENCE, held).await.expect(what);
 }
 
 async fn create(store: &dyn Store, n: usize) -> Result<i64, TxnError> {

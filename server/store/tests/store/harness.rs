@@ -12,6 +12,8 @@ use portico_store::{
     SqliteStore, Store, Subscription, Txn, TxnError, Value,
 };
 
+pub use portico_tests::PATIENCE;
+
 /// An implementation of `Store` with a place for one database.
 pub trait Backend: Send + Sync {
     /// Opens the database, or opens it again.
@@ -220,7 +222,7 @@ pub async fn bounded(test: impl Future<Output = ()>) {
 pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Event>> {
     let mut events = Vec::new();
     while events.len() < count {
-        let next = tokio::time::timeout(Duration::from_secs(20), subscription.next()).await;
+        let next = tokio::time::timeout(PATIENCE, subscription.next()).await;
         events.push(next.expect("an event is missing").unwrap());
     }
     events

@@ -71,7 +71,7 @@ async fn compacted_beyond(store: &dyn Store, revision: i64) {
             put(store, &key("a/turn"), "x").await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), reached).await.expect("history was not compacted");
+    tokio::time::timeout(PATIENCE, reached).await.expect("history was not compacted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

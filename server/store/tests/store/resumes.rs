@@ -10,7 +10,7 @@ use crate::harness::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_reads_do_not_wait_for_a_herd_of_watches_that_resume() {
-    const HERD: usize = 64;
+    const HERD: usize = 32;
     for connections in [2, 3] {
         let backend = Sqlite::new();
         let tune = |settings: &mut portico_store::Settings| {

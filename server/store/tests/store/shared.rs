@@ -234,7 +234,7 @@ async fn a_database_that_has_lost_writes_begins_a_new_epoch(database: &Postgres<
         }
         for process in [&first, &second] {
             let failed = process.tasks.failed();
-            let failure = tokio::time::timeout(Duration::from_secs(20), failed).await.unwrap();
+            let failure = tokio::time::timeout(PATIENCE, failed).await.unwrap();
             assert!(failure.to_string().contains("new epoch"), "{failure}");
         }
         let again = database.process(&|_| ()).await;

@@ -53,9 +53,7 @@ async fn a_full_database_takes_deletions_and_recovers() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), recovered)
-        .await
-        .expect("there is space and it is not used");
+    tokio::time::timeout(PATIENCE, recovered).await.expect("there is space and it is not used");
     create(&*store, created).await.unwrap();
 }
 

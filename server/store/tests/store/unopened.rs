@@ -1,7 +1,7 @@
 //! What another process has written and this one has no key for: the rest is served, and it comes back with its key.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use portico_kit::metrics::Registry;
 use portico_store::{
@@ -71,7 +71,7 @@ async fn comes_back_with_its_key(database: &Postgres<'_>) {
     assert_eq!(reported(&take(&mut watch, 1).await), [format!("Modified x/rest@{rest}")]);
     // With the key it is there again, and who watched lists anew.
     own.replace(rules(&["b", "a"]));
-    let ended = tokio::time::timeout(Duration::from_secs(20), watch.next()).await.unwrap();
+    let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
     assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
     let snapshot = store.snapshot(&config_maps()).await.unwrap();
     let expected = writer.snapshot(&config_maps()).await.unwrap();
@@ -96,7 +96,7 @@ async fn is_gone_without_a_key(database: &Postgres<'_>) {
     let events = take(&mut watch, 1).await;
     assert_eq!(reported(&events), [format!("Deleted x/1@{deleted}")]);
     assert_eq!(text(&events[0].record), "0", "as it was last known");
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while !behind.store.snapshot(&config_maps()).await.unwrap().is_empty() {
         assert!(Instant::now() < deadline);
     }

@@ -9,9 +9,6 @@ use portico_tests::PostgresServer;
 use crate::harness::*;
 use crate::postgres::Postgres;
 
-/// A time that no passing test needs.
-const PATIENCE: Duration = Duration::from_secs(90);
-
 /// Waits until something is so.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
