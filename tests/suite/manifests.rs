@@ -311,6 +311,51 @@ async fn nothing_is_pruned_that_the_folder_has_not_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_label_alone_makes_no_object_the_folders() {
+    let named = "metadata: {name: web, namespace: shop, labels: {app: web}}";
+    let service = format!(
+        "apiVersion: v1\nkind: Service\n{named}\nspec: {{selector: {{app: web}}, ports: [{{port: 80}}]}}\n"
+    );
+    let slice = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: mine, namespace: shop}\naddressType: IPv4\nendpoints: []\n";
+    let (launch, folder) = launch(&[FILES[0], ("10-web.yaml", &service), ("20-slice.yaml", slice)]);
+    write(&folder, "30-more.yaml", &config_map("more", "grey"));
+    let portico = launch.arg("--manifests-prune").start().await;
+    let http = portico.admin();
+    let maps = "/api/v1/namespaces/shop/configmaps";
+    let mut copy = http.get(&format!("{maps}/more")).await.json();
+    copy["metadata"] = serde_json::json!({"name": "mine", "labels": copy["metadata"]["labels"]});
+    assert_eq!(copy["metadata"]["labels"]["portico.dev/made-by"], "manifests");
+    assert_eq!(http.post(maps, &copy).await.status, 201);
+    let list = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices?labelSelector=kubernetes.io/service-name=web";
+    let slices = async || http.get(list).await.json()["items"].as_array().unwrap().clone();
+    until("the controller has made a slice", async || !slices().await.is_empty()).await;
+    let before = slices().await;
+    assert_eq!(before[0]["metadata"]["labels"]["portico.dev/made-by"], "manifests");
+
+    // What the folder has made goes, and with it nothing else that has its label.
+    std::fs::remove_file(folder.join("30-more.yaml")).unwrap();
+    until("it is gone", async || !exists(&http, &format!("{maps}/more")).await).await;
+    write(&folder, "40-last.yaml", &config_map("last", "grey"));
+    until("the next pass has begun", async || exists(&http, &format!("{maps}/last")).await).await;
+    std::fs::remove_file(folder.join("40-last.yaml")).unwrap();
+    until("and has ended", async || !exists(&http, &format!("{maps}/last")).await).await;
+    assert!(exists(&http, &format!("{maps}/mine")).await);
+    assert_eq!(slices().await[0]["metadata"]["uid"], before[0]["metadata"]["uid"]);
+    let pruned = |line: &&str| line.contains("an object that left the folder of manifests was deleted");
+    assert_eq!(portico.log().lines().filter(pruned).count(), 2, "{}", portico.log());
+
+    // Nor does naming it in the folder: it was there before.
+    write(&folder, "50-mine.yaml", &config_map("mine", "pink"));
+    holds(&http, &format!("{maps}/mine"), "/data/color", "pink").await;
+    std::fs::remove_file(folder.join("50-mine.yaml")).unwrap();
+    write(&folder, "60-end.yaml", &config_map("end", "grey"));
+    until("the pass has begun", async || exists(&http, &format!("{maps}/end")).await).await;
+    std::fs::remove_file(folder.join("60-end.yaml")).unwrap();
+    until("and another has ended", async || !exists(&http, &format!("{maps}/end")).await).await;
+    assert!(exists(&http, &format!("{maps}/mine")).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mounted_config_map_is_followed_when_its_link_is_exchanged() {
     let (launch, folder) = launch(&[]);
     let version = |name: &str, color: &str| {

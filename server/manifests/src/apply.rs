@@ -74,7 +74,8 @@ pub(crate) async fn apply(
 ) -> Result<Applied, String> {
     check_keys(document, place)?;
     let current = current(registry, place).await?;
-    let is_ours = current.as_ref().is_none_or(|current| identity::is_made(current.object()));
+    let is_ours = !identity::has_controller(&document.object)
+        && current.as_ref().is_none_or(|current| identity::is_made(current.object()));
     let mut answer = send(requests, document, place, is_ours).await?;
     if current.is_none() && answer.code == 200 && !is_made_by_us(&answer) {
         // Somebody else has made it meanwhile.

@@ -1,5 +1,6 @@
 //! Who writes what the folder says, and how objects show that they were made of it.
 
+use portico_machinery::object::Cursor;
 use portico_machinery::{Object, UserInfo, user};
 use portico_registry::{Call, Context, Target};
 
@@ -35,7 +36,62 @@ pub(crate) fn context() -> Context {
     Context::new(user(), FIELD_MANAGER)
 }
 
-/// Whether an object was made of the folder.
+/// Whether an object was made of the folder. The label alone does not say so: users copy objects with their labels, and
+/// controllers copy labels onto what they make. It counts where the folder itself has written it, and while no controller
+/// has the object.
 pub(crate) fn is_made(object: &Object) -> bool {
-    object.label(LABEL) == Some(MADE)
+    object.label(LABEL) == Some(MADE) && owns_label(object) && !has_controller(object)
+}
+
+/// Whether a controller makes and deletes it.
+pub(crate) fn has_controller(object: &Object) -> bool {
+    object.owner_references().iter().any(|owner| owner.controller == Some(true))
+}
+
+/// Whether the label stands among the fields that the folder has applied.
+fn owns_label(object: &Object) -> bool {
+    let field = format!("f:{LABEL}");
+    let owns = |writer: Cursor<'_>| {
+        let text = |name| writer.field(name).str();
+        let labels = writer.field("fieldsV1").field("f:metadata").field("f:labels");
+        text("manager") == FIELD_MANAGER
+            && text("operation") == "Apply"
+            && text("subresource").is_empty()
+            && labels.key(&field).is_present()
+    };
+    object.at(&["metadata", "managedFields"]).items().any(owns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An object with the label, with this in its metadata besides.
+    fn is_made_with(metadata: &str) -> bool {
+        let label = r#""labels": {"portico.dev/made-by": "manifests"}"#;
+        let json = format!(r#"{{"metadata": {{{label}{metadata}}}}}"#);
+        is_made(&Object::from_json(json.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_label_counts_where_the_folder_has_written_it_and_no_controller_has_the_object() {
+        let writer = |manager: &str, operation: &str, field: &str| {
+            format!(
+                r#", "managedFields": [{{"manager": "x"}}, {{"manager": "{manager}", "operation": "{operation}",
+                   "fieldsV1": {{"f:metadata": {{"f:labels": {{"f:{field}": {{}}}}}}}}}}]"#
+            )
+        };
+        let ours = writer(FIELD_MANAGER, "Apply", LABEL);
+        assert!(is_made_with(&ours));
+        assert!(!is_made_with(""));
+        assert!(!is_made_with(&writer("kubectl-create", "Update", LABEL)));
+        assert!(!is_made_with(&writer(FIELD_MANAGER, "Update", LABEL)));
+        assert!(!is_made_with(&writer(FIELD_MANAGER, "Apply", "color")));
+        let owner = |controller: bool| {
+            format!(
+                r#"{ours}, "ownerReferences": [{{"apiVersion": "v1", "kind": "Service", "name": "web", "uid": "u", "controller": {controller}}}]"#
+            )
+        };
+        assert!(is_made_with(&owner(false)) && !is_made_with(&owner(true)));
+    }
 }

@@ -73,7 +73,10 @@ async fn made(registry: &Registry, resource: &GroupResource) -> Result<Vec<Store
     let labels = LabelSelector::parse(&format!("{LABEL}={MADE}")).unwrap_or_default();
     let options = ListOptions { labels, ..ListOptions::default() };
     match registry.list(resource, "", &options).await {
-        Ok(listed) => Ok(listed.items.into_iter().filter(|stored| !stored.is_deleting()).collect()),
+        Ok(listed) => {
+            let is_ours = |stored: &Stored| !stored.is_deleting() && identity::is_made(stored.object());
+            Ok(listed.items.into_iter().filter(is_ours).collect())
+        }
         // Its definition is gone, and so are its objects.
         Err(status) if status.reason() == Reason::NotFound => Ok(Vec::new()),
         Err(status) => Err(status),
