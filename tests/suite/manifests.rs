@@ -356,6 +356,22 @@ async fn a_label_alone_makes_no_object_the_folders() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_goes_however_many_events_are_in_it() {
+    let (launch, folder) = launch(&FILES[..1]);
+    write(&folder, "10-other.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n");
+    let portico = launch.arg("--manifests-prune").start().await;
+    let http = portico.admin();
+    for at in 0..130 {
+        let event = serde_json::json!({"metadata": {"name": format!("e{at}")}, "type": "Normal", "reason": "Told",
+            "involvedObject": {"kind": "Namespace", "name": "other", "namespace": "other"}});
+        let made = http.post("/api/v1/namespaces/other/events", &event).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+    }
+    std::fs::remove_file(folder.join("10-other.yaml")).unwrap();
+    until("it is gone", async || !exists(&http, "/api/v1/namespaces/other").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mounted_config_map_is_followed_when_its_link_is_exchanged() {
     let (launch, folder) = launch(&[]);
     let version = |name: &str, color: &str| {

@@ -130,7 +130,8 @@ async fn needed(registry: &Registry, left: &Left) -> Result<Option<String>, Box<
 }
 
 async fn in_namespace(registry: &Registry, namespace: &str) -> Result<Option<String>, Box<Status>> {
-    for resource in registry.resources_in(namespace).await? {
+    let resources = registry.resources_in(namespace).await?;
+    for resource in resources.into_iter().filter(|resource| !tells_of_others(resource)) {
         if let Some(found) = other(registry, &resource, namespace).await? {
             return Ok(Some(found));
         }
@@ -158,12 +159,17 @@ async fn other(
     Ok(more.then(|| format!("{resource} are still there")))
 }
 
-/// What controllers put into every namespace, and what only tells of others.
+/// What controllers put into every namespace.
 fn comes_with_namespace(resource: &GroupResource, name: &str) -> bool {
     matches!(
         (&*resource.group, &*resource.resource, name),
-        ("", "serviceaccounts", "default") | ("", "configmaps", "kube-root-ca.crt") | (_, "events", _)
+        ("", "serviceaccounts", "default") | ("", "configmaps", "kube-root-ca.crt")
     )
+}
+
+/// Whether objects of it only tell of others, however many there are.
+fn tells_of_others(resource: &GroupResource) -> bool {
+    matches!((&*resource.group, &*resource.resource), ("" | "events.k8s.io", "events"))
 }
 
 fn namespaces() -> GroupResource {
