@@ -74,11 +74,12 @@ impl Document {
 /// Kind and name for people, as far as there are any.
 fn named(object: &Object) -> String {
     let (kind, namespace, name) = (object.kind(), object.namespace(), object.name());
-    match (name.is_empty(), namespace.is_empty()) {
+    let text = match (name.is_empty(), namespace.is_empty()) {
         (true, _) => kind.to_owned(),
         (false, true) => format!("{kind} {name}"),
         (false, false) => format!("{kind} {namespace}/{name}"),
-    }
+    };
+    text.trim_start().to_owned()
 }
 
 /// The objects of a document: one, or the items of a list.
@@ -123,6 +124,9 @@ fn checked(origin: Origin, object: Object, text: Option<String>, digest: String)
     let fault = |message: &str| {
         Err(Fault { origin: origin.clone(), object: named(&object), message: message.to_owned() })
     };
+    if let Some(path) = no_string(&object) {
+        return fault(&format!("{} must be a string", path.join(".")));
+    }
     if object.kind().is_empty() || object.api_version().is_empty() || object.name().is_empty() {
         return fault("a manifest needs apiVersion, kind and metadata.name");
     }
@@ -130,6 +134,17 @@ fn checked(origin: Origin, object: Object, text: Option<String>, digest: String)
         Some(kind) => Ok(Document { origin, kind, object, text, digest }),
         None => fault("apiVersion must be VERSION or GROUP/VERSION"),
     }
+}
+
+/// Which of the fields that say what an object is has a value and is no string: `name: 5`, or an unquoted `yes`.
+fn no_string(object: &Object) -> Option<&'static [&'static str]> {
+    const FIELDS: [&[&str]; 4] =
+        [&["apiVersion"], &["kind"], &["metadata", "name"], &["metadata", "namespace"]];
+    let is_other = |path: &&&[&str]| {
+        let value = object.at(path);
+        value.is_present() && value.opt_str().is_none()
+    };
+    FIELDS.iter().find(is_other).copied()
 }
 
 #[cfg(test)]
@@ -155,6 +170,15 @@ mod tests {
         let refused = first_fault("kind: ConfigMap\nmetadata: {name: x}\n");
         let needs = "a.yaml, document 2, ConfigMap x: a manifest needs apiVersion, kind and metadata.name";
         assert_eq!(refused, needs);
+        for (text, expected) in [
+            ("apiVersion: 1\nkind: A\nmetadata: {name: x}\n", "A x: apiVersion"),
+            ("apiVersion: v1\nkind: yes\nmetadata: {name: x}\n", "x: kind"),
+            ("apiVersion: v1\nkind: A\nmetadata: {name: 5}\n", "A: metadata.name"),
+            ("apiVersion: v1\nkind: A\nmetadata: {name: x, namespace: 7}\n", "A x: metadata.namespace"),
+        ] {
+            let refused = first_fault(text);
+            assert_eq!(refused, format!("a.yaml, document 2, {expected} must be a string"));
+        }
         let refused = first_fault("a: b\nc: [\n");
         assert!(
             refused.starts_with("a.yaml, document 2: error converting YAML to JSON: yaml: line 8"),
