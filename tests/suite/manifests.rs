@@ -372,6 +372,62 @@ async fn a_namespace_goes_however_many_events_are_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_comes_back_while_it_is_being_deleted_is_made_anew() {
+    let (launch, folder) = launch(&FILES[..1]);
+    write(&folder, "30-more.yaml", &config_map("more", "grey"));
+    let portico = launch.args(&["--manifests-prune", "--manifests-resync-period=0s"]).start().await;
+    let http = portico.admin();
+    let path = "/api/v1/namespaces/shop/configmaps/more";
+    let held = serde_json::json!({"metadata": {"finalizers": ["example.com/held"]}});
+    let before = http.merge(path, &held).await.json();
+    std::fs::remove_file(folder.join("30-more.yaml")).unwrap();
+    until("its deletion begins", async || {
+        http.get(path).await.json()["metadata"]["deletionTimestamp"].is_string()
+    })
+    .await;
+    write(&folder, "30-more.yaml", &config_map("more", "blue"));
+    until("the check says so", async || {
+        let text = http.get("/readyz/manifests").await.text();
+        text.contains("30-more.yaml, document 1, ConfigMap shop/more: it is being deleted")
+    })
+    .await;
+    let free = serde_json::json!({"metadata": {"finalizers": null}});
+    assert_eq!(http.merge(path, &free).await.status, 200);
+    let object = holds(&http, path, "/data/color", "blue").await;
+    assert_ne!(object["metadata"]["uid"], before["metadata"]["uid"]);
+    until("all is well", async || http.get("/readyz/manifests").await.text() == "ok").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_while_a_namespace_is_being_deleted_makes_all_of_it_anew() {
+    let (launch, _folder) = launch(&FILES);
+    let launch = launch.arg("--manifests-resync-period=0s");
+    let mut portico = launch.clone().start().await;
+    let http = portico.admin();
+    let maps = "/api/v1/namespaces/shop/configmaps";
+    let held = serde_json::json!({"metadata": {"name": "held", "finalizers": ["example.com/held"]}});
+    assert_eq!(http.post(maps, &held).await.status, 201);
+    assert_eq!(http.delete("/api/v1/namespaces/shop").await.status, 200);
+    until("all but one is gone", async || !exists(&http, WIDGET).await && !exists(&http, SETTINGS).await)
+        .await;
+    assert!(portico.stop().await.success());
+    std::fs::remove_file(portico.data().join("admin.kubeconfig")).unwrap();
+    drop(portico);
+
+    let mut portico = launch.spawn();
+    let http = client(&portico).await;
+    until("the check says why", async || {
+        let text = http.get("/readyz/manifests").await.text();
+        text.contains("00-namespaces.yaml, document 1, Namespace shop: it is being deleted")
+    })
+    .await;
+    let free = serde_json::json!({"metadata": {"finalizers": null}});
+    assert_eq!(http.merge(&format!("{maps}/held"), &free).await.status, 200);
+    portico.ready().await;
+    assert!(exists(&http, WIDGET).await && exists(&http, SETTINGS).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mounted_config_map_is_followed_when_its_link_is_exchanged() {
     let (launch, folder) = launch(&[]);
     let version = |name: &str, color: &str| {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{GroupResource, Reason};
+use portico_machinery::{GroupResource, Object, Reason};
 use portico_registry::{Answer, Body, Call, Registry, ServedResource, Stored};
 
 use crate::document::Document;
 use crate::identity::{self, FIELD_MANAGER, LABEL, MADE};
-use crate::requests::{Requests, refusal, target};
+use crate::requests::{Refusal, Requests, refusal, target};
 
 /// Fields that others own are taken over, as GitOps tools do; fields with doubled keys are refused.
 const QUERY: &str = "fieldManager=portico-manifests&force=true&fieldValidation=Strict";
@@ -62,24 +62,31 @@ pub(crate) fn place(registry: &Registry, document: &Document) -> Option<Place> {
     Some(Place { key, served })
 }
 
-/// Applies it. What did not exist is made, and shows that it was.
+/// Applies it. What did not exist is made, and shows that it was. What is being deleted is not applied: it would be gone
+/// with what was written.
 ///
 /// # Errors
-/// For people.
+/// [`Refusal`].
 pub(crate) async fn apply(
     registry: &Registry,
     requests: &dyn Requests,
     document: &Document,
     place: &Place,
-) -> Result<Applied, String> {
-    check_keys(document, place)?;
+) -> Result<Applied, Refusal> {
+    check_keys(document, place).map_err(Refusal::lasting)?;
     let current = current(registry, place).await?;
+    if current.as_ref().is_some_and(Stored::is_deleting) {
+        return Err(being_deleted());
+    }
     let is_ours = !identity::has_controller(&document.object)
         && current.as_ref().is_none_or(|current| identity::is_made(current.object()));
     let mut answer = send(requests, document, place, is_ours).await?;
     if current.is_none() && answer.code == 200 && !is_made_by_us(&answer) {
         // Somebody else has made it meanwhile.
         answer = send(requests, document, place, false).await?;
+    }
+    if shown(&answer).deletion_timestamp().is_some() {
+        return Err(being_deleted());
     }
     let outcome = match (&current, answer.code) {
         (_, 201) => Outcome::Created,
@@ -89,12 +96,25 @@ pub(crate) async fn apply(
     Ok(Applied { outcome, warnings: answer.warnings })
 }
 
-async fn current(registry: &Registry, place: &Place) -> Result<Option<Stored>, String> {
+/// It is made anew once it is gone.
+fn being_deleted() -> Refusal {
+    Refusal::passing("it is being deleted")
+}
+
+/// Whether it is there, and stays.
+///
+/// # Errors
+/// [`Refusal`].
+pub(crate) async fn stays(registry: &Registry, place: &Place) -> Result<bool, Refusal> {
+    Ok(current(registry, place).await?.is_some_and(|current| !current.is_deleting()))
+}
+
+async fn current(registry: &Registry, place: &Place) -> Result<Option<Stored>, Refusal> {
     let Key { namespace, name, .. } = &place.key;
     match registry.get(&place.served.resource, namespace, name).await {
         Ok(stored) => Ok(Some(stored)),
         Err(status) if status.reason() == Reason::NotFound => Ok(None),
-        Err(status) => Err(status.message),
+        Err(status) => Err(Refusal::from(&*status)),
     }
 }
 
@@ -116,7 +136,7 @@ async fn send(
     document: &Document,
     place: &Place,
     is_ours: bool,
-) -> Result<Answer, String> {
+) -> Result<Answer, Refusal> {
     let mut object = document.object.clone();
     if is_ours {
         object.set(&["metadata", "labels", LABEL], MADE);
@@ -132,10 +152,15 @@ async fn send(
     refusal(&answer).map(|()| answer)
 }
 
+/// The object that an answer shows.
+fn shown(answer: &Answer) -> Object {
+    let Body::Bytes(json) = &answer.body else { return Object::default() };
+    Object::from_json(json).unwrap_or_default()
+}
+
 /// Whether nobody but us has written what an answer shows: another control service has made it of the same folder.
 fn is_made_by_us(answer: &Answer) -> bool {
-    let Body::Bytes(json) = &answer.body else { return false };
-    let object = portico_machinery::Object::from_json(json).unwrap_or_default();
+    let object = shown(answer);
     let writers = object.at(&["metadata", "managedFields"]);
     let own = writers.items().filter(|writer| writer.field("subresource").str().is_empty());
     own.into_iter().all(|writer| writer.field("manager").str() == FIELD_MANAGER)

@@ -1,6 +1,6 @@
 //! What a folder would come to on a server without anything else (`portico config check`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use portico_kit::tasks::blocking;
@@ -63,7 +63,7 @@ pub async fn check(settings: Settings, registry: &Registry) -> Result<Report, St
     let reading = read.ok_or("reading was interrupted")?.map_err(|error| error.to_string())?;
     let made = make_namespaces(registry, &reading.documents).await?;
     let mut record = Record::load(registry).await.map_err(|status| status.message)?;
-    let done = pass::run(registry, registry, &mut record, &reading, &HashMap::new()).await;
+    let done = pass::run(registry, registry, &mut record, &reading, &pass::Known::default()).await;
     let homeless = reading.documents.iter().filter(|document| {
         made.contains(document.object.namespace())
             && apply::place(registry, document).is_some_and(|place| place.is_namespaced())

@@ -14,7 +14,7 @@ use crate::apply::Key;
 use crate::document::Fault;
 use crate::folder::{self, FolderError, Found};
 use crate::metrics::Metrics;
-use crate::pass::{self, Done};
+use crate::pass::{self, Done, Known};
 use crate::prune;
 use crate::reading::{self, Reading};
 use crate::record::Record;
@@ -45,7 +45,7 @@ pub struct Manifests {
 /// What it remembers from look to look.
 struct Memory {
     files: Option<Vec<Found>>,
-    applied: HashMap<Key, String>,
+    known: Known,
     faults: Vec<Fault>,
     backoff: Backoff,
     retry_at: Option<Instant>,
@@ -96,7 +96,7 @@ impl Manifests {
     pub async fn run(self) {
         let mut memory = Memory {
             files: None,
-            applied: HashMap::new(),
+            known: Known::default(),
             faults: Vec::new(),
             backoff: Backoff::new(RETRY),
             retry_at: None,
@@ -188,12 +188,14 @@ impl Manifests {
                 return;
             }
         };
-        let nothing = HashMap::new();
-        let known = if due == Due::Everything { &nothing } else { &memory.applied };
+        let nothing = Known::default();
+        let known = if due == Due::Everything { &nothing } else { &memory.known };
         let done = pass::run(&self.registry, &*self.requests, &mut record, &reading, known).await;
         let is_first = memory.files.is_none();
         log(&done, &memory.faults, is_first, started.elapsed());
-        self.state.passed(&reading, &done.faults);
+        // Once more than once: what a pass has made may have its effect only after it.
+        let is_final = done.is_stuck && done.faults == memory.faults;
+        self.state.passed(&reading, &done.faults, is_final);
         self.metrics.passed(&done);
         if done.faults.is_empty() {
             self.clean_up(memory, &mut record, &done.applied).await;
@@ -207,7 +209,7 @@ impl Manifests {
             memory.resync_at = (!period.is_zero()).then(|| Instant::now() + period);
         }
         memory.files = Some(reading.files);
-        memory.applied = done.applied;
+        memory.known = Known { applied: done.applied, is_doubtful: !done.faults.is_empty() };
         memory.faults = done.faults;
     }
 

@@ -24,4 +24,4 @@ pub use check::{Finding, Report, check};
 pub use follow::Manifests;
 pub use requests::Requests;
 pub use settings::{MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, Settings};
-pub use state::{ManifestOf, State};
+pub use state::{ManifestOf, State, Unapplied};

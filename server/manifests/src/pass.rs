@@ -13,7 +13,7 @@ use crate::apply::{self, Key, Outcome, Place};
 use crate::document::{Document, Fault, Origin};
 use crate::reading::Reading;
 use crate::record::Record;
-use crate::requests::Requests;
+use crate::requests::{Refusal, Requests};
 
 /// How often documents are tried in one pass, as long as others get through.
 const MAX_ROUNDS: usize = 5;
@@ -32,6 +32,17 @@ pub(crate) struct Done {
     pub(crate) warnings: Vec<Fault>,
     /// What is as the folder says, by the digest of the document.
     pub(crate) applied: HashMap<Key, String>,
+    /// Whether something failed that will fail again, and nothing could be done.
+    pub(crate) is_stuck: bool,
+}
+
+/// What was applied before.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// By the digest of the document.
+    pub(crate) applied: HashMap<Key, String>,
+    /// Whether it has to be looked whether it is still there: where something fails, what it needs may have gone.
+    pub(crate) is_doubtful: bool,
 }
 
 /// A pass on its way.
@@ -40,14 +51,14 @@ struct Pass<'a> {
     requests: &'a dyn Requests,
     record: &'a mut Record,
     /// What need not be applied again.
-    known: &'a HashMap<Key, String>,
+    known: &'a Known,
     done: Done,
     /// Which document says what an object is.
     sources: HashMap<Key, Origin>,
     /// Kinds of definitions that were applied.
     defined: HashSet<GroupVersionKind>,
     /// Those of them that were waited for in vain.
-    missed: HashMap<GroupVersionKind, String>,
+    missed: HashMap<GroupVersionKind, Refusal>,
 }
 
 /// The resource of definitions.
@@ -61,7 +72,7 @@ pub(crate) async fn run(
     requests: &dyn Requests,
     record: &mut Record,
     reading: &Reading,
-    known: &HashMap<Key, String>,
+    known: &Known,
 ) -> Done {
     let done = Done { faults: reading.faults.clone(), ..Done::default() };
     let (sources, defined, missed) = (HashMap::new(), HashSet::new(), HashMap::new());
@@ -77,8 +88,12 @@ pub(crate) async fn run(
             break;
         }
     }
-    pass.done.faults.extend(failed.into_iter().map(|(_, fault)| fault));
+    let may_pass = failed.iter().any(|(_, refusal)| refusal.passes);
+    let faults = failed.into_iter().map(|(document, refusal)| document.fault(refusal.message));
+    pass.done.faults.extend(faults);
     pass.await_definitions(&reading.documents).await;
+    let may_pass = may_pass || pass.missed.values().any(|refusal| refusal.passes);
+    pass.done.is_stuck = !pass.done.faults.is_empty() && !may_pass && pass.writes() == 0;
     pass.done
 }
 
@@ -96,27 +111,27 @@ impl<'a> Pass<'a> {
         }
     }
 
-    async fn round<'d>(&mut self, pending: &[&'d Document]) -> Vec<(&'d Document, Fault)> {
+    async fn round<'d>(&mut self, pending: &[&'d Document]) -> Vec<(&'d Document, Refusal)> {
         let mut failed = Vec::new();
         for document in pending {
-            if let Err(message) = self.one(document).await {
-                failed.push((*document, document.fault(message)));
+            if let Err(refusal) = self.one(document).await {
+                failed.push((*document, refusal));
             }
         }
         failed
     }
 
-    async fn one(&mut self, document: &Document) -> Result<(), String> {
+    async fn one(&mut self, document: &Document) -> Result<(), Refusal> {
         let place = self.place(document).await?;
         let source = self.sources.entry(place.key.clone()).or_insert_with(|| document.origin.clone());
         if *source != document.origin {
-            return Err(format!("the same object is in {source}, which counts"));
+            return Err(Refusal::lasting(format!("the same object is in {source}, which counts")));
         }
-        if self.known.get(&place.key) == Some(&document.digest) {
+        if self.is_known(document, &place).await? {
             self.done.skipped += 1;
         } else {
             let resource = place.key.resource.clone();
-            self.record.add(self.registry, [resource]).await.map_err(|status| status.message)?;
+            self.record.add(self.registry, [resource]).await.map_err(|status| Refusal::from(&*status))?;
             let applied = apply::apply(self.registry, self.requests, document, &place).await?;
             self.done.warnings.extend(applied.warnings.iter().map(|warning| document.fault(warning)));
             match applied.outcome {
@@ -132,8 +147,14 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
+    /// Whether it was applied as it is now, and is still there as far as that is in doubt.
+    async fn is_known(&self, document: &Document, place: &Place) -> Result<bool, Refusal> {
+        let is_known = self.known.applied.get(&place.key) == Some(&document.digest);
+        Ok(is_known && (!self.known.is_doubtful || apply::stays(self.registry, place).await?))
+    }
+
     /// Where it goes; a kind whose definition is applied is waited for.
-    async fn place(&mut self, document: &Document) -> Result<Place, String> {
+    async fn place(&mut self, document: &Document) -> Result<Place, Refusal> {
         if let Some(place) = apply::place(self.registry, document) {
             return Ok(place);
         }
@@ -144,7 +165,8 @@ impl<'a> Pass<'a> {
         let not_served = || match self.missed.get(kind) {
             Some(why) => why.clone(),
             None => {
-                format!("no kind {} of {} is served by this server", kind.kind, document.object.api_version())
+                let version = document.object.api_version();
+                Refusal::lasting(format!("no kind {} of {version} is served by this server", kind.kind))
             }
         };
         apply::place(self.registry, document).ok_or_else(not_served)
@@ -158,7 +180,7 @@ impl<'a> Pass<'a> {
         for document in documents.iter().filter(|document| document.kind.group == definitions().group) {
             let missed = kinds_of(&document.object).into_iter().find_map(|kind| self.missed.get(&kind));
             if let Some(why) = missed {
-                self.done.faults.push(document.fault(why));
+                self.done.faults.push(document.fault(&why.message));
             }
         }
     }
@@ -191,12 +213,16 @@ impl<'a> Pass<'a> {
 }
 
 /// Why a kind is not served, as its definition has it.
-fn not_served(registry: &Registry, kind: &GroupVersionKind) -> String {
+fn not_served(registry: &Registry, kind: &GroupVersionKind) -> Refusal {
     let standings = registry.standings(&kind.group_version());
     let failing = standings.into_iter().find(|standing| !standing.serves);
     match failing {
-        Some(standing) => format!("{} is not served: {}", standing.definition, standing.message),
-        None => format!("kind {} is not served within {} s", kind.kind, PATIENCE.as_secs()),
+        Some(standing) => {
+            let message = format!("{} is not served: {}", standing.definition, standing.message);
+            // Names that another definition has are refused until somebody changes one; all else comes with time.
+            Refusal { message, passes: !standing.reason.ends_with("Conflict") }
+        }
+        None => Refusal::passing(format!("kind {} is not served within {} s", kind.kind, PATIENCE.as_secs())),
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &
     if answer.status.as_ref().is_some_and(|status| is_gone(status, stored)) {
         Ok(())
     } else {
-        refusal(&answer)
+        refusal(&answer).map_err(|refusal| refusal.message)
     }
 }
 

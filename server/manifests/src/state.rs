@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use portico_machinery::object::cut_at;
+use tokio::sync::watch;
 
 use crate::document::Fault;
 use crate::reading::Reading;
@@ -19,8 +20,19 @@ const MAX_FAULT_BYTES: usize = 400;
 #[derive(Clone, Default)]
 pub struct State(Arc<Mutex<Known>>);
 
+/// Why the folder has not been applied yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unapplied {
+    /// For people.
+    pub problem: String,
+    /// Whether it stays so until somebody mends the folder, or what it needs.
+    pub is_final: bool,
+}
+
 #[derive(Default)]
 struct Known {
+    /// Told of what is wrong before all of it was applied once.
+    unapplied: watch::Sender<Option<Unapplied>>,
     /// Whether all of it was applied once.
     was_applied: bool,
     /// What is wrong now; nothing before the first pass and when all is well.
@@ -59,6 +71,12 @@ impl State {
         known.problem.clone().filter(|_| known.was_applied)
     }
 
+    /// What is wrong before all of it was applied once, whenever that changes.
+    #[must_use]
+    pub fn unapplied(&self) -> watch::Receiver<Option<Unapplied>> {
+        self.0.lock().unapplied.subscribe()
+    }
+
     /// The manifest of an APIService.
     #[must_use]
     pub fn api_service(&self, name: &str) -> Option<ManifestOf> {
@@ -67,11 +85,13 @@ impl State {
 
     /// The folder cannot be read.
     pub(crate) fn unreadable(&self, error: &str) {
-        self.0.lock().problem = Some(error.to_owned());
+        let mut known = self.0.lock();
+        known.problem = Some(error.to_owned());
+        known.tell(true);
     }
 
     /// A pass has ended.
-    pub(crate) fn passed(&self, reading: &Reading, faults: &[Fault]) {
+    pub(crate) fn passed(&self, reading: &Reading, faults: &[Fault], is_final: bool) {
         let documents = reading.documents.len() + reading.faults.len();
         let error = |document: &crate::document::Document| {
             faults.iter().find(|fault| fault.origin == document.origin).map(|fault| fault.message.clone())
@@ -87,6 +107,19 @@ impl State {
         known.api_services = services.collect();
         known.was_applied |= faults.is_empty();
         known.problem = (!faults.is_empty()).then(|| problem(documents, faults));
+        known.tell(is_final);
+    }
+}
+
+impl Known {
+    fn tell(&self, is_final: bool) {
+        let problem = self.problem.clone().filter(|_| !self.was_applied);
+        let told = problem.map(|problem| Unapplied { problem, is_final });
+        self.unapplied.send_if_modified(|before| {
+            let is_new = *before != told;
+            *before = told;
+            is_new
+        });
     }
 }
 
