@@ -17,6 +17,7 @@ mod service_manager;
 #[path = "run/no_service_manager.rs"]
 mod service_manager;
 mod signals;
+mod unapplied;
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -42,6 +43,7 @@ use process::Process;
 pub(crate) use rehearsal::rehearse;
 use scratch::Scratch;
 use signals::Signals;
+use unapplied::Unapplied;
 
 /// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
@@ -174,7 +176,8 @@ async fn all_in_one(settings: Settings, process: Process, mut signals: Signals) 
     let failed = async {
         tokio::select! { f = server.failed() => f, f = facade.failed() => f }
     };
-    let outcome = live(&mut signals, ready, failed, reload).await;
+    let unapplied = Unapplied::of(&server, &settings);
+    let outcome = live(&mut signals, ready, unapplied, failed, reload).await;
     file.remove();
     match settings.serving.shutdown_drain {
         true => facade.shutdown().await,
@@ -209,7 +212,8 @@ async fn server_alone(settings: Settings, process: Process, mut signals: Signals
         server.reload().await;
         reload_policy(auditor.as_deref()).await;
     };
-    let outcome = live(&mut signals, ready, server.failed(), reload).await;
+    let unapplied = Unapplied::of(&server, &settings);
+    let outcome = live(&mut signals, ready, unapplied, server.failed(), reload).await;
     file.remove();
     stop_server(&settings, server).await;
     outcome.map(drop)
@@ -231,7 +235,7 @@ async fn facade_alone(settings: Settings, process: Process, mut signals: Signals
         log_file_errors(facade.reload().await);
         reload_policy(auditor.as_deref()).await;
     };
-    let outcome = live(&mut signals, ready, facade.failed(), reload).await;
+    let outcome = live(&mut signals, ready, Unapplied::nothing(), facade.failed(), reload).await;
     file.remove();
     match settings.serving.shutdown_drain {
         true => facade.shutdown().await,
@@ -243,14 +247,15 @@ async fn facade_alone(settings: Settings, process: Process, mut signals: Signals
 }
 
 /// From the start to the end: says once that it is ready, and runs the program that there may be then; reloads when asked, ends when
-/// asked, when the program has ended, or when a part fails. While the program runs it is the one that is asked to end.
+/// asked, when the program has ended or cannot begin, or when a part fails. While the program runs it is the one that is asked to end.
 async fn live(
     signals: &mut Signals,
     ready: impl Future<Output = Result<Option<Companion>, Failure>>,
+    unapplied: Unapplied,
     failed: impl Future<Output = TaskFailure>,
     reload: impl AsyncFn(),
 ) -> Result<Ended, Failure> {
-    let ended = until_end(signals, ready, failed, reload).await;
+    let ended = until_end(signals, ready, unapplied, failed, reload).await;
     service_manager::stopping();
     ended
 }
@@ -258,17 +263,19 @@ async fn live(
 async fn until_end(
     signals: &mut Signals,
     ready: impl Future<Output = Result<Option<Companion>, Failure>>,
+    unapplied: Unapplied,
     failed: impl Future<Output = TaskFailure>,
     reload: impl AsyncFn(),
 ) -> Result<Ended, Failure> {
     let (mut ready, mut failed) = (pin!(ready.fuse()), pin!(failed));
-    let mut companion = None;
+    let (mut unapplied, mut companion) = (pin!(unapplied.told()), None);
     loop {
         tokio::select! {
             started = &mut ready => {
                 companion = started?;
                 service_manager::ready();
             }
+            failure = &mut unapplied => return Err(failure),
             failure = &mut failed => return Err(Failure::Part(failure)),
             code = end_of(&mut companion) => return code.map(Ended::Command),
             asked = signals.next() => match (asked, &companion) {

@@ -50,7 +50,9 @@ use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::effective_version::{EffectiveVersion, KUBERNETES_PATCH};
-use portico_manifests::{Manifests, Report as ManifestsReport, Settings as ManifestsSettings};
+use portico_manifests::{
+    Manifests, Report as ManifestsReport, Settings as ManifestsSettings, Unapplied as UnappliedManifests,
+};
 use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::{EtcdLayout, KindIndexer, Registry, ResourceTable};
 use portico_store::{EtcdStore, PostgresStore, SqliteStore, Store};
@@ -295,6 +297,12 @@ impl Server {
     /// When the folder cannot be read.
     pub async fn check_manifests(&self, settings: ManifestsSettings) -> Result<ManifestsReport, String> {
         portico_manifests::check(settings, &self.registry).await
+    }
+
+    /// Why the folder of manifests has not been applied yet, whenever that changes; nothing where there is none.
+    #[must_use]
+    pub fn unapplied_manifests(&self) -> Option<watch::Receiver<Option<UnappliedManifests>>> {
+        self.manifests.as_ref().map(|manifests| manifests.state().unapplied())
     }
 
     /// Waits until all checks have passed.

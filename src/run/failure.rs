@@ -63,6 +63,9 @@ pub(crate) enum Failure {
     /// A folder of manifests.
     #[error("{0}")]
     Manifests(String),
+    /// A folder of manifests that cannot be applied, where a program waits for it.
+    #[error("--manifests: {0}; the command was not run")]
+    Unapplied(String),
     /// A part that the process cannot live without ended.
     #[error("{} ended: {}", .0.task, .0.reason)]
     Part(TaskFailure),

@@ -3,6 +3,9 @@
 /// Nothing.
 pub(super) fn ready() {}
 
+/// Nothing.
+pub(super) fn status(_: &str) {}
+
 /// Reads files again.
 pub(super) async fn reloading(reload: impl Future<Output = ()>) {
     reload.await;

@@ -7,6 +7,11 @@ pub(super) fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
+/// What it waits for, for people; empty when for nothing.
+pub(super) fn status(text: &str) {
+    tell(&[NotifyState::Status(text)]);
+}
+
 /// It reads its files again for as long as `reload` takes.
 pub(super) async fn reloading(reload: impl Future<Output = ()>) {
     // Absent where there is no such clock; the message is complete enough for units that do not wait for reloads.

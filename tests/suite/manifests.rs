@@ -149,6 +149,7 @@ async fn a_server_is_not_ready_until_a_broken_file_is_mended_and_says_what_is_br
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert_eq!(http.get("/readyz").await.status, 500);
+    says(&portico, "not ready: the folder of manifests is not applied; see /readyz/manifests").await;
     assert_eq!(http.get("/livez").await.status, 200, "it is not restarted for that");
     assert!(exists(&http, WIDGET).await, "other files are applied");
     assert!(!portico.addresses_file().exists());
@@ -425,6 +426,33 @@ async fn a_restart_while_a_namespace_is_being_deleted_makes_all_of_it_anew() {
     assert_eq!(http.merge(&format!("{maps}/held"), &free).await.status, 200);
     portico.ready().await;
     assert!(exists(&http, WIDGET).await && exists(&http, SETTINGS).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_does_not_wait_for_a_folder_that_cannot_be_applied() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let mut command = Command::new(binary());
+        command.args(["run", "--ephemeral", "--manifests", "manifests", "--", "touch", "it-ran"]);
+        output(command.current_dir(folder.path()))
+    };
+    let gadget = "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n";
+    write(folder.path(), "manifests/10-gadget.yaml", gadget);
+    write(folder.path(), "manifests/20-app.yaml", FILES[0].1);
+    let done = run();
+    let error = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{error}");
+    let expected = "portico: --manifests: 1 of 2 documents are not applied: 10-gadget.yaml, document 1, Gadget g: \
+        no kind Gadget of example.com/v1 is served by this server; the command was not run\n";
+    assert!(error.ends_with(expected), "{error}");
+    assert!(!folder.path().join("it-ran").exists());
+
+    // A definition of the folder, and what needs it, are waited for.
+    std::fs::remove_file(folder.path().join("manifests/10-gadget.yaml")).unwrap();
+    FILES.iter().for_each(|(name, text)| write(folder.path(), &format!("manifests/{name}"), text));
+    let done = run();
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(folder.path().join("it-ran").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

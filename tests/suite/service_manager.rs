@@ -91,6 +91,27 @@ async fn passed_sockets_are_served_and_the_manager_hears_of_each_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_manager_hears_of_manifests_that_are_waited_for() {
+    let (launch, folder) = Launch::new().prepared();
+    let manifests = folder.join("manifests");
+    std::fs::create_dir(&manifests).unwrap();
+    std::fs::write(manifests.join("a.yaml"), "kind: ConfigMap\n").unwrap();
+    let launch = launch.args(&["--manifests", manifests.to_str().unwrap()]);
+    let (https, grpc) = sockets();
+    let mut served = Served::start(launch, "https:grpc", https, grpc);
+    let said = served.says().await;
+    assert!(said.starts_with("STATUS=not ready: 1 of 1 documents are not applied: a.yaml, "), "{said}");
+    std::fs::write(manifests.join("a.yaml"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")
+        .unwrap();
+    let mut heard = [served.says().await, served.says().await];
+    heard.sort_unstable();
+    assert_eq!(heard, ["READY=1\n", "STATUS=\n"]);
+    served.signal(Signal::TERM);
+    assert_eq!(served.says().await, "STOPPING=1\n");
+    assert!(served.child.wait().unwrap().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_passed_socket_that_nobody_serves_is_an_error_and_not_a_silence() {
     let (https, grpc) = sockets();
     let mut served = Served::start(Launch::new(), "https:https", https, grpc);
