@@ -516,6 +516,34 @@ async fn a_database_that_was_moved_away_refuses_writes_after_a_restart_and_can_b
     create(&moved.admin(), "after").await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_move_does_not_take_back_what_was_served_since_the_first() {
+    let mut portico = Portico::start().await;
+    create(&portico.admin(), "kept").await;
+    assert!(portico.stop().await.success());
+    let (launch, there) = Launch::new().prepared();
+    let to = format!("sqlite://{}", there.join("data").display());
+    let again = ["migrate", "--from", "sqlite://data", "--to", &to];
+    let folder = portico.folder();
+    done(folder, &again).await;
+    let mut moved = launch.start().await;
+    let served = create(&moved.admin(), "served").await;
+    assert!(moved.stop().await.success());
+    refused(folder, 1, &again, "--to holds this store already and was written to since: it is at epoch 1, ")
+        .await;
+    moved.restart().await;
+    assert_eq!(moved.admin().get(&format!("{CONFIG_MAPS}/served")).await.json(), served);
+    assert!(moved.stop().await.success());
+    let said = done(folder, &[&again[..], &["--force"]].concat()).await;
+    assert!(said.contains("epoch 2, ") && said.contains("the database that was there before is "), "{said}");
+    moved.restart().await;
+    let http = moved.admin();
+    assert_eq!(http.get(&format!("{CONFIG_MAPS}/served")).await.status.as_u16(), 404);
+    assert_eq!(http.get(&format!("{CONFIG_MAPS}/kept")).await.status.as_u16(), 200);
+    let event = watch(&http, version(&served)).await.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+}
+
 /// A port that is free now.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()

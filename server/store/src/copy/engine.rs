@@ -112,6 +112,20 @@ pub trait CopyTarget: Send {
     /// What is there and would be replaced; none when there is no object in it. The revision is the highest that is known.
     fn replaces(&self) -> Option<&Extent>;
 
+    /// Whether something was written to what is there that a source has not which stands here and may move on by so much.
+    fn has_more_than(&self, source: &Extent, moves_on_by: i64) -> bool {
+        let last = source.revision.saturating_add(moves_on_by);
+        self.replaces().is_some_and(|there| {
+            there.identity.store_id == source.identity.store_id
+                && (there.identity.epoch, there.revision) > (source.identity.epoch, last)
+        })
+    }
+
+    /// Whether what is there goes though it has more than what comes in its place.
+    fn may_lose(&self) -> bool {
+        true
+    }
+
     /// Whether the database gives revisions to what is written, whatever the states say: then a copy begins a new epoch.
     fn numbers_by_itself(&self) -> bool {
         false

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use portico_gostd::os::error_text;
 
 use super::block::FormatError;
+use super::engine::Extent;
 use crate::key::Key;
 
 /// Why a copy was not made, or not taken.
@@ -97,6 +98,18 @@ pub enum CopyError {
         store_id: String,
         /// Its revision.
         revision: i64,
+    },
+    /// The place of a move holds the same store, and more of it.
+    #[error(
+        "--to holds this store already and was written to since: it is at epoch {}, revision {}, --from at epoch {}, revision {}. Serve it \
+         as it is; --force replaces it by a new epoch, without what was written there", there.identity.epoch, there.revision,
+         from.identity.epoch, from.revision
+    )]
+    HasMore {
+        /// What is there.
+        there: Extent,
+        /// What would come in its place.
+        from: Extent,
     },
     /// The place of a copy is in use.
     #[error("{place} is in use: {by}. Stop all control services that have it first")]

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::archive::{ArchiveAt, ArchivePart, Kept};
+use super::archive::{ArchiveAt, ArchivePart, Kept, Lost};
 use super::backup::{archive_of, readable};
 use super::distinct::Distinct;
 use super::engine::{CopySource, CopyTarget, Extent, Finished, WriteSwitch};
@@ -94,6 +94,7 @@ pub async fn migrate(
     step: &mut (dyn FnMut(MigrationStep) + Send),
 ) -> Result<Migrated, CopyError> {
     let source = migration.source;
+    refuse_loss(target.as_ref(), source).await?;
     let kept = archive_of(source, migration.history).await?;
     let left_behind = kept.is_some() && !target.keeps_archive();
     let kept = kept.filter(|_| !left_behind);
@@ -131,6 +132,16 @@ pub async fn migrate(
     }
 }
 
+/// What would be replaced may be what was moved here before, and served since.
+async fn refuse_loss(target: &dyn CopyTarget, source: &dyn CopySource) -> Result<(), CopyError> {
+    let Some(there) = target.replaces().filter(|_| !target.may_lose()) else { return Ok(()) };
+    let extent = source.extent().await?;
+    match target.has_more_than(&extent, source.moves_on_by()) {
+        true => Err(CopyError::HasMore { there: there.clone(), from: extent }),
+        false => Ok(()),
+    }
+}
+
 /// Stops writes, takes up the rest, and makes the new database whole.
 async fn finish(
     migration: &Migration<'_>,
@@ -142,8 +153,10 @@ async fn finish(
     let last = migration.switch.set_read_only(Some(migration.reason)).await?;
     step(MigrationStep::Stopped { revision: last });
     let now = following.until_settled(target.as_mut(), last).await?;
-    archive.end(target.as_mut(), now.revision).await?;
-    let becomes = following.becomes(target.as_ref(), now, at)?;
+    let becomes = following.becomes(target.as_ref(), &now, at)?;
+    let lost =
+        (becomes.identity != now.identity).then_some(Lost { after: now.revision, until: becomes.revision });
+    archive.end(target.as_mut(), now.revision, lost).await?;
     Ok((target.finish(becomes).await?, following.changes))
 }
 
@@ -177,16 +190,22 @@ impl Archive<'_> {
         Ok(())
     }
 
-    /// When what was taken up since was written, and what is complete.
-    async fn end(mut self, target: &mut dyn CopyTarget, revision: i64) -> Result<(), CopyError> {
+    /// When what was taken up since was written, what is complete, and which revisions are nobody's.
+    async fn end(
+        mut self,
+        target: &mut dyn CopyTarget,
+        revision: i64,
+        lost: Option<Lost>,
+    ) -> Result<(), CopyError> {
         let Some(first) = self.kept.take() else { return Ok(()) };
         loop {
             let mut part = self.part(ArchiveAt::marks_behind(self.at.mark), revision).await?;
             let kept = part.kept.take();
             target.archive(part).await?;
             if let Some(kept) = kept {
-                let kept = Some(first.until_the_end(kept));
-                return target.archive(ArchivePart { kept, ..ArchivePart::default() }).await;
+                let mut kept = first.until_the_end(kept);
+                kept.lost.extend(lost);
+                return target.archive(ArchivePart { kept: Some(kept), ..ArchivePart::default() }).await;
             }
         }
     }
@@ -232,11 +251,13 @@ impl Following<'_> {
     }
 
     /// Who the store is in the new database, where the old one is there and takes no writes. What was before the copy is not there.
-    fn becomes(&self, target: &dyn CopyTarget, there: Extent, copied: i64) -> Result<Extent, CopyError> {
-        let Extent { identity, revision, .. } = there;
-        let given = self.distinct.last();
-        if given.is_none() && !target.numbers_by_itself() {
-            let revision = revision.checked_add(self.source.moves_on_by()).ok_or(CopyError::Exhausted)?;
+    fn becomes(&self, target: &dyn CopyTarget, there: &Extent, copied: i64) -> Result<Extent, CopyError> {
+        let Extent { identity, revision, .. } = there.clone();
+        let (given, moves_on_by) = (self.distinct.last(), self.source.moves_on_by());
+        // Revisions that were given out at the new place already would be given again.
+        let is_kept = given.is_none() && !target.has_more_than(there, moves_on_by);
+        if is_kept && !target.numbers_by_itself() {
+            let revision = revision.checked_add(moves_on_by).ok_or(CopyError::Exhausted)?;
             return Ok(Extent { identity, revision, oldest: copied });
         }
         let replaced = target.replaces().map_or((0, 0), |there| (there.identity.epoch, there.revision));

@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::backup::{exchange, known, own, remove, remove_copy};
 use super::lock::{self, FileLock};
-use super::mark::{Mark, beside};
+use super::mark::{Found, Mark, beside};
 use super::open_error::OpenError;
 use super::statement::Batch;
 use super::{failure, files, open, persist};
@@ -26,8 +26,13 @@ pub struct SqliteTarget {
     resources: HashMap<Resource, i64>,
     /// What is there, by the database or its mark.
     there: Option<Extent>,
-    /// The epoch of the database that is there, if it can be read.
-    epoch: Option<i64>,
+    /// What the mark says of the database that is there.
+    marked: Option<(i64, i64)>,
+    /// What the database that is there says, if it can be read.
+    found: Option<Found>,
+    /// The last revision in its log.
+    written: i64,
+    force: bool,
     /// Held until the end.
     _lock: FileLock,
 }
@@ -51,6 +56,7 @@ impl SqliteTarget {
                 "it is there and cannot be read: --force replaces it, and keeps it beside".to_owned();
             return Err(CopyError::Store { place: path.display().to_string(), reason });
         }
+        let marked = mark.as_ref().map(|mark| (mark.epoch, mark.revision));
         let of_mark = mark.map(|mark| (mark.store_id, mark.epoch, mark.revision));
         let of_found = found.as_ref().map(|found| (found.store_id.clone(), found.epoch, found.revision));
         let there =
@@ -64,6 +70,13 @@ impl SqliteTarget {
             let (store_id, revision) = (there.identity.store_id.clone(), there.revision);
             return Err(CopyError::NotEmpty { place: path.display().to_string(), store_id, revision });
         }
+        let written = match &found {
+            Some(_) => last_written(&path).await.map_err(|error| CopyError::Store {
+                place: path.display().to_string(),
+                reason: failure::reason(&error).to_owned(),
+            })?,
+            None => 0,
+        };
         let new = beside(&path, ".restoring");
         let mut target = Self {
             database: path,
@@ -71,7 +84,10 @@ impl SqliteTarget {
             connection: None,
             resources: HashMap::new(),
             there,
-            epoch: found.map(|found| found.epoch),
+            marked,
+            written,
+            found,
+            force,
             _lock: lock,
         };
         target.begin().await?;
@@ -199,10 +215,19 @@ impl SqliteTarget {
         // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
         let mark = Mark::new(identity.store_id, identity.epoch, revision, false);
         mark.write(&self.database).map_err(|error| self.store(error.to_string()))?;
-        let kept = exchange(&self.new, &self.database, self.epoch).await;
+        let kept = exchange(&self.new, &self.database, self.found.as_ref().map(|found| found.epoch)).await;
         let kept = kept.map_err(|error| self.store(error.to_string()))?;
         Ok(Finished { extent: becomes, kept: kept.map(|path| path.display().to_string()) })
     }
+}
+
+/// The last revision in the log of a database.
+async fn last_written(path: &Path) -> Result<i64, sqlx::Error> {
+    let mut connection = open::onlooker_options(path).connect().await?;
+    let last =
+        sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM log").fetch_one(&mut connection).await;
+    connection.close().await?;
+    last
 }
 
 /// Why a database is not replaced.
@@ -227,6 +252,27 @@ impl Drop for SqliteTarget {
 impl CopyTarget for SqliteTarget {
     fn replaces(&self) -> Option<&Extent> {
         self.there.as_ref()
+    }
+
+    /// The mark alone proves no later epoch: a copy that was killed before its end may have written it. What is moved out of an etcd
+    /// begins behind the source, so the log counts, too.
+    fn has_more_than(&self, source: &Extent, moves_on_by: i64) -> bool {
+        let Extent { identity, revision, .. } = source;
+        if self.there.as_ref().is_none_or(|there| there.identity.store_id != identity.store_id) {
+            return false;
+        }
+        let last = (identity.epoch, revision.saturating_add(moves_on_by));
+        let is_marked = self.marked.is_some_and(|marked| marked.0 == identity.epoch && marked > last);
+        let found = self.found.as_ref();
+        is_marked
+            || found.is_some_and(|found| {
+                (found.epoch, found.revision) > last
+                    || found.epoch == identity.epoch && self.written > *revision
+            })
+    }
+
+    fn may_lose(&self) -> bool {
+        self.force
     }
 
     fn add(&mut self, states: Vec<StoredState>) -> BoxFuture<'_, Result<(), CopyError>> {

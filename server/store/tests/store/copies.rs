@@ -490,6 +490,68 @@ async fn a_move_that_fails_leaves_both_as_they_were() {
     }
 }
 
+/// The target, once the connections of a store that was closed have ended.
+async fn target_after_closing(
+    to: &Place,
+    store_id: &str,
+    force: bool,
+) -> Result<Box<dyn CopyTarget>, CopyError> {
+    loop {
+        match to.target(store_id, force).await {
+            Err(CopyError::InUse { .. }) => tokio::task::yield_now().await,
+            target => return target,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_move_replaces_what_was_served_since_the_first_only_when_that_is_wanted_and_as_a_new_epoch()
+{
+    for to in Place::databases() {
+        let from = Sqlite::new();
+        let store = from.open().await;
+        fill(&*store).await;
+        let (source, switch) = (store.copy_source(), StoreSwitch(store.clone()));
+        let (identity, expected) = (store.identity().clone(), all_of(&*store).await);
+        let migration = Migration { source: &*source, switch: &switch, reason: "moved", history: true };
+        // What nobody has written to since is moved again, as after a move that was killed.
+        for force in [false, matches!(to, Place::Postgres(_))] {
+            let target = to.target(&identity.store_id, force).await.unwrap();
+            let moved = migrate(&migration, target, &mut |_| ()).await.unwrap();
+            assert_eq!(moved.extent.identity, identity);
+        }
+        let there = to.open().await;
+        let written = put(&*there, &key("a/served"), "1").await;
+        let served = all_of(&*there).await;
+        there.close().await;
+        drop(there);
+        let refused = match target_after_closing(&to, &identity.store_id, false).await {
+            Ok(target) => migrate(&migration, target, &mut |_| ()).await.unwrap_err(),
+            Err(refused) => refused,
+        };
+        match &to {
+            Place::Sqlite(_) => assert!(
+                matches!(&refused, CopyError::HasMore { there, from } if there.revision == written
+                    && from.revision == store.revision()),
+                "{refused}"
+            ),
+            _ => assert!(matches!(&refused, CopyError::NotEmpty { .. }), "{refused}"),
+        }
+        let there = to.open().await;
+        assert_eq!((there.identity(), all_of(&*there).await), (&identity, served));
+        there.close().await;
+        drop(there);
+        let target = target_after_closing(&to, &identity.store_id, true).await.unwrap();
+        let moved = migrate(&migration, target, &mut |_| ()).await.unwrap();
+        assert!(moved.is_new_epoch && moved.extent.revision > written, "{moved:?}");
+        let there = to.open().await;
+        assert_eq!((there.identity().epoch, all_of(&*there).await), (identity.epoch + 1, expected));
+        let old = there.watch(Scope::all(&config_maps()), written);
+        assert!(matches!(old, Err(WatchError::Compacted { .. })));
+        assert!(put(&*there, &key("a/again"), "1").await > written);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_there_is_replaced_only_when_that_is_wanted() {
     let (folder, from) = (tempfile::tempdir().unwrap(), Sqlite::new());
