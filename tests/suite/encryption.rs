@@ -148,6 +148,41 @@ async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing()
     assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_was_sealed() {
+    let mut portico = Portico::start().await;
+    create(&portico.admin(), "plain").await;
+    let list = portico.admin().get(SECRETS).await.json();
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    create(&portico.admin(), "later").await;
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!(code, Some(2), "{said}");
+    let why = "nothing is sealed: the control service has no --encryption-provider-config";
+    assert!(said.contains(why), "{said}");
+    let exact = format!("{SECRETS}?resourceVersion={version}&resourceVersionMatch=Exact");
+    assert_eq!(portico.admin().get(&exact).await.json()["items"], list["items"]);
+    portico.stop().await;
+    // Sealed, and plain again by `identity` alone in front.
+    let file = portico.folder().join("encryption.yaml");
+    let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
+    let sealing = keys("secretbox", &["k1"]);
+    std::fs::write(&file, config(&format!("{sealing}, {{identity: {{}}}}"))).unwrap();
+    let mut portico = launch.start().await;
+    let (code, said) = run(&portico, &["secrets", "rewrap"]);
+    assert!(code == Some(0) && said.contains("secrets: 2 of 2 written anew"), "{said}");
+    for (providers, written) in
+        [(format!("{{identity: {{}}}}, {sealing}"), 2), ("{identity: {}}".to_owned(), 0)]
+    {
+        std::fs::write(&file, config(&providers)).unwrap();
+        portico.stop().await;
+        portico.restart().await;
+        let (code, said) = run(&portico, &["secrets", "rewrap"]);
+        let line = format!("secrets: {written} of {written} written anew");
+        assert!(code == Some(0) && said.contains(&line), "{said}");
+        assert_eq!(read(&portico.admin(), "plain").await, (200, PLAIN.to_owned()));
+    }
+}
+
 /// What `portico history` says of the Secret `old`.
 fn history(portico: &Portico) -> (Option<i32>, String) {
     run(portico, &["history", "secrets", "old", "-n", "default", "-o", "yaml"])

@@ -28,6 +28,7 @@ impl Admin for AdminService {
     type RewrapStream = ReceiverStream<RpcResult<pb::RewrapProgress>>;
 
     async fn rewrap(&self, _: Request<pb::RewrapRequest>) -> RpcResult<Response<Self::RewrapStream>> {
+        rewrap::refuse_without_rules(&*self.store)?;
         let (progress, messages) = mpsc::channel(rewrap::QUEUE);
         self.tasks.spawn_until_cancelled("rewrap", rewrap::run(Arc::clone(&self.store), progress));
         Ok(Response::new(ReceiverStream::new(messages)))

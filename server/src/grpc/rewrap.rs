@@ -19,6 +19,15 @@ pub(super) const QUEUE: usize = 16;
 
 type Progress = mpsc::Sender<RpcResult<pb::RewrapProgress>>;
 
+/// Where nothing is sealed all history would be forgotten for nothing. Rules that have values stored as they are, are rules.
+pub(super) fn refuse_without_rules(store: &dyn Store) -> RpcResult<()> {
+    if store.has_seal_rules() {
+        return Ok(());
+    }
+    let text = "nothing is sealed: the control service has no --encryption-provider-config";
+    Err(tonic::Status::failed_precondition(text))
+}
+
 /// Rewrites all resources; ends when nobody listens any more.
 pub(super) async fn run(store: Arc<dyn Store>, progress: Progress) {
     if let Err(status) = rewrap(&*store, &progress).await {

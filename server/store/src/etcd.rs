@@ -349,6 +349,10 @@ impl Store for EtcdStore {
         Box::pin(self.reader.resources_in(namespace))
     }
 
+    fn has_seal_rules(&self) -> bool {
+        self.reader.has_seal_rules()
+    }
+
     fn sealed_resources(&self) -> Vec<Resource> {
         self.reader.sealed_resources()
     }

@@ -237,6 +237,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Unavailable`], `Closed`.
     fn average_sizes(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
 
+    /// Whether there are rules of what is sealed, also where they say that it is not any more.
+    fn has_seal_rules(&self) -> bool;
+
     /// The resources that are stored and that the rules of what is sealed are about, sorted.
     fn sealed_resources(&self) -> Vec<Resource>;
 

@@ -167,6 +167,10 @@ impl Store for Interposed {
         self.store.average_sizes()
     }
 
+    fn has_seal_rules(&self) -> bool {
+        self.store.has_seal_rules()
+    }
+
     fn sealed_resources(&self) -> Vec<Resource> {
         self.store.sealed_resources()
     }

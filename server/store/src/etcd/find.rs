@@ -125,6 +125,10 @@ impl Reader {
         Ok(sizes)
     }
 
+    pub(super) fn has_seal_rules(&self) -> bool {
+        self.values.seal.is_active()
+    }
+
     pub(super) fn sealed_resources(&self) -> Vec<Resource> {
         self.values.seal.covered(self.cache.resources().into_values())
     }

@@ -134,6 +134,10 @@ impl Reader {
         Ok(by_resource(rows))
     }
 
+    pub(super) fn has_seal_rules(&self) -> bool {
+        self.seal.is_active()
+    }
+
     pub(super) fn sealed_resources(&self) -> Vec<Resource> {
         self.seal.covered(self.cache.resources().into_values())
     }

@@ -10,6 +10,10 @@ use crate::key::{Key, Resource};
 use crate::store::SealedOtherwise;
 
 impl Reader {
+    pub(crate) fn has_seal_rules(&self) -> bool {
+        self.seal.is_active()
+    }
+
     pub(crate) fn sealed_resources(&self) -> Vec<Resource> {
         self.seal.covered(self.cache.resources().into_values())
     }
