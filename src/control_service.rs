@@ -84,9 +84,12 @@ pub(crate) fn parse<C: Parser>(
     arguments: impl Iterator<Item = OsString>,
     unreadable: u8,
 ) -> Result<C, ExitCode> {
-    C::try_parse_from(arguments).map_err(|error| {
-        // Nowhere is left to say that nothing can be said.
-        let _ = error.print();
-        ExitCode::from(if error.use_stderr() { unreadable } else { 0 })
-    })
+    C::try_parse_from(arguments).map_err(|error| unparsed(&error, unreadable))
+}
+
+/// Says why arguments were not taken; how the process ends.
+pub(crate) fn unparsed(error: &clap::Error, unreadable: u8) -> ExitCode {
+    // Nowhere is left to say that nothing can be said.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { unreadable } else { 0 })
 }

@@ -12,9 +12,9 @@ mod serving;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::control_service::parse;
+use crate::control_service::unparsed;
 use crate::ending::fail_with;
 use failure::Failure;
 
@@ -59,7 +59,7 @@ enum Verb {
 
 /// Runs the verb in these arguments, of which the first is `portico`.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let cli: Cli = match parse(arguments, USAGE) {
+    let cli = match with_places(arguments) {
         Ok(cli) => cli,
         Err(ending) => return ending,
     };
@@ -75,6 +75,22 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Verb::Doctor(verb) => doctor::run(&verb).await,
         }
     })
+}
+
+/// The command line; it names one place at most where one is meant.
+fn with_places(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCode> {
+    let parsed = Cli::command().try_get_matches_from(arguments).and_then(|matches| {
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        if let Some((_, matches)) = matches.subcommand() {
+            match &mut cli.verb {
+                Verb::Backup(verb) => verb.from.place.settle(matches)?,
+                Verb::Restore(verb) => verb.to.settle(matches)?,
+                Verb::Migrate(_) | Verb::Doctor(_) => {}
+            }
+        }
+        Ok(cli)
+    });
+    parsed.map_err(|error| unparsed(&error, USAGE))
 }
 
 fn report(verb: &str, done: Result<String, Failure>) -> ExitCode {

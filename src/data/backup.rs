@@ -30,7 +30,7 @@ pub(super) struct Backup {
     #[arg(long, requires = "to")]
     without_history: bool,
     #[command(flatten)]
-    from: From,
+    pub(super) from: From,
 }
 
 pub(super) async fn run(verb: &Backup) -> Result<String, Failure> {
@@ -63,10 +63,15 @@ async fn portable(verb: &Backup, to: &Path) -> Result<String, Failure> {
 }
 
 /// Where the revision stood at a time, if that can be read.
-async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, CopyError> {
+async fn at_time(source: &dyn CopySource, time: i64) -> Result<i64, Failure> {
+    let now = data::now();
+    if time > now {
+        let (time, now) = (data::time_text(time), data::time_text(now));
+        return Err(Failure::Asked(format!("--at-time {time} lies in the future: it is {now} now")));
+    }
     let (revision, extent) = (source.revision_at(time).await?, source.extent().await?);
     if revision < extent.oldest.max(1) {
-        return Err(CopyError::UnknownTime { oldest: extent.oldest });
+        return Err(CopyError::UnknownTime { oldest: extent.oldest }.into());
     }
     Ok(revision)
 }

@@ -76,7 +76,9 @@ fn address(url: &str) -> Result<Address, String> {
     match url.strip_prefix("sqlite://") {
         Some("") => Err("a path is missing".to_owned()),
         Some(path) => Ok(Address::Sqlite(PathBuf::from(path))),
-        None if url.contains("://") => postgres(url).map(|settings| Address::Postgres(Box::new(settings))),
+        None if ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) => {
+            postgres(url).map(|settings| Address::Postgres(Box::new(settings)))
+        }
         None => Err("it must begin with sqlite://, postgres:// or etcd://".to_owned()),
     }
 }

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::ArgMatches;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use portico_gostd::os::error_text;
 use portico_server::data::{self, CopySource, EtcdSource, PostgresSource, SqliteSource};
 use portico_server::{EtcdSettings, PostgresSettings};
@@ -11,6 +14,14 @@ use super::failure::Failure;
 use super::remote::Remote;
 use crate::etcd_flags::EtcdFlags;
 
+/// What says where a store is: ids and flags.
+const PLACES: [(&str, &str); 4] = [
+    ("data_dir", "--data-dir"),
+    ("database_url", "--database-url"),
+    ("etcd_servers", "--etcd-servers"),
+    ("kubeconfig", "--kubeconfig"),
+];
+
 /// A data folder, a PostgreSQL database, or an etcd.
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
@@ -18,7 +29,7 @@ pub(super) struct Place {
     #[arg(long, value_name = "DIR", default_value = "./portico-data", env = "PORTICO_DATA_DIR")]
     pub(super) data_dir: PathBuf,
     /// The PostgreSQL database, in the place of a folder: `postgres://USER@HOST:PORT/DATABASE`.
-    #[arg(long, value_name = "URL", value_parser = postgres, env = "PORTICO_DATABASE_URL", hide_env_values = true, conflicts_with = "etcd_servers")]
+    #[arg(long, value_name = "URL", value_parser = postgres, env = "PORTICO_DATABASE_URL", hide_env_values = true)]
     pub(super) database_url: Option<PostgresSettings>,
     /// The password for --database-url, from a file.
     #[arg(long, value_name = "FILE", env = "PORTICO_DATABASE_PASSWORD_FILE")]
@@ -70,6 +81,35 @@ pub(super) fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> 
 }
 
 impl Place {
+    /// A place that a flag names is meant before those that variables name. Two of a kind are refused.
+    pub(super) fn settle(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let conflict = |first: &str, second: &str| {
+            let text = format!("{first} and {second} name a place each: give one of them\n");
+            Err(clap::Error::raw(ErrorKind::ArgumentConflict, text))
+        };
+        let is_flag = |id: &str| {
+            matches.try_contains_id(id).unwrap_or_default()
+                && matches.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        let mut flags = PLACES.iter().filter(|(id, _)| is_flag(id)).map(|(_, flag)| *flag);
+        let Some(flag) = flags.next() else {
+            return match self.database_url.is_some() && !self.etcd.etcd_servers.is_empty() {
+                true => conflict("PORTICO_DATABASE_URL", "PORTICO_ETCD_SERVERS"),
+                false => Ok(()),
+            };
+        };
+        if let Some(other) = flags.next() {
+            return conflict(flag, other);
+        }
+        if flag != "--database-url" {
+            self.database_url = None;
+        }
+        if flag != "--etcd-servers" {
+            self.etcd.etcd_servers.clear();
+        }
+        Ok(())
+    }
+
     /// The etcd, if that is meant.
     pub(super) fn etcd(&self) -> Result<Option<EtcdSettings>, Failure> {
         self.etcd.settings(read)

@@ -22,7 +22,7 @@ pub(super) struct Restore {
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     #[command(flatten)]
-    to: Place,
+    pub(super) to: Place,
     /// Replace what is in a PostgreSQL database or under a prefix of etcd, which is not kept, or the database of another store in a
     /// folder, which is.
     #[arg(long)]

@@ -443,6 +443,28 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     refused(&folder, 1, &far, "has not been written yet: the current is ").await;
     let early = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2001-01-01T00:00:00Z"];
     refused(&folder, 1, &early, "it is not known where the revision stood at that time").await;
+    let late = ["backup", "--to", "a", "--data-dir", "data", "--at-time", "2999-01-01T00:00:00Z"];
+    refused(&folder, 1, &late, "--at-time 2999-01-01T00:00:00Z lies in the future: it is ").await;
+    for (arguments, why) in [
+        (
+            ["backup", "--to=a", "--data-dir=data", "--kubeconfig=k"],
+            "--data-dir and --kubeconfig name a place each",
+        ),
+        (
+            ["restore", "good", "--data-dir=b", "--database-url=postgres://u@h/x"],
+            "--data-dir and --database-url name",
+        ),
+        (
+            ["restore", "good", "--database-url=postgres://u@h/x", "--etcd-servers=http://h:1"],
+            "--etcd-servers name",
+        ),
+        (
+            ["migrate", "--from", "mysql://x", "--to=sqlite://b"],
+            "it must begin with sqlite://, postgres:// or etcd://",
+        ),
+    ] {
+        refused(&folder, 2, &arguments, why).await;
+    }
     refused(&folder, 2, &["backup", "--to", "a", "--database-url", "mysql://x"], "it must begin with").await;
     let nobody = "postgres://u@127.0.0.1:1/x";
     refused(&folder, 1, &["backup", "--to", "a", "--database-url", nobody], "the connection to it is lost")
