@@ -11,8 +11,8 @@ use portico_kinds::{Kinds, RuntimeConfig};
 use portico_machinery::expiration::Evaluator;
 use portico_registry::KindIndexer;
 pub use portico_store::{
-    BackedUp, BackupError, DEFAULT_REVISION_BUMP, Examination, OpenError, Restored, Unreadable, backup,
-    restore,
+    BackedUp, BackupError, DEFAULT_REVISION_BUMP, Examination, ExportEnd, OpenError, Restored, Unreadable,
+    backup, restore,
 };
 use portico_store::{Doctor, Seal};
 
@@ -51,12 +51,12 @@ pub enum DataError {
 }
 
 /// What an export has written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
     /// Objects that were written.
     pub objects: u64,
-    /// Objects that could not be read.
-    pub left_out: u64,
+    /// What it could not write.
+    pub end: ExportEnd,
 }
 
 /// The database of a data folder.
@@ -126,8 +126,8 @@ impl DataFolder {
             out.write_all(record.value.json())?;
             out.write_all(b"\n")
         });
-        let left_out = written.await?;
-        Ok(Exported { objects, left_out })
+        let end = written.await?;
+        Ok(Exported { objects, end })
     }
 
     /// Removes the objects that cannot be read; nobody else may have the database open.

@@ -67,9 +67,18 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
     for finding in &examined.findings {
         writeln!(out, "{finding}")?;
     }
+    let mut is_whole = true;
     if let Some(path) = &verb.export {
-        let Exported { objects, left_out } = export(&folder, path).await?;
-        writeln!(out, "exported {objects} objects, left out {left_out} that cannot be read")?;
+        let Exported { objects, end } = export(&folder, path).await?;
+        writeln!(out, "exported {objects} objects, left out {} that cannot be read", end.left_out)?;
+        if let Some(damage) = end.damage {
+            let lost = end.lost;
+            writeln!(
+                out,
+                "the export is not complete: the file is damaged ({damage}), {lost} objects are known to be lost"
+            )?;
+            is_whole = false;
+        }
     }
     if verb.remove_unreadable {
         for object in folder.remove_unreadable().await? {
@@ -83,13 +92,14 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
     if examined.sealed > 0 {
         writeln!(out, "{} states are sealed and were not looked into", examined.sealed)?;
     }
-    let sound = if examined.is_sound() { "sound" } else { "something is wrong" };
+    let is_sound = examined.is_sound() && is_whole;
+    let sound = if is_sound { "sound" } else { "something is wrong" };
     writeln!(
         out,
         "{sound}: revision {}, {} objects, {} states",
         examined.revision, examined.objects, examined.states
     )?;
-    Ok(examined.is_sound())
+    Ok(is_sound)
 }
 
 async fn export(folder: &DataFolder, path: &Path) -> Result<Exported, Failure> {

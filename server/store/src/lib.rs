@@ -82,8 +82,8 @@ pub use settings::Settings;
 pub use signature::Signature;
 pub use snapshot::Snapshot;
 pub use sqlite::{
-    BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, Finding, OpenError, Restored,
-    SqliteSource, SqliteStore, SqliteTarget, backup, restore,
+    BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, ExportEnd, Finding, OpenError,
+    Restored, SqliteSource, SqliteStore, SqliteTarget, backup, restore,
 };
 pub use store::{ListAt, Page, SealedOtherwise, Store};
 pub use store_switch::StoreSwitch;

@@ -44,7 +44,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::backup::{BackedUp, BackupError, Restored, backup, restore};
-pub use self::doctor::{Doctor, Examination, Finding};
+pub use self::doctor::{Doctor, Examination, ExportEnd, Finding};
 pub use self::epoch::DEFAULT_REVISION_BUMP;
 pub use self::import::SqliteTarget;
 pub use self::open_error::OpenError;

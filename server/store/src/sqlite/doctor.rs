@@ -4,9 +4,12 @@
 
 mod checks;
 mod finding;
+mod salvage;
 
 pub use finding::{Examination, Finding};
+pub use salvage::ExportEnd;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -153,31 +156,82 @@ impl<'a> Doctor<'a> {
         Ok(())
     }
 
-    /// Hands on the current state of every object that can be read, in key order. Answers how many cannot.
+    /// Hands on the current state of every object that can be read, in key order; of a damaged file what is left is read after that.
     ///
     /// # Errors
     /// [`OpenError`], and those of `take`, which ends it.
     pub async fn export(
         &self,
         mut take: impl FnMut(&Record) -> std::io::Result<()>,
-    ) -> Result<u64, OpenError> {
+    ) -> Result<ExportEnd, OpenError> {
         let mut connection = self.connect(true).await?;
-        let failed = |error| OpenError::Database { path: self.database.clone(), error };
-        let mut left_out = 0;
+        let (mut end, mut seen) = (ExportEnd::default(), HashSet::new());
+        let mut hand_on = |stored: Stored, end: &mut ExportEnd| match stored.state {
+            Ok(record) if stored.current => {
+                take(&record).map_err(|error| OpenError::File { path: "the export".into(), error })
+            }
+            Err(_) if stored.current => {
+                end.left_out += 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        };
         let mut rows = sqlx::query(ROWS).fetch(&mut connection);
-        while let Some(row) = rows.try_next().await.map_err(failed)? {
-            let stored = self.stored(&row).await.map_err(|error| self.unread(error))?;
-            match stored.state {
-                Ok(record) if stored.current => {
-                    take(&record).map_err(|error| OpenError::File { path: "the export".into(), error })?;
+        let damage = loop {
+            match rows.try_next().await {
+                Ok(None) => break None,
+                Ok(Some(row)) => {
+                    let stored = self.stored(&row).await.map_err(|error| self.unread(error))?;
+                    if stored.current {
+                        let revision = row.try_get_unchecked::<i64, _>(4);
+                        seen.insert(revision.map_err(|error| self.unread(error.into()))?);
+                    }
+                    hand_on(stored, &mut end)?;
                 }
-                Err(_) if stored.current => left_out += 1,
-                _ => {}
+                Err(error) if salvage::is_damage(&error) => break Some(error),
+                Err(error) => return Err(self.unread(error.into())),
+            }
+        };
+        drop(rows);
+        if let Some(damage) = damage {
+            end.damage = Some(damage.to_string());
+            self.salvage(&mut connection, &seen, &mut end, &mut hand_on).await?;
+        }
+        self.close(connection).await?;
+        Ok(end)
+    }
+
+    /// Hands on the objects of a damaged file that were not seen yet.
+    async fn salvage(
+        &self,
+        connection: &mut SqliteConnection,
+        seen: &HashSet<i64>,
+        end: &mut ExportEnd,
+        hand_on: &mut impl FnMut(Stored, &mut ExportEnd) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        const STATE: &str = "SELECT ?, ?, namespace, name, revision, value, uid, deleted, 1 \
+            FROM log NOT INDEXED WHERE revision = ?";
+        let resources = salvage::resources(connection).await;
+        let heads = salvage::Heads::read(connection).await;
+        for (resource, revision) in heads.current().filter(|(_, revision)| !seen.contains(revision)) {
+            let Some(resource) = resources.get(&resource) else {
+                end.lost += 1;
+                continue;
+            };
+            let select = sqlx::query(STATE).bind(&resource.group).bind(&resource.resource).bind(revision);
+            let stored = match select.fetch_optional(&mut *connection).await {
+                Ok(Some(row)) => self.stored(&row).await,
+                Ok(None) => Err(sqlx::Error::RowNotFound.into()),
+                Err(error) => Err(error.into()),
+            };
+            match stored {
+                Ok(stored) => hand_on(stored, end)?,
+                // It, or a part of it, is on a page that cannot be read.
+                Err(DecodeError::Database(_)) => end.lost += 1,
+                Err(error) => return Err(self.unread(error)),
             }
         }
-        drop(rows);
-        self.close(connection).await?;
-        Ok(left_out)
+        Ok(())
     }
 
     /// Removes every object whose current state or resource cannot be read, past states that cannot, and the history that watches need:

@@ -148,14 +148,14 @@ async fn the_doctor_names_and_removes_what_has_lost_its_key() {
         let finding = format!("unreadable: configmaps/{shown} at revision 4: {reason}");
         assert!(findings(&backend).await.contains(&finding), "{set}: {:?}", findings(&backend).await);
         let mut exported = 0;
-        let left_out = doctor
+        let end = doctor
             .export(|_| {
                 exported += 1;
                 Ok(())
             })
             .await
             .unwrap();
-        assert_eq!((exported, left_out), (5, 1));
+        assert_eq!((exported, end.left_out), (5, 1));
         let removed = doctor.remove_unreadable().await.unwrap();
         assert_eq!(removed.iter().map(|o| o.revision()).collect::<Vec<_>>(), [4], "{set}");
         assert_eq!(findings(&backend).await, Vec::<String>::new(), "{set}");

@@ -46,14 +46,16 @@ async fn what_cannot_be_read_is_named_left_out_and_removed_for_good() {
     assert_eq!(findings(&backend).await, [text]);
     let doctor = Doctor::new(backend.path(), &MetadataIndexer);
     let mut exported = Vec::new();
-    let left_out = doctor
+    let end = doctor
         .export(|record| {
             exported.push(format!("{}={}", record.key.path(), crate::harness::text(record)));
             Ok(())
         })
         .await
         .unwrap();
-    assert_eq!((exported, left_out), (vec!["a/0=new".to_owned(), "a/2=new".to_owned()], 1));
+    let left_out = end.left_out;
+    assert_eq!((exported, end.lost, end.damage), (vec!["a/0=new".to_owned(), "a/2=new".to_owned()], 0, None));
+    assert_eq!(left_out, 1);
     let removed = doctor.remove_unreadable().await.unwrap();
     assert_eq!(removed.iter().map(|object| object.key().clone()).collect::<Vec<_>>(), [key("a/1")]);
     assert_eq!(findings(&backend).await, Vec::<String>::new());
@@ -132,4 +134,63 @@ async fn an_older_copy_is_not_made_the_served_database_by_removing_from_it() {
     let unreadable = "unreadable: configmaps/a/1 at revision 5: unknown value format 9";
     assert!(findings(&backend).await.iter().any(|finding| finding == unreadable));
     assert!(matches!(backend.try_open(&|_| ()).await, Err(OpenError::Replaced { .. })));
+}
+
+/// The newest state of each object that an export hands on.
+async fn exported(
+    backend: &Sqlite,
+) -> (std::collections::BTreeMap<String, String>, portico_store::ExportEnd) {
+    let mut found = std::collections::BTreeMap::new();
+    let doctor = Doctor::new(backend.path(), &MetadataIndexer);
+    let take = |record: &portico_store::Record| {
+        let twice = found.insert(record.key.path().to_owned(), text(record));
+        assert_eq!(twice, None);
+        Ok(())
+    };
+    let end = doctor.export(take).await.unwrap();
+    (found, end)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_on_a_damaged_page_is_exported_and_what_is_lost_is_counted() {
+    const OBJECTS: usize = 300;
+    const PAGE: usize = 4096;
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    for n in 0..OBJECTS {
+        put(&*store, &key(&format!("a/{n:03}")), &"old ".repeat(40)).await;
+    }
+    for n in (0..OBJECTS).step_by(2) {
+        put(&*store, &key(&format!("a/{n:03}")), &"new ".repeat(40)).await;
+    }
+    delete(&*store, &key("a/007")).await;
+    store.close().await;
+    let (all, end) = exported(&backend).await;
+    assert_eq!((all.len(), end), (OBJECTS - 1, portico_store::ExportEnd::default()));
+    let whole = std::fs::read(backend.path()).unwrap();
+    let (pages, mut damaged, mut incomplete) = (whole.len() / PAGE, 0, 0);
+    assert!(pages > 20, "{pages}");
+    // Page 0 says what the file is; the others are damaged alone, and with the one behind the next.
+    for (page, other) in
+        (1..pages).map(|page| (page, page)).chain((1..pages - 2).map(|page| (page, page + 2)))
+    {
+        let mut bytes = whole.clone();
+        for page in [page, other] {
+            bytes[page * PAGE..(page + 1) * PAGE].fill(0x5a);
+        }
+        std::fs::write(backend.path(), bytes).unwrap();
+        let (found, end) = exported(&backend).await;
+        damaged += usize::from(end.damage.is_some());
+        incomplete += usize::from(found.len() < all.len());
+        let lost = usize::try_from(end.lost).unwrap();
+        assert!(end.damage.is_some() || found == all, "page {page}: {}", found.len());
+        // A root that is gone takes its whole table along.
+        let is_root = found.is_empty();
+        assert!(is_root || found.len() > OBJECTS / 2, "page {page}: {} of {}", found.len(), all.len());
+        if page == other {
+            assert_eq!(found.len() + lost + usize::try_from(end.left_out).unwrap(), all.len(), "page {page}");
+            assert!(found.iter().all(|(name, text)| all.get(name) == Some(text)), "page {page}");
+        }
+    }
+    assert!(damaged > 20 && incomplete > 10 && incomplete < damaged, "{damaged} {incomplete}");
 }

@@ -1,0 +1,136 @@
+//! Reads what can be read of a log in a file with damaged pages: by ranges of revisions, from both ends, halving around what
+//! cannot be read. The index of keys is a second witness of what there was.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use futures::TryStreamExt;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+
+use crate::key::Resource;
+use crate::sqlite::row;
+
+/// What an export has come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExportEnd {
+    /// Objects that are there and cannot be read.
+    pub left_out: u64,
+    /// Objects that are known to have been there, and whose last state is on a page that cannot be read.
+    pub lost: u64,
+    /// What SQLite said of the file, where it is damaged: there may have been more objects.
+    pub damage: Option<String>,
+}
+
+/// Ranges that are tried at most: a damaged page needs as many as twice the revisions that it had.
+const RANGES: u32 = 20_000;
+
+const UP: &str = "SELECT resource, namespace, name, revision, deleted FROM log NOT INDEXED \
+    WHERE revision BETWEEN ? AND ? ORDER BY revision";
+const DOWN: &str = "SELECT resource, namespace, name, revision, deleted FROM log NOT INDEXED \
+    WHERE revision BETWEEN ? AND ? ORDER BY revision DESC";
+const BY_KEY: [&str; 2] = [
+    "SELECT resource, namespace, name, revision, deleted FROM log INDEXED BY log_key \
+     WHERE revision BETWEEN ? AND ? ORDER BY resource, namespace, name, revision",
+    "SELECT resource, namespace, name, revision, deleted FROM log INDEXED BY log_key \
+     WHERE revision BETWEEN ? AND ? ORDER BY resource DESC, namespace DESC, name DESC, revision DESC",
+];
+/// From the table, and from the index of its names.
+const RESOURCES: [&str; 2] = [
+    "SELECT id, api_group, resource FROM resource NOT INDEXED ORDER BY id",
+    "SELECT id, api_group, resource FROM resource ORDER BY api_group, resource",
+];
+
+/// Whether an error is of the file, so that other parts of it may be read.
+pub(super) fn is_damage(error: &sqlx::Error) -> bool {
+    /// SQLITE_IOERR and SQLITE_CORRUPT.
+    const OF_THE_FILE: [i32; 2] = [10, 11];
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.and_then(|code| code.parse::<i32>().ok()).is_some_and(|code| OF_THE_FILE.contains(&(code & 0xff)))
+}
+
+/// The last state of each object that anything tells of.
+#[derive(Default)]
+pub(super) struct Heads(BTreeMap<(i64, Vec<u8>, Vec<u8>), (i64, bool)>);
+
+impl Heads {
+    /// Of this log.
+    pub(super) async fn read(connection: &mut SqliteConnection) -> Self {
+        let mut heads = Self::default();
+        let mut top = i64::MAX;
+        for select in ["SELECT revision FROM meta", "SELECT max(revision) FROM log"] {
+            if let Ok(revision) = sqlx::query_scalar::<_, i64>(select).fetch_one(&mut *connection).await {
+                top = revision;
+                break;
+            }
+        }
+        for select in BY_KEY {
+            if heads.take(connection, select, (0, i64::MAX)).await.is_ok() {
+                break;
+            }
+        }
+        let mut ranges = VecDeque::from([(0, top)]);
+        for _ in 0..RANGES {
+            let Some((mut first, mut last)) = ranges.pop_front() else { break };
+            let Err(good) = heads.take(connection, UP, (first, last)).await else { continue };
+            first = good.map_or(first, |good| first.max(good.saturating_add(1)));
+            let Err(good) = heads.take(connection, DOWN, (first, last)).await else { continue };
+            last = good.map_or(last, |good| last.min(good.saturating_sub(1)));
+            if first < last {
+                let middle = first + (last - first) / 2;
+                ranges.extend([(first, middle), (middle + 1, last)]);
+            }
+        }
+        heads
+    }
+
+    /// Takes up states of a range of revisions; the last one, when it comes to what cannot be read.
+    async fn take(
+        &mut self,
+        connection: &mut SqliteConnection,
+        select: &'static str,
+        (first, last): (i64, i64),
+    ) -> Result<(), Option<i64>> {
+        let mut good = None;
+        let mut rows = sqlx::query(select).bind(first).bind(last).fetch(connection);
+        while let Some(row) = rows.try_next().await.map_err(|_| good)? {
+            // A row that is none is no object's.
+            if let Ok(revision) = self.note(&row) {
+                good = Some(revision);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, row: &SqliteRow) -> Result<i64, sqlx::Error> {
+        let key = (row.try_get(0)?, row.try_get_unchecked(1)?, row.try_get_unchecked(2)?);
+        let (revision, deleted): (i64, i64) = (row.try_get(3)?, row.try_get(4)?);
+        let head = self.0.entry(key).or_insert((revision, deleted != 0));
+        if head.0 < revision {
+            *head = (revision, deleted != 0);
+        }
+        Ok(revision)
+    }
+
+    /// Number of the resource and revision of each object that is there, in key order.
+    pub(super) fn current(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.0
+            .iter()
+            .filter(|(_, (_, deleted))| !deleted)
+            .map(|((resource, ..), (revision, _))| (*resource, *revision))
+    }
+}
+
+/// The resources that can be read.
+pub(super) async fn resources(connection: &mut SqliteConnection) -> HashMap<i64, Resource> {
+    let mut found = HashMap::new();
+    for select in RESOURCES {
+        let mut rows = sqlx::query(select).fetch(&mut *connection);
+        // What comes behind what cannot be read is in the other one.
+        while let Ok(Some(row)) = rows.try_next().await {
+            if let (Ok(id), Ok(Ok(resource))) = (row.try_get(0), row::resource(&row, 1)) {
+                found.insert(id, resource);
+            }
+        }
+    }
+    found
+}
