@@ -16,6 +16,7 @@ use futures::StreamExt;
 use futures::future::Either;
 use futures::stream::FuturesUnordered;
 use http::StatusCode;
+use http::header::EXPECT;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
@@ -34,6 +35,10 @@ use stream::StreamExecutor;
 
 /// How much a stream may send ahead of us.
 const STREAM_WINDOW: u32 = 256 * 1024;
+/// How much of a body that nobody reads is taken before its request is answered: what a client may have sent unasked.
+const UNREAD_BYTES: usize = STREAM_WINDOW as usize;
+/// And how long it is waited for.
+const UNREAD_PATIENCE: Duration = Duration::from_millis(500);
 /// A quiet HTTP/2 connection is asked for a sign of life.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// And closed without one.
@@ -101,10 +106,14 @@ impl<H: Handler> Server<H> {
             let connection = connection.clone();
             let busy = connection.activity.busy();
             connection.own_exchange().request();
-            let answer = if let Some(refusal) = wellformed::refusal(&request) {
+            let waits_for_leave = request.headers().contains_key(EXPECT);
+            let refusal = wellformed::refusal(&request);
+            let (request, unread) = Received::request(request);
+            let unread = unread.filter(|_| !waits_for_leave);
+            let answer = if let Some(refusal) = refusal {
                 Either::Left(ready(Ok(refusal)))
             } else {
-                let mut request = Received::request(request).map(Body::from);
+                let mut request = request.map(Body::from);
                 request.extensions_mut().insert(connection.clone());
                 Either::Right(handler.borrow_mut().call(request))
             };
@@ -114,6 +123,9 @@ impl<H: Handler> Server<H> {
                 let Ok(mut response) = answer.await;
                 if let Some(unanswered) = response.extensions().get::<Unanswered>() {
                     return Err(*unanswered);
+                }
+                if let Some(unread) = unread {
+                    unread.drain(UNREAD_BYTES, UNREAD_PATIENCE).await;
                 }
                 connection.exchange().hand_over();
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {

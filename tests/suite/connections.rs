@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use http::Method;
 use http_body_util::BodyExt;
 use portico_tests::http::{Answer, Http};
+use portico_tests::http2::{self, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, frame, head};
 use portico_tests::pki::Authority;
 use portico_tests::{Backend, Launch, Mood, PATIENCE, eventually, own_address};
 use serde_json::{Value, json};
@@ -315,4 +316,37 @@ async fn a_service_is_where_its_api_service_says() {
     }
     let other = portico.admin().get("/api/v1/namespaces/default/services/backend:444/proxy/").await;
     assert_eq!(other.status, 404, "{}", other.text());
+}
+
+/// Reads until the server has answered a PING, which it does after what came before it.
+async fn all_before_a_ping(frames: &mut http2::Frames, sink: &mut http2::FrameSink) -> Vec<http2::Received> {
+    sink.write_all(&frame(PING, 0, 0, &[0; 8])).await.unwrap();
+    sink.flush().await.unwrap();
+    let mut before = Vec::new();
+    loop {
+        let frame = frames.next().await.unwrap();
+        if frame.kind == PING {
+            return before;
+        }
+        before.push(frame);
+    }
+}
+
+/// curl of Debian 12 throws an answer away whose stream is reset while it still sends.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_needs_no_body_waits_for_the_body_that_is_on_its_way() {
+    let portico = Launch::new().start().await;
+    let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+    for (stream, path) in [(1, "/nosuch"), (3, "/api/v1/namespaces/default/configmaps")] {
+        sink.write_all(&frame(HEADERS, END_HEADERS, stream, &head("POST", path))).await.unwrap();
+        let mut seen = all_before_a_ping(&mut frames, &mut sink).await;
+        sink.write_all(&frame(DATA, END_STREAM, stream, b"{}")).await.unwrap();
+        sink.flush().await.unwrap();
+        let ends = |frame: &http2::Received| frame.stream == stream && frame.flags & END_STREAM != 0;
+        while !seen.iter().any(ends) {
+            seen.push(tokio::time::timeout(PATIENCE, frames.next()).await.unwrap().unwrap());
+        }
+        seen.extend(all_before_a_ping(&mut frames, &mut sink).await);
+        assert!(seen.iter().all(|frame| frame.kind != RST_STREAM), "{path}: {seen:?}");
+    }
 }

@@ -5,20 +5,33 @@
 //! the bytes mean.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, Version};
+use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use parking_lot::Mutex;
 
 use crate::dial::http_reason;
 
 /// The body of a request or a response; see the module.
 #[derive(Debug)]
 pub struct Received {
-    body: Incoming,
+    /// Nothing only while this is dropped.
+    body: Option<Incoming>,
     http2: bool,
+    unread: Option<Unread>,
 }
+
+/// The body of a request that was dropped before all of it had come.
+///
+/// Dropping it resets the stream as soon as the answer is out, and there are clients that throw a whole answer away for that (curl
+/// 7.88). Whoever answers waits a little for what is on its way.
+#[derive(Clone, Debug, Default)]
+pub struct Unread(Arc<Mutex<Option<Incoming>>>);
 
 /// Why a body is not complete.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +48,20 @@ impl Received {
     /// A body behind a head of this version.
     #[must_use]
     pub fn new(body: Incoming, version: Version) -> Self {
-        Self { body, http2: version == Version::HTTP_2 }
+        Self { body: Some(body), http2: version == Version::HTTP_2, unread: None }
     }
 
-    /// A request with its body.
-    pub fn request(request: Request<Incoming>) -> Request<Self> {
+    /// A request with its body, and where that is when it was dropped early. HTTP/1 has no streams to reset: nothing is kept.
+    pub fn request(request: Request<Incoming>) -> (Request<Self>, Option<Unread>) {
         let version = request.version();
-        request.map(|body| Self::new(body, version))
+        let comes = version == Version::HTTP_2 && !request.body().is_end_stream();
+        let unread = comes.then(Unread::default);
+        let request = request.map(|body| {
+            let mut received = Self::new(body, version);
+            received.unread.clone_from(&unread);
+            received
+        });
+        (request, unread)
     }
 
     /// A response with its body.
@@ -60,18 +80,43 @@ impl Body for Received {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ReceiveError>>> {
         let this = self.get_mut();
-        Poll::Ready(match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
-            None if this.http2 && !this.body.is_end_stream() => Some(Err(ReceiveError::Reset)),
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        Poll::Ready(match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            None if this.http2 && !body.is_end_stream() => Some(Err(ReceiveError::Reset)),
             polled => polled.map(|frame| frame.map_err(ReceiveError::Http)),
         })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        if let Some(unread) = self.unread.take().filter(|_| !self.is_end_stream()) {
+            *unread.0.lock() = self.body.take();
+        }
+    }
+}
+
+impl Unread {
+    /// Reads on and forgets what comes, until the body has ended, or so many bytes or so much time were spent on it.
+    pub async fn drain(self, mut most_bytes: usize, limit: Duration) {
+        let Some(mut body) = self.0.lock().take() else { return };
+        let read = async {
+            while let Some(Ok(frame)) = body.frame().await {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                let Some(left) = most_bytes.checked_sub(length) else { return };
+                most_bytes = left;
+            }
+        };
+        // Who still sends is answered all the same.
+        let _in_time = tokio::time::timeout(limit, read).await;
     }
 }
 

@@ -131,7 +131,7 @@ impl Setup {
                             deadline: deadline.map(|wait| Instant::now() + wait),
                             walk: None,
                         };
-                        let request = Received::request(request);
+                        let (request, _) = Received::request(request);
                         Ok::<_, Infallible>(proxy.handle(&upstream, request, context).await)
                     }
                 });
