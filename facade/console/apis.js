@@ -2,6 +2,7 @@
 
 import { h, replace, failure, mark, section, table } from './dom.js';
 import { call, jsonLines, pause, query } from './http.js';
+import { printJson } from './json.js';
 import { followObjects } from './watch.js';
 import { Grid } from './grid.js';
 import { gridKeys } from './grid_keys.js';
@@ -84,7 +85,7 @@ export async function api({ main, parameters, signal }) {
   let shown;
   followObjects(PATH, { fieldSelector: `metadata.name=${name}` }, signal, (found) => {
     const [service] = found.values();
-    const state = JSON.stringify([service?.spec, condition(service ?? {})]);
+    const state = printJson([service?.spec, condition(service ?? {})]);
     if (state === shown) return;
     shown = state;
     replace(trust, service ? showTrust(service) : h('p.quiet', null, 'There is no such APIService.'));

@@ -4,7 +4,7 @@ import { h, replace, failure } from './dom.js';
 import { fetchApi, query } from './http.js';
 import { groupVersion, objectLink, pathOf } from './discovery.js';
 import { go } from './router.js';
-import { printYaml } from './yaml.js';
+import { printYaml, text } from './yaml.js';
 import { MANAGER } from './editor.js';
 
 export function newObject(kind, namespace) {
@@ -13,8 +13,8 @@ export function newObject(kind, namespace) {
   const place = kind.namespaced && h('input', { id: 'new-namespace', value: metadata.namespace, required: true, spellcheck: 'false' });
   const area = h('textarea.code', { id: 'new-yaml', rows: '18', spellcheck: 'false', 'aria-label': 'YAML', value: printYaml({ apiVersion: groupVersion(kind), kind: kind.kind, metadata }) });
   const rename = () => {
-    area.value = area.value.replace(/^( {2}name: ).*$/m, (_, start) => start + name.value);
-    if (place) area.value = area.value.replace(/^( {2}namespace: ).*$/m, (_, start) => start + place.value);
+    area.value = area.value.replace(/^( {2}name: ).*$/m, (_, start) => start + text(name.value, ''));
+    if (place) area.value = area.value.replace(/^( {2}namespace: ).*$/m, (_, start) => start + text(place.value, ''));
   };
   name.addEventListener('input', rename);
   place?.addEventListener('input', rename);

@@ -2,6 +2,7 @@
 
 import { h, replace, failure, mark, section, table } from './dom.js';
 import { call } from './http.js';
+import { printJson } from './json.js';
 import { followObjects } from './watch.js';
 import { Grid } from './grid.js';
 import { gridKeys } from './grid_keys.js';
@@ -70,7 +71,7 @@ export async function definition({ main, parameters, signal }) {
     const object = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', ...newest };
     replace(facts, showFacts(object));
     check.offer(printYaml(editable(object)));
-    const state = JSON.stringify(object.spec.versions);
+    const state = printJson(object.spec.versions);
     if (state !== shown) showSchemas(schemas, object.spec.versions);
     shown = state;
   }, (error) => replace(problem, failure(error)));

@@ -3,6 +3,7 @@
 
 import { h, replace, failure, table } from './dom.js';
 import { fetchApi, query } from './http.js';
+import { parseJson } from './json.js';
 import { showDiff } from './diff.js';
 import { editable, printYaml } from './yaml.js';
 
@@ -62,7 +63,7 @@ export class Editor {
     const options = { fieldManager: MANAGER, fieldValidation: 'Strict', dryRun: dryRun ? 'All' : '', force: force ? 'true' : '' };
     try {
       const response = await fetchApi(this.path + query(options), { method: 'PATCH', type: 'application/apply-patch+yaml', body: this.area.value });
-      const answered = await response.json();
+      const answered = parseJson(await response.text());
       this.applied(answered, dryRun, force, response.headers.get('warning'));
     } catch (error) {
       replace(this.result, error.code === 409 ? this.conflict(error, dryRun) : failure(error));

@@ -1,5 +1,6 @@
 // Requests to the API, with the token of the session if there is one, and streams of JSON lines.
 
+import { parseJson, printJson } from './json.js';
 import { session, forget } from './session.js';
 
 // A refusal of the server: `status` is its Status, as far as it sent one.
@@ -31,7 +32,7 @@ export async function fetchApi(path, { method = 'GET', accept = 'application/jso
 }
 
 export async function getJson(path, options) {
-  return (await fetchApi(path, options)).json();
+  return parseJson(await getText(path, options));
 }
 
 export async function getText(path, options) {
@@ -39,8 +40,8 @@ export async function getText(path, options) {
 }
 
 export async function postJson(path, value, options) {
-  const response = await fetchApi(path, { method: 'POST', type: 'application/json', body: JSON.stringify(value), ...options });
-  return response.json();
+  const response = await fetchApi(path, { method: 'POST', type: 'application/json', body: printJson(value), ...options });
+  return parseJson(await response.text());
 }
 
 // A method of the control service.
@@ -58,7 +59,7 @@ export async function* jsonLines(path, options) {
     if (done) return;
     const lines = (rest + value).split('\n');
     rest = lines.pop();
-    for (const line of lines) if (line) yield JSON.parse(line);
+    for (const line of lines) if (line) yield parseJson(line);
   }
 }
 

@@ -42,12 +42,21 @@ export function end() {
   leave = undefined;
 }
 
+// What somebody typed may be no encoding: it is taken as it stands.
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 export function start() {
   end();
   leave = new AbortController();
   const { path, query } = where();
   left.set(path, location.hash);
-  const given = path.split('/').map(decodeURIComponent);
+  const given = path.split('/').map(decoded);
   for (const { parts, show } of routes) {
     if (parts.length !== given.length) continue;
     const parameters = {};

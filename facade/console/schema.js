@@ -2,6 +2,7 @@
 
 import { h, replace } from './dom.js';
 import { getJson } from './http.js';
+import { printJson } from './json.js';
 
 const DEEPEST = 30;
 
@@ -16,7 +17,7 @@ function typeOf(schema, resolve) {
 function constraints(s) {
   const simple = ['default', 'enum', 'pattern', 'minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties', 'multipleOf'];
   const out = simple.filter((name) => s[name] !== undefined && !(name === 'default' && typeof s.default === 'object' && !Object.keys(s.default ?? {}).length))
-    .map((name) => `${name} ${JSON.stringify(s[name])}`);
+    .map((name) => `${name} ${printJson(s[name])}`);
   if (s.nullable) out.push('nullable');
   if (s['x-kubernetes-preserve-unknown-fields']) out.push('keeps unknown fields');
   if (s['x-kubernetes-list-type']) out.push(`list type ${s['x-kubernetes-list-type']}${s['x-kubernetes-list-map-keys'] ? ` by ${s['x-kubernetes-list-map-keys'].join(', ')}` : ''}`);

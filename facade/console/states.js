@@ -1,6 +1,7 @@
 // Past states of objects, asked of the control service: the verb `history` on the resource is what it takes.
 
 import { ApiError, call, jsonLines } from './http.js';
+import { parseJson } from './json.js';
 
 const HISTORY = 'portico.history.v1.History';
 // What a restored or a later state says anew by itself.
@@ -14,7 +15,7 @@ export function target({ group, version, name, namespaced }, namespace, object =
 
 // An object as messages carry it.
 function decoded(base64) {
-  return base64 && JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))));
+  return base64 && parseJson(new TextDecoder().decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))));
 }
 
 // { states, more }, the newest first; those older than `before`.

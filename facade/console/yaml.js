@@ -6,12 +6,18 @@ const RESERVED = /^(true|false|null|yes|no|on|off|y|n|~|\.inf|\.nan)$/i;
 // What a block of lines cannot show as it is.
 const UNPRINTABLE = /[^\n\x20-\x7e\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]/;
 
-function text(value, indent) {
+// In quotes. JSON leaves some control characters as they are, which YAML does not.
+function quoted(value) {
+  return JSON.stringify(value).replace(/[\x7f-\x9f]/g, (character) => `\\x${character.charCodeAt(0).toString(16)}`);
+}
+
+// A text as YAML: what follows its first line has this indent.
+export function text(value, indent) {
   if (PLAIN.test(value) && !MAPPING.test(value) && !RESERVED.test(value) && !value.endsWith(' ')) return value;
   const lines = value.split('\n');
-  if (lines.length < 2 || UNPRINTABLE.test(value) || /^\s/.test(value) || lines.some((line) => /[ \t]$/.test(line))) return JSON.stringify(value);
+  if (lines.length < 2 || UNPRINTABLE.test(value) || /^\s/.test(value) || lines.some((line) => /[ \t]$/.test(line))) return quoted(value);
   const body = value.replace(/\n+$/, '');
-  if (!body) return JSON.stringify(value);
+  if (!body) return quoted(value);
   const ends = value.length - body.length;
   const style = ends === 0 ? '|-' : ends === 1 ? '|' : '|+';
   const shown = ends > 1 ? value.slice(0, -1) : body;

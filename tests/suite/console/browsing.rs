@@ -383,6 +383,38 @@ pub(super) async fn picture(browser: &Browser, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_shown_and_written_back_is_what_it_was() {
+    let portico = Portico::start().await;
+    let seconds = 9_007_199_254_740_993_i64;
+    let template = json!({"apiVersion": "v1", "kind": "PodTemplate",
+        "metadata": {"name": "exact", "annotations": {"odd": "a\u{85}b", "note": "old"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"terminationGracePeriodSeconds": seconds, "containers": [{"name": "c", "image": "i"}]}}});
+    let (admin, path) = (portico.admin(), "/api/v1/namespaces/default/podtemplates");
+    assert_eq!(admin.post(path, &template).await.status, 201);
+    let Some(browser) = at(&portico, "object/core/v1/podtemplates/default/exact").await else { return };
+    browser.has(&format!("terminationGracePeriodSeconds: {seconds}")).await;
+    browser.has(r#"odd: "a\x85b""#).await;
+    browser.click("#tab-edit").await;
+    browser
+        .shown("the editor", "return document.querySelector('.editor textarea')?.value.includes('old')")
+        .await;
+    // Only the note has another owner: nothing else is taken for a change.
+    let edit = "const area = document.querySelector('.editor textarea');
+        area.value = area.value.replace('note: old', 'note: new'); area.dispatchEvent(new Event('input'));
+        [...document.querySelectorAll('#panel button')].find((one) => one.textContent === 'Apply').click()";
+    browser.run(edit, json!([])).await;
+    browser.has("Others own fields that you would change").await;
+    let said = browser.text().await;
+    assert!(said.contains(".metadata.annotations.note") && !said.contains("Seconds\n"), "{said}");
+    browser.click("#force").await;
+    browser.has("Applied: revision").await;
+    let stored = admin.get(&format!("{path}/exact")).await.json();
+    assert_eq!(stored["template"]["spec"]["terminationGracePeriodSeconds"], seconds);
+    assert_eq!(stored["metadata"]["annotations"], json!({"odd": "a\u{85}b", "note": "new"}));
+    browser.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn texts_of_objects_are_never_markup() {
     let portico = Portico::start().await;
     let attack = "<img src=x onerror=\"window.attacked=1\"><script>window.attacked=1</script>";

@@ -42,6 +42,7 @@ const ASSETS: &[(&str, &str, &[u8])] = assets![
     "grid_keys.js" JAVASCRIPT,
     "history.js" JAVASCRIPT,
     "http.js" JAVASCRIPT,
+    "json.js" JAVASCRIPT,
     "keys.js" JAVASCRIPT,
     "login.js" JAVASCRIPT,
     "object.js" JAVASCRIPT,
