@@ -13,6 +13,7 @@ mod leading_flags;
 mod run;
 mod secrets;
 mod settings;
+mod shell;
 mod testenv;
 
 use std::ffi::OsString;

@@ -364,6 +364,14 @@ fn one_line(error: &clap::Error) -> SettingError {
             Some(reason) => format!("invalid value {value:?}: {reason}"),
             None => format!("invalid value {value:?}"),
         },
+        (ErrorKind::ArgumentConflict, None) => {
+            match text(ContextKind::PriorArg)
+                .filter(|prior| Some(prior) != text(ContextKind::InvalidArg).as_ref())
+            {
+                Some(prior) => format!("cannot be used with {prior}"),
+                None => "is given twice".to_owned(),
+            }
+        }
         (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
     };
     match error.kind() {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::facade;
 use crate::settings::{ReadyFormat, Settings};
+use crate::shell;
 
 /// Prints it to standard output; a closed output is nobody's loss.
 pub(super) fn ready(
@@ -90,17 +91,21 @@ fn text(
             &"nothing here runs pods: Deployments, Jobs and the like are stored and stay as they are",
         );
     }
-    let pair = format!("{certs}/internal-ca.crt {{}} {certs}/admin.crt {{}} {certs}/admin.key");
     let with = |flags: [&str; 3]| {
-        let filled = flags[1..].iter().fold(pair.clone(), |p, f| p.replacen("{}", f, 1));
-        format!("{} {filled}", flags[0])
+        let files = ["internal-ca.crt", "admin.crt", "admin.key"].map(|file| format!("{certs}/{file}"));
+        let pairs = flags.iter().zip(&files).map(|(flag, file)| format!("{flag} {}", shell::word(file)));
+        pairs.collect::<Vec<_>>().join(" ")
     };
     if let Some(grpc) = grpc {
         let service = "portico.apiregistration.v1.APIServices/List";
         let _ = writeln!(text, "\n  grpcurl {} {grpc} {service}", with(["-cacert", "-cert", "-key"]));
     }
     if let (Some(https), Some(_)) = (https, grpc) {
-        let _ = writeln!(text, "  kubectl --kubeconfig {} get apiservices", kubeconfig.display());
+        let _ = writeln!(
+            text,
+            "  kubectl --kubeconfig {} get apiservices",
+            shell::word(&kubeconfig.display().to_string())
+        );
         let ca = if settings.serving.tls_cert_file.is_some() { "-k" } else { "" };
         let _ = writeln!(text, "  curl {ca} {} https://{https}/apis", with(["--cacert", "--cert", "--key"]));
     }

@@ -108,6 +108,7 @@ fn what_is_wrong_is_one_line_that_names_the_setting() {
 #[test]
 fn a_misspelt_flag_gets_a_suggestion_and_the_version_may_be_a_flag() {
     assert_eq!(refusal(&["--secure-prot=0"]), "--secure-prot: no such setting, did you mean --secure-port?");
+    assert_eq!(refusal(&["--secure-port=0", "--secure-port=1"]), "--secure-port: is given twice");
     assert_eq!(refusal(&["serve"]), "serve: no such command, did you mean server?");
     for arguments in [&["--version"][..], &["server", "--version"], &["-V"]] {
         assert_eq!(refusal(arguments), "the version");

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::shell;
+
 /// The variable in which envtest looks.
 const VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
@@ -19,7 +21,7 @@ pub(super) fn path(dir: &Path) -> String {
 
 /// A line for a POSIX shell.
 pub(super) fn shell(dir: &Path) -> String {
-    format!("export {VARIABLE}='{}'", path(dir).replace('\'', r#"'"'"'"#))
+    format!("export {VARIABLE}={}", shell::quoted(&path(dir)))
 }
 
 /// A line of a file of variables, which knows no quotes.

@@ -1,0 +1,31 @@
+//! Texts as words of a POSIX shell, for lines that people copy.
+
+use std::borrow::Cow;
+
+/// In quotes, whatever it is.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r#"'"'"'"#))
+}
+
+/// In quotes where a shell would read something else.
+pub(crate) fn word(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=@%+-,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { Cow::Borrowed(text) } else { quoted(text).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_shell_would_split_or_expand_is_quoted() {
+        for plain in ["portico-data/certs/admin.crt", "127.0.0.1:6443", "/a/b_c-d.e"] {
+            assert_eq!(word(plain), plain);
+        }
+        for (text, shown) in
+            [("dä ta", "'dä ta'"), ("", "''"), ("$HOME", "'$HOME'"), ("it's", r#"'it'"'"'s'"#)]
+        {
+            assert_eq!(word(text), shown);
+        }
+    }
+}
