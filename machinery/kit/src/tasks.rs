@@ -4,6 +4,7 @@
 //! captured holds it twice, and connections and watches are many. A task ends when its future ends, when the set's token makes it
 //! end, or when the grace of [`TaskSet::shutdown`] is over and it is aborted.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -61,13 +63,13 @@ struct Entry {
 
 /// Removes the task's entry however the task ends, also when it is aborted.
 struct Registered {
-    inner: Arc<Inner>,
+    set: TaskSet,
     id: u64,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.inner.running.lock().remove(&self.id);
+        self.set.inner.running.lock().remove(&self.id);
     }
 }
 
@@ -113,16 +115,7 @@ impl TaskSet {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let name = name.into();
-        let (set, label) = (self.clone(), name.clone());
-        self.track(
-            name,
-            AssertUnwindSafe(future).catch_unwind().map(move |ended| {
-                if let Err(panic) = ended {
-                    set.panicked(&label, &panic_text(&*panic));
-                }
-            }),
-        );
+        self.track(name.into(), false, future.map(Ok).boxed());
     }
 
     /// The same in another runtime of this process.
@@ -149,21 +142,7 @@ impl TaskSet {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Display,
     {
-        let name = name.into();
-        let (set, label) = (self.clone(), name.clone());
-        self.track(
-            name,
-            AssertUnwindSafe(future).catch_unwind().map(move |ended| match ended {
-                Ok(Ok(())) if set.inner.token.is_cancelled() => {}
-                Ok(Ok(())) => set.fail(&label, "ended unexpectedly"),
-                Ok(Err(error)) => set.fail(&label, &error.to_string()),
-                Err(panic) => {
-                    let text = panic_text(&*panic);
-                    set.panicked(&label, &text);
-                    set.fail(&label, &format!("panicked: {text}"));
-                }
-            }),
-        );
+        self.track(name.into(), true, future.map_err(|error| error.to_string()).boxed());
     }
 
     /// Records that the process must end. The first cause is kept.
@@ -229,17 +208,33 @@ impl TaskSet {
         tracing::error!(task, panic = text, "a task panicked");
     }
 
+    /// What has become of a task.
+    fn ended(&self, task: &str, is_critical: bool, how: Result<Result<(), String>, Box<dyn Any + Send>>) {
+        match how {
+            Ok(Ok(())) if !is_critical || self.inner.token.is_cancelled() => {}
+            Ok(Ok(())) => self.fail(task, "ended unexpectedly"),
+            Ok(Err(error)) => self.fail(task, &error),
+            Err(panic) => {
+                let text = panic_text(&*panic);
+                self.panicked(task, &text);
+                if is_critical {
+                    self.fail(task, &format!("panicked: {text}"));
+                }
+            }
+        }
+    }
+
+    /// Of one type, so that what drives tasks is in the program once, and not for each of some hundred futures.
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
-    fn track<F>(&self, name: TaskName, future: F)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    fn track(&self, name: TaskName, is_critical: bool, future: BoxFuture<'static, Result<(), String>>) {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         // The entry exists before the task does: a task that ends at once finds and removes it.
-        self.inner.running.lock().insert(id, Entry { name, abort: None });
-        let registered = Registered { inner: self.inner.clone(), id };
-        let tracked = self.inner.tracker.track_future(future.map(move |()| drop(registered)));
-        let abort = tokio::spawn(tracked).abort_handle();
+        self.inner.running.lock().insert(id, Entry { name: name.clone(), abort: None });
+        let registered = Registered { set: self.clone(), id };
+        let tracked = AssertUnwindSafe(future)
+            .catch_unwind()
+            .map(move |how| registered.set.ended(&name, is_critical, how));
+        let abort = tokio::spawn(self.inner.tracker.track_future(tracked)).abort_handle();
         if let Some(entry) = self.inner.running.lock().get_mut(&id) {
             entry.abort = Some(abort);
         }
@@ -269,7 +264,7 @@ where
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),
         (_, Some(text)) => text.clone(),
