@@ -75,7 +75,7 @@ async fn examine(verb: &Doctor) -> Result<bool, Failure> {
             let lost = end.lost;
             writeln!(
                 out,
-                "the export is not complete: the file is damaged ({damage}), {lost} objects are known to be lost"
+                "the file is damaged ({damage}): {lost} objects are known to be lost, there may be more"
             )?;
             is_whole = false;
         }
