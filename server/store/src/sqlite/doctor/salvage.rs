@@ -48,9 +48,12 @@ pub(super) fn is_damage(error: &sqlx::Error) -> bool {
     code.and_then(|code| code.parse::<i32>().ok()).is_some_and(|code| OF_THE_FILE.contains(&(code & 0xff)))
 }
 
-/// The last state of each object that anything tells of.
+/// Number of a resource, namespace and name as they stand there.
+type StoredKey = (i64, Vec<u8>, Vec<u8>);
+
+/// The last state of each object that anything tells of: its revision, and whether it is a tombstone.
 #[derive(Default)]
-pub(super) struct Heads(BTreeMap<(i64, Vec<u8>, Vec<u8>), (i64, bool)>);
+pub(super) struct Heads(BTreeMap<StoredKey, (i64, bool)>);
 
 impl Heads {
     /// Of this log.
