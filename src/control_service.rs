@@ -68,9 +68,10 @@ impl ControlService {
     }
 }
 
-/// Why a call was refused. A control service of an earlier release than this program has no words for what it does not know.
+/// Why a call was refused. A control service of an earlier release than this program has no words for what it does not know; what
+/// it knows and does not allow comes with details.
 pub(crate) fn refusal(status: &Status) -> String {
-    if status.code() == Code::Unimplemented {
+    if status.code() == Code::Unimplemented && status.details().is_empty() {
         return "it does not know this call: it is of an earlier release than this portico".to_owned();
     }
     status.message().to_owned()

@@ -27,10 +27,10 @@ pub(super) struct Get {
     #[arg(long, short = 'A')]
     all_namespaces: bool,
     /// Only objects whose labels match.
-    #[arg(long, short = 'l', default_value = "", hide_default_value = true)]
+    #[arg(long, short = 'l', conflicts_with = "name", default_value = "", hide_default_value = true)]
     selector: String,
     /// Only objects whose fields match.
-    #[arg(long, default_value = "", hide_default_value = true)]
+    #[arg(long, conflicts_with = "name", default_value = "", hide_default_value = true)]
     field_selector: String,
     /// How objects are printed.
     #[arg(long, short, value_enum, default_value_t)]

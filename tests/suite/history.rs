@@ -214,6 +214,16 @@ async fn what_cannot_be_shown_or_restored_is_said() {
     let early = restore(target(), first - 1).await;
     assert_eq!(early.message(), format!("no state of configmaps \"one\" of revision {} is kept", first - 1));
 
+    // Neither over what is there nor of what is gone.
+    for gone in [false, true] {
+        if gone {
+            let deleted = portico.admin().delete("/api/v1/namespaces/default/configmaps/one").await;
+            assert_eq!(deleted.status, 200);
+        }
+        let future = restore(target(), second + 1_000_000).await;
+        assert!(future.message().starts_with("Too large resource version: "), "{future:?}");
+    }
+
     let list = async |at| {
         let request = ListRequest { target: target(), at: Some(at) };
         match admin.history().list(request).await {
@@ -231,6 +241,8 @@ async fn what_cannot_be_shown_or_restored_is_said() {
         ("history cm", "name an object, or say --at which time"),
         ("history all x", "all are several resources: name one"),
         ("diff cm two", "no state of configmaps \"two\" is kept"),
+        ("get tokenreviews", "the server does not allow this method on the requested resource"),
+        ("get cm one -l a=b", "cannot be used with"),
     ] {
         let (code, _, error) = verb(&portico, line);
         assert_eq!(code, 2, "{line}");

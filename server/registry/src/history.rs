@@ -159,7 +159,8 @@ impl Registry {
     /// Gives an object the content of a past state.
     ///
     /// # Errors
-    /// 404 when there is no such state, 409 when the object came, went or changed meanwhile, and what an update or a create answers.
+    /// 404 when there is no such state, 504 when its revision is in the future, 409 when the object came, went or changed meanwhile,
+    /// and what an update or a create answers.
     pub async fn restore(
         &self,
         context: &Context,
@@ -167,6 +168,10 @@ impl Registry {
         place: Place<'_>,
         wanted: &Restoration,
     ) -> Result<Restored> {
+        let current = self.store().revision();
+        if let Some(future) = wanted.revision.filter(|revision| *revision > current) {
+            return Err(Box::new(failure::too_large_version(future, current)));
+        }
         let (revision, mut object) = self.state_to_restore(served, place, wanted).await?;
         for field in OF_THE_SYSTEM {
             object.remove(&["metadata", field]);
