@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::Path;
 
 use super::archive::{ArchiveAt, ArchivePart, Kept};
-use super::engine::{CopySource, Extent};
+use super::engine::CopySource;
 use super::error::CopyError;
+use super::extent::Extent;
 use super::file::{BackupWriter, Counts, Header};
 use super::partial::{Found, Partial};
 use crate::key::Key;

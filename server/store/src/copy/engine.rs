@@ -4,8 +4,8 @@ use futures::future::BoxFuture;
 
 use super::archive::{ArchiveAt, ArchivePart, Kept};
 use super::error::CopyError;
+use super::extent::Extent;
 use super::state::StoredState;
-use crate::identity::Identity;
 use crate::key::Key;
 
 /// Bytes of values after which a page of states ends; it has one state at least.
@@ -33,17 +33,6 @@ pub(crate) fn part_of(rows: &[(i64, i64)], current: i64) -> i64 {
     let is_all = part >= rows.len() && rows.len() < PAGE_STATES;
     let last = rows.get(part.saturating_sub(1)).filter(|_| !is_all);
     last.map_or(current, |(revision, _)| *revision)
-}
-
-/// Who a store is and how far its log goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Who it is.
-    pub identity: Identity,
-    /// The current revision.
-    pub revision: i64,
-    /// The oldest revision that can be read exactly.
-    pub oldest: i64,
 }
 
 /// A part of the log.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use portico_gostd::os::error_text;
 
 use super::block::FormatError;
-use super::engine::Extent;
+use super::extent::Extent;
 use crate::key::Key;
 
 /// Why a copy was not made, or not taken.

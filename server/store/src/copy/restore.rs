@@ -4,8 +4,9 @@ use std::path::Path;
 
 use super::archive::{ArchivePart, Kept, Lost};
 use super::distinct::Distinct;
-use super::engine::{CopyTarget, Extent, Finished};
+use super::engine::{CopyTarget, Finished};
 use super::error::CopyError;
+use super::extent::Extent;
 use super::file::{BackupFile, BackupPart, Header};
 use crate::epoch;
 use crate::identity::Identity;
