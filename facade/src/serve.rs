@@ -106,10 +106,10 @@ impl<H: Handler> Server<H> {
             let connection = connection.clone();
             let busy = connection.activity.busy();
             connection.own_exchange().request();
-            let waits_for_leave = request.headers().contains_key(EXPECT);
             let refusal = wellformed::refusal(&request);
             let (request, unread) = Received::request(request);
-            let unread = unread.filter(|_| !waits_for_leave);
+            // Who waits for leave to send a body sends none after an answer.
+            let unread = unread.filter(|_| !request.headers().contains_key(EXPECT));
             let answer = if let Some(refusal) = refusal {
                 Either::Left(ready(Ok(refusal)))
             } else {
