@@ -4,19 +4,10 @@ use std::time::{Duration, Instant};
 
 use portico_store::{Change, EventType, Expect, Scope, StoreError, Txn, TxnError, WatchError};
 
-use portico_tests::PostgresServer;
+use portico_tests::{PostgresServer, until};
 
 use crate::harness::*;
 use crate::postgres::Postgres;
-
-/// Waits until something is so.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so().await {
-        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 fn is_away<T>(read: &Result<T, StoreError>) -> bool {
     matches!(read, Err(StoreError::Unavailable(_)))
