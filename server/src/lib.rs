@@ -33,7 +33,7 @@ pub use portico_controllers::resource_quota::QuotaSettings;
 pub use portico_controllers::service_endpoints::endpoints::EndpointsSettings;
 pub use portico_controllers::service_endpoints::mirroring::MirroringSettings;
 pub use portico_controllers::service_endpoints::slices::SliceSettings;
-pub use portico_kinds::{RuntimeConfig, RuntimeConfigError};
+pub use portico_kinds::{NoStorage, RuntimeConfig, RuntimeConfigError};
 pub use portico_manifests::{
     Finding as ManifestsFinding, Report as ManifestsReport, Settings as ManifestsSettings,
     Unapplied as UnappliedManifests,
@@ -56,4 +56,14 @@ pub fn check_introduced(
     wanted: &RuntimeConfig,
 ) -> Result<(), RuntimeConfigError> {
     portico_kinds::Kinds::check_introduced(evaluator, wanted)
+}
+
+/// The resource that objects of a named one are stored under, built in or of a definition.
+///
+/// # Errors
+/// [`NoStorage`]
+pub fn storage_of(
+    named: &portico_machinery::GroupResource,
+) -> Result<portico_machinery::GroupResource, NoStorage> {
+    portico_kinds::Kinds::all()?.storage_of(named)
 }

@@ -18,6 +18,7 @@ mod load;
 mod ownership;
 mod registry;
 mod runtime_config;
+mod storage;
 
 pub use column::{CellRule, ColumnRule, Shown};
 pub use error::LoadError;
@@ -28,6 +29,7 @@ pub use kind::{
 pub use ownership::Ownership;
 pub use registry::Kinds;
 pub use runtime_config::{RuntimeConfig, RuntimeConfigError};
+pub use storage::NoStorage;
 
 #[cfg(test)]
 mod apply_tests;
