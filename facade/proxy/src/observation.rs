@@ -1,6 +1,7 @@
 //! What this facade saw of a backend: a hint for the control service and for Explain.
 
 use portico_machinery::route::ServiceReference;
+use tokio::time::Instant;
 
 use crate::stage::Stage;
 
@@ -21,6 +22,8 @@ pub struct Observation {
     pub at_ms: u64,
     /// Dial failures in a row.
     pub failures: u32,
+    /// When a request was under way there last, as exactly as transports are swept.
+    pub last_used: Instant,
 }
 
 /// What this facade knows of one address of a backend.

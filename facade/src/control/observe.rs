@@ -1,10 +1,16 @@
 //! What this facade's own requests have shown of backends, reported when it changes.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use portico_proxy::Mirrored;
+use tokio::time::Instant;
 
 use crate::route_table::RouteTable;
+
+/// A backend that goes on being reached is reported again after this long: a control service that cannot reach it
+/// itself lets the word of a facade count for twice that.
+const REPEAT: Duration = Duration::from_secs(30);
 
 /// One verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,19 +26,36 @@ pub(super) struct Seen {
 /// What was reported last. A new stream begins with nothing reported.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    reported: HashMap<String, &'static str>,
+    reported: HashMap<String, Reported>,
     mirrored: HashMap<String, Mirrored>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Reported {
+    stage: &'static str,
+    at: Instant,
+}
+
+impl Reported {
+    /// Whether it is time to report this stage of a backend to which the last request went then.
+    fn is_outdated(self, stage: &'static str, last_used: Instant, now: Instant) -> bool {
+        let goes_on = stage.is_empty() && last_used > self.at;
+        stage != self.stage || goes_on && now.duration_since(self.at) >= REPEAT
+    }
+}
+
 impl Observer {
-    /// Verdicts that differ from what was reported; those of routes that were never used are none.
+    /// Verdicts that differ from what was reported, and good ones that were reported long ago while requests go on; those of
+    /// routes that were never used are none.
     pub fn changes(&self, table: &RouteTable) -> Vec<Seen> {
+        let now = Instant::now();
         let seen = table.routes().filter_map(|upstream| {
             let observation = upstream.observation()?;
             let stage = observation.failed.map_or("", portico_proxy::Stage::as_str);
             let name = &upstream.route().name;
-            let known = self.reported.get(name).copied();
-            (known != Some(stage)).then(|| Seen { name: name.clone(), stage, detail: observation.message })
+            let known = self.reported.get(name);
+            let is_news = known.is_none_or(|known| known.is_outdated(stage, observation.last_used, now));
+            is_news.then(|| Seen { name: name.clone(), stage, detail: observation.message })
         });
         seen.collect()
     }
@@ -52,7 +75,27 @@ impl Observer {
 
     /// These were reported.
     pub fn reported(&mut self, seen: Vec<Seen>, mirrored: Vec<(String, Mirrored)>) {
-        self.reported.extend(seen.into_iter().map(|s| (s.name, s.stage)));
+        let at = Instant::now();
+        self.reported.extend(seen.into_iter().map(|s| (s.name, Reported { stage: s.stage, at })));
         self.mirrored.extend(mirrored);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_news_and_so_is_what_goes_well_for_long_while_it_is_used() {
+        let at = Instant::now();
+        let after = |seconds| at + Duration::from_secs(seconds);
+        let is_news = |known, stage, last_used, now| {
+            Reported { stage: known, at }.is_outdated(stage, after(last_used), after(now))
+        };
+        assert!(is_news("", "dial", 1, 1) && is_news("dial", "", 1, 1));
+        assert!(is_news("", "", 1, 30), "it is used");
+        assert!(!is_news("", "", 29, 29), "it was reported just now");
+        assert!(!is_news("", "", 0, 300), "nothing was sent since");
+        assert!(!is_news("dial", "dial", 300, 300), "whoever cannot reach it has said so");
     }
 }

@@ -1,6 +1,6 @@
 //! What Explain knows from modules that do not know each other: probes, facades and conversions.
 
-use portico_controllers::availability::{Availability, HttpProber, ProbeStage};
+use portico_controllers::availability::{Availability, HttpProber, Observation, ProbeStage};
 use portico_machinery::GroupVersion;
 use portico_manifests::State;
 use portico_registry::{FailingWebhook, Registry, Standing};
@@ -22,15 +22,13 @@ pub(super) struct Seen {
 
 impl Evidence for Seen {
     fn reached(&self, name: &str) -> Vec<Reached> {
-        let own = self.availability.observations(name).into_iter().filter(|o| o.seen_by == "control");
-        let own = own.map(|o| Reached {
-            failed_at: if o.ok { None } else { Some(o.failed_at.map_or(ReachStage::Dial, stage)) },
+        let reached = |o: Observation| Reached {
             seen_by: o.seen_by,
+            failed_at: o.failed_at.map(stage),
             message: o.message,
             since: o.since,
-        });
-        // Facades report the stage, too; the availability keeps only whether they get through.
-        own.chain(self.facades.reached(name)).collect()
+        };
+        self.availability.observations(name).into_iter().map(reached).collect()
     }
 
     fn acks(&self, name: &str) -> Vec<Ack> {
@@ -67,8 +65,13 @@ fn stage(stage: ProbeStage) -> ReachStage {
 pub(super) struct ObservationsToAvailability(pub(super) AvailabilityController);
 
 impl Hints for ObservationsToAvailability {
-    fn hint(&self, facade: &str, api_service: &str, reachable: bool, detail: &str) {
-        self.0.hint(facade, api_service, reachable, detail);
+    fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ReachStage>, detail: &str) {
+        let failed_at = failed_at.map(|stage| match stage {
+            ReachStage::Dial => ProbeStage::Dial,
+            ReachStage::Tls => ProbeStage::Tls,
+            ReachStage::Http => ProbeStage::Http,
+        });
+        self.0.hint(facade, api_service, failed_at, detail);
     }
 
     fn forget(&self, facade: &str) {

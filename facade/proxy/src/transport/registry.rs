@@ -187,7 +187,13 @@ impl Transport {
             message,
             at_ms: outcome.at_ms,
             failures: target.circuit.failures(),
+            last_used: self.last_used(),
         })
+    }
+
+    fn last_used(&self) -> Instant {
+        let is_used = self.used.load(Ordering::Relaxed) || self.in_flight() > 0;
+        if is_used { Instant::now() } else { *self.last_used.lock() }
     }
 
     /// Each of its addresses as it stands.

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::decide::ProbePlan;
-use super::probe::ProbeFailure;
+use super::probe::{ProbeFailure, ProbeStage};
 
 /// A good answer is asked for again after this long.
 pub const PERIOD: Duration = Duration::from_secs(30);
@@ -40,13 +40,20 @@ pub struct Outcome {
 /// One facade's experience.
 #[derive(Clone, Debug)]
 pub struct Hint {
-    /// It reaches the backend.
-    pub ok: bool,
+    /// Where it stops; nothing when it reaches the backend.
+    pub failed_at: Option<ProbeStage>,
     /// For people.
     pub detail: String,
     /// RFC 3339 wall time.
     pub since: String,
     at: Instant,
+}
+
+impl Hint {
+    /// A failure, until something else is seen: whoever cannot reach a backend need not say it twice.
+    fn counts(&self, now: Instant) -> bool {
+        self.failed_at.is_some() || now < self.at + HINT_AGE
+    }
 }
 
 struct Running {
@@ -97,11 +104,14 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Looks a plan up. A probe of an older plan is called off. What facades reached with other trust does not count.
+    /// Looks a plan up. A probe of an older plan is called off. What facades reached with other trust does not count, nor does
+    /// which addresses they could not reach when there are others.
     pub fn next(&mut self, plan: ProbePlan, now: Instant) -> Next {
         let name = plan.name.clone();
-        if self.outcomes.get(&name).is_some_and(|outcome| !outcome.plan.trusts_like(&plan)) {
-            self.hints.remove(&name);
+        if let (Some(last), Some(hints)) = (self.outcomes.get(&name), self.hints.get_mut(&name)) {
+            let (trusts_like, same_targets) =
+                (last.plan.trusts_like(&plan), last.plan.targets == plan.targets);
+            hints.retain(|(_, hint)| trusts_like && (same_targets || hint.failed_at.is_none()));
         }
         if let Some(outcome) = self.outcomes.get(&name)
             && *outcome.plan == plan
@@ -193,7 +203,7 @@ impl Cache {
         &mut self,
         facade: &str,
         name: &Arc<str>,
-        ok: bool,
+        failed_at: Option<ProbeStage>,
         detail: &str,
         now: Instant,
         since: String,
@@ -202,21 +212,29 @@ impl Cache {
             Some(hints) => hints,
             None => self.hints.entry(name.clone()).or_default(),
         };
-        let hint = Hint { ok, detail: detail.to_owned(), since, at: now };
-        let before = match hints.iter_mut().find(|(who, _)| **who == *facade) {
-            Some((_, before)) => Some(std::mem::replace(before, hint)),
+        let mut hint = Hint { failed_at, detail: detail.to_owned(), since, at: now };
+        let is_news = match hints.iter_mut().find(|(who, _)| **who == *facade) {
+            Some((_, known)) => {
+                let is_news = known.failed_at.is_some() != failed_at.is_some();
+                // What is repeated has been so since it was first said.
+                if known.failed_at == failed_at && known.counts(now) {
+                    hint.since = std::mem::take(&mut known.since);
+                }
+                *known = hint;
+                is_news
+            }
             None => {
                 hints.reserve_exact(1);
                 hints.push((facade.into(), hint));
-                None
+                true
             }
         };
         let Some(outcome) = self.outcomes.get_mut(name) else { return true };
-        if !ok && outcome.result.is_ok() && now >= outcome.at + HINT_PAUSE {
+        if failed_at.is_some() && outcome.result.is_ok() && now >= outcome.at + HINT_PAUSE {
             outcome.valid_until = now;
             return true;
         }
-        before.is_none_or(|before| before.ok != ok)
+        is_news
     }
 
     /// A facade is no longer connected: its experience counts no more. Answers whom that concerns.
@@ -235,7 +253,8 @@ impl Cache {
     /// Whether a connected facade reaches the backend.
     #[must_use]
     pub fn reached_by_facade(&self, name: &str, now: Instant) -> bool {
-        self.hints.get(name).is_some_and(|hints| hints.iter().any(|(_, h)| h.ok && now < h.at + HINT_AGE))
+        let reached = |(_, hint): &(_, Hint)| hint.failed_at.is_none() && hint.counts(now);
+        self.hints.get(name).is_some_and(|hints| hints.iter().any(reached))
     }
 
     /// The last probe of an APIService.
@@ -244,10 +263,11 @@ impl Cache {
         self.outcomes.get(name)
     }
 
-    /// What facades tell about an APIService, sorted by facade.
+    /// What facades tell about an APIService and still counts, sorted by facade.
     #[must_use]
-    pub fn hints(&self, name: &str) -> Vec<(&str, &Hint)> {
-        let mut hints: Vec<_> = self.hints.get(name).into_iter().flatten().map(|(f, h)| (&**f, h)).collect();
+    pub fn hints(&self, name: &str, now: Instant) -> Vec<(&str, &Hint)> {
+        let counting = self.hints.get(name).into_iter().flatten().filter(|(_, hint)| hint.counts(now));
+        let mut hints: Vec<_> = counting.map(|(facade, hint)| (&**facade, hint)).collect();
         hints.sort_unstable_by_key(|(facade, _)| *facade);
         hints
     }
@@ -268,7 +288,6 @@ fn spread(plan: &ProbePlan) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::availability::probe::ProbeStage;
     use crate::availability::tests::plan;
 
     fn named(name: &str, port: u16) -> ProbePlan {
@@ -294,7 +313,7 @@ mod tests {
         let later = start + HINT_PAUSE * 2;
         let (canary, delay) = cache.lost(&target, later).unwrap();
         assert_eq!(delay, Duration::ZERO);
-        cache.hint("f", &canary, true, "", start, String::new());
+        cache.hint("f", &canary, None, "", start, String::new());
         let other: Arc<str> = if &*canary == "a" { "b" } else { "a" }.into();
         assert!(matches!(cache.next(named(&other, 1), later), Next::Known(..)), "one is enough");
         let doubted = probed(&mut cache, named(&canary, 1), false, later);

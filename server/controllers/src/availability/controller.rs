@@ -53,10 +53,8 @@ impl<P> Clone for Availability<P> {
 pub struct Observation {
     /// `control`, or the facade's name.
     pub seen_by: String,
-    /// Where it stopped; a facade's failure is told without a stage.
+    /// Where it stopped; nothing when the backend was reached.
     pub failed_at: Option<ProbeStage>,
-    /// Whether the backend was reached.
-    pub ok: bool,
     /// For people.
     pub message: String,
     /// RFC 3339 time since when it is so.
@@ -104,14 +102,14 @@ impl<P: Prober> Availability<P> {
             .spawn_until_cancelled("availability-status", StatusWriter { queue, sink, metrics, again }.run());
     }
 
-    /// A facade tells what it sees of a backend. It repeats a good experience at least every 30 seconds: after
-    /// [`HINT_AGE`](super::HINT_AGE) it counts no more. A bad one makes us probe at once.
-    pub fn hint(&self, facade: &str, name: &str, ok: bool, detail: &str) {
+    /// A facade tells what it sees of a backend: that it is reached, or where that fails. It repeats a good experience at least every
+    /// 30 seconds: after [`HINT_AGE`](super::HINT_AGE) it counts no more. A bad one makes us probe at once.
+    pub fn hint(&self, facade: &str, name: &str, failed_at: Option<ProbeStage>, detail: &str) {
         // Facades outlive APIServices by a moment; what is not there needs no memory.
         let known = self.inner.informers.index().api_service(name).map(|facts| facts.name.clone());
         let Some(name) = known else { return };
         let since = time::rfc3339(Timestamp::now());
-        if self.inner.cache.lock().hint(facade, &name, ok, detail, Instant::now(), since) {
+        if self.inner.cache.lock().hint(facade, &name, failed_at, detail, Instant::now(), since) {
             self.inner.remote.add(name);
         }
     }
@@ -146,7 +144,7 @@ impl<P: Prober> Availability<P> {
             .for_each(|f| self.inner.remote.add(f.name.clone()));
     }
 
-    /// Who saw what of a backend last: the control service first, then facades by name.
+    /// Who saw what of a backend last, as far as it counts: the control service first, then facades by name.
     #[must_use]
     pub fn observations(&self, name: &str) -> Vec<Observation> {
         let cache = self.inner.cache.lock();
@@ -155,15 +153,13 @@ impl<P: Prober> Availability<P> {
             Observation {
                 seen_by: "control".to_owned(),
                 failed_at: failure.map(|f| f.stage),
-                ok: failure.is_none(),
                 message: failure.map(ToString::to_string).unwrap_or_default(),
                 since: outcome.since.clone(),
             }
         });
-        let facades = cache.hints(name).into_iter().map(|(facade, hint)| Observation {
+        let facades = cache.hints(name, Instant::now()).into_iter().map(|(facade, hint)| Observation {
             seen_by: facade.to_owned(),
-            failed_at: None,
-            ok: hint.ok,
+            failed_at: hint.failed_at,
             message: hint.detail.clone(),
             since: hint.since.clone(),
         });

@@ -9,18 +9,18 @@ use portico_kit::lifecycle::Signal;
 use portico_machinery::time::rfc3339;
 use portico_proto::config as pb;
 use portico_proto::convert::Version;
-use portico_routes::{Ack, Evidence, Mirrored, ReachStage, Reached};
+use portico_routes::{Ack, Mirrored, ReachStage};
 use tokio::sync::watch;
 
 use super::reported::{Reported, Told};
 
-/// Backends that one facade may report on; more of them are not kept.
-const OBSERVATIONS_MAX: usize = 20_000;
+/// Mirrors that one facade may report on; more of them are not kept.
+const MIRRORS_MAX: usize = 20_000;
 
 /// Gets what facades see of backends.
 pub(crate) trait Hints: Send + Sync {
-    /// A facade reaches the backend of an APIService, or does not.
-    fn hint(&self, facade: &str, api_service: &str, reachable: bool, detail: &str);
+    /// A facade reaches the backend of an APIService, or fails at this stage.
+    fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ReachStage>, detail: &str);
     /// A facade has left; its words count no more.
     fn forget(&self, facade: &str);
 }
@@ -49,7 +49,6 @@ struct Facade {
     since: String,
     acknowledged: Version,
     refused: Vec<pb::Refusal>,
-    observed: HashMap<String, Reached>,
     mirrored: HashMap<String, pb::MirrorObservation>,
     build: String,
     has_others: bool,
@@ -93,7 +92,6 @@ impl Facades {
             since,
             acknowledged: Version::default(),
             refused: Vec::new(),
-            observed: HashMap::new(),
             mirrored: HashMap::new(),
             build: String::new(),
             has_others: false,
@@ -205,25 +203,18 @@ impl Subscriber {
 
     /// The facade reports what it observes of backends.
     pub(crate) fn observe(&self, observations: pb::Observations) {
-        for o in observations.observations {
-            let name = self.with(|f| {
-                let known = f.observed.contains_key(&o.api_service);
-                if known || f.observed.len() < OBSERVATIONS_MAX {
-                    f.observed.insert(o.api_service.clone(), reached(&f.name, &o));
-                }
-                f.name.clone()
-            });
-            if let Some(name) = name {
-                self.facades.hints.hint(&name, &o.api_service, o.reachable, &o.detail);
-            }
-        }
-        self.with(|f| {
+        let name = self.with(|f| {
             for o in observations.mirrors {
-                if f.mirrored.contains_key(&o.api_service) || f.mirrored.len() < OBSERVATIONS_MAX {
+                if f.mirrored.contains_key(&o.api_service) || f.mirrored.len() < MIRRORS_MAX {
                     f.mirrored.insert(o.api_service.clone(), o);
                 }
             }
+            f.name.clone()
         });
+        let Some(name) = name else { return };
+        for o in observations.observations {
+            self.facades.hints.hint(&name, &o.api_service, failed_at(&o), &o.detail);
+        }
     }
 }
 
@@ -240,23 +231,19 @@ impl Drop for Subscriber {
     }
 }
 
-fn reached(facade: &str, o: &pb::Observation) -> Reached {
-    let failed_at = match o.stage.as_str() {
+fn failed_at(o: &pb::Observation) -> Option<ReachStage> {
+    match o.stage.as_str() {
         _ if o.reachable => None,
         "tls" => Some(ReachStage::Tls),
         "http" => Some(ReachStage::Http),
         _ => Some(ReachStage::Dial),
-    };
-    let (seen_by, message) = (facade.to_owned(), o.detail.clone());
-    Reached { seen_by, failed_at, message, since: rfc3339(Timestamp::now()) }
+    }
 }
 
-impl Evidence for Facades {
-    fn reached(&self, name: &str) -> Vec<Reached> {
-        self.connected.lock().facades.values().filter_map(|f| f.observed.get(name).cloned()).collect()
-    }
-
-    fn mirrored(&self, name: &str) -> Vec<Mirrored> {
+/// What Explain asks.
+impl Facades {
+    /// What each has sent to the mirror of the backend of this APIService.
+    pub(crate) fn mirrored(&self, name: &str) -> Vec<Mirrored> {
         let state = self.connected.lock();
         let one = |f: &Facade| {
             let o = f.mirrored.get(name)?;
@@ -266,7 +253,8 @@ impl Evidence for Facades {
         state.facades.values().filter_map(one).collect()
     }
 
-    fn acks(&self, name: &str) -> Vec<Ack> {
+    /// How far each is, as to this APIService.
+    pub(crate) fn acks(&self, name: &str) -> Vec<Ack> {
         let refused = |f: &Facade| f.refused.iter().find(|r| r.key == name).map(|r| r.reason.clone());
         let ack =
             |f: &Facade| Ack { facade: f.shown(), revision: f.acknowledged.revision, refused: refused(f) };
@@ -284,8 +272,8 @@ mod tests {
     struct Hinted(Mutex<Vec<String>>);
 
     impl Hints for Hinted {
-        fn hint(&self, facade: &str, api_service: &str, reachable: bool, _: &str) {
-            self.0.lock().push(format!("{facade} {api_service} {reachable}"));
+        fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ReachStage>, _: &str) {
+            self.0.lock().push(format!("{facade} {api_service} {failed_at:?}"));
         }
 
         fn forget(&self, facade: &str) {
@@ -320,10 +308,9 @@ mod tests {
             pb::Observation { api_service: "v1.g".into(), stage: "tls".into(), ..pb::Observation::default() };
         subscriber
             .observe(pb::Observations { observations: vec![observation], ..pb::Observations::default() });
-        assert_eq!(facades.reached("v1.g")[0].failed_at, Some(ReachStage::Tls));
         assert_eq!(facades.list(7)[0].behind, 7);
         drop(subscriber);
-        assert_eq!(*hinted.0.lock(), ["one v1.g false", "one left"]);
+        assert_eq!(*hinted.0.lock(), ["one v1.g Some(Tls)", "one left"]);
         assert!(facades.list(7).is_empty() && facades.acks("v1.g").is_empty());
     }
 }

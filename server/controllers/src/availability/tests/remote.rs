@@ -66,12 +66,17 @@ impl Setup {
         self.register_with(group, "");
     }
 
-    /// The same with further fields of the APIService's spec.
-    fn register_with(&self, group: &str, further: &str) {
+    /// Its Service leads there from now on.
+    fn move_to(&self, group: &str, host: &str) {
         let external = format!(
-            r#"{{"metadata":{{"namespace":"ns","name":"{group}"}},"spec":{{"type":"ExternalName","externalName":"x"}}}}"#
+            r#"{{"metadata":{{"namespace":"ns","name":"{group}"}},"spec":{{"type":"ExternalName","externalName":"{host}"}}}}"#
         );
         self.world.put(Watched::Services, object(&external));
+    }
+
+    /// The same with further fields of the APIService's spec.
+    fn register_with(&self, group: &str, further: &str) {
+        self.move_to(group, "x");
         let reference = format!(r#"{{"namespace":"ns","name":"{group}","port":443}}{further}"#);
         self.world.put(Watched::ApiServices, api_service(group, &reference));
     }
@@ -84,6 +89,12 @@ impl Setup {
             sleep(Duration::from_millis(1)).await;
         }
         start.elapsed()
+    }
+
+    /// Who reaches the backend, and who does not, as far as that counts.
+    fn reached_by(&self, name: &str) -> Vec<(String, bool)> {
+        let seen = self.controller.observations(name).into_iter();
+        seen.map(|o| (o.seen_by, o.failed_at.is_none())).collect()
     }
 
     fn gauge(&self, name: &str) -> Option<String> {
@@ -257,17 +268,21 @@ async fn what_a_facade_reaches_is_available_as_long_as_it_says_so() {
         s.backends.set("v1.g", None);
         s.register("g");
         s.until(|s| s.world.available("v1.g").1 == "FailedDiscoveryCheck").await;
-        s.controller.hint("edge", "v1.g", true, "");
+        s.controller.hint("edge", "v1.g", None, "");
         s.until(|s| s.world.available("v1.g").0).await;
-        let seen: Vec<_> = s.controller.observations("v1.g").into_iter().map(|o| (o.seen_by, o.ok)).collect();
-        assert_eq!(seen, [("control".to_owned(), false), ("edge".to_owned(), true)]);
+        assert_eq!(s.reached_by("v1.g"), [("control".to_owned(), false), ("edge".to_owned(), true)]);
         s.controller.forget_facade("edge");
         let took = s.until(|s| !s.world.available("v1.g").0).await;
         assert!(took < Duration::from_millis(10), "{took:?}");
-        s.controller.hint("edge", "v1.g", true, "");
+        s.controller.hint("edge", "v1.g", None, "");
         s.until(|s| s.world.available("v1.g").0).await;
         let took = s.until(|s| !s.world.available("v1.g").0).await;
         assert!(took >= HINT_AGE && took <= HINT_AGE + PERIOD, "{took:?}");
+        assert_eq!(
+            s.reached_by("v1.g"),
+            [("control".to_owned(), false)],
+            "what is too old is not shown either"
+        );
     })
     .await;
 }
@@ -278,11 +293,25 @@ async fn what_a_facade_reached_with_other_trust_counts_no_more() {
         s.backends.set("v1.g", None);
         s.register_with("g", r#","insecureSkipTLSVerify":true"#);
         s.until(|s| s.world.available("v1.g").1 == "FailedDiscoveryCheck").await;
-        s.controller.hint("edge", "v1.g", true, "");
+        s.controller.hint("edge", "v1.g", None, "");
         s.until(|s| s.world.available("v1.g").0).await;
         s.register("g");
         let took = s.until(|s| !s.world.available("v1.g").0).await;
         assert!(took < HINT_AGE / 4, "{took:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn addresses_that_are_gone_are_not_shown_as_not_reached() {
+    with(|s| async move {
+        s.backends.set("v1.g", None);
+        s.register("g");
+        s.until(|s| s.world.available("v1.g").1 == "FailedDiscoveryCheck").await;
+        s.controller.hint("edge", "v1.g", Some(ProbeStage::Tls), "no TLS with 10.0.0.1:443");
+        assert_eq!(s.reached_by("v1.g"), [("control".to_owned(), false), ("edge".to_owned(), false)]);
+        s.move_to("g", "y");
+        s.until(|s| s.reached_by("v1.g").len() == 1).await;
     })
     .await;
 }
@@ -294,7 +323,7 @@ async fn a_facade_that_fails_makes_us_look_at_once() {
         s.until(|s| s.world.available("v1.g").0).await;
         s.backends.set("v1.g", Some(500));
         sleep(Duration::from_secs(2)).await;
-        s.controller.hint("edge", "v1.g", false, "connection refused");
+        s.controller.hint("edge", "v1.g", Some(ProbeStage::Dial), "connection refused");
         let took = s.until(|s| !s.world.available("v1.g").0).await;
         assert!(took < Duration::from_millis(10), "{took:?}");
     })
