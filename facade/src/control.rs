@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::configuration::{Configuration, Refusal};
-use crate::control_services::{ControlServices, Member, Repeat, State};
+use crate::control_services::{CallReason, ControlServices, Member, Repeat, State};
 use crate::freshness::Freshness;
 use crate::last_hour::LastHour;
 use observe::Observer;
@@ -56,7 +56,7 @@ const RECONNECT: Policy = Policy::new(Duration::from_millis(50), Duration::from_
 /// Why a stream ended.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
-    #[error("{0}")]
+    #[error("{}", CallReason(.0))]
     Rpc(#[from] tonic::Status),
     #[error("the control service ended the stream")]
     Ended,

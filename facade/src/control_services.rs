@@ -4,6 +4,7 @@
 //! that nobody received them. No answer shows an older state than one before it did: the highest revision that was shown
 //! is remembered, and a control service that is behind it is waited for. It must not know what is asked.
 
+mod call_reason;
 mod calls;
 mod choice;
 mod failures;
@@ -13,6 +14,7 @@ mod metrics;
 mod services;
 mod watchdog;
 
+pub(crate) use call_reason::CallReason;
 pub(crate) use calls::Repeat;
 pub(crate) use failures::was_lost;
 pub(crate) use member::{Member, State};

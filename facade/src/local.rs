@@ -37,7 +37,7 @@ use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::configuration::Configuration;
-use crate::control_services::{ControlServices, Member};
+use crate::control_services::{CallReason, ControlServices, Member};
 use crate::freshness::Freshness;
 use crate::render::Renderer;
 use crate::request::{Request, RequestView, Response, WatchShutdown};
@@ -285,7 +285,7 @@ fn refused(request: &Parts, error: &tonic::Status) -> Refused {
         // What carries a source was made here, by the transport, in words for its authors. A connection that breaks in the
         // middle of a call surfaces as an unknown error.
         tonic::Code::Unavailable | tonic::Code::Unknown if std::error::Error::source(error).is_some() => {
-            tracing::debug!(%error, "the control service was not reached");
+            tracing::debug!(error = %CallReason(error), "the control service was not reached");
             unavailable(request.info().is_read_only(), "it cannot be reached, or its connection broke")
         }
         tonic::Code::Unavailable => unavailable(request.info().is_read_only(), error.message()),

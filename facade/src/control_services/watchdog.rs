@@ -13,6 +13,7 @@ use portico_proto::convert::Version;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
+use super::call_reason::CallReason;
 use super::choice::{self, Candidate};
 use super::in_use::InUse;
 use super::member::{Member, State};
@@ -81,11 +82,12 @@ impl ControlServices {
                 return State::Serving;
             }
             Err(status) if matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied) => {
-                tracing::warn!(server = member.name, %status, "a control service does not know this facade");
+                let error = CallReason(&status);
+                tracing::warn!(server = member.name, %error, "a control service does not know this facade");
                 return State::Foreign;
             }
-            Err(error) => {
-                tracing::debug!(server = member.name, %error, "a control service is away");
+            Err(status) => {
+                tracing::debug!(server = member.name, error = %CallReason(&status), "a control service is away");
                 return State::Lost;
             }
         };

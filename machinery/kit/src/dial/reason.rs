@@ -115,6 +115,12 @@ fn of_client(reason: &str) -> String {
     reason.replace("the server", "the client").replace("response", "request")
 }
 
+/// What is behind the error of a library that speaks HTTP; nothing when neither HTTP nor the socket failed.
+pub fn source_reason(error: &(dyn Error + 'static)) -> Option<String> {
+    let of_socket = || find::<io::Error>(error).map(|io| io_reason(io).to_owned());
+    find::<hyper::Error>(error).map(http_reason).or_else(of_socket)
+}
+
 /// What a failed HTTP exchange means.
 pub fn http_reason(error: &hyper::Error) -> String {
     if let Some(reset) = find::<h2::Error>(error) {

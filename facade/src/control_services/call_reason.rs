@@ -1,0 +1,55 @@
+//! Why a call to a control service failed, in words of ours.
+
+use std::error::Error;
+use std::fmt;
+
+use portico_kit::dial::source_reason;
+use tonic::Status;
+
+/// What the control service said, or what broke on the way to it.
+pub(crate) struct CallReason<'a>(pub(crate) &'a Status);
+
+impl fmt::Display for CallReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What carries a source was made here, by the transport, in words for its authors.
+        match self.0.source() {
+            None => f.write_str(self.0.message()),
+            Some(source) => f.write_str(source_reason(source).as_deref().unwrap_or("it was given up")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_proto::config::PingRequest;
+    use portico_proto::config::config_client::ConfigClient;
+    use tokio::net::TcpListener;
+    use tonic::transport::Endpoint;
+
+    use super::*;
+
+    async fn reason(of: &Endpoint) -> String {
+        let mut client = ConfigClient::new(of.connect_lazy());
+        CallReason(&client.ping(PingRequest::default()).await.unwrap_err()).to_string()
+    }
+
+    #[tokio::test]
+    async fn a_broken_connection_is_told_in_no_librarys_words() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Endpoint::from_shared(format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let closing = async { drop(listener.accept().await.unwrap()) };
+        let (closed, ()) = tokio::join!(reason(&server), closing);
+        assert!(closed.contains("connection"), "{closed}");
+        drop(listener);
+        assert_eq!(reason(&server).await, "connection refused");
+        for mark in ["://", "::", "Error", "{", "os error"] {
+            assert!(!closed.contains(mark), "{closed}");
+        }
+    }
+
+    #[test]
+    fn what_the_control_service_says_is_passed_on() {
+        let refused = Status::permission_denied("a facade of another store");
+        assert_eq!(CallReason(&refused).to_string(), "a facade of another store");
+    }
+}
