@@ -10,18 +10,15 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// Asks until the answer is Ok; after [`PATIENCE`] panics with what was awaited and the last Err.
-pub async fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
-    what: &str,
-    ask: impl FnMut() -> F,
-) -> T {
+pub async fn eventually<T, E: Debug>(what: &str, ask: impl AsyncFnMut() -> Result<T, E>) -> T {
     within(PATIENCE, what, ask).await
 }
 
 /// As [`eventually`], for what must not only happen but happen in time.
-pub async fn within<T, E: Debug, F: Future<Output = Result<T, E>>>(
+pub async fn within<T, E: Debug>(
     limit: Duration,
     what: &str,
-    mut ask: impl FnMut() -> F,
+    mut ask: impl AsyncFnMut() -> Result<T, E>,
 ) -> T {
     let deadline = Instant::now() + limit;
     let mut ticks = tokio::time::interval(PERIOD);
@@ -38,10 +35,6 @@ pub async fn within<T, E: Debug, F: Future<Output = Result<T, E>>>(
 }
 
 /// As [`eventually`], for a condition.
-pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    eventually(what, || {
-        let asked = holds();
-        async move { if asked.await { Ok(()) } else { Err("it does not hold") } }
-    })
-    .await;
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    eventually(what, async || if holds().await { Ok(()) } else { Err("it does not hold") }).await;
 }

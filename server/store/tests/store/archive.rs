@@ -6,6 +6,7 @@ use portico_machinery::GroupResource;
 use portico_store::{
     Change, EventType, Expect, Key, ListAt, PastQuery, PastState, Scope, Settings, Store, StoreError, Txn,
 };
+use portico_tests::until;
 
 use crate::harness::*;
 use crate::postgres::Postgres;
@@ -33,16 +34,6 @@ pub fn shown(states: &[PastState]) -> Vec<String> {
         format!("{:?}@{}={}", state.change, state.revision(), text(state.state.as_ref().unwrap()))
     };
     states.iter().map(line).collect()
-}
-
-/// Waits for what the upkeep of a store does in the background.
-pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let holds = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(30), holds).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 async fn is_readable(store: &dyn Store, revision: i64) -> bool {

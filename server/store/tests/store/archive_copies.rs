@@ -10,8 +10,9 @@ use portico_store::{
     PastQuery, Restoring, Scope, Settings, SqliteTarget, Store, StoreError, StoreSwitch, Txn, back_up,
     backup, check_backup, migrate, restore, restore_from,
 };
+use portico_tests::until;
 
-use crate::archive::{archiving, at, past, shown, until, write};
+use crate::archive::{archiving, at, past, shown, write};
 use crate::copies::{BUMP, Paged, Place, backup_of, file_in, restoring};
 use crate::harness::*;
 use crate::unreadable::execute;

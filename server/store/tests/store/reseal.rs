@@ -9,8 +9,9 @@ use portico_store::{
     ArchiveAt, CipherKey, CipherKind, Metrics, PastQuery, Provider, ResealedPast, Seal, SealMetrics,
     SealRules, SqliteStore, Store, Txn,
 };
+use portico_tests::until;
 
-use crate::archive::{archiving, past, shown, until, write};
+use crate::archive::{archiving, past, shown, write};
 use crate::harness::*;
 use crate::postgres::Postgres;
 
