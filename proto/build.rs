@@ -16,11 +16,35 @@ const FILES: [&str; 9] = [
     "portico/routes/v1/routes.proto",
 ];
 
+/// What the facade and the command line have as JSON.
+#[cfg(feature = "json")]
+const JSON: [&str; 12] = [
+    ".portico.apiextensions.v1",
+    ".portico.config.v1.Certificate",
+    ".portico.config.v1.Facade",
+    ".portico.config.v1.FacadesRequest",
+    ".portico.config.v1.FacadesResponse",
+    ".portico.config.v1.Load",
+    ".portico.config.v1.Refusal",
+    ".portico.config.v1.Version",
+    ".portico.config.v1.WatchFacadesRequest",
+    ".portico.config.v1.WatchFacadesResponse",
+    ".portico.history.v1",
+    ".portico.routes.v1",
+];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(FILES, ["proto"]).map_err(io::Error::other)?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    fs::write(out.join("descriptors.bin"), descriptors.encode_to_vec())?;
+    let encoded = descriptors.encode_to_vec();
+    fs::write(out.join("descriptors.bin"), &encoded)?;
+    #[cfg(feature = "json")]
+    pbjson_build::Builder::new()
+        .register_descriptors(&encoded)?
+        .emit_fields()
+        .ignore_unknown_enum_variants()
+        .build(&JSON)?;
     generator()
         // Bodies are shared, not copied, between the wire, the registry and HTTP.
         .bytes(".portico.objects.v1")

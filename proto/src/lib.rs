@@ -15,11 +15,15 @@ pub mod rpc_status;
 
 /// A generated package.
 macro_rules! package {
-    ($(#[$doc:meta])* $module:ident, $package:literal) => {
+    ($(#[$doc:meta])* $module:ident, $package:literal $(, $json:literal)?) => {
         $(#[$doc])*
         #[allow(missing_docs, rust_2018_idioms, clippy::all, clippy::too_many_lines, reason = "generated from documented .proto files")]
         pub mod $module {
             tonic::include_proto!($package);
+            $(
+                #[cfg(feature = "json")]
+                include!(concat!(env!("OUT_DIR"), $json));
+            )?
         }
     };
 }
@@ -30,7 +34,7 @@ package!(
 );
 package!(
     /// `portico.apiextensions.v1`: definitions before they are written.
-    apiextensions, "portico.apiextensions.v1"
+    apiextensions, "portico.apiextensions.v1", "/portico.apiextensions.v1.serde.rs"
 );
 package!(
     /// `portico.apiregistration.v1`: APIServices with typed messages.
@@ -42,7 +46,7 @@ package!(
 );
 package!(
     /// `portico.config.v1`: what facades must know.
-    config, "portico.config.v1"
+    config, "portico.config.v1", "/portico.config.v1.serde.rs"
 );
 package!(
     /// External signers of service accounts' tokens that the control service asks (Kubernetes' package `v1`).
@@ -50,7 +54,7 @@ package!(
 );
 package!(
     /// `portico.history.v1`: what objects were.
-    history, "portico.history.v1"
+    history, "portico.history.v1", "/portico.history.v1.serde.rs"
 );
 package!(
     /// `portico.identity.v1`: who a forwarded call is for.
@@ -66,7 +70,7 @@ package!(
 );
 package!(
     /// `portico.routes.v1`: what may be reached, and why not.
-    routes, "portico.routes.v1"
+    routes, "portico.routes.v1", "/portico.routes.v1.serde.rs"
 );
 
 /// All our packages as an encoded `FileDescriptorSet`, for reflection.

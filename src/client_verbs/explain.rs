@@ -1,7 +1,6 @@
 //! `portico explain`: the walk of a request from registration to answer, and where it fails.
 
 use portico_proto::routes::{AdmissionPolicy, AdmissionWebhook, ExplainRequest, ExplainResponse, Stage};
-use serde::Serialize;
 
 use super::failure::Failure;
 use super::outcome::{DEADLINE, Ending};
@@ -25,51 +24,6 @@ pub(super) struct Explain {
     control: ControlService,
 }
 
-/// What `-o json` and `-o yaml` have.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Printed<'a> {
-    api_service: &'a str,
-    ok: bool,
-    stages: Vec<PrintedStage<'a>>,
-    webhooks: Vec<PrintedWebhook<'a>>,
-    policies: Vec<PrintedPolicy<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PrintedStage<'a> {
-    stage: &'a str,
-    ok: bool,
-    reason: &'a str,
-    message: &'a str,
-    since: &'a str,
-    seen_by: &'a [String],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PrintedWebhook<'a> {
-    kind: &'a str,
-    configuration: &'a str,
-    name: &'a str,
-    operations: &'a [String],
-    failure_policy: &'a str,
-    health: &'a str,
-    reason: &'a str,
-    ca_not_after: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PrintedPolicy<'a> {
-    kind: &'a str,
-    name: &'a str,
-    operations: &'a [String],
-    failure_policy: &'a str,
-    problems: &'a [String],
-}
-
 /// Prints the walk.
 pub(super) async fn run(explain: &Explain) -> Result<Ending, Failure> {
     let client = explain.control.client(DEADLINE)?;
@@ -80,7 +34,7 @@ pub(super) async fn run(explain: &Explain) -> Result<Ending, Failure> {
         Format::Name => {
             output::lines([format!("apiservice.apiregistration.k8s.io/{}", explained.api_service)])?
         }
-        Format::Json | Format::Yaml => output::value(&printed(&explained), explain.output)?,
+        Format::Json | Format::Yaml => output::value(&explained, explain.output)?,
     }
     Ok(if explained.ok { Ending::Well } else { Ending::NotSo })
 }
@@ -132,30 +86,4 @@ fn webhook(webhook: &AdmissionWebhook) -> Vec<super::table::Cell> {
         webhook.failure_policy.clone().into(),
         state(&verdict, is_well),
     ]
-}
-
-fn printed(explained: &ExplainResponse) -> Printed<'_> {
-    Printed {
-        api_service: &explained.api_service,
-        ok: explained.ok,
-        stages: explained.stages.iter().map(printed_stage).collect(),
-        webhooks: explained.webhooks.iter().map(printed_webhook).collect(),
-        policies: explained.policies.iter().map(printed_policy).collect(),
-    }
-}
-
-fn printed_stage(stage: &Stage) -> PrintedStage<'_> {
-    let Stage { stage, ok, reason, message, since, seen_by } = stage;
-    PrintedStage { stage, ok: *ok, reason, message, since, seen_by }
-}
-
-fn printed_webhook(webhook: &AdmissionWebhook) -> PrintedWebhook<'_> {
-    let AdmissionWebhook { kind, configuration, name, operations, failure_policy, health, .. } = webhook;
-    let (reason, ca_not_after) = (&webhook.reason, &webhook.ca_not_after);
-    PrintedWebhook { kind, configuration, name, operations, failure_policy, health, reason, ca_not_after }
-}
-
-fn printed_policy(policy: &AdmissionPolicy) -> PrintedPolicy<'_> {
-    let AdmissionPolicy { kind, name, operations, failure_policy, problems, .. } = policy;
-    PrintedPolicy { kind, name, operations, failure_policy, problems }
 }

@@ -1,7 +1,6 @@
 //! `portico routes`: the compiled table of what may be reached.
 
 use portico_proto::routes::{ListRequest, RouteSummary};
-use serde::Serialize;
 
 use super::failure::Failure;
 use super::outcome::{DEADLINE, Ending};
@@ -23,21 +22,6 @@ pub(super) struct Routes {
     control: ControlService,
 }
 
-/// What `-o json` and `-o yaml` have.
-#[derive(Serialize)]
-struct Printed<'a> {
-    name: &'a str,
-    group: &'a str,
-    version: &'a str,
-    paths: &'a [String],
-    service: &'a str,
-    targets: &'a [String],
-    available: bool,
-    reason: &'a str,
-    message: &'a str,
-    shadows: &'a [String],
-}
-
 /// Prints the table.
 pub(super) async fn run(routes: &Routes) -> Result<Ending, Failure> {
     let client = routes.control.client(DEADLINE)?;
@@ -50,10 +34,7 @@ pub(super) async fn run(routes: &Routes) -> Result<Ending, Failure> {
             let name = |route: &RouteSummary| format!("apiservice.apiregistration.k8s.io/{}", route.name);
             output::lines(listed.routes.iter().map(name))?;
         }
-        Format::Json | Format::Yaml => {
-            let printed: Vec<Printed<'_>> = listed.routes.iter().map(printed).collect();
-            output::value(&printed, routes.output)?;
-        }
+        Format::Json | Format::Yaml => output::value(&listed.routes, routes.output)?,
     }
     Ok(Ending::Well)
 }
@@ -80,10 +61,4 @@ fn row(route: &RouteSummary, wide: bool) -> Vec<Cell> {
         row.extend(further.map(Cell::from));
     }
     row
-}
-
-fn printed(route: &RouteSummary) -> Printed<'_> {
-    let RouteSummary { name, group, version, paths, service, targets, available, reason, message, shadows } =
-        route;
-    Printed { name, group, version, paths, service, targets, available: *available, reason, message, shadows }
 }

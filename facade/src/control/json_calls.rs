@@ -4,9 +4,6 @@
 //! service asks for the same again. Of histories the control service alone asks, for the verb `history` on what the message names. The JSON
 //! is that of proto3, with every field; a stream of messages is a line for each.
 
-mod history;
-mod messages;
-
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,18 +15,20 @@ use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::admin::DescribeLogRequest;
 use portico_proto::admin::admin_client::AdminClient;
 use portico_proto::apiextensions::definitions_client::DefinitionsClient;
+use portico_proto::config::WatchFacadesRequest;
 use portico_proto::config::config_client::ConfigClient;
-use portico_proto::config::{FacadesRequest, WatchFacadesRequest};
+use portico_proto::history::ListRequest as PastRequest;
+use portico_proto::history::history_client::HistoryClient;
 use portico_proto::identity::Forwarded;
 use portico_proto::routes::routes_client::RoutesClient;
-use portico_proto::routes::{ExplainRequest, ListRequest};
 use portico_proto::rpc_status::from_rpc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::console_paths;
-use crate::control_services::{ControlServices, Member, Repeat};
+use crate::control_services::{CallReason, ControlServices, Member, Repeat};
 use crate::request::RequestView;
+use crate::transport::GrpcService;
 use crate::unavailable::unavailable;
 
 /// What may be called.
@@ -110,72 +109,69 @@ impl JsonCalls {
         request: &Parts,
         body: &[u8],
     ) -> Result<JsonAnswer, CallError> {
-        let whole = match method {
-            JsonMethod::Explain => self.explain(request, read(body)?).await?,
-            JsonMethod::Routes => self.routes(request, read(body)?).await?,
-            JsonMethod::Facades => self.facades(request, read(body)?).await?,
-            JsonMethod::Check => self.check(request, read(body)?).await?,
-            JsonMethod::States => self.states(request, read(body)?).await?,
-            JsonMethod::Restore => self.restore(request, read(body)?).await?,
-            JsonMethod::WatchFacades => {
-                return self.watch_facades(request, read(body)?).await.map(JsonAnswer::Lines);
+        use Repeat::{Always, IfNeverReceived};
+        let (r, b) = (request, body);
+        match method {
+            JsonMethod::Explain => {
+                self.whole(Always, r, b, |to, rpc| async move { routes(&to).explain(rpc).await }).await
             }
-            JsonMethod::Past => return self.past(request, read(body)?).await.map(JsonAnswer::Lines),
-        };
-        Ok(JsonAnswer::Whole(whole))
-    }
-
-    async fn explain(&self, request: &Parts, asked: messages::Explain) -> Result<Vec<u8>, CallError> {
-        let answer =
-            self.asked(Repeat::Always, request, |member, mut rpc: tonic::Request<ExplainRequest>| {
-                rpc.get_mut().subject.clone_from(&asked.subject);
-                async move { RoutesClient::new(member.transport.calls.clone()).explain(rpc).await }
-            });
-        written(&messages::Explained::from(answer.await?))
-    }
-
-    async fn routes(&self, request: &Parts, asked: messages::List) -> Result<Vec<u8>, CallError> {
-        let answer = self.asked(Repeat::Always, request, |member, mut rpc: tonic::Request<ListRequest>| {
-            rpc.get_mut().group.clone_from(&asked.group);
-            async move {
-                let client = RoutesClient::new(member.transport.calls.clone());
-                client.max_decoding_message_size(MAX_MESSAGE_BYTES).list(rpc).await
+            JsonMethod::Routes => {
+                self.whole(Always, r, b, |to, rpc| async move { routes(&to).list(rpc).await }).await
             }
-        });
-        written(&messages::Routes::from(answer.await?))
+            JsonMethod::Facades => {
+                self.whole(Always, r, b, |to, rpc| async move { config(&to).facades(rpc).await }).await
+            }
+            JsonMethod::WatchFacades => self.watch_facades(r, b).await,
+            JsonMethod::Check => {
+                self.whole(Always, r, b, |to, rpc| async move { definitions(&to).check(rpc).await }).await
+            }
+            JsonMethod::States => {
+                self.whole(Always, r, b, |to, rpc| async move { history(&to).states(rpc).await }).await
+            }
+            JsonMethod::Past => self.past(r, b).await,
+            JsonMethod::Restore => {
+                self.whole(IfNeverReceived, r, b, |to, rpc| async move { history(&to).restore(rpc).await })
+                    .await
+            }
+        }
     }
 
-    async fn facades(&self, request: &Parts, _: messages::Nothing) -> Result<Vec<u8>, CallError> {
-        let ask = |member: Arc<Member>, rpc: tonic::Request<FacadesRequest>| async move {
-            ConfigClient::new(member.transport.calls.clone()).facades(rpc).await
-        };
-        written(&messages::Facades::from(self.asked(Repeat::Always, request, ask).await?))
+    /// One message for one.
+    async fn whole<Q, A, F, Fut>(
+        &self,
+        repeat: Repeat,
+        request: &Parts,
+        body: &[u8],
+        attempt: F,
+    ) -> Result<JsonAnswer, CallError>
+    where
+        Q: DeserializeOwned + Clone,
+        A: Serialize,
+        F: Fn(Arc<Member>, tonic::Request<Q>) -> Fut,
+        Fut: Future<Output = Result<tonic::Response<A>, tonic::Status>>,
+    {
+        let answer = self.ask(repeat, request, &read(body)?, attempt).await?;
+        written(&answer).map(JsonAnswer::Whole)
     }
 
     /// Goes on until somebody ends it.
-    async fn watch_facades(
-        &self,
-        request: &Parts,
-        _: messages::Nothing,
-    ) -> Result<BoxStream<'static, Bytes>, CallError> {
-        let ask = |member: Arc<Member>, rpc: tonic::Request<WatchFacadesRequest>| async move {
+    async fn watch_facades(&self, request: &Parts, body: &[u8]) -> Result<JsonAnswer, CallError> {
+        let message: WatchFacadesRequest = read(body)?;
+        let ask = |member: Arc<Member>, rpc| async move {
             ConfigClient::new(member.transport.streams.clone()).watch_facades(rpc).await
         };
-        let reports = self.asked(Repeat::Always, request, ask).await?;
-        Ok(lines(reports, messages::FacadeReport::from))
+        let reports = self.ask(Repeat::Always, request, &message, ask).await?;
+        Ok(JsonAnswer::Lines(lines(reports)))
     }
 
-    async fn check(&self, request: &Parts, asked: messages::Check) -> Result<Vec<u8>, CallError> {
-        let asked = asked.into_request().map_err(CallError::Message)?;
-        let answer = self.asked(Repeat::Always, request, |member, mut rpc| {
-            *rpc.get_mut() = asked.clone();
-            async move {
-                let client = DefinitionsClient::new(member.transport.calls.clone());
-                let client = client.max_decoding_message_size(MAX_MESSAGE_BYTES);
-                client.max_encoding_message_size(MAX_MESSAGE_BYTES).check(rpc).await
-            }
-        });
-        written(&messages::Checked::from(answer.await?))
+    /// What there was at a time. A refusal is one as long as nothing was read.
+    async fn past(&self, request: &Parts, body: &[u8]) -> Result<JsonAnswer, CallError> {
+        let message: PastRequest = read(body)?;
+        let ask = |to: Arc<Member>, rpc| async move { history(&to).list(rpc).await };
+        let mut parts = self.ask(Repeat::Always, request, &message, ask).await?;
+        let first = parts.message().await.map_err(|error| refused(&error))?;
+        let first = stream::iter(first.map(|part| line(&part)));
+        Ok(JsonAnswer::Lines(first.chain(lines(parts)).boxed()))
     }
 
     /// The revision of now, with all that is acknowledged.
@@ -183,16 +179,23 @@ impl JsonCalls {
     /// # Errors
     /// [`CallError`]
     pub async fn revision(&self, request: &Parts) -> Result<i64, CallError> {
-        let ask = |member: Arc<Member>, rpc: tonic::Request<DescribeLogRequest>| async move {
+        let ask = |member: Arc<Member>, rpc| async move {
             AdminClient::new(member.transport.calls.clone()).describe_log(rpc).await
         };
-        Ok(self.asked(Repeat::Always, request, ask).await?.revision)
+        let message = DescribeLogRequest::default();
+        Ok(self.ask(Repeat::Always, request, &message, ask).await?.revision)
     }
 
     /// Asks the control service in use, and others when it is lost, as far as `repeat` allows.
-    async fn asked<Q, A, F, Fut>(&self, repeat: Repeat, request: &Parts, attempt: F) -> Result<A, CallError>
+    async fn ask<Q, A, F, Fut>(
+        &self,
+        repeat: Repeat,
+        request: &Parts,
+        message: &Q,
+        attempt: F,
+    ) -> Result<A, CallError>
     where
-        Q: Default,
+        Q: Clone,
         F: Fn(Arc<Member>, tonic::Request<Q>) -> Fut,
         Fut: Future<Output = Result<tonic::Response<A>, tonic::Status>>,
     {
@@ -203,7 +206,7 @@ impl JsonCalls {
         };
         let deadline = request.record().deadline();
         let attempt = |member: Arc<Member>| {
-            let mut rpc = member.transport.request(Q::default());
+            let mut rpc = member.transport.request(message.clone());
             forwarded.insert_into(rpc.metadata_mut());
             if let Some(deadline) = deadline {
                 rpc.set_timeout(deadline.saturating_duration_since(Instant::now()));
@@ -216,10 +219,27 @@ impl JsonCalls {
     }
 }
 
+fn routes(member: &Member) -> RoutesClient<GrpcService> {
+    RoutesClient::new(member.transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+fn config(member: &Member) -> ConfigClient<GrpcService> {
+    ConfigClient::new(member.transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+fn definitions(member: &Member) -> DefinitionsClient<GrpcService> {
+    let client = DefinitionsClient::new(member.transport.calls.clone());
+    client.max_decoding_message_size(MAX_MESSAGE_BYTES).max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+fn history(member: &Member) -> HistoryClient<GrpcService> {
+    HistoryClient::new(member.transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES)
+}
+
 fn refused(error: &tonic::Status) -> CallError {
     CallError::Refused(Box::new(match error.code() {
         tonic::Code::Unavailable | tonic::Code::Unknown => {
-            tracing::debug!(%error, "the control service was not reached");
+            tracing::debug!(error = %CallReason(error), "the control service was not reached");
             unavailable(true, "it cannot be reached, or its connection broke")
         }
         tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
@@ -239,15 +259,11 @@ fn written(answer: &impl Serialize) -> Result<Vec<u8>, CallError> {
 }
 
 /// A line for each message, and one for what breaks them off.
-fn lines<M, L>(messages: tonic::Streaming<M>, as_json: fn(M) -> L) -> BoxStream<'static, Bytes>
-where
-    M: Send + 'static,
-    L: Serialize + 'static,
-{
+fn lines<M: Serialize + Send + 'static>(messages: tonic::Streaming<M>) -> BoxStream<'static, Bytes> {
     let all = stream::unfold(Some(messages), move |messages| async move {
         let mut messages = messages?;
         match messages.message().await {
-            Ok(message) => message.map(|message| (line(&as_json(message)), Some(messages))),
+            Ok(message) => message.map(|message| (line(&message), Some(messages))),
             Err(error) => Some((failed(refused(&error)), None)),
         }
     });
@@ -267,4 +283,27 @@ fn failed(error: CallError) -> Bytes {
         CallError::Message(message) => Status::internal(message),
     };
     [b"{\"error\":", &*status.to_json(), b"}\n"].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_proto::history::list_request::At;
+
+    use super::*;
+
+    fn at(json: &str) -> Result<Option<At>, String> {
+        let read: Result<PastRequest, _> = read(json.as_bytes());
+        read.map(|request| request.at).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn messages_are_read_as_proto3_has_them_and_what_they_do_not_have_is_refused() {
+        assert_eq!(at(r#"{"revision": 7}"#), Ok(Some(At::Revision(7))));
+        assert_eq!(at(r#"{"revision": "7"}"#), Ok(Some(At::Revision(7))));
+        assert_eq!(at(r#"{"target": null}"#), Ok(None));
+        for wrong in [r#"{"revision": "seven"}"#, r#"{"revision": 7, "time": 8}"#, r#"{"when": 7}"#, "[]", ""]
+        {
+            assert!(at(wrong).unwrap_err().contains("not the method's message"), "{wrong}");
+        }
+    }
 }
