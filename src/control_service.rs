@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,15 +9,16 @@ use clap::Parser;
 use portico_proto::client::{Client, ConnectError, Kubeconfig, KubeconfigError};
 use tonic::{Code, Status};
 
+use crate::kubeconfig_flag::KubeconfigFlag;
+
 /// The context of kubeconfigs that the control service writes.
 const CONTROL: &str = "control";
 
 /// Where the control service is.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ControlService {
-    /// The kubeconfig of an administrator of the control service.
-    #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
-    kubeconfig: PathBuf,
+    #[command(flatten)]
+    kubeconfig: KubeconfigFlag,
     /// Its context; control, if none is named.
     #[arg(long)]
     context: Option<String>,
@@ -63,7 +63,7 @@ impl ControlService {
         if let Some(file) = self.read.get() {
             return Ok(file);
         }
-        let file = Kubeconfig::read(&self.kubeconfig)?;
+        let file = self.kubeconfig.read()?;
         Ok(self.read.get_or_init(|| file))
     }
 }

@@ -9,6 +9,7 @@ mod data;
 mod documents;
 mod ending;
 mod etcd_flags;
+mod kubeconfig_flag;
 mod leading_flags;
 mod run;
 mod secrets;

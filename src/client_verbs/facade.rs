@@ -1,6 +1,5 @@
 //! The facade that a kubeconfig leads to, over HTTPS.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +11,11 @@ use portico_kit::fetch::{FetchRequest, FetchTarget, Fetched, Fetcher};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, Roots};
 use portico_machinery::Status;
-use portico_proto::client::{Connection, Credentials};
+use portico_proto::client::Credentials;
 
 use super::failure::Failure;
 use crate::control_service::NoClient;
+use crate::kubeconfig_flag::KubeconfigFlag;
 
 /// Asks for a walk, and says in a response that it is one.
 pub(super) const ROUTE_TRY: HeaderName = HeaderName::from_static("portico-route-try");
@@ -27,9 +27,8 @@ const MAX_ANSWER: usize = 4 << 20;
 /// Where the facade is.
 #[derive(Debug, clap::Args)]
 pub(super) struct Facade {
-    /// The kubeconfig of whoever asks.
-    #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
-    kubeconfig: PathBuf,
+    #[command(flatten)]
+    kubeconfig: KubeconfigFlag,
     /// Its context; the current one, if none is named.
     #[arg(long)]
     context: Option<String>,
@@ -53,8 +52,8 @@ pub(super) struct FacadeClient {
 impl Facade {
     /// A client; nothing is dialled yet.
     pub(super) fn client(&self) -> Result<FacadeClient, Failure> {
-        let connection = Connection::from_kubeconfig(&self.kubeconfig, self.context.as_deref());
-        let connection = connection.map_err(NoClient::Kubeconfig)?;
+        let file = self.kubeconfig.read().map_err(NoClient::Kubeconfig)?;
+        let connection = file.connection(self.context.as_deref()).map_err(NoClient::Kubeconfig)?;
         let unusable = |why: String| Failure::Facade(format!("{}: {why}", connection.server));
         let target = target(&connection.server).ok_or_else(|| unusable("it is no https URL".to_owned()))?;
         let (pair, token) = match &connection.credentials {

@@ -121,6 +121,33 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn kubeconfig_names_files_as_kubectl_reads_them() {
+    let portico = Portico::start().await;
+    let admin = portico.data().join("admin.kubeconfig");
+    let admin = admin.to_str().unwrap();
+    let namespaced = "current-context: portico\ncontexts:\n\
+        - {name: portico, context: {cluster: portico, user: admin, namespace: kube-system}}\n";
+    let first = file(&portico, "first", namespaced);
+    let missing = portico.folder().join("missing");
+    let list = format!("{}:{first}::{admin}", missing.display());
+    let with = |kubeconfig: &str, args: &[&str]| {
+        let mut command = verb(&portico, args);
+        let done = command.env("KUBECONFIG", kubeconfig).current_dir(portico.folder()).output().unwrap();
+        (done.status.code(), String::from_utf8([done.stdout, done.stderr].concat()).unwrap())
+    };
+    let namespace = ["get", "cm", "extension-apiserver-authentication", "-o", "name"];
+    assert_eq!(with(&list, &namespace), (Some(0), format!("configmap/{}\n", namespace[2])));
+    assert_eq!(with(admin, &namespace).0, Some(2), "it is in kube-system");
+    assert_eq!(with(&list, &["route", "try", "/version"]).0, Some(0));
+    // A flag names one file, whatever its name is.
+    assert_eq!(with("/nowhere", &["get", "cm", "--kubeconfig", admin]).0, Some(0));
+    assert_eq!(with(admin, &["get", "cm", "--kubeconfig", &list]).0, Some(2));
+    let (code, error) = with("", &["get", "cm"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("portico-data/admin.kubeconfig: no such file"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dead_backend_is_explained_in_the_table_in_the_tree_and_by_exit_codes() {
     let mut backend = Backend::start("dead.example.com").await;
     let portico = routed(&backend).await;

@@ -158,16 +158,15 @@ fn syntax(error: &serde_saphyr::Error) -> String {
     format!("malformed{}", place.unwrap_or_default())
 }
 
-/// `<field>-data`, or the file that `<field>` names relative to the kubeconfig.
+/// `<field>-data`, or the file that `<field>` names.
 fn either(
     field: &'static str,
     data: Option<&String>,
     file: Option<&PathBuf>,
-    folder: &Path,
 ) -> Result<Option<Vec<u8>>, KubeconfigError> {
     match (data, file) {
         (Some(data), _) => STANDARD.decode(data.trim()).map(Some).map_err(|_| KubeconfigError::Base64(field)),
-        (None, Some(file)) => read(&folder.join(file)).map(Some),
+        (None, Some(file)) => read(file).map(Some),
         (None, None) => Ok(None),
     }
 }
@@ -178,48 +177,77 @@ fn find<'f>(list: &'f [Named], kind: &'static str, name: &str) -> Result<&'f Nam
         .ok_or_else(|| KubeconfigError::Missing { kind, name: name.to_owned() })
 }
 
-/// Reads what one context of a file says; `folder` is where relative paths begin.
-pub(super) fn parse(
-    bytes: &[u8],
-    folder: &Path,
-    context: Option<&str>,
-) -> Result<Connection, KubeconfigError> {
-    File::parse(bytes)?.connection(folder, context)
-}
-
 impl File {
     /// What one context says.
-    fn connection(&self, folder: &Path, context: Option<&str>) -> Result<Connection, KubeconfigError> {
+    fn connection(&self, context: Option<&str>) -> Result<Connection, KubeconfigError> {
         let (context, cluster) = self.context(context)?;
         let cluster = &cluster.cluster;
         let named_user = find(&self.users, "user", &context.context.user)?;
         let mut connection = Connection::new(cluster.server.clone());
         connection.server_name.clone_from(&cluster.tls_server_name);
-        connection.ca_pem = cluster.ca_pem(folder)?;
-        connection.credentials = credentials(named_user, folder)?;
+        connection.ca_pem = cluster.ca_pem()?;
+        connection.credentials = credentials(named_user)?;
         connection.store_id = cluster.store_id().map(ToOwned::to_owned);
         Ok(connection)
     }
 
     /// The current context's, then those of every other context whose cluster names the same store.
-    fn connections(&self, folder: &Path) -> Result<Vec<Connection>, KubeconfigError> {
-        let mut connections = vec![self.connection(folder, None)?];
+    fn connections(&self) -> Result<Vec<Connection>, KubeconfigError> {
+        let mut connections = vec![self.connection(None)?];
         let (_, cluster) = self.context(None)?;
         let Some(store) = cluster.cluster.store_id() else { return Ok(connections) };
         for context in self.contexts.iter().filter(|context| context.name != self.current_context) {
             let (_, cluster) = self.context(Some(&context.name))?;
             if cluster.cluster.store_id() == Some(store) {
-                connections.push(self.connection(folder, Some(&context.name))?);
+                connections.push(self.connection(Some(&context.name))?);
             }
         }
         Ok(connections)
     }
 
-    /// Reads the YAML.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, KubeconfigError> {
+    /// Reads the YAML; relative paths in it begin in the folder.
+    pub(super) fn parse(bytes: &[u8], folder: &Path) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| KubeconfigError::Syntax(format!("byte {} is not UTF-8", e.valid_up_to())))?;
-        serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(syntax(&e)))
+        let mut file: Self = serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(syntax(&e)))?;
+        let clusters = file.clusters.iter_mut().map(|named| &mut named.cluster.certificate_authority);
+        let users = file
+            .users
+            .iter_mut()
+            .map(|named| &mut named.user)
+            .flat_map(|user| [&mut user.client_certificate, &mut user.client_key, &mut user.token_file]);
+        for path in clusters.chain(users).flatten() {
+            *path = folder.join(&*path);
+        }
+        Ok(file)
+    }
+
+    /// Reads a file; errors name it.
+    pub(super) fn read(path: &Path) -> Result<Self, KubeconfigError> {
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        Self::parse(&read(path)?, folder).map_err(|error| match error {
+            KubeconfigError::Syntax(why) => KubeconfigError::Syntax(format!("{}: {why}", path.display())),
+            error => error,
+        })
+    }
+
+    /// Takes in what the other one names and this one does not.
+    fn merge(&mut self, other: Self) {
+        if self.current_context.is_empty() {
+            self.current_context = other.current_context;
+        }
+        for (ours, others) in [
+            (&mut self.contexts, other.contexts),
+            (&mut self.clusters, other.clusters),
+            (&mut self.users, other.users),
+        ] {
+            let known = ours.len();
+            for named in others {
+                if !ours[..known].iter().any(|one| one.name == named.name) {
+                    ours.push(named);
+                }
+            }
+        }
     }
 
     /// The current context, or the named one, and its cluster.
@@ -237,25 +265,25 @@ impl Cluster {
     }
 
     /// What it must be trusted by, in PEM.
-    pub(super) fn ca_pem(&self, folder: &Path) -> Result<Option<Vec<u8>>, KubeconfigError> {
+    pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, KubeconfigError> {
         let (data, file) = (&self.certificate_authority_data, &self.certificate_authority);
-        either("certificate-authority-data", data.as_ref(), file.as_ref(), folder)
+        either("certificate-authority-data", data.as_ref(), file.as_ref())
     }
 }
 
-fn credentials(named: &Named, folder: &Path) -> Result<Credentials, KubeconfigError> {
+fn credentials(named: &Named) -> Result<Credentials, KubeconfigError> {
     let user = &named.user;
     if user.exec.is_some() {
         return Err(KubeconfigError::Unsupported { user: named.name.clone(), what: "exec" });
     }
     let (cert_data, cert) = (user.client_certificate_data.as_ref(), user.client_certificate.as_ref());
-    let cert = either("client-certificate-data", cert_data, cert, folder)?;
-    let key = either("client-key-data", user.client_key_data.as_ref(), user.client_key.as_ref(), folder)?;
+    let cert = either("client-certificate-data", cert_data, cert)?;
+    let key = either("client-key-data", user.client_key_data.as_ref(), user.client_key.as_ref())?;
     match (cert, key, &user.token, &user.token_file) {
         (Some(cert_pem), Some(key_pem), ..) => Ok(Credentials::Certificate { cert_pem, key_pem }),
         (_, _, Some(token), _) => Ok(Credentials::Token(token.clone())),
         (_, _, None, Some(path)) => {
-            let token = read(&folder.join(path))?;
+            let token = read(path)?;
             Ok(Credentials::Token(String::from_utf8_lossy(&token).trim().to_owned()))
         }
         _ => Ok(Credentials::None),
@@ -265,8 +293,6 @@ fn credentials(named: &Named, folder: &Path) -> Result<Credentials, KubeconfigEr
 /// A kubeconfig that was read once: from it come a connection and the namespace that goes with it.
 pub struct Kubeconfig {
     file: File,
-    /// Where relative paths begin.
-    folder: PathBuf,
 }
 
 impl std::fmt::Debug for Kubeconfig {
@@ -281,8 +307,45 @@ impl Kubeconfig {
     /// # Errors
     /// [`KubeconfigError`] names the file.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        let folder = path.parent().unwrap_or_else(|| Path::new(".")).to_owned();
-        Ok(Self { file: File::parse(&read(path)?)?, folder })
+        Ok(Self { file: File::read(path)? })
+    }
+
+    /// Reads the files that `KUBECONFIG` names, as kubectl does: a list, as `PATH` is one. Nothing where it is not set or names none.
+    ///
+    /// # Errors
+    /// As [`Kubeconfig::read_all`].
+    pub fn from_env() -> Result<Option<Self>, KubeconfigError> {
+        let names = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        let mut paths = std::env::split_paths(&names).filter(|path| !path.as_os_str().is_empty()).peekable();
+        if paths.peek().is_none() {
+            return Ok(None);
+        }
+        Self::read_all(paths).map(Some)
+    }
+
+    /// Reads several files as one: of what several name the first one's counts, and so does the first current context. A file that is
+    /// not there is passed over where another one is. Relative paths begin in the folder of the file that has them.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the file: one that cannot be read, or the first, where none is there.
+    pub fn read_all(paths: impl IntoIterator<Item = PathBuf>) -> Result<Self, KubeconfigError> {
+        let (mut merged, mut missing) = (None::<File>, None);
+        for path in paths {
+            match (File::read(&path), &mut merged) {
+                (Ok(file), Some(merged)) => merged.merge(file),
+                (Ok(file), None) => merged = Some(file),
+                (Err(KubeconfigError::Read { path: named, source }), _)
+                    if named == path && source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    missing.get_or_insert(KubeconfigError::Read { path, source });
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        match (merged, missing) {
+            (None, Some(missing)) => Err(missing),
+            (merged, _) => Ok(Self { file: merged.unwrap_or_default() }),
+        }
     }
 
     /// The current context's server, or the named one's.
@@ -290,7 +353,7 @@ impl Kubeconfig {
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
     pub fn connection(&self, context: Option<&str>) -> Result<Connection, KubeconfigError> {
-        self.file.connection(&self.folder, context)
+        self.file.connection(context)
     }
 
     /// The namespace that the named context is about; nothing where it names none, or is not there.
@@ -322,8 +385,7 @@ impl Connection {
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
     pub fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Self, KubeconfigError> {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        parse(&read(path)?, folder, context)
+        File::read(path)?.connection(context)
     }
 
     /// Reads all servers of one store: the current context's, then those of the other contexts whose clusters name the same
@@ -332,8 +394,7 @@ impl Connection {
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
     pub fn all_from_kubeconfig(path: &Path) -> Result<Vec<Self>, KubeconfigError> {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        File::parse(&read(path)?)?.connections(folder)
+        File::read(path)?.connections()
     }
 
     /// As [`Connection::from_kubeconfig`], from bytes; relative paths begin in the working folder.
@@ -341,7 +402,7 @@ impl Connection {
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.
     pub fn from_kubeconfig_bytes(bytes: &[u8], context: Option<&str>) -> Result<Self, KubeconfigError> {
-        parse(bytes, Path::new("."), context)
+        File::parse(bytes, Path::new("."))?.connection(context)
     }
 }
 
@@ -390,10 +451,10 @@ users:
             list(|part| &part.0),
             list(|part| &part.1)
         );
-        let all = File::parse(text.as_bytes()).unwrap().connections(Path::new(".")).unwrap();
+        let all = File::parse(text.as_bytes(), Path::new(".")).unwrap().connections().unwrap();
         let servers: Vec<_> = all.iter().map(|connection| connection.server.as_str()).collect();
         assert_eq!(servers, ["https://b:1", "https://a:1"]);
-        let one = File::parse(FILE.as_bytes()).unwrap().connections(Path::new(".")).unwrap();
+        let one = File::parse(FILE.as_bytes(), Path::new(".")).unwrap().connections().unwrap();
         assert_eq!(one.len(), 1, "its cluster names no store");
     }
 
@@ -410,8 +471,7 @@ users:
 
     #[test]
     fn a_context_may_name_its_namespace_and_the_current_one_counts_beside_it_for_the_same_user() {
-        let read =
-            |text: &str| Kubeconfig { file: File::parse(text.as_bytes()).unwrap(), folder: ".".into() };
+        let read = |text: &str| Kubeconfig { file: File::parse(text.as_bytes(), Path::new(".")).unwrap() };
         let current = "{cluster: facade, user: admin}";
         let file = read(&FILE.replace(current, "{cluster: facade, user: admin, namespace: demo}"));
         assert_eq!((file.namespace("portico"), file.namespace("control")), (Some("demo"), None));
@@ -419,6 +479,39 @@ users:
         assert_eq!(file.current_namespace_beside("control"), Some("demo"));
         let foreign = read(&FILE.replace(current, "{cluster: facade, user: other, namespace: demo}"));
         assert_eq!(foreign.current_namespace_beside("control"), None);
+    }
+
+    #[test]
+    fn of_several_files_the_first_that_names_something_counts_and_paths_begin_in_their_own() {
+        let folder = std::env::temp_dir().join(format!("portico-kubeconfigs-{}", std::process::id()));
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let entries = |server: &str| {
+            format!(
+                "contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nclusters: [{{name: c, cluster: {{server: '{server}', certificate-authority: ca.crt}}}}]\n"
+            )
+        };
+        write("a/ca.crt", "of a");
+        write("b/token", "of b");
+        let (missing, a) = (folder.join("missing"), write("a/config", &entries("https://a:1")));
+        let b = "current-context: c\nusers: [{name: u, user: {tokenFile: token}}]\n";
+        let b = write("b/config", &format!("{b}{}", entries("https://b:1")));
+        let broken = write("broken", "users: 5");
+        let merged = Kubeconfig::read_all([missing.clone(), a.clone(), b]).unwrap().connection(None).unwrap();
+        assert_eq!((&*merged.server, merged.ca_pem.as_deref()), ("https://a:1", Some(&b"of a"[..])));
+        assert!(matches!(&merged.credentials, Credentials::Token(token) if token == "of b"));
+        let error = |paths: &[&PathBuf]| {
+            let read = Kubeconfig::read_all(paths.iter().map(|path| (*path).clone()));
+            read.unwrap_err().to_string()
+        };
+        assert_eq!(error(&[&missing]), format!("{}: no such file or directory", missing.display()));
+        let malformed = format!("not a kubeconfig: {}: malformed", broken.display());
+        assert!(error(&[&a, &broken]).starts_with(&malformed));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

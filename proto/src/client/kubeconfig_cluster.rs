@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::kubeconfig::{File, KubeconfigError, read};
+use super::kubeconfig::{File, KubeconfigError};
 
 /// Where a server is, and what it must show.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,7 @@ impl KubeconfigCluster {
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        Self::parse(&read(path)?, folder)
+        Self::of(&File::read(path)?)
     }
 
     /// As [`KubeconfigCluster::read`], from bytes; `folder` is where relative paths begin.
@@ -30,7 +29,10 @@ impl KubeconfigCluster {
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.
     pub fn parse(bytes: &[u8], folder: &Path) -> Result<Self, KubeconfigError> {
-        let file = File::parse(bytes)?;
+        Self::of(&File::parse(bytes, folder)?)
+    }
+
+    fn of(file: &File) -> Result<Self, KubeconfigError> {
         let (_, named) = file.context(None)?;
         let cluster = &named.cluster;
         let what = match (cluster.insecure_skip_tls_verify, cluster.proxy_url.as_deref().unwrap_or_default())
@@ -43,7 +45,7 @@ impl KubeconfigCluster {
             return Err(KubeconfigError::UnsupportedCluster { cluster: named.name.clone(), what });
         }
         let server_name = cluster.tls_server_name.clone().filter(|name| !name.is_empty());
-        Ok(Self { server: cluster.server.clone(), ca_pem: cluster.ca_pem(folder)?, server_name })
+        Ok(Self { server: cluster.server.clone(), ca_pem: cluster.ca_pem()?, server_name })
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::kubeconfig::{File, KubeconfigError, Named, User, read};
+use super::kubeconfig::{File, KubeconfigError, Named, User};
 
 /// The users of one file.
 #[derive(Debug, Default)]
@@ -56,8 +56,7 @@ impl KubeconfigUsers {
     /// # Errors
     /// [`KubeconfigError`] names the file, entry or field.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
-        let folder = path.parent().unwrap_or_else(|| Path::new("."));
-        Self::parse(&read(path)?, folder)
+        Self::of(File::read(path)?)
     }
 
     /// As [`KubeconfigUsers::read`], from bytes; `folder` is where relative paths begin.
@@ -65,14 +64,18 @@ impl KubeconfigUsers {
     /// # Errors
     /// [`KubeconfigError`] names the entry or field.
     pub fn parse(bytes: &[u8], folder: &Path) -> Result<Self, KubeconfigError> {
-        let File { current_context, contexts, users, .. } = File::parse(bytes)?;
+        Self::of(File::parse(bytes, folder)?)
+    }
+
+    fn of(file: File) -> Result<Self, KubeconfigError> {
+        let File { current_context, contexts, users, .. } = file;
         let current = contexts.into_iter().find(|context| context.name == current_context);
-        let users = users.into_iter().map(|named| user(named, folder)).collect::<Result<_, _>>()?;
+        let users = users.into_iter().map(user).collect::<Result<_, _>>()?;
         Ok(Self { users, current: current.map(|named| named.context.user).filter(|user| !user.is_empty()) })
     }
 }
 
-fn user(named: Named, folder: &Path) -> Result<KubeconfigUser, KubeconfigError> {
+fn user(named: Named) -> Result<KubeconfigUser, KubeconfigError> {
     let Named { name, user, .. } = named;
     let unsupported =
         if user.exec.is_some() { Some("exec") } else { user.auth_provider.as_ref().map(|_| "auth-provider") };
@@ -81,10 +84,10 @@ fn user(named: Named, folder: &Path) -> Result<KubeconfigUser, KubeconfigError> 
     }
     let impersonate = impersonate(&user);
     let certificate =
-        source("client-certificate-data", user.client_certificate_data, user.client_certificate, folder)?;
-    let key = source("client-key-data", user.client_key_data, user.client_key, folder)?;
+        source("client-certificate-data", user.client_certificate_data, user.client_certificate)?;
+    let key = source("client-key-data", user.client_key_data, user.client_key)?;
     let token = user.token.filter(|token| !token.is_empty()).map(|token| Source::Data(token.into_bytes()));
-    let token = token.or_else(|| user.token_file.map(|file| Source::File(folder.join(file))));
+    let token = token.or_else(|| user.token_file.map(Source::File));
     let basic = user.username.is_some() || user.password.is_some();
     let basic = basic.then(|| (user.username.unwrap_or_default(), user.password.unwrap_or_default()));
     Ok(KubeconfigUser { name, certificate: certificate.zip(key), token, basic, impersonate })
@@ -94,14 +97,13 @@ fn source(
     field: &'static str,
     data: Option<String>,
     file: Option<PathBuf>,
-    folder: &Path,
 ) -> Result<Option<Source>, KubeconfigError> {
     match (data, file) {
         (Some(data), _) => {
             let data = STANDARD.decode(data.trim()).map_err(|_| KubeconfigError::Base64(field))?;
             Ok(Some(Source::Data(data)))
         }
-        (None, file) => Ok(file.map(|file| Source::File(folder.join(file)))),
+        (None, file) => Ok(file.map(Source::File)),
     }
 }
 
