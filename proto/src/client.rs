@@ -44,6 +44,7 @@
 //! ```
 
 mod connection;
+mod dialled;
 mod kubeconfig;
 mod kubeconfig_cluster;
 mod kubeconfig_users;
@@ -54,10 +55,11 @@ mod retry;
 mod watch;
 
 pub use connection::{Client, ConnectError, Connection, Credentials, Intercept};
+pub use dialled::Dialled;
 pub use kubeconfig::{Kubeconfig, KubeconfigError};
 pub use kubeconfig_cluster::KubeconfigCluster;
 pub use kubeconfig_users::{KubeconfigUser, KubeconfigUsers, Source};
 pub use resource::{ApplyOptions, ListOptions, ResourceClient};
 pub use resource_watch::WatchEvent;
 pub use retry::Retry;
-pub use watch::{Event, watch_api_services};
+pub use watch::{Event, watch_api_services, watch_api_services_telling};

@@ -21,6 +21,9 @@ pub(super) enum Failure {
     Document(#[from] Unreadable),
     #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
+    /// Of a watch.
+    #[error("{0}")]
+    Lost(String),
     /// Of a facade.
     #[error("{0}")]
     Facade(String),

@@ -1,12 +1,15 @@
 //! `portico watch`: APIServices as they become available, or cease to be.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use portico_proto::apiregistration::{ApiService, EventType, ExplainRequest, WatchRequest};
-use portico_proto::client::{Client, Event, watch_api_services};
+use portico_proto::client::{Client, Event, Retry, watch_api_services_telling};
+use tonic::Status;
 
 use super::failure::Failure;
 use super::live::Live;
@@ -14,15 +17,15 @@ use super::outcome::{DEADLINE, Ending};
 use super::output;
 use super::stages::{state, waiting};
 use super::table::{Cell, Table};
-use crate::control_service::ControlService;
+use crate::control_service::{ControlService, refusal};
 
 /// How often the time that has passed is drawn anew.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Watch APIServices as they become available, or cease to be
 ///
-/// A live table on a terminal, else a line for each change. Exit code with --until-available 0: all are available; 1: not within the
-/// timeout; 2: not known.
+/// A live table on a terminal, else a line for each change. A control service that does not answer is asked again, and standard error says
+/// why. Exit code with --until-available 0: all are available; 1: not within the timeout; 2: not known, as it does not answer then.
 #[derive(Debug, clap::Args)]
 pub(super) struct Watch {
     /// Only these APIServices; otherwise all.
@@ -50,21 +53,35 @@ struct Seen {
 /// Prints until it is interrupted, until all are available, or until the time is over.
 pub(super) async fn run(watch: &Watch) -> Result<Ending, Failure> {
     let limit = if watch.timeout == 0 { Duration::MAX } else { Duration::from_secs(watch.timeout) };
-    match tokio::time::timeout(limit, follow(watch)).await {
+    let lost = RefCell::default();
+    match tokio::time::timeout(limit, follow(watch, &lost)).await {
         Ok(done) => done,
+        // What is known is of earlier, or nothing is.
+        Err(_) if !lost.borrow().is_empty() => Err(Failure::Lost(lost.take())),
         Err(_) => Ok(if watch.until_available { Ending::NotSo } else { Ending::Well }),
     }
 }
 
-async fn follow(watch: &Watch) -> Result<Ending, Failure> {
+/// Follows changes; `lost` says why the control service does not answer, and is empty while it does.
+async fn follow(watch: &Watch, lost: &RefCell<String>) -> Result<Ending, Failure> {
     let client = watch.control.client(DEADLINE)?;
-    let mut events = pin!(watch_api_services(client.clone(), WatchRequest::default()));
-    let (mut seen, mut live, begun) = (BTreeMap::new(), Live::begin(), Instant::now());
+    let mut live = Live::begin();
+    let is_live = live.is_some();
+    let tell = |status: &Status| {
+        let why = refusal(status);
+        if lost.replace(why.clone()) != why && !is_live {
+            // Where nothing can be said, there is nothing to be said.
+            let _ = writeln!(std::io::stderr(), "portico: watch: {why}; trying again");
+        }
+    };
+    let mut events = pin!(watch_api_services_telling(client.clone(), WatchRequest::default(), tell));
+    let (mut seen, begun) = (BTreeMap::new(), Instant::now());
     let mut ticks = tokio::time::interval(TICK);
     loop {
         tokio::select! {
             event = events.try_next() => {
                 let Some(event) = event? else { return Ok(Ending::Well) };
+                lost.take();
                 let changed = watch.take(&client, event, &mut seen).await?;
                 if let (None, Some(line)) = (&live, changed) {
                     output::lines([line])?;
@@ -73,7 +90,7 @@ async fn follow(watch: &Watch) -> Result<Ending, Failure> {
             _ = ticks.tick() => {}
         }
         if let Some(live) = &mut live {
-            live.draw(&table(&seen), &progress(&seen, begun.elapsed()))?;
+            live.draw(&table(&seen), &progress(&seen, begun.elapsed(), &lost.borrow()))?;
         }
         if watch.until_available && watch.all_are_available(&seen) {
             return Ok(Ending::Well);
@@ -129,8 +146,9 @@ async fn look_at(client: &Client, name: &str, object: &ApiService) -> Result<See
     let reason = condition.map(|condition| condition.reason.clone()).unwrap_or_default();
     let mut why = String::new();
     if !available {
-        let explained = client.api_services().explain(ExplainRequest { name: name.to_owned() }).await?;
-        let stages = explained.into_inner().stages;
+        let request = || ExplainRequest { name: name.to_owned() };
+        let explain = async || client.api_services().explain(request()).await;
+        let stages = Retry::default().run(explain).await?.into_inner().stages;
         if let Some(stage) = stages.into_iter().find(|stage| !stage.ok) {
             why = format!("{}: {}", stage.stage, stage.message);
         }
@@ -154,7 +172,8 @@ fn table(seen: &BTreeMap<String, Seen>) -> Table {
     table
 }
 
-fn progress(seen: &BTreeMap<String, Seen>, elapsed: Duration) -> String {
+fn progress(seen: &BTreeMap<String, Seen>, elapsed: Duration, lost: &str) -> String {
     let available = seen.values().filter(|seen| seen.available).count();
-    format!("{available} of {} available, {} s", seen.len(), elapsed.as_secs())
+    let lost = if lost.is_empty() { String::new() } else { format!("; {lost}") };
+    format!("{available} of {} available, {} s{lost}", seen.len(), elapsed.as_secs())
 }

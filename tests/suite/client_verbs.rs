@@ -121,6 +121,40 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_answer_or_is_no_control_service_is_named() {
+    let portico = Portico::start().await;
+    let config = std::fs::read_to_string(portico.data().join("admin.kubeconfig")).unwrap();
+    let closed = "127.0.0.1:1";
+    let dead = config.replace(&portico.grpc().to_string(), closed);
+    let dead = file(&portico, "dead", &dead);
+    let refused = format!("the control service at {closed} cannot be reached: connection refused\n");
+    for args in [
+        &["get", "cm"][..],
+        &["tree"],
+        &["explain", "v1."],
+        &["history", "cm", "one"],
+        &["secrets", "rewrap"],
+        &["crds", "check", &file(&portico, "crd", "kind: CustomResourceDefinition\n")],
+    ] {
+        let (code, error) = fails(&portico, &[args, &["--kubeconfig", &dead]].concat());
+        assert!(code == 2 && error.ends_with(&refused), "{args:?}: {code} {error}");
+    }
+    for args in [&["--until-available"][..], &[]] {
+        let watch = [&["watch", "--timeout", "1", "--kubeconfig", &dead], args].concat();
+        let done = run(&portico, &watch);
+        let error = String::from_utf8(done.stderr).unwrap();
+        let refused = refused.trim_end();
+        let lines = format!("portico: watch: {refused}; trying again\nportico: watch: {refused}\n");
+        assert_eq!((done.status.code(), error), (Some(2), lines), "{args:?}");
+    }
+    let (code, error) = fails(&portico, &["get", "cm", "--context", "portico"]);
+    let address = portico.https();
+    let what =
+        format!("what answers at {address} is no control service (HTTP 404 Not Found): context control of");
+    assert!(code == 2 && error.contains(&what), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kubeconfig_names_files_as_kubectl_reads_them() {
     let portico = Portico::start().await;
     let admin = portico.data().join("admin.kubeconfig");

@@ -8,6 +8,7 @@ use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
+use super::dialled::Dialled;
 use crate::MAX_MESSAGE_BYTES;
 use crate::admin::admin_client::AdminClient;
 use crate::apiextensions::definitions_client::DefinitionsClient;
@@ -156,12 +157,12 @@ impl Interceptor for Intercept {
     }
 }
 
-type Transport = InterceptedService<Channel, Intercept>;
+type Transport = InterceptedService<Dialled, Intercept>;
 
 /// Clients of every service over one connection. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
-    channel: Channel,
+    channel: Dialled,
     intercept: Intercept,
 }
 
@@ -193,7 +194,7 @@ impl Client {
             Credentials::None | Credentials::Certificate { .. } => None,
         };
         let intercept = Intercept { authorization, deadline: Some(connection.deadline) };
-        Ok(Self { channel: connection.channel()?, intercept })
+        Ok(Self { channel: Dialled::new(connection.channel()?, &connection.server), intercept })
     }
 
     service!(

@@ -19,9 +19,10 @@ const RECONNECT: Retry = Retry {
     longest_pause: Duration::from_secs(5),
 };
 
-struct State {
+struct State<F> {
     client: Client,
     request: WatchRequest,
+    lost: F,
     stream: Option<Streaming<WatchResponse>>,
     failures: u32,
 }
@@ -34,8 +35,17 @@ pub fn watch_api_services(
     client: Client,
     request: WatchRequest,
 ) -> impl Stream<Item = Result<Event, Status>> {
+    watch_api_services_telling(client, request, |_| {})
+}
+
+/// As [`watch_api_services`]; tells of each connection that was lost or could not be made, before it tries again.
+pub fn watch_api_services_telling(
+    client: Client,
+    request: WatchRequest,
+    lost: impl FnMut(&Status),
+) -> impl Stream<Item = Result<Event, Status>> {
     let request = WatchRequest { allow_bookmarks: true, ..request };
-    let state = State { client, request, stream: None, failures: 0 };
+    let state = State { client, request, lost, stream: None, failures: 0 };
     stream::unfold(Some(state), |state| async move {
         let mut state = state?;
         match state.next().await {
@@ -45,7 +55,7 @@ pub fn watch_api_services(
     })
 }
 
-impl State {
+impl<F: FnMut(&Status)> State<F> {
     async fn next(&mut self) -> Result<Event, Status> {
         loop {
             match self.step().await {
@@ -84,6 +94,7 @@ impl State {
             self.request.resource_version.clear();
             return Ok(());
         }
+        (self.lost)(&status);
         wait_for_another_try(status, self.failures).await
     }
 }
