@@ -24,7 +24,7 @@ const FAILED: u8 = 2;
 
 /// Client verbs about CustomResourceDefinitions.
 #[derive(Debug, Parser)]
-#[command(name = "portico crds", about, disable_version_flag = true)]
+#[command(name = "portico crds", bin_name = "portico crds", about, disable_version_flag = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -72,7 +72,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitC
 }
 
 async fn run(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
-    let mut definitions = documents::read(&check.files)?;
+    let mut definitions = documents::objects(&check.files)?;
     definitions.retain(|document| document.head.kind == "CustomResourceDefinition");
     if definitions.is_empty() {
         return Err("there is no CustomResourceDefinition in what was given".into());

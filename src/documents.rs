@@ -4,6 +4,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
+use portico_machinery::Object;
+use portico_server::list_items;
 use serde::Deserialize;
 
 /// One object as it was written.
@@ -44,7 +46,34 @@ pub(crate) enum Unreadable {
     Document { from: String, reason: String },
 }
 
-/// All documents of these files, in their order; `-` is what is piped in.
+/// All objects of these files, in their order: documents, and the items of lists in the place of these; `-` is what is piped in.
+pub(crate) fn objects(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
+    let mut objects = Vec::new();
+    for document in read(files)? {
+        let text = std::str::from_utf8(&document.manifest).unwrap_or_default();
+        match document.head.kind.ends_with("List").then(|| list_items(text)).flatten() {
+            None => objects.push(document),
+            Some(items) => {
+                for (at, item) in items.into_iter().enumerate() {
+                    objects.push(item_of(&document, at + 1, item)?);
+                }
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// An item of a list.
+fn item_of(list: &Document, at: usize, item: Option<Object>) -> Result<Document, Unreadable> {
+    let from = format!("{}, item {at}", list.from);
+    let unreadable = |reason: String| Unreadable::Document { from: from.clone(), reason };
+    let item = item.ok_or_else(|| unreadable("an item of a list must be an object".to_owned()))?;
+    let manifest = item.to_json();
+    let head = serde_json::from_slice(&manifest).map_err(|error| unreadable(error.to_string()))?;
+    Ok(Document { from, manifest, media_type: "application/json", head })
+}
+
+/// All documents of these files, in their order, as they stand there; `-` is what is piped in.
 pub(crate) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Unreadable> {
     let mut found = Vec::new();
     for file in files {

@@ -36,7 +36,7 @@ pub use portico_controllers::service_endpoints::slices::SliceSettings;
 pub use portico_kinds::{NoStorage, RuntimeConfig, RuntimeConfigError};
 pub use portico_manifests::{
     Finding as ManifestsFinding, Report as ManifestsReport, Settings as ManifestsSettings,
-    Unapplied as UnappliedManifests,
+    Unapplied as UnappliedManifests, list_items,
 };
 pub use portico_registry::{
     ConnectionSettings, Settings as RegistrySettings, TranslationSettings, WebhookLimits,

@@ -7,16 +7,16 @@ use portico_proto::client::{ApplyOptions, Client};
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::get::qualified;
+use super::get::{qualified, read_object};
 use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Ending};
-use super::output::{self, Format};
+use super::output::{self, Format, Printing};
 use crate::control_service::ControlService;
 use crate::documents::{self, Document};
 
 /// Create objects, or change just the fields that manifests name (server-side apply)
 ///
-/// In the order of the manifests. Exit code 0: all were applied; 2: one was refused, and nothing behind it was sent.
+/// In the order of the manifests; of a list, its items. Exit code 0: all were applied; 2: one was refused, and nothing behind it was sent.
 #[derive(Debug, clap::Args)]
 pub(super) struct Apply {
     /// Files of manifests, YAML (several documents each) or JSON; - reads what is piped in.
@@ -34,9 +34,8 @@ pub(super) struct Apply {
     /// Have everything checked, write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// What is printed of each object.
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    #[command(flatten)]
+    printing: Printing,
     #[command(flatten)]
     control: ControlService,
 }
@@ -54,7 +53,10 @@ struct Name {
 
 /// Applies all.
 pub(super) async fn run(apply: &Apply) -> Result<Ending, Failure> {
-    let documents = documents::read(&apply.files)?;
+    let documents = documents::objects(&apply.files)?;
+    if documents.is_empty() {
+        return Err(Failure::Usage("there is no object in what was given".to_owned()));
+    }
     let client = apply.control.client(DEADLINE)?;
     for document in documents {
         apply.one(&client, document).await?;
@@ -96,11 +98,11 @@ impl Apply {
     }
 
     fn print(&self, resource: &str, json: &[u8]) -> Result<(), Failure> {
-        if matches!(self.output, Format::Json | Format::Yaml) {
-            return Ok(output::document(json, self.output)?);
+        if self.printing.is_whole() {
+            return Ok(self.printing.object(read_object(json)?)?);
         }
         let Applied { metadata: Name { name } } = serde_json::from_slice(json)?;
-        let done = match (self.output, self.dry_run) {
+        let done = match (self.printing.output, self.dry_run) {
             (Format::Name, _) => "",
             (_, true) => " serverside-applied (server dry run)",
             (_, false) => " serverside-applied",

@@ -2,13 +2,16 @@
 
 use std::io::Write;
 
+use clap::builder::NonEmptyStringValueParser;
+use portico_machinery::object::{Node, NotAnObject};
+use portico_machinery::{GroupVersion, Object};
 use portico_proto::client::{Client, ListOptions, ResourceClient};
 use portico_proto::objects::Resource;
 
 use super::failure::Failure;
 use super::namespace::Namespace;
 use super::outcome::{DEADLINE, Ending};
-use super::output::{self, Format};
+use super::output::{self, Format, Printing};
 use super::served_table::{ACCEPT, ServedTable, Shown};
 use crate::control_service::ControlService;
 
@@ -18,8 +21,10 @@ use crate::control_service::ControlService;
 #[derive(Debug, clap::Args)]
 pub(super) struct Get {
     /// A plural, singular, short name, kind or category; with its group where that is not clear: `deployments.apps`.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     resource: String,
     /// One object; otherwise all.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     #[command(flatten)]
     namespace: Namespace,
@@ -32,9 +37,8 @@ pub(super) struct Get {
     /// Only objects whose fields match.
     #[arg(long, conflicts_with = "name", default_value = "", hide_default_value = true)]
     field_selector: String,
-    /// How objects are printed.
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Format,
+    #[command(flatten)]
+    printing: Printing,
     #[command(flatten)]
     control: ControlService,
 }
@@ -47,15 +51,32 @@ pub(super) async fn run(get: &Get) -> Result<Ending, Failure> {
     if several && get.name.is_some() {
         return Err(Failure::Usage(format!("{} are several resources: name one", get.resource)));
     }
+    // As kubectl prints it: what is listed of several resources is one document, too.
+    let mut list = Object::default();
+    list.set(&["apiVersion"], "v1");
+    list.put(&["items"], Node::from_iter([]));
+    list.set(&["kind"], "List");
+    list.set(&["metadata", "resourceVersion"], "");
     for resource in resources {
+        if resource.namespaced && get.all_namespaces && get.name.is_some() {
+            let why = "a resource cannot be retrieved by name across all namespaces";
+            return Err(Failure::Usage(why.to_owned()));
+        }
         let prefix = format!("{}/", qualified(&resource));
         let namespace = match resource.namespaced && !get.all_namespaces {
             true => get.namespace.of(&get.control)?,
             false => String::new(),
         };
         let objects = client.resource(resource, &namespace);
-        let printed = get.print(&objects, &prefix, several, found > 0).await?;
+        let printed = match (get.printing.is_whole(), &get.name) {
+            (true, Some(name)) => get.print_whole(&objects, name).await?,
+            (true, None) => get.collect(&objects, &mut list).await?,
+            (false, _) => get.print(&objects, &prefix, several, found > 0).await?,
+        };
         found += printed;
+    }
+    if get.printing.is_whole() && get.name.is_none() {
+        return Ok(get.printing.object(list).map(|()| Ending::Well)?);
     }
     if found == 0 {
         writeln!(std::io::stderr(), "No resources found")?;
@@ -72,32 +93,41 @@ impl Get {
         several: bool,
         gap: bool,
     ) -> Result<usize, Failure> {
-        match self.output {
-            Format::Json | Format::Yaml => {
-                let json = self.read(objects).await?;
-                output::document(&json, self.output)?;
-                Ok(1)
-            }
-            Format::Name => {
-                let table = self.table(objects).await?;
-                output::lines(table.rows.iter().map(|row| format!("{prefix}{}", row.name())))?;
-                Ok(table.rows.len())
-            }
-            Format::Table | Format::Wide => {
-                let table = self.table(objects).await?;
-                if table.rows.is_empty() {
-                    return Ok(0);
-                }
-                let shown = Shown {
-                    wide: self.output == Format::Wide,
-                    namespaces: self.all_namespaces && objects.resource().namespaced,
-                    prefix: if several { prefix } else { "" },
-                };
-                let gap = gap.then(String::new);
-                output::lines(gap.into_iter().chain(table.shown(shown).lines(None)))?;
-                Ok(table.rows.len())
-            }
+        let table = self.table(objects).await?;
+        if self.printing.output == Format::Name {
+            output::lines(table.rows.iter().map(|row| format!("{prefix}{}", row.name())))?;
+        } else if !table.rows.is_empty() {
+            let shown = Shown {
+                wide: self.printing.output == Format::Wide,
+                namespaces: self.all_namespaces && objects.resource().namespaced,
+                prefix: if several { prefix } else { "" },
+            };
+            let gap = gap.then(String::new);
+            output::lines(gap.into_iter().chain(table.shown(shown).lines(None)))?;
         }
+        Ok(table.rows.len())
+    }
+
+    /// Prints the one object.
+    async fn print_whole(&self, objects: &ResourceClient, name: &str) -> Result<usize, Failure> {
+        self.printing.object(read_object(&objects.get(name).await?)?)?;
+        Ok(1)
+    }
+
+    /// Puts objects of one resource into a list, each with its kind as in a manifest; how many.
+    async fn collect(&self, objects: &ResourceClient, list: &mut Object) -> Result<usize, Failure> {
+        let found = read_object(&self.read(objects).await?)?;
+        let Resource { group, version, kind, .. } = objects.resource();
+        let api_version = GroupVersion::new(group, version).to_string();
+        let items = found.at(&["items"]);
+        for item in items.items().filter_map(|item| item.node()) {
+            let mut object = Object::from_node(item).map_err(unreadable)?;
+            object.set(&["apiVersion"], &api_version);
+            object.set(&["kind"], kind);
+            object.sort_keys();
+            list.push_node(&["items"], object.into_node());
+        }
+        Ok(items.len())
     }
 
     async fn table(&self, objects: &ResourceClient) -> Result<ServedTable, Failure> {
@@ -116,6 +146,15 @@ impl Get {
             None => objects.list(&options).await?,
         })
     }
+}
+
+/// An object that was answered.
+pub(super) fn read_object(json: &[u8]) -> Result<Object, Failure> {
+    Object::from_json(json).map_err(unreadable)
+}
+
+fn unreadable(error: NotAnObject) -> Failure {
+    Failure::Facade(format!("an answer cannot be read: {error}"))
 }
 
 /// The resources of a name, each in its preferred version: all of a category, else the first.

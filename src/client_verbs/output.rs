@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use anstream::AutoStream;
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use portico_machinery::Object;
 use serde::Serialize;
 
 /// What `-o` takes.
@@ -20,6 +22,42 @@ pub(super) enum Format {
     Yaml,
     /// `resource.group/name`, a line each.
     Name,
+}
+
+impl Format {
+    /// What `-o` takes where nothing is printed that has a name.
+    pub(super) fn without_names() -> impl TypedValueParser<Value = Self> {
+        let known = Self::value_variants().iter().filter(|format| **format != Self::Name);
+        PossibleValuesParser::new(known.filter_map(ValueEnum::to_possible_value))
+            .map(|text| Self::from_str(&text, true).unwrap_or_default())
+    }
+}
+
+/// How objects are printed.
+#[derive(Debug, clap::Args)]
+pub(super) struct Printing {
+    /// How objects are printed.
+    #[arg(long, short, value_enum, default_value_t)]
+    pub(super) output: Format,
+    /// With -o json and -o yaml: who owns which fields, too.
+    #[arg(long)]
+    show_managed_fields: bool,
+}
+
+impl Printing {
+    /// Whether objects are printed whole.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.output, Format::Json | Format::Yaml)
+    }
+
+    /// Prints an object whole.
+    pub(super) fn object(&self, mut object: Object) -> io::Result<()> {
+        if !self.show_managed_fields {
+            object.remove(&["metadata", "managedFields"]);
+            object.edit_each(&["items"], |item| drop(item.remove(&["metadata", "managedFields"])));
+        }
+        document(&object.to_json(), self.output)
+    }
 }
 
 /// Standard output; colours where it is a terminal that wants them (`NO_COLOR`, `CLICOLOR`).

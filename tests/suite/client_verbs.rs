@@ -95,11 +95,20 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
     let nameless = file(&portico, "nameless.yaml", "apiVersion: v1\nkind: ConfigMap\n");
     let unknown = file(&portico, "unknown.yaml", "apiVersion: v9\nkind: Nothing\nmetadata: {name: a}\n");
     let broken = file(&portico, "broken.yaml", "kind: [\n");
+    let empty = file(&portico, "empty.yaml", "apiVersion: v1\nkind: List\nitems: []\n");
+    let item = "{apiVersion: v1, kind: Namespace, metadata: {name: first}}";
+    let list = format!("apiVersion: v1\nkind: List\nitems: [{item}, {{kind: ConfigMap}}]\n");
+    let list = file(&portico, "list.yaml", &list);
+    let owned = prints(&portico, &["get", "cm", "one", "-o", "yaml", "--show-managed-fields"]);
+    let owned = file(&portico, "owned.yaml", &owned);
     for (args, reason) in [
         (&["get", "flunders"][..], "keeps no resource named \"flunders\""),
         (&["get", "cm", "missing"], "configmaps \"missing\" not found"),
         (&["get", "cm", "-l", "=="], "found '=='"),
         (&["get", "all", "web"], "several resources"),
+        (&["apply", "-f", &empty], "there is no object in what was given"),
+        (&["apply", "-f", &list], "list.yaml, document 1, item 2: a manifest needs"),
+        (&["apply", "-f", &owned], "metadata.managedFields must be nil"),
         (&["apply", "-f", &other], "conflict with \"first\": .data.a"),
         (&["apply", "-f", &nameless], "nameless.yaml, document 1: a manifest needs"),
         (&["apply", "-f", &unknown], "no kind Nothing of v9 is kept here"),
@@ -118,6 +127,35 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
     );
     let done = verb(&portico, &["get", "cm"]).env("KUBECONFIG", "/does/not/exist").output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_get_prints_can_be_applied() {
+    let portico = Portico::start().await;
+    prints(&portico, &["apply", "-f", &file(&portico, "all.yaml", MANIFESTS)]);
+    for format in ["yaml", "json"] {
+        let shown = |args: &[&str]| prints(&portico, &[&["get"], args, &["-o", format]].concat());
+        for (args, applied) in [
+            (&["cm", "one"][..], "configmap/one serverside-applied\n"),
+            (&["cm", "-l", "app=x"], "configmap/one serverside-applied\n"),
+            (&["all"], "deployment.apps/web serverside-applied\n"),
+        ] {
+            let text = shown(args);
+            assert!(!text.contains("managedFields"), "{text}");
+            let path = file(&portico, "shown", &text);
+            assert!(prints(&portico, &["apply", "-f", &path]).contains(applied), "{text}");
+            let owned = shown(&[args, &["--show-managed-fields"]].concat());
+            assert!(owned.contains("managedFields"), "{owned}");
+        }
+        let applied = ["apply", "-f", &file(&portico, "all.yaml", MANIFESTS), "-o", format];
+        assert!(!prints(&portico, &applied).contains("managedFields"));
+    }
+    let list: Value = serde_json::from_str(&prints(&portico, &["get", "all", "-o", "json"])).unwrap();
+    assert_eq!((&list["kind"], &list["apiVersion"]), (&"List".into(), &"v1".into()));
+    let kinds = list["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap());
+    assert!(kinds.clone().any(|kind| kind == "Deployment") && kinds.clone().any(|kind| kind == "Service"));
+    let none = prints(&portico, &["get", "cm", "-l", "app=y", "-o", "yaml"]);
+    assert_eq!(none, "apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

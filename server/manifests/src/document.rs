@@ -93,18 +93,27 @@ pub(crate) fn read(file: &str, document: usize, part: &Part<'_>) -> Vec<Result<D
         let digest = sha256_hex(part.text.as_bytes());
         return vec![checked(origin, object, Some(part.text.to_owned()), digest)];
     }
-    let items = object.at(&["items"]);
-    let item = |(at, item): (usize, portico_machinery::object::Cursor<'_>)| {
+    let item = |(at, item): (usize, Option<Object>)| {
         let origin = Origin { item: Some(at + 1), ..origin.clone() };
-        let read = item.node().map(Object::from_node);
-        let Some(Ok(object)) = read else {
+        let Some(object) = item else {
             let message = "an item of a list must be an object".to_owned();
             return Err(Fault { origin, object: String::new(), message });
         };
         let digest = sha256_hex(&object.to_json());
         checked(origin, object, None, digest)
     };
-    items.items().enumerate().map(item).collect()
+    items(&object).enumerate().map(item).collect()
+}
+
+/// The items of a list that stands in a document, each nothing where it is no object; nothing where the document is none.
+#[must_use]
+pub fn list_items(text: &str) -> Option<Vec<Option<Object>>> {
+    let object = portico_schema::object_of_text(text).ok().filter(is_list)?;
+    Some(items(&object).collect())
+}
+
+fn items(list: &Object) -> impl Iterator<Item = Option<Object>> {
+    list.at(&["items"]).items().map(|item| item.node().and_then(|node| Object::from_node(node).ok()))
 }
 
 /// The object; errors name lines of the file.

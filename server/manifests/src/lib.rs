@@ -21,6 +21,7 @@ mod split;
 mod state;
 
 pub use check::{Finding, Report, check};
+pub use document::list_items;
 pub use follow::Manifests;
 pub use requests::Requests;
 pub use settings::{MAX_DEPTH, MAX_DOCUMENTS, MAX_FILE_BYTES, Settings};
