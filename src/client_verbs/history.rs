@@ -10,6 +10,7 @@ pub(super) use restore::{Rollback, Undelete, rollback, undelete};
 use std::io::Write;
 
 use bytes::Bytes;
+use clap::builder::NonEmptyStringValueParser;
 use jiff::Timestamp;
 use portico_proto::client::Client;
 use portico_proto::history::list_request::At;
@@ -36,6 +37,7 @@ pub(super) struct History {
     #[command(flatten)]
     object: Named,
     /// One object; with --at it may be left out.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// With --at: objects of all namespaces.
     #[arg(long, short = 'A', requires = "at")]
@@ -44,7 +46,7 @@ pub(super) struct History {
     #[arg(long, value_name = "WHEN", value_parser = when::parse)]
     at: Option<At>,
     /// At most so many states, the newest ones.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// How states or objects are printed.
     #[arg(long, short, value_enum, default_value_t)]
@@ -151,7 +153,7 @@ async fn states(
         let left = limit.saturating_sub(u32::try_from(all.states.len()).unwrap_or(u32::MAX));
         let request = StatesRequest { target: Some(target.clone()), before, limit: left, objects };
         let page = client.history().states(request).await?.into_inner();
-        (all.more, all.complete_from) = (page.more, page.complete_from);
+        (all.more, all.complete_from, all.revision) = (page.more, page.complete_from, page.revision);
         all.states.extend(page.states);
         before = all.states.last().map_or(0, |state| state.revision);
         if !all.more || before == 0 || all.states.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
@@ -164,7 +166,7 @@ impl History {
     async fn print_states(&self, client: &Client, resource: &Resource, name: &str) -> Result<(), Failure> {
         let target = self.object.target(resource, name, &self.control)?;
         let whole = matches!(self.output, Format::Json | Format::Yaml);
-        let found = states(client, &target, self.limit.max(1), whole).await?;
+        let found = states(client, &target, self.limit, whole).await?;
         let none = found.states.is_empty();
         match self.output {
             Format::Json | Format::Yaml => {

@@ -96,6 +96,9 @@ async fn past_states_are_listed_compared_and_restored_after_watches_have_forgott
     assert_eq!((managers.len(), &managers[0]["manager"]), (1, &json!("maker")), "{managers:?}");
 
     assert_eq!(portico.admin().delete(ONE).await.status, 200);
+    let shown: Value = serde_json::from_str(&prints(&portico, "history cm one -o json")).unwrap();
+    let deleted = &shown["states"][0];
+    assert_eq!((&deleted["change"], &deleted["manager"]), (&json!("Deleted"), &json!("")), "{deleted}");
     prints(&portico, "undelete cm one");
     let back = portico.admin().get(ONE).await.json();
     assert_eq!(back["data"], now["data"]);
@@ -240,6 +243,8 @@ async fn what_cannot_be_shown_or_restored_is_said() {
     for (line, why) in [
         ("history cm", "name an object, or say --at which time"),
         ("history all x", "all are several resources: name one"),
+        ("diff cm one --to 1000000", "revision 1000000 is still to come: the last one is "),
+        ("diff cm one --from 1000000", "revision 1000000 is still to come: the last one is "),
         ("diff cm two", "no state of configmaps \"two\" is kept"),
         ("get tokenreviews", "the server does not allow this method on the requested resource"),
         ("get cm one -l a=b", "cannot be used with"),

@@ -125,9 +125,15 @@ impl History for HistoryService {
         let place = (&*allowed.namespace, &*allowed.target.name);
         let before = (before > 0).then_some(before);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let latest = self.registry.store().latest_revision().await;
+        let revision = latest.map_err(|error| refused(Status::unavailable(error.to_string())))?;
         let past = self.registry.past(&allowed.served, place, before, limit).await.map_err(refused)?;
-        let mut answer =
-            pb::StatesResponse { states: Vec::new(), more: past.more, complete_from: past.complete_from };
+        let mut answer = pb::StatesResponse {
+            states: Vec::new(),
+            more: past.more,
+            complete_from: past.complete_from,
+            revision,
+        };
         let mut bytes = 0;
         for (at, state_at) in past.states.iter().enumerate() {
             if bytes > MAX_OBJECT_BYTES {
@@ -228,14 +234,14 @@ fn state(past: &Past, before: Option<&Object>, objects: bool) -> pb::State {
         Ok(object) => (Some(object), String::new()),
         Err(why) => (None, why.clone()),
     };
-    // A deletion changes no fields.
-    let changed = object.filter(|_| past.state.change != EventType::Deleted).and_then(last_change);
+    // A deletion changes no fields: what stands in them is from the write before.
+    let written = object.filter(|_| past.state.change != EventType::Deleted);
     pb::State {
         revision: past.state.revision(),
         change: change.into(),
-        written: past.state.written.or(changed).unwrap_or_default(),
+        written: past.state.written.or_else(|| written.and_then(last_change)).unwrap_or_default(),
         uid: object.map(|object| object.uid().to_owned()).unwrap_or_default(),
-        manager: object.and_then(|object| last_manager(object, before)).unwrap_or_default(),
+        manager: written.and_then(|object| last_manager(object, before)).unwrap_or_default(),
         object: object.filter(|_| objects).map(|object| object.to_json().into()).unwrap_or_default(),
         unreadable,
     }

@@ -1,6 +1,7 @@
 //! `portico diff`: what lies between two states of an object.
 
-use portico_proto::history::{State, Target};
+use clap::builder::NonEmptyStringValueParser;
+use portico_proto::history::{State, StatesResponse, Target};
 use similar::TextDiff;
 
 use super::{Named, states};
@@ -23,12 +24,13 @@ pub(crate) struct Diff {
     #[command(flatten)]
     object: Named,
     /// The object.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// The earlier state, by the revision at which it was there; without it the one before --to.
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     from: Option<i64>,
     /// The later state, by the revision at which it was there; without it the last one.
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", value_parser = clap::value_parser!(i64).range(1..))]
     to: Option<i64>,
     #[command(flatten)]
     control: ControlService,
@@ -40,7 +42,11 @@ pub(crate) async fn run(diff: &Diff) -> Result<Ending, Failure> {
     let resource = diff.object.resource(&client).await?;
     let target = diff.object.target(&resource, &diff.name, &diff.control)?;
     // With what a state is compared is found without the objects.
-    let found = states(&client, &target, MAX_STATES, false).await?.states;
+    let StatesResponse { states: found, revision, .. } = states(&client, &target, MAX_STATES, false).await?;
+    // A control service of an earlier release does not say how far it is.
+    if let Some(asked) = diff.from.max(diff.to).filter(|asked| *asked > revision && revision > 0) {
+        return Err(Failure::Usage(format!("revision {asked} is still to come: the last one is {revision}")));
+    }
     let later = found.iter().find(|state| diff.to.is_none_or(|to| state.revision <= to));
     let later = later.ok_or_else(|| missing(&target, diff.to))?;
     let before = diff.from.unwrap_or(later.revision - 1);

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use clap::builder::NonEmptyStringValueParser;
 use portico_proto::history::RestoreRequest;
 
 use super::Named;
@@ -41,6 +42,7 @@ struct Restoring {
     #[command(flatten)]
     object: Named,
     /// The object.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Have everything checked, write nothing.
     #[arg(long)]
