@@ -199,12 +199,16 @@ pub(crate) fn parse_alone(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
 }
 
 fn parse_by(command: clap::Command, argv: Vec<OsString>) -> Result<Parsed, SettingError> {
+    if argv.last().is_some_and(|last| last == "--") && is_of_run(&argv) {
+        return Err(SettingError::new("--", "the program that is to run must stand behind it"));
+    }
     // A role takes every flag, before it and behind it.
     let command = command.mut_args(|arg| arg.global(true));
     let first = match command.clone().try_get_matches_from(&argv) {
         Ok(matches) => matches,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
         Err(e) if matches!(e.kind(), ErrorKind::DisplayVersion) => return Ok(Parsed::Version),
+        Err(e) if is_of_run(&argv) => return Err(hinted(&e)),
         Err(e) => return Err(one_line(&e)),
     };
     let (matches, argv) = match first.get_one::<PathBuf>("config") {
@@ -225,6 +229,23 @@ fn parse_by(command: clap::Command, argv: Vec<OsString>) -> Result<Parsed, Setti
         }
     };
     settled(&command, &matches)
+}
+
+fn is_of_run(argv: &[OsString]) -> bool {
+    argv.iter().any(|argument| argument == "run")
+}
+
+/// Of a command line of `run`: a program may have been meant by what is no flag.
+fn hinted(error: &clap::Error) -> SettingError {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word))
+            if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') =>
+        {
+            let how = format!("no such setting; a program stands behind --: portico run ... -- {word} ...");
+            SettingError::new(word, how)
+        }
+        _ => one_line(error),
+    }
 }
 
 /// Other defaults that follow from what was given.
@@ -251,6 +272,9 @@ fn settled(command: &clap::Command, matches: &ArgMatches) -> Result<Parsed, Sett
     let role = match verb {
         None => Role::AllInOne,
         Some(Verb::Run { command }) => {
+            if command.first().is_some_and(|program| program.is_empty()) {
+                return Err(SettingError::new("--", "the program that is to run has an empty name"));
+            }
             settings.command = command;
             Role::AllInOne
         }

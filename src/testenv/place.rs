@@ -17,9 +17,12 @@ pub(super) struct Asked<'a> {
 /// The folder.
 ///
 /// # Errors
-/// Another version is asked for, or nothing says where this user's files are.
+/// Another version is asked for, or what is none; or nothing says where this user's files are.
 pub(super) fn of(asked: &Asked<'_>) -> Result<PathBuf, String> {
     match asked.text {
+        Some(text) if !is_version(text) && (asked.bin_dir.is_some() || is_like_a_version(text)) => {
+            return Err(format!("{text} is no version of Kubernetes; a folder of this name is ./{text}"));
+        }
         Some(text) if !is_version(text) => return Ok(PathBuf::from(text)),
         Some(text) if !is_served(text) => {
             return Err(format!(
@@ -53,6 +56,12 @@ fn is_version(text: &str) -> bool {
     let is_part = |part: &str| matches!(part, "x" | "*") || part.bytes().all(|b| b.is_ascii_digit());
     let parts: Vec<_> = bare.split('.').collect();
     bare == "latest" || (parts.len() >= 2 && parts.iter().all(|part| !part.is_empty() && is_part(part)))
+}
+
+/// Whether a version may have been meant: `1.3x`.
+fn is_like_a_version(text: &str) -> bool {
+    let is_number = bare(text).starts_with(|first: char| first.is_ascii_digit());
+    is_number && text.contains('.') && !text.contains(std::path::is_separator)
 }
 
 /// Whether the version that is served is among those.
@@ -91,6 +100,10 @@ mod tests {
             [served.clone(), minor.to_owned(), format!("{minor}.x!"), format!("~{minor}.0"), "latest".into()]
         {
             assert!(is_version(&good) && is_served(&good), "{good}");
+        }
+        for (mistyped, bin_dir) in [("1.3x", None), ("v1.36.y", None), ("bin", Some(Path::new("d")))] {
+            let said = of(&Asked { text: Some(mistyped), bin_dir }).unwrap_err();
+            assert!(said.contains(&format!("{mistyped} is no version")), "{said}");
         }
         assert!(is_version("1.20.x") && !is_served("1.20.x"));
         let said = of(&Asked { text: Some("1.20"), bin_dir: None }).unwrap_err();

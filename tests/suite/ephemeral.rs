@@ -122,6 +122,15 @@ async fn how_a_program_ends_is_told_as_a_shell_would() {
     assert_eq!((code, err.as_str()), (Some(127), "portico: no-such-program: no such file or directory\n"));
     let (code, _, err) = shell.run(&["run", "--ephemeral", "--", "/dev/null"]);
     assert_eq!(code, Some(126), "{err}");
+    for (line, said) in [
+        (&["kubectl", "get", "cm"][..], "a program stands behind --: portico run ... -- kubectl ..."),
+        (&["--"], "the program that is to run must stand behind it"),
+        (&["--", ""], "the program that is to run has an empty name"),
+    ] {
+        let (code, _, err) = shell.run(&[&["run", "--ephemeral"], line].concat());
+        assert_eq!(code, Some(2), "{line:?}: {err}");
+        assert!(err.contains(said) && err.lines().count() == 1, "{line:?}: {err}");
+    }
     for place in ["--data-dir=x", "--etcd-servers=http://127.0.0.1:1"] {
         let (code, _, err) = shell.run(&["run", "--ephemeral", place, "--", "true"]);
         let flag = place.split('=').next().unwrap();

@@ -464,6 +464,8 @@ async fn a_folder_is_made_once_and_printed_for_whoever_asks() {
     let (_, out, _) = portico(&["testenv", "use", "1.36", "--bin-dir", path, "-p", "path"]);
     let made = Path::new(out.trim_end());
     assert!(made.starts_with(bin.join("k8s")) && made.join("kube-apiserver").exists(), "{out}");
+    let (code, _, err) = portico(&["testenv", "use", "1.3x", "--bin-dir", path]);
+    assert!(code == Some(1) && err.contains("1.3x is no version"), "{code:?} {err}");
     let (code, _, err) = portico(&["testenv", "use", "1.20.x", "--bin-dir", path, "-p", "path"]);
     assert!(code == Some(1) && err.contains("1.20.x"), "{err}");
 }
