@@ -30,7 +30,7 @@ const SERVER: [&str; 5] = [
 
 /// Verbs about the configuration folder.
 #[derive(Debug, Parser)]
-#[command(name = "portico config", about, disable_version_flag = true)]
+#[command(name = "portico config", bin_name = "portico config", about, disable_version_flag = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,

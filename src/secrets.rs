@@ -20,7 +20,7 @@ const FAILED: u8 = 2;
 
 /// Client verbs about what is encrypted at rest.
 #[derive(Debug, Parser)]
-#[command(name = "portico secrets", about, disable_version_flag = true)]
+#[command(name = "portico secrets", bin_name = "portico secrets", about, disable_version_flag = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,

@@ -38,7 +38,7 @@ pub(crate) fn main_as(name: Name, arguments: Vec<OsString>) -> ExitCode {
 
 /// Operators' tests (controller-runtime's envtest) on this program.
 #[derive(Debug, Parser)]
-#[command(name = "portico testenv", about, disable_version_flag = true)]
+#[command(name = "portico testenv", bin_name = "portico testenv", about, disable_version_flag = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,

@@ -57,8 +57,8 @@ struct Try {
     /// The media type of the body, if it is another than that of the file.
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// How it is printed: table, json or yaml.
-    #[arg(long, short, value_enum, default_value_t)]
+    /// How it is printed.
+    #[arg(long, short, value_parser = Format::without_names(), default_value = "table")]
     output: Format,
     #[command(flatten)]
     facade: Facade,
@@ -119,10 +119,7 @@ impl Try {
         let walk: Walk = serde_json::from_slice(&json)?;
         match self.output {
             Format::Json | Format::Yaml => output::document(&json, self.output)?,
-            Format::Name => output::lines(
-                walk.endpoints.iter().filter(|one| one.state == "chosen").map(|one| &one.endpoint),
-            )?,
-            Format::Table | Format::Wide => walk.print(self.output == Format::Wide)?,
+            format => walk.print(format == Format::Wide)?,
         }
         Ok(if walk.ok { Ending::Well } else { Ending::NotSo })
     }

@@ -1,5 +1,6 @@
 //! `portico routes`: the compiled table of what may be reached.
 
+use portico_proto::client::Client;
 use portico_proto::routes::{ListRequest, RouteSummary};
 
 use super::failure::Failure;
@@ -25,18 +26,27 @@ pub(super) struct Routes {
 /// Prints the table.
 pub(super) async fn run(routes: &Routes) -> Result<Ending, Failure> {
     let client = routes.control.client(DEADLINE)?;
-    let listed = client.routes().list(ListRequest { group: routes.group.clone() }).await?.into_inner();
+    let listed = listed(&client, &routes.group).await?;
     match routes.output {
         Format::Table | Format::Wide => {
-            output::lines(table(&listed.routes, routes.output == Format::Wide).lines(None))?;
+            output::lines(table(&listed, routes.output == Format::Wide).lines(None))?;
         }
         Format::Name => {
             let name = |route: &RouteSummary| format!("apiservice.apiregistration.k8s.io/{}", route.name);
-            output::lines(listed.routes.iter().map(name))?;
+            output::lines(listed.iter().map(name))?;
         }
-        Format::Json | Format::Yaml => output::value(&listed.routes, routes.output)?,
+        Format::Json | Format::Yaml => output::value(&listed, routes.output)?,
     }
     Ok(Ending::Well)
+}
+
+/// The routes of a group; of none that is named all.
+pub(super) async fn listed(client: &Client, group: &str) -> Result<Vec<RouteSummary>, Failure> {
+    let listed = client.routes().list(ListRequest { group: group.to_owned() }).await?.into_inner().routes;
+    match listed.is_empty() && !group.is_empty() {
+        true => Err(Failure::Usage(format!("group {group:?} not found: no APIService is of it"))),
+        false => Ok(listed),
+    }
 }
 
 fn table(routes: &[RouteSummary], wide: bool) -> Table {

@@ -1,10 +1,11 @@
 //! `portico tree`: groups, their versions, and where each leads.
 
-use portico_proto::routes::{ListRequest, RouteSummary};
+use portico_proto::routes::RouteSummary;
 
 use super::failure::Failure;
 use super::outcome::{DEADLINE, Ending};
 use super::output;
+use super::routes::listed;
 use super::stages::availability;
 use super::table::Cell;
 use crate::control_service::ControlService;
@@ -28,8 +29,7 @@ struct Branch {
 /// Prints the tree.
 pub(super) async fn run(tree: &Tree) -> Result<Ending, Failure> {
     let client = tree.control.client(DEADLINE)?;
-    let listed = client.routes().list(ListRequest { group: tree.group.clone() }).await?.into_inner();
-    output::lines(lines(&listed.routes))?;
+    output::lines(lines(&listed(&client, &tree.group).await?))?;
     Ok(Ending::Well)
 }
 

@@ -106,6 +106,9 @@ async fn what_is_refused_is_one_line_and_exit_code_2() {
         (&["get", "cm", "missing"], "configmaps \"missing\" not found"),
         (&["get", "cm", "-l", "=="], "found '=='"),
         (&["get", "all", "web"], "several resources"),
+        (&["get", "cm", "one", "-A"], "a resource cannot be retrieved by name across all namespaces"),
+        (&["tree", "nosuch"], "group \"nosuch\" not found"),
+        (&["routes", "nosuch", "-o", "json"], "group \"nosuch\" not found"),
         (&["apply", "-f", &empty], "there is no object in what was given"),
         (&["apply", "-f", &list], "list.yaml, document 1, item 2: a manifest needs"),
         (&["apply", "-f", &owned], "metadata.managedFields must be nil"),
@@ -217,6 +220,39 @@ async fn kubeconfig_names_files_as_kubectl_reads_them() {
     let (code, error) = with("", &["get", "cm"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("portico-data/admin.kubeconfig: no such file"), "{error}");
+}
+
+#[test]
+fn usage_is_of_portico_and_wants_what_is_wanted() {
+    let usage = |args: &[&str]| {
+        let done = Command::new(binary()).args(args).env("KUBECONFIG", "x").output().unwrap();
+        let text = String::from_utf8([done.stdout, done.stderr].concat()).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("Usage: ").map(str::to_owned)).unwrap_or(text)
+    };
+    for (args, expected) in [
+        (&["config"][..], "portico config <COMMAND>"),
+        (&["crds", "--help"], "portico crds <COMMAND>"),
+        (&["secrets", "rewrap", "--help"], "portico secrets rewrap [OPTIONS]"),
+        (&["testenv", "install"], "portico testenv install <DIR>"),
+        (&["get"], "portico get <RESOURCE> [NAME]"),
+        (&["route", "try"], "portico route try <PATH>"),
+    ] {
+        assert_eq!(usage(args), expected, "{args:?}");
+    }
+    for args in [
+        &["get", "cm", ""][..],
+        &["get", ""],
+        &["history", "cm", ""],
+        &["history", "cm", "one", "--limit", "0"],
+        &["diff", "cm", ""],
+        &["diff", "cm", "one", "--to", "0"],
+        &["undelete", "cm", ""],
+        &["route", "try", "/version", "-o", "name"],
+    ] {
+        let done = Command::new(binary()).args(args).output().unwrap();
+        let error = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(2) && error.contains("value"), "{args:?}: {error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
