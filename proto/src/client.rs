@@ -62,4 +62,4 @@ pub use kubeconfig_users::{KubeconfigUser, KubeconfigUsers, Source};
 pub use resource::{ApplyOptions, ListOptions, ResourceClient};
 pub use resource_watch::WatchEvent;
 pub use retry::Retry;
-pub use watch::{Event, watch_api_services, watch_api_services_telling};
+pub use watch::{Event, watch_api_services, watch_api_services_on_retry};

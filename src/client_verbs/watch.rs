@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use portico_proto::apiregistration::{ApiService, EventType, ExplainRequest, WatchRequest};
-use portico_proto::client::{Client, Event, Retry, watch_api_services_telling};
+use portico_proto::client::{Client, Event, Retry, watch_api_services_on_retry};
 use tonic::Status;
 
 use super::failure::Failure;
@@ -67,14 +67,14 @@ async fn follow(watch: &Watch, lost: &RefCell<String>) -> Result<Ending, Failure
     let client = watch.control.client(DEADLINE)?;
     let mut live = Live::begin();
     let is_live = live.is_some();
-    let tell = |status: &Status| {
+    let report = |status: &Status| {
         let why = refusal(status);
         if lost.replace(why.clone()) != why && !is_live {
             // Where nothing can be said, there is nothing to be said.
             let _ = writeln!(std::io::stderr(), "portico: watch: {why}; trying again");
         }
     };
-    let mut events = pin!(watch_api_services_telling(client.clone(), WatchRequest::default(), tell));
+    let mut events = pin!(watch_api_services_on_retry(client.clone(), WatchRequest::default(), report));
     let (mut seen, begun) = (BTreeMap::new(), Instant::now());
     let mut ticks = tokio::time::interval(TICK);
     loop {

@@ -22,7 +22,7 @@ const RECONNECT: Retry = Retry {
 struct State<F> {
     client: Client,
     request: WatchRequest,
-    lost: F,
+    on_retry: F,
     stream: Option<Streaming<WatchResponse>>,
     failures: u32,
 }
@@ -35,17 +35,17 @@ pub fn watch_api_services(
     client: Client,
     request: WatchRequest,
 ) -> impl Stream<Item = Result<Event, Status>> {
-    watch_api_services_telling(client, request, |_| {})
+    watch_api_services_on_retry(client, request, |_| {})
 }
 
-/// As [`watch_api_services`]; tells of each connection that was lost or could not be made, before it tries again.
-pub fn watch_api_services_telling(
+/// As [`watch_api_services`]; calls `on_retry` with why a connection was lost or could not be made, before it tries again.
+pub fn watch_api_services_on_retry(
     client: Client,
     request: WatchRequest,
-    lost: impl FnMut(&Status),
+    on_retry: impl FnMut(&Status),
 ) -> impl Stream<Item = Result<Event, Status>> {
     let request = WatchRequest { allow_bookmarks: true, ..request };
-    let state = State { client, request, lost, stream: None, failures: 0 };
+    let state = State { client, request, on_retry, stream: None, failures: 0 };
     stream::unfold(Some(state), |state| async move {
         let mut state = state?;
         match state.next().await {
@@ -94,7 +94,7 @@ impl<F: FnMut(&Status)> State<F> {
             self.request.resource_version.clear();
             return Ok(());
         }
-        (self.lost)(&status);
+        (self.on_retry)(&status);
         wait_for_another_try(status, self.failures).await
     }
 }
