@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn a_malformed_expression_is_refused() {
         for (expression, want) in [
             ("[", "missing closing ]: `[`"),
             ("x[a", "missing closing ]: `[a`"),
@@ -149,8 +149,8 @@ mod tests {
             ("(?P<a b>x)", "invalid named capture: `(?P<a b>`"),
             ("(?P=n)", "invalid or unsupported Perl syntax: `(?P`"),
         ] {
-            let said = translate(expression).unwrap_err().to_string();
-            assert_eq!(said, format!("error parsing regexp: {want}"), "{expression}");
+            let error = translate(expression).unwrap_err().to_string();
+            assert_eq!(error, format!("error parsing regexp: {want}"), "{expression}");
         }
     }
 

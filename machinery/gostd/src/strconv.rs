@@ -38,7 +38,7 @@ fn push_escaped(quoted: &mut String, character: char) {
     quoted.push_str(named);
 }
 
-/// Whether a character beyond ASCII is a letter, mark, number, punctuation or symbol. Rust's own escapes tell: behind
+/// Whether a character beyond ASCII is a letter, mark, number, punctuation or symbol. Rust's own escapes show it: behind
 /// another character, marks are no exception for them.
 fn printable(character: char) -> bool {
     if character.is_ascii() {

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn a_malformed_address_is_refused() {
         for (text, want) in [
             ("", "unable to parse IP"),
             ("abc", "unable to parse IP"),

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn a_malformed_prefix_is_refused() {
         for (text, want) in [
             ("1.2.3.4", "no '/'"),
             ("1.2.3.0/", "bad bits after slash: \"\""),

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn a_malformed_url_is_refused() {
         for (text, want) in [
             ("", "empty url"),
             ("../relative-path", "invalid URI for request"),
