@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::value::Value;
 
-/// Tells nodes apart; tables of types, references and places are indexed by it.
+/// Identifies a node; tables of types, references and places are indexed by it.
 pub type Id = usize;
 
 /// The name of the hidden variable that comprehensions collect into.

@@ -94,7 +94,7 @@ impl DeclType {
         if let DeclKind::Map { values } = &self.kind { values } else { &DYN }
     }
 
-    /// What tells the items of a list apart.
+    /// How the items of a list are identified.
     #[must_use]
     pub fn list_kind(&self) -> &ListKind {
         if let DeclKind::List { kind, .. } = &self.kind { kind } else { &ListKind::Atomic }

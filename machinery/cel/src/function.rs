@@ -185,7 +185,7 @@ pub trait CallSizes {
 pub struct CallEstimate {
     /// The cost.
     pub cost: CostEstimate,
-    /// The size of the result, when it can be told.
+    /// The size of the result, when it can be estimated.
     pub result: Option<SizeEstimate>,
 }
 

@@ -16,7 +16,7 @@ const MAX_KEPT: usize = 32 * 1024 * 1024;
 const MAX_PLANNED_BYTES: usize = 256 * 1024 * 1024;
 /// Longest pattern that is kept.
 const MAX_KEPT_LENGTH: usize = 4_096;
-/// How large a compiled pattern is, nobody tells: it counts as the least of these that it fits in.
+/// The size of a compiled pattern is not known: it counts as the least of these that it fits in.
 const SIZES: [usize; 3] = [64 * 1024, 512 * 1024, MAX_COMPILED_BYTES];
 
 /// What is kept, and the bytes that it counts as.

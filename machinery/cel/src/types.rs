@@ -114,7 +114,7 @@ pub enum ListKind {
     Atomic,
     /// In any order, each once.
     Set,
-    /// In any order, told apart by these properties.
+    /// In any order, identified by these properties.
     Map(Box<[Arc<str>]>),
 }
 

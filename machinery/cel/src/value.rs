@@ -193,7 +193,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// Whether this value may stand where a declaration says this type, as far as run-time types tell.
+    /// Whether this value may stand where a declaration says this type, as far as run-time types show.
     #[must_use]
     pub fn is_of(&self, ty: &Type) -> bool {
         match (ty, self) {

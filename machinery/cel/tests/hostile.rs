@@ -81,8 +81,8 @@ fn loops_end_with_their_budget() {
         "ints.map(x, text).join()",
         "ints.transformMap(k, v, text + text).size()",
     ] {
-        let said = ends(expression).unwrap_err();
-        assert!(said == exceeded || said.starts_with("text is longer"), "{expression}: {said}");
+        let error = ends(expression).unwrap_err();
+        assert!(error == exceeded || error.starts_with("text is longer"), "{expression}: {error}");
     }
 }
 

@@ -168,18 +168,22 @@ impl Mapping {
 
 /// Of two types that fit, the one that says less.
 pub(super) fn most_general<'t>(one: &'t Type, two: &'t Type) -> &'t Type {
-    if says_less(one, two) { one } else { two }
+    if is_more_general(one, two) { one } else { two }
 }
 
-fn says_less(one: &Type, two: &Type) -> bool {
+fn is_more_general(one: &Type, two: &Type) -> bool {
     match (one, two) {
         (Type::Dyn | Type::Any | Type::Param(_), _) => true,
         (_, Type::Dyn | Type::Any | Type::Param(_)) => false,
         (Type::Type(_), Type::Type(_)) => true,
-        (Type::List(one), Type::List(two)) => says_less(one, two),
-        (Type::Map(one), Type::Map(two)) => says_less(&one.0, &two.0) && says_less(&one.1, &two.1),
+        (Type::List(one), Type::List(two)) => is_more_general(one, two),
+        (Type::Map(one), Type::Map(two)) => {
+            is_more_general(&one.0, &two.0) && is_more_general(&one.1, &two.1)
+        }
         (Type::Opaque(one, of), Type::Opaque(two, other)) => {
-            one == two && of.len() == other.len() && of.iter().zip(&**other).all(|(a, b)| says_less(a, b))
+            one == two
+                && of.len() == other.len()
+                && of.iter().zip(&**other).all(|(a, b)| is_more_general(a, b))
         }
         _ => one == two,
     }

@@ -72,7 +72,7 @@ impl Checker<'_> {
             Type::Map(entry) => entry.1.clone(),
             Type::Object(object) => match object.field_type(field) {
                 Some(found) => found,
-                // Of a library's type nobody can tell what fields it has.
+                // The fields of a library's type are not known.
                 None if object.is_of_library() => {
                     self.report(id, format!("unexpected failed resolution of '{}'", object.name));
                     Type::Error

@@ -94,7 +94,7 @@ fn what_does_not_fit_is_refused_with_cel_gos_words() {
 }
 
 #[test]
-fn several_errors_are_told_at_once() {
+fn several_errors_are_reported_at_once() {
     let error =
         environment().compile("self.x == self.y").map(|program| program.result_type().clone()).unwrap_err();
     let shown = error.to_string();

@@ -1,4 +1,4 @@
-//! What an overload's estimate is told of a call's arguments.
+//! What an overload's estimate sees of a call's arguments.
 
 use std::sync::Arc;
 

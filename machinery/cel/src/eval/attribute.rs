@@ -189,7 +189,7 @@ fn unsupported(ty: &str) -> EvalError {
     EvalError::new(format!("unsupported index type '{ty}' in list"))
 }
 
-/// What is said when a step leads nowhere.
+/// The error of a step that leads nowhere.
 fn missing(from: &Value<'_>, step: &Step, index: Option<&Value<'_>>) -> EvalError {
     let shown = match (&step.by, index) {
         (By::Name(name), _) => name.to_string(),

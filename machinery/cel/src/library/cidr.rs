@@ -98,8 +98,8 @@ fn contents() -> Vec<Function> {
 fn read(text: &str) -> Result<Prefix, EvalError> {
     let reported = |error: String| {
         // Upstream says it twice.
-        let said = "network address parse error during conversion from string";
-        EvalError::new(format!("{said}: {error}"))
+        let prefix = "network address parse error during conversion from string";
+        EvalError::new(format!("{prefix}: {error}"))
     };
     let network: Prefix = text.parse().map_err(|error: String| {
         reported(format!("network address parse error during conversion from string: {error}"))

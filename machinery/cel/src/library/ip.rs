@@ -88,15 +88,15 @@ pub(super) fn library() -> Library {
 /// # Errors
 /// Upstream's sentences.
 pub(super) fn read(text: &str) -> Result<Ip, String> {
-    let said = || quote(text);
+    let quoted = || quote(text);
     let address = parse_address(text).map_err(|error| {
-        format!("IP Address {} parse error during conversion from string: {error}", said())
+        format!("IP Address {} parse error during conversion from string: {error}", quoted())
     })?;
     if !address.zone.is_empty() {
-        return Err(format!("IP address {} with zone value is not allowed", said()));
+        return Err(format!("IP address {} with zone value is not allowed", quoted()));
     }
     if is_mapped(address.ip) {
-        return Err(format!("IPv4-mapped IPv6 address {} is not allowed", said()));
+        return Err(format!("IPv4-mapped IPv6 address {} is not allowed", quoted()));
     }
     Ok(Ip(address.ip))
 }

@@ -218,7 +218,7 @@ fn quote<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     Ok(Value::text(edit::quote(call.str(0)?)))
 }
 
-/// How long the result may become cannot be told.
+/// How long the result may become is not known.
 fn format_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::cost(call.target()?.times_factor(STRING_TRAVERSAL)))
 }

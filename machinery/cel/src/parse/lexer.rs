@@ -53,7 +53,7 @@ fn quoted(mark: &'static str) -> &'static str {
     }
 }
 
-/// The most texts that are none which are told.
+/// The most texts without a token that are reported.
 const MAX_ISSUES: usize = 100;
 
 /// A token and where it stands, in bytes.
@@ -70,7 +70,7 @@ const MARKS: [&str; 25] = [
     "+", "*", "/", "%", "=",
 ];
 
-/// Splits a text into tokens. What is none is told, and left out.
+/// Splits a text into tokens. What is no token is reported, and left out.
 pub(super) fn lex(text: &str) -> (Vec<Lexed>, Vec<Issue>) {
     let (mut tokens, mut issues) = (Vec::new(), Vec::new());
     let mut at = 0;

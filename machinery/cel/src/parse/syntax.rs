@@ -29,12 +29,12 @@ pub(super) fn diagnostics(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
         stuck: Vec::new(),
         recoveries: 0,
         issues: Vec::new(),
-        untold: Vec::new(),
+        deferred: Vec::new(),
     };
-    // Where it stopped, it has said so.
+    // Where it stopped, it has reported that.
     let stopped = recogniser.start().is_err();
-    let untold = if stopped { Vec::new() } else { recogniser.untold };
-    recogniser.issues.extend(untold);
+    let deferred = if stopped { Vec::new() } else { recogniser.deferred };
+    recogniser.issues.extend(deferred);
     recogniser.issues
 }
 
@@ -57,14 +57,14 @@ struct Recogniser<'t> {
     at: usize,
     /// What may stand behind each of the rules that are open.
     follows: Vec<Set>,
-    /// Since an error nothing has matched: errors are not told.
+    /// Since an error nothing has matched: errors are not reported.
     recovering: bool,
     /// Where rules were left since the last match: the token, and the depth of rules.
     stuck: Vec<(usize, usize)>,
     recoveries: usize,
     issues: Vec<Issue>,
-    /// What those tell who build the tree, once all is read: selections without a name, macros without what they need.
-    untold: Vec<Issue>,
+    /// What upstream reports while it builds the tree, once all is read: selections without a name, macros without what they need.
+    deferred: Vec<Issue>,
 }
 
 impl Recogniser<'_> {
@@ -84,7 +84,7 @@ impl Recogniser<'_> {
         self.at = (self.at + 1).min(self.tokens.len());
     }
 
-    /// Runs a rule that this may stand behind. What is wrong in it is told, and skipped.
+    /// Runs a rule that this may stand behind. What is wrong in it is reported, and skipped.
     fn rule(&mut self, follow: Set, body: impl FnOnce(&mut Self) -> Step) -> Step {
         if self.follows.len() >= MAX_DEPTH {
             return Err(Wrong::Stop);
@@ -98,7 +98,7 @@ impl Recogniser<'_> {
         Ok(())
     }
 
-    /// Takes a token that is expected, where what may follow it in its rule helps to tell a missing one.
+    /// Takes a token that is expected, where what may follow it in its rule helps to recognise that it is missing.
     fn take(&mut self, wanted: Set, after: Set) -> Step {
         if self.is(wanted) {
             self.matched();
@@ -114,7 +114,7 @@ impl Recogniser<'_> {
         }
         if self.is(self.expected(after)) {
             let found = self.shown();
-            return self.tell(|| format!("missing {wanted} at {found}"));
+            return self.report_here(|| format!("missing {wanted} at {found}"));
         }
         Err(Wrong::Mismatch(wanted))
     }
@@ -138,7 +138,7 @@ impl Recogniser<'_> {
             return Ok(());
         }
         let found = self.shown();
-        self.tell(|| format!("extraneous input {found} expecting {from}"))?;
+        self.report_here(|| format!("extraneous input {found} expecting {from}"))?;
         self.skip_to(from | self.anything_behind());
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Recogniser<'_> {
     /// Drops a token before what is expected.
     fn unwanted(&mut self, expected: Set) -> Step {
         let found = self.shown();
-        self.tell(|| format!("extraneous input {found} expecting {expected}"))?;
+        self.report_here(|| format!("extraneous input {found} expecting {expected}"))?;
         self.consume();
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Recogniser<'_> {
             Wrong::Stop => Err(Wrong::Stop),
             Wrong::Mismatch(expected) => {
                 let (found, expected) = (self.shown(), self.expected(*expected));
-                self.tell(|| format!("mismatched input {found} expecting {expected}"))
+                self.report_here(|| format!("mismatched input {found} expecting {expected}"))
             }
             Wrong::NoViable { from, to } => {
                 let (read, place) = (self.between(*from, *to), self.place_of(*to));
@@ -187,7 +187,7 @@ impl Recogniser<'_> {
                     Some(word) => format!("mismatched input '{word}' expecting IDENTIFIER"),
                     None => format!("no viable alternative at input {}", quoted(&read)),
                 };
-                self.tell_at(place, || text)
+                self.report_at(place, || text)
             }
         }
     }
@@ -221,12 +221,12 @@ impl Recogniser<'_> {
         Ok(())
     }
 
-    /// Complains about the current token, unless an error is being recovered from.
-    fn tell(&mut self, text: impl FnOnce() -> String) -> Step {
-        self.tell_at(self.place_of(self.at), text)
+    /// Reports an error at the current token, unless an error is being recovered from.
+    fn report_here(&mut self, text: impl FnOnce() -> String) -> Step {
+        self.report_at(self.place_of(self.at), text)
     }
 
-    fn tell_at(&mut self, place: usize, text: impl FnOnce() -> String) -> Step {
+    fn report_at(&mut self, place: usize, text: impl FnOnce() -> String) -> Step {
         if self.recovering {
             return Ok(());
         }
@@ -275,7 +275,7 @@ impl Recogniser<'_> {
     }
 }
 
-/// A word that is no name, as in `.true`: of it upstream says what it has always said.
+/// The reserved word behind a dot, as in `.true`, which upstream reports without the dot.
 fn word_behind_a_mark(read: &str) -> Option<&str> {
     let mut characters = read.chars();
     characters.next()?;

@@ -109,7 +109,7 @@ fn what_does_not_parse_is_refused_with_its_place() {
 const REFUSED: &str = include_str!("../../testdata/syntax.jsonl");
 
 #[test]
-fn syntax_errors_are_told_as_upstream_tells_them() {
+fn syntax_errors_are_reported_as_upstream_reports_them() {
     let rows: Vec<serde_json::Value> =
         REFUSED.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.len() > 200);

@@ -85,7 +85,7 @@ fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
     EvalError::new(format!("no such overload: {name}({})", types.join(", ")))
 }
 
-/// `flatten` finds out itself what it is called with, and tells it in its own way.
+/// `flatten` checks its arguments itself, and reports them in its own form.
 fn flattened(arguments: &[Value<'_>]) -> EvalError {
     let names: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
     let (first, rest) = names.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));

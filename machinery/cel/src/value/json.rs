@@ -122,7 +122,7 @@ fn read(text: &str, of: &DeclType) -> Option<Result<Value<'static>, EvalError>> 
     })
 }
 
-/// Base64 of the alphabet for URLs, which upstream reads here. An error tells the place.
+/// Base64 of the alphabet for URLs, which upstream reads here. An error contains the offset.
 fn decode(text: &str) -> Result<Vec<u8>, usize> {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol};
     use base64::Engine as _;

@@ -32,7 +32,7 @@ pub trait Authorizer: Send + Sync {
     fn check_service_account(&self, namespace: &str, name: &str) -> Result<(), &'static str>;
 }
 
-/// What is asked about, but for the verb. Empty texts are not said.
+/// What is asked about, but for the verb. Empty texts are not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// A path that is no resource's.

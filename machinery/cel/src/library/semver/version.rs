@@ -128,8 +128,8 @@ fn identifier(text: &str) -> Result<Identifier, String> {
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         if has_leading_zero(text) {
-            let said = quote(text);
-            return Err(format!("Numeric PreRelease version must not contain leading zeroes {said}"));
+            let quoted = quote(text);
+            return Err(format!("Numeric PreRelease version must not contain leading zeroes {quoted}"));
         }
         return parse(text).map(Identifier::Number);
     }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_version_is_told() {
+    fn a_malformed_version_is_refused() {
         for (text, want) in [
             ("", "Version string empty"),
             ("1.0", "No Major.Minor.Patch elements found"),

@@ -36,7 +36,7 @@ pub(crate) trait Format {
     /// How many arguments there are.
     fn arguments(&self) -> usize;
 
-    /// Whether an argument that is missing is told before a clause that is.
+    /// Whether an argument that is missing is reported before a clause that is.
     const ARGUMENTS_FIRST: bool;
 
     /// Puts text that stands for itself.

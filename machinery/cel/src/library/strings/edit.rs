@@ -191,8 +191,8 @@ mod tests {
             (1, Some(9), Err("index out of range: 9")),
             (5, None, Err("index out of range: 5")),
         ] {
-            let said = substring(&shared("tacé"), start, end).map_err(|error| error.to_string());
-            assert_eq!(said.as_deref().map_err(String::as_str), want, "{start} {end:?}");
+            let found = substring(&shared("tacé"), start, end).map_err(|error| error.to_string());
+            assert_eq!(found.as_deref().map_err(String::as_str), want, "{start} {end:?}");
         }
     }
 

@@ -121,7 +121,7 @@ impl Recogniser<'_> {
                     it.optional_mark(NAME)?;
                     if !it.is(NAME) && !it.next_is(NAME) {
                         let place = it.place_of(it.at);
-                        it.untold.push(Issue::at(place, "unsupported ident kind"));
+                        it.deferred.push(Issue::at(place, "unsupported ident kind"));
                     }
                     it.field_name(DOT | OPEN_LIST | BEHIND)?;
                 } else {
@@ -214,14 +214,14 @@ impl Recogniser<'_> {
     fn presence(&mut self) {
         let goes_on = match self.ahead(3) {
             Token::Mark(".") => matches!(self.ahead(4), Token::Ident | Token::Escaped | Token::Mark("?")),
-            // What is read to its end is told by those who expand it.
+            // A call that is read to its end is reported by the macro's expansion.
             Token::Mark(mark) => !["]", "}", ":"].contains(&mark),
             Token::In => true,
             _ => false,
         };
         if self.shown() == "'has'" && self.ahead(2) == Token::Ident && !goes_on {
             let place = self.place_of(self.at + 2);
-            self.untold.push(Issue::at(place, "invalid argument to has() macro"));
+            self.deferred.push(Issue::at(place, "invalid argument to has() macro"));
         }
     }
 
