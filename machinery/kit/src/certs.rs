@@ -45,7 +45,7 @@ pub enum FileError {
     Invalid {
         /// All of them.
         files: String,
-        /// What the parser said.
+        /// The parser's error.
         reason: String,
     },
 }

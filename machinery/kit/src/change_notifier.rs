@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_hears_the_newest_of_each_key_once() {
+    async fn a_reader_gets_the_newest_of_each_key_once() {
         let notifier = ChangeNotifier::new();
         notifier.set([("a", Some(Arc::new(1))), ("b", Some(Arc::new(1)))]);
         let mut reader = notifier.reader();

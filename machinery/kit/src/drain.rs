@@ -27,7 +27,7 @@ impl Signal {
         Watch { rx: self.tx.subscribe() }
     }
 
-    /// Tells every watch to drain. Does not wait; giving it twice changes nothing.
+    /// Signals every watch to drain. Does not wait; giving it twice changes nothing.
     pub fn signal(&self) {
         self.tx.send_replace(true);
     }

@@ -56,7 +56,7 @@ impl<F: Future> Future for Step<F> {
     }
 }
 
-/// Takes the service that `poll_ready` said is ready, and leaves a clone, which may not be ready, in its place (see the
+/// Takes the service that `poll_ready` reported as ready, and leaves a clone, which may not be ready, in its place (see the
 /// documentation of [`tower::Service`], "Be careful when cloning inner services").
 pub fn take_ready<S: Clone>(service: &mut S) -> S {
     let next = service.clone();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_ends_as_it_is_said_whichever_it_is() {
+    async fn a_step_ends_with_its_response_whichever_it_is() {
         type Inner = Ready<u8>;
         assert_eq!(Step::<Inner>::answered(1).await, 1);
         assert_eq!(Step::passed(ready(2)).await, 2);

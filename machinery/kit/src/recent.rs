@@ -65,7 +65,7 @@ impl Recent {
         self.from(first)
     }
 
-    /// What came since a reader was told where to go on.
+    /// The lines from `place` on, which an earlier read returned.
     #[must_use]
     pub fn from(&self, place: u64) -> Lines {
         let kept = self.kept.lock();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_lines_go_and_readers_are_told_how_many_they_miss() {
+    fn the_oldest_lines_go_and_readers_get_the_number_of_lines_that_they_miss() {
         let recent = Recent::new(3, 100);
         for line in lines(&["a", "b", "c", "d", "e"]) {
             recent.push(line);

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_piece_of_work_is_told_with_its_slow_parts() {
+    fn a_slow_piece_of_work_is_logged_with_its_slow_parts() {
         let ended = Timestamp::from_millisecond(1_795_547_129_803).unwrap();
         let parts = [
             Part { name: "Commit transaction", took: Duration::from_millis(3), ended },
@@ -210,7 +210,7 @@ mod tests {
 
     #[tokio::test]
     async fn times_count_every_part_by_its_name() {
-        let (told, counted) = watch("w", Duration::from_secs(60), String::new, async {
+        let (parts, counted) = watch("w", Duration::from_secs(60), String::new, async {
             for _ in 0..=MAX_PARTS {
                 part("many", async {}).await;
             }
@@ -220,7 +220,7 @@ mod tests {
             (CURRENT.with_borrow(|parts| parts.as_ref().map(|parts| parts.0.lock().each.len())), times())
         })
         .await;
-        assert_eq!(told, Some(MAX_PARTS));
+        assert_eq!(parts, Some(MAX_PARTS));
         let [(_, _), a, b] = counted[..] else { panic!("{counted:?}") };
         let times =
             |sum, longest| Times { sum: Duration::from_millis(sum), longest: Duration::from_millis(longest) };

@@ -98,7 +98,7 @@ pub fn insert_into(headers: &mut HeaderMap) {
 }
 
 impl Span {
-    /// Whether what is said of it is of use.
+    /// Whether its attributes are of use.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.0.as_ref().is_some_and(|cx| cx.span().is_recording())

@@ -28,13 +28,13 @@ use crate::lifecycle::Signal;
 /// A task's name, as it stands in logs and in [`TaskSet::running`].
 pub type TaskName = Cow<'static, str>;
 
-/// Why the process must end: a critical task panicked, failed, or ended before it was told to.
+/// Why the process must end: a critical task panicked, failed, or ended before it was cancelled.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{task}: {reason}")]
 pub struct TaskFailure {
     /// The task, or the hook, that failed.
     pub task: String,
-    /// What it said, or what it did (`panicked: ...`, `ended unexpectedly`).
+    /// Its error, or what it did (`panicked: ...`, `ended unexpectedly`).
     pub reason: String,
 }
 

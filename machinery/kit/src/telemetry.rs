@@ -36,7 +36,7 @@ pub enum TelemetryError {
     Level {
         /// As given.
         level: String,
-        /// What the parser said.
+        /// The parser's error.
         source: ParseError,
     },
     /// Something else has already taken over logging in this process.

@@ -28,7 +28,7 @@ pub enum TlsError {
     Pem {
         /// Which input (a file name, `caBundle`, ...).
         what: String,
-        /// What the parser said.
+        /// The parser's error.
         reason: String,
     },
     /// PEM without what was looked for.

@@ -127,7 +127,7 @@ impl Connector {
         }
     }
 
-    /// Tries the addresses one after another; the first refusal or error is told if none works.
+    /// Tries the addresses one after another; the first refusal or error is returned if none works.
     async fn tcp(&self, target: &Target) -> Result<(TcpStream, SocketAddr, DialTimes), DialError> {
         let limit = self.inner.options.dial_timeout;
         let begin = Instant::now();
@@ -169,7 +169,7 @@ impl Connector {
     /// The addresses of a target, before anything is dialled.
     ///
     /// # Errors
-    /// The name has none, or none was told before the deadline.
+    /// The name has none, or none was resolved before the deadline.
     pub async fn resolve(&self, target: &Target, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
         if let Some(ip) = target.ip() {
             return Ok(vec![SocketAddr::new(ip, target.port)]);

@@ -110,7 +110,7 @@ pub fn client_http_reason(error: &hyper::Error) -> String {
     of_client(&http_reason(error))
 }
 
-/// What is said of a server, said of a client.
+/// The words for a server, and for a client.
 fn of_client(reason: &str) -> String {
     reason.replace("the server", "the client").replace("response", "request")
 }

@@ -113,7 +113,7 @@ async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
 }
 
 #[tokio::test]
-async fn it_is_told_when_the_other_side_closes_a_kept_connection_and_only_then() {
+async fn a_lost_connection_is_reported_when_the_other_side_closes_it_and_only_then() {
     let authority = Authority::create("ca").unwrap();
     let first = backend(&authority);
     let (send, mut reported) = tokio::sync::mpsc::unbounded_channel();
@@ -124,7 +124,7 @@ async fn it_is_told_when_the_other_side_closes_a_kept_connection_and_only_then()
         fetcher.send(&to, &request("/")).await.unwrap();
         fetcher.forget(&to);
         fetcher.send(&to, &request("/")).await.unwrap();
-        // Kept until both are told.
+        // Kept until both are reported.
         std::mem::forget(fetcher);
     }
     first.drain.signal();

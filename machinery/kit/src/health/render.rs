@@ -94,7 +94,7 @@ impl Evaluation {
     }
 }
 
-/// `/<endpoint>/<name>`: here the reason is told.
+/// `/<endpoint>/<name>`: here the reason is shown.
 pub(super) fn single(result: Result<(), String>, warning: Option<String>) -> Rendered {
     match (result, warning) {
         (Ok(()), None) => Rendered { code: 200, body: "ok".to_owned() },

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_says_what_the_request_and_the_terms_say() {
+    fn a_certificate_has_the_fields_of_the_request_and_of_the_terms() {
         let pair = ca(&PKCS_ECDSA_P256_SHA256);
         let signer = RequestSigner::new("ca", &pair).unwrap();
         let pem = signer.sign(&request(), &terms()).unwrap();

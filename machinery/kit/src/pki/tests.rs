@@ -19,7 +19,7 @@ fn later(by: Duration) -> UnixTime {
 }
 
 #[test]
-fn a_certificate_says_what_was_asked_for() {
+fn a_certificate_has_the_fields_that_were_asked_for() {
     let authority = Authority::create("portico-ca").unwrap();
     let server = server_pair(&authority, &["localhost", "a.ns.svc", "127.0.0.1", "::1"]);
     let info = server.info();

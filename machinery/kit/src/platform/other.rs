@@ -119,7 +119,7 @@ pub fn version(file: &Metadata) -> Version {
     Version(file.modified().ok())
 }
 
-/// Whether it is a file: which ones may be run is said by their names.
+/// Whether it is a file: their names decide which ones may be run.
 #[must_use]
 pub fn is_program(file: &Metadata) -> bool {
     file.is_file()

@@ -80,7 +80,7 @@ pub fn open_folder(path: &Path) -> io::Result<Option<File>> {
     File::open(path).map(Some)
 }
 
-/// What changes when a file is written or replaced: its number, and when it and what is said of it were changed.
+/// What changes when a file is written or replaced: its number, and when it and its metadata were changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     inode: u64,

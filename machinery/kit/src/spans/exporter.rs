@@ -46,7 +46,7 @@ pub struct SpanSettings {
 #[error("spans cannot be exported: {0}")]
 pub struct SpanExportError(#[from] ExporterBuildError);
 
-/// Spans are exported until it is told to finish.
+/// Spans are exported until it is asked to finish.
 #[derive(Clone, Debug)]
 pub struct Exporting(SdkTracerProvider);
 

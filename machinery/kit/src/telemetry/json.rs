@@ -1,5 +1,5 @@
 //! Log lines as kube-apiserver writes them with `--logging-format=json` (component-base's `logs/json`): `ts`, `logger`, `caller`,
-//! `msg`, `v`, what is said, `err`.
+//! `msg`, `v`, the event's fields, `err`.
 
 use std::fmt::{self, Debug, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,9 +13,9 @@ use tracing_subscriber::registry::LookupSpan;
 /// See the module.
 pub(super) struct KlogJson;
 
-/// What an event says, as members of an object.
+/// The fields of an event, as members of an object.
 #[derive(Default)]
-struct Said {
+struct Fields {
     message: String,
     error: Option<String>,
     members: String,
@@ -32,17 +32,17 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut said = Said::default();
-        event.record(&mut said);
+        let mut fields = Fields::default();
+        event.record(&mut fields);
         let metadata = event.metadata();
         let (logger, caller) = (quoted(metadata.target()), quoted(&caller(metadata)));
         write!(writer, "{{\"ts\":{:?},\"logger\":{logger},\"caller\":{caller}", milliseconds())?;
-        write!(writer, ",\"msg\":{}", quoted(&said.message))?;
+        write!(writer, ",\"msg\":{}", quoted(&fields.message))?;
         if let Some(verbosity) = verbosity(metadata.level()) {
             write!(writer, ",\"v\":{verbosity}")?;
         }
-        writer.write_str(&said.members)?;
-        if let Some(error) = said.error {
+        writer.write_str(&fields.members)?;
+        if let Some(error) = fields.error {
             write!(writer, ",\"err\":{}", quoted(&error))?;
         }
         writer.write_str("}\n")
@@ -71,7 +71,7 @@ fn verbosity(level: &Level) -> Option<u8> {
     }
 }
 
-impl Said {
+impl Fields {
     fn member(&mut self, field: &Field, value: &dyn fmt::Display) {
         let name = quoted(field.name());
         // Writing to a String cannot fail.
@@ -87,7 +87,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for Fields {
     fn record_f64(&mut self, field: &Field, value: f64) {
         if value.is_finite() { self.member(field, &value) } else { self.text(field, value.to_string()) }
     }

@@ -51,7 +51,7 @@ pub enum Alpn {
     Both,
 }
 
-/// A client's TLS settings. Clones share sessions; [`ClientTls::id`] tells equal ones apart.
+/// A client's TLS settings. Clones share sessions; [`ClientTls::id`] distinguishes equal ones.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,

@@ -76,7 +76,7 @@ impl Samples {
         (out, changed)
     }
 
-    /// Writes what has come and forgets it; tells how many observations had a value that is not allowed.
+    /// Writes what has come and forgets it; returns how many observations had a value that is not allowed.
     pub(super) fn write(&mut self, out: &mut String) -> u64 {
         self.places.clear();
         for (series, value) in self.series.drain(..) {
