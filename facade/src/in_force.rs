@@ -35,7 +35,7 @@ pub struct InForce {
     pub anonymous: Option<Anonymous>,
     /// Other servers behind the same address.
     pub peers: Arc<PeerAddresses>,
-    /// The release that is shown, once the control service has said so.
+    /// The release that is shown, once the control service has sent it.
     pub version: Option<EffectiveVersion>,
     /// What roles and bindings say.
     pub policy: Arc<Policy>,
@@ -77,7 +77,7 @@ impl InForce {
     /// Decides as these modes say.
     pub fn set_modes(&mut self, modes: &[Mode]) {
         let rbac: Arc<dyn Authorizer> = self.policy.clone();
-        self.authorizer = of_modes(modes, &rbac, &Relations::Elsewhere);
+        self.authorizer = of_modes(modes, &rbac, &Relations::Remote);
     }
 
     /// Has the tokens of this issuer reviewed.

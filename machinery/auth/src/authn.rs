@@ -143,7 +143,7 @@ pub struct AuthenticatorChain {
     reviews: Option<Arc<Reviews>>,
     trust: Arc<TokenTrust>,
     anonymous: Anonymous,
-    /// What is said for all servers together, in the place of the own one.
+    /// The setting for all servers together, which replaces the own one.
     shared_anonymous: Option<Anonymous>,
 }
 
@@ -205,7 +205,7 @@ impl AuthenticatorChain {
         self
     }
 
-    /// Says who is let in without credentials in the place of what was said before, or leaves it at that.
+    /// Sets who is let in without credentials in the place of the own setting; `None` keeps that.
     #[must_use]
     pub fn with_shared_anonymous(mut self, anonymous: Option<Anonymous>) -> Self {
         self.shared_anonymous = anonymous;

@@ -37,7 +37,7 @@ pub enum Verdict {
     Deny,
     /// Ask the next one; at the end of the chain this is a no.
     NoOpinion,
-    /// It cannot be told here: whoever keeps the objects has to be asked, and until then this is a no.
+    /// It cannot be decided here: whoever keeps the objects has to be asked, and until then this is a no.
     Ask,
 }
 
@@ -154,20 +154,20 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
 /// A decision on its way; nothing when nobody could be asked.
 pub type Deciding<'a> = Pin<Box<dyn Future<Output = Option<Decision>> + Send + 'a>>;
 
-/// Whoever keeps the objects, for what cannot be told without them ([`Verdict::Ask`]).
+/// Whoever keeps the objects, for what cannot be decided without them ([`Verdict::Ask`]).
 pub trait Decider: Send + Sync {
     /// May this user do this?
     fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a>;
 }
 
-/// An authorizer, and whoever knows what it cannot tell.
+/// An authorizer, and a decider for what it cannot decide.
 pub struct Delegating {
     local: Arc<dyn Authorizer>,
     decider: Arc<dyn Decider>,
 }
 
 impl Delegating {
-    /// This authorizer, and this one for what it cannot tell.
+    /// This authorizer, and this decider for what it cannot decide.
     #[must_use]
     pub fn new(local: Arc<dyn Authorizer>, decider: Arc<dyn Decider>) -> Self {
         Self { local, decider }

@@ -4,7 +4,7 @@
 pub const EXTRA_SPACE_WARNING: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
-/// What the header said.
+/// What the header contained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bearer<'a> {
     /// The token; nothing when the header is absent, of another scheme or empty.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Why a credential did not count. For logs and audit; callers are told `Unauthorized` and nothing else.
+/// Why a credential did not count. For logs and audit; callers get `Unauthorized` and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthnError {
     /// The presented chain does not lead to the authority, or is out of date.

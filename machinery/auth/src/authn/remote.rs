@@ -25,7 +25,7 @@ const GROUP: &str = "authentication.k8s.io";
 /// Whose token it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The user, as they were told.
+    /// The user, as the webhook names them.
     pub user: UserInfo,
     /// Those of the token's audiences that were asked for.
     pub audiences: Vec<String>,
@@ -107,7 +107,7 @@ pub fn answer(
     let answered: Answered =
         portico_gostd::json::from_slice(body).map_err(|error| portico_gostd::json::error_text(&error))?;
     let expected = format!("{GROUP}/{}", version.name());
-    let of = |said: &str, wanted: &str| said.is_empty() || said == wanted;
+    let of = |given: &str, wanted: &str| given.is_empty() || given == wanted;
     if !of(&answered.kind, KIND) || !of(&answered.api_version, &expected) {
         let (kind, version) = (answered.kind, answered.api_version);
         return Err(format!("no kind {kind:?} is registered for version {version:?}"));

@@ -96,7 +96,7 @@ impl TokenTrust {
         Self { keys_change, ..self }
     }
 
-    /// Whether anybody may have made up this token: no key tells that it is one.
+    /// Whether anybody may have made up this token: no key verifies it.
     fn is_anybodys(&self, token: &str, now: i64) -> bool {
         is_bootstrap(token)
             || ((self.others || self.keys_change) && !matches!(self.keys.read(token, &[], now), Ok(Some(_))))
@@ -330,9 +330,9 @@ mod tests {
     impl Reviewer for Keeper {
         fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
             self.asked.fetch_add(1, Ordering::Relaxed);
-            let said =
+            let verdict =
                 if token.contains("bad") { Err("no".to_owned()) } else { Ok(UserInfo::new("u", [""; 0])) };
-            Box::pin(std::future::ready((!self.away).then_some(said)))
+            Box::pin(std::future::ready((!self.away).then_some(verdict)))
         }
     }
 
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_keys_cannot_tell_is_asked_and_the_answer_is_kept() {
+    fn tokens_that_no_key_verifies_are_reviewed_and_the_answer_is_kept() {
         let (reviews, trust, key) = trusting();
         let claims =
             |exp| Claims { iss: "i".into(), aud: vec!["a".into()], exp: Some(exp), ..Claims::default() };

@@ -1,4 +1,4 @@
-//! What can be said of a service account's token from keys and the clock alone.
+//! What keys and the clock alone can verify of a service account's token.
 //!
 //! Whether what it stands for still lives is asked by whoever keeps the objects.
 

@@ -310,7 +310,7 @@ fn an_extra_space_warns_and_other_schemes_are_nobody() {
 }
 
 #[test]
-fn audit_is_told_what_was_tried() {
+fn the_audit_message_names_the_methods_that_were_tried() {
     let w = world();
     let rogue = Ca::new("rogue").client("r", &[]);
     let credentials = Credentials {

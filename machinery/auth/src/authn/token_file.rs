@@ -1,7 +1,7 @@
 //! The static token file (`--token-auth-file`): lines of `token,user,uid[,"group1,group2"]`.
 //!
 //! Knows the text only; assembly reads the file, again when it changes. Tokens are kept and looked up as digests, so
-//! that neither a memory dump of the table nor the time of a lookup tells anything of a token.
+//! that neither a memory dump of the table nor the time of a lookup reveals anything of a token.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -42,7 +42,7 @@ impl Condition {
 /// Whether all conditions hold of what is asked. One that does not hold decides, whatever else fails.
 ///
 /// # Errors
-/// Why it cannot be told.
+/// Why it cannot be decided.
 pub fn hold(conditions: &[Condition], attributes: &Attributes) -> Result<bool, String> {
     if conditions.is_empty() {
         return Ok(true);

@@ -51,9 +51,9 @@ impl Mode {
 }
 
 /// What only the control service decides: always to be asked.
-struct Elsewhere;
+struct AlwaysAsk;
 
-impl Authorizer for Elsewhere {
+impl Authorizer for AlwaysAsk {
     fn authorize(&self, _: &Attributes) -> Decision {
         Decision::ask()
     }
@@ -72,7 +72,7 @@ pub fn of_modes(modes: &[Mode], rbac: &Arc<dyn Authorizer>, relations: &Relation
         Mode::Rbac => Arc::clone(rbac),
         Mode::AlwaysAllow => Arc::new(AlwaysAllow),
         Mode::AlwaysDeny => Arc::new(AlwaysDeny),
-        Mode::Abac | Mode::Webhook => Arc::new(Elsewhere),
+        Mode::Abac | Mode::Webhook => Arc::new(AlwaysAsk),
     }));
     Arc::new(AuthorizerUnion::new(all))
 }
@@ -87,12 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_here_is_asked_before_a_later_mode_says_no() {
+    fn the_decider_is_asked_before_a_later_mode_denies() {
         let node = UserInfo::new("system:node:a", ["system:nodes"]);
         let secret = portico_machinery::GroupResource::new("", "secrets");
         let question = Attributes::resource(node, "get", &secret, "ns", "s");
         let asked =
-            |modes: &[Mode]| of_modes(modes, &empty(), &Relations::Elsewhere).authorize(&question).verdict;
+            |modes: &[Mode]| of_modes(modes, &empty(), &Relations::Remote).authorize(&question).verdict;
         assert_eq!(asked(&[Mode::Node, Mode::Rbac]), super::super::Verdict::Ask);
         assert_eq!(asked(&[Mode::AlwaysAllow, Mode::Node]), super::super::Verdict::Allow);
         assert_eq!(asked(&[Mode::Webhook, Mode::AlwaysAllow]), super::super::Verdict::Ask);
@@ -115,7 +115,7 @@ mod tests {
             (&[Mode::AlwaysDeny], false, "Everything is forbidden."),
             (&[], false, ""),
         ] {
-            let authorizer = of_modes(modes, &rbac, &Relations::Elsewhere);
+            let authorizer = of_modes(modes, &rbac, &Relations::Remote);
             let ask = |user: &UserInfo| authorizer.authorize(&Attributes::path(user.clone(), "get", "/x"));
             assert_eq!((ask(&alice).allowed(), ask(&admin).allowed()), (may, true), "{modes:?}");
             assert_eq!(ask(&alice).reason, why, "{modes:?}");

@@ -37,7 +37,7 @@ pub enum Relations {
         features: Features,
     },
     /// With the control service, which has to be asked.
-    Elsewhere,
+    Remote,
 }
 
 /// Feature gates that matter to nodes and are off by default.
@@ -95,7 +95,7 @@ impl Node {
         match &self.relations {
             Relations::Known { features, .. } if features.trust_bundles => Decision::allow(""),
             Relations::Known { .. } => Decision::no_opinion(""),
-            Relations::Elsewhere => Decision::ask(),
+            Relations::Remote => Decision::ask(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Node {
 
     fn pod_certificate(&self, node: &str, r: &RequestInfo) -> Decision {
         match &self.relations {
-            Relations::Elsewhere => return Decision::ask(),
+            Relations::Remote => return Decision::ask(),
             Relations::Known { features, .. } if !features.pod_certificates => {
                 return Decision::no_opinion("");
             }

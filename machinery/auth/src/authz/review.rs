@@ -283,12 +283,12 @@ impl Answer {
         })?;
         let expected = format!("{GROUP}/{}", version.name());
         // A webhook that leaves out what it answers with answers what it was asked with.
-        let of = |said: &str, wanted: &str| said.is_empty() || said == wanted;
+        let of = |given: &str, wanted: &str| given.is_empty() || given == wanted;
         if of(&answered.kind, KIND) && of(&answered.api_version, &expected) {
             return Ok(answered.status);
         }
-        let (kind, said) = (&answered.kind, &answered.api_version);
-        let version = if said.is_empty() { &expected } else { said };
+        let (kind, api_version) = (&answered.kind, &answered.api_version);
+        let version = if api_version.is_empty() { &expected } else { api_version };
         Err(format!("no kind {kind:?} is registered for version {version:?}"))
     }
 
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_are_told_term_by_term() {
+    fn selectors_are_sent_term_by_term() {
         let pods = GroupResource::new("", "pods");
         let mut question = Attributes::resource(UserInfo::new("u", [""; 0]), "list", &pods, "n", "");
         let request = std::sync::Arc::make_mut(&mut question.request);
@@ -351,13 +351,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_decision() {
-        let said = |status: &str| {
+        let decision = |status: &str| {
             Answer::read(Version::V1, format!(r#"{{"status":{status}}}"#).as_bytes()).unwrap().decision()
         };
-        assert_eq!(said(r#"{"allowed":true,"reason":"r"}"#), Decision::allow("r"));
-        assert_eq!(said(r#"{"denied":true,"reason":"r"}"#), Decision::deny("r"));
-        assert_eq!(said("null"), Decision::no_opinion(""));
-        let both = said(r#"{"allowed":true,"denied":true}"#);
+        assert_eq!(decision(r#"{"allowed":true,"reason":"r"}"#), Decision::allow("r"));
+        assert_eq!(decision(r#"{"denied":true,"reason":"r"}"#), Decision::deny("r"));
+        assert_eq!(decision("null"), Decision::no_opinion(""));
+        let both = decision(r#"{"allowed":true,"denied":true}"#);
         assert!(!both.allowed() && both.error.contains("both allow and deny"));
     }
 

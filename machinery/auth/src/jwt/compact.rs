@@ -39,7 +39,7 @@ impl<'a> Compact<'a> {
         let (signed, signature) = token.rsplit_once('.').ok_or(Malformed("no dot"))?;
         let (header, payload) = signed.split_once('.').ok_or(Malformed("one dot"))?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| Malformed("not base64url"));
-        // The payload first: most tokens that are none of ours are told by their issuer.
+        // The payload first: most foreign tokens are recognised by their issuer.
         let claims = object(&decode(payload)?).ok_or(Malformed("claims"))?;
         let header: Header = object(&decode(header)?).ok_or(Malformed("header"))?;
         if header.crit.is_some() {
@@ -60,7 +60,7 @@ impl<'a> Compact<'a> {
         self.claims
     }
 
-    /// The id of the key that is said to have signed it; may be empty.
+    /// The id of the key that the header names; may be empty.
     #[must_use]
     pub fn key_id(&self) -> &str {
         &self.header.kid

@@ -157,13 +157,13 @@ impl PublicKey {
         Self { id: id.into(), ..self }
     }
 
-    /// The same, which relying parties are told of, or not.
+    /// The same, published to relying parties or not.
     #[must_use]
     pub fn with_unpublished(self, unpublished: bool) -> Self {
         Self { unpublished, ..self }
     }
 
-    /// Whether relying parties are told of it.
+    /// Whether it is published to relying parties.
     #[must_use]
     pub fn is_published(&self) -> bool {
         !self.unpublished

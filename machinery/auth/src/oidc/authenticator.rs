@@ -66,7 +66,7 @@ pub struct JwtAuthenticator {
     pub groups: Option<Mapping>,
     /// Their uid.
     pub uid: Option<Mapping>,
-    /// What else is said of them, by key.
+    /// What else is known of them, by key.
     pub extra: Vec<(String, Expression)>,
     /// What claims have to say.
     pub claim_rules: Vec<ClaimRule>,
@@ -157,8 +157,9 @@ impl JwtAuthenticator {
                 Ok(groups.into_iter().map(|group| format!("{prefix}{group}")).collect())
             }
             Some(Mapping::Expression(expression)) => {
-                let said = expression.evaluate(value);
-                said.and_then(|said| texts(said).map_err(str::to_owned))
+                let result = expression.evaluate(value);
+                result
+                    .and_then(|result| texts(result).map_err(str::to_owned))
                     .map_err(|why| format!("oidc: error evaluating group claim expression: {why}"))
             }
             _ => Ok(Vec::new()),
@@ -332,8 +333,8 @@ mod tests {
         ];
         let rule = Expression::condition_of_user("!user.username.startsWith('p:system:')").unwrap();
         of.user_rules = vec![UserRule { condition: rule, message: "reserved".to_owned() }];
-        let say = |claims: &str| user(&of, claims).map(|user| user.name);
-        assert_eq!(say(r#"{"sub":"s","n":2,"hd":"x"}"#), Ok("p:s".to_owned()));
+        let name = |claims: &str| user(&of, claims).map(|user| user.name);
+        assert_eq!(name(r#"{"sub":"s","n":2,"hd":"x"}"#), Ok("p:s".to_owned()));
         for (claims, words) in [
             (
                 r#"{"sub":"s","n":1,"hd":"x"}"#,
@@ -349,7 +350,7 @@ mod tests {
                 "oidc: error evaluating user info validation rule: validation expression '!user.username.startsWith('p:system:')' failed: reserved",
             ),
         ] {
-            assert_eq!(say(claims), Err(words.to_owned()));
+            assert_eq!(name(claims), Err(words.to_owned()));
         }
         assert_eq!(Expression::condition_of_claims("claims.x").unwrap_err(), "must evaluate to bool");
         assert!(
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_facts_are_those_that_say_something_and_the_tokens_id() {
+    fn extra_facts_are_those_that_are_not_empty_and_the_tokens_id() {
         let mut of = authenticator("sub", "");
         of.uid = Some(mapping("cel:claims.u"));
         of.extra = ["claims.a", "claims.b", "''"]

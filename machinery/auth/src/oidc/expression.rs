@@ -97,10 +97,10 @@ impl Expression {
     }
 }
 
-/// The texts that an expression has said, empty ones left out (`convertCELValueToStringList`).
-pub(super) fn texts(said: Value<'static>) -> Result<Vec<String>, &'static str> {
+/// The texts that an expression has returned, empty ones left out (`convertCELValueToStringList`).
+pub(super) fn texts(value: Value<'static>) -> Result<Vec<String>, &'static str> {
     const WRONG: &str = "expression must return a string or a list of strings";
-    let items = match said {
+    let items = match value {
         Value::Null => Vec::new(),
         text @ Value::String(_) => vec![text],
         Value::List(list) => list.to_vec().map_err(|_| WRONG)?,

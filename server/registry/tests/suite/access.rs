@@ -34,8 +34,7 @@ async fn harness() -> (Harness, Context) {
         ("rolebindings/default/b", Fact::read(Resource::RoleBindings, &bound)),
     ];
     rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
-    let authorizer: Arc<dyn Authorizer> =
-        of_modes(&[Mode::Rbac], &(rbac.clone() as _), &Relations::Elsewhere);
+    let authorizer: Arc<dyn Authorizer> = of_modes(&[Mode::Rbac], &(rbac.clone() as _), &Relations::Remote);
     let alice = Context::new(UserInfo::new("alice", ["dev"]), "suite");
     (Harness::open_with(authorizer).await, alice)
 }

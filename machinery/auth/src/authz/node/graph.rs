@@ -64,12 +64,12 @@ struct Reached {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Graph {
-    said: HashMap<Vertex, Edges>,
+    edges: HashMap<Vertex, Edges>,
     reached: HashMap<Arc<Vertex>, Reached>,
 }
 
 impl Graph {
-    /// Takes up what an object says; nothing stands for one that is gone, or that has to do with no node.
+    /// Takes up the edges of an object; nothing stands for one that is gone, or that has to do with no node.
     pub fn set(&mut self, object: Vertex, fact: Option<Fact>) {
         self.withdraw(&object);
         let edges = match fact {
@@ -91,13 +91,13 @@ impl Graph {
                 Edges::Claimed { secrets: secrets.collect(), by }
             }
         };
-        self.said.insert(object, edges);
+        self.edges.insert(object, edges);
     }
 
     /// Takes up all objects of a source, and forgets those that are not there any more.
     pub fn replace(&mut self, source: Source, facts: impl IntoIterator<Item = (Vertex, Option<Fact>)>) {
         let kind = source.kind();
-        let old: Vec<Vertex> = self.said.keys().filter(|object| object.kind == kind).cloned().collect();
+        let old: Vec<Vertex> = self.edges.keys().filter(|object| object.kind == kind).cloned().collect();
         old.iter().for_each(|object| self.withdraw(object));
         facts.into_iter().for_each(|(object, fact)| self.set(object, fact));
     }
@@ -105,7 +105,7 @@ impl Graph {
     /// Whether the node has to do with the object.
     #[must_use]
     pub fn relates(&self, node: &str, object: &Vertex) -> bool {
-        match self.said.get(object) {
+        match self.edges.get(object) {
             Some(Edges::Bound { node: own, .. }) => **own == *node,
             // A claim says nothing of itself: this ends.
             Some(Edges::Claimed { by, .. }) => {
@@ -121,7 +121,7 @@ impl Graph {
     /// Whether no edge is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.said.is_empty() && self.reached.is_empty()
+        self.edges.is_empty() && self.reached.is_empty()
     }
 
     fn reach(&mut self, to: Vertex) -> (Arc<Vertex>, &mut Reached) {
@@ -133,7 +133,7 @@ impl Graph {
     }
 
     fn withdraw(&mut self, object: &Vertex) {
-        match self.said.remove(object) {
+        match self.edges.remove(object) {
             None => {}
             Some(Edges::Bound { node, refers }) => refers.iter().for_each(|to| {
                 self.leave(to, |reached| {

@@ -75,9 +75,9 @@ fn ask(node: &Node, user: &str, question: &str) -> Decision {
     let group = path.next().filter(|group| *group != "core").unwrap_or_default();
     let resource = GroupResource::new(group, path.next().unwrap());
     let (namespace, name) = words.next().unwrap_or("-/-").split_once('/').unwrap();
-    let said = |word: &str| if word == "-" { String::new() } else { word.to_owned() };
+    let or_empty = |word: &str| if word == "-" { String::new() } else { word.to_owned() };
     let user = UserInfo::new(user, [NODES]);
-    let mut asked = Attributes::resource(user, verb, &resource, &said(namespace), &said(name));
+    let mut asked = Attributes::resource(user, verb, &resource, &or_empty(namespace), &or_empty(name));
     let request = Arc::make_mut(&mut asked.request);
     request.subresource = path.next().unwrap_or_default().to_owned();
     request.field_selector = words.next().unwrap_or_default().to_owned();
@@ -219,7 +219,7 @@ fn an_empty_graph_relates_nothing_and_features_that_are_off_give_nothing() {
 
 #[test]
 fn where_no_graph_is_kept_it_is_asked_for_what_needs_one_and_for_nothing_else() {
-    let elsewhere = Node::new(Relations::Elsewhere);
+    let remote = Node::new(Relations::Remote);
     for (question, verdict) in [
         ("get core/secrets ns0/shared", Verdict::Ask),
         ("get core/pods ns0/pod0", Verdict::Ask),
@@ -229,13 +229,13 @@ fn where_no_graph_is_kept_it_is_asked_for_what_needs_one_and_for_nothing_else() 
         ("list core/pods -/- spec.nodeName=node0", Verdict::Allow),
         ("get apps/deployments ns0/x", Verdict::NoOpinion),
     ] {
-        assert_eq!(ask(&elsewhere, "system:node:node0", question).verdict, verdict, "{question}");
+        assert_eq!(ask(&remote, "system:node:node0", question).verdict, verdict, "{question}");
     }
 }
 
 #[test]
 fn rules_of_nodes_cannot_be_listed() {
-    let node = Node::new(Relations::Elsewhere);
+    let node = Node::new(Relations::Remote);
     let rules = node.rules_for(&UserInfo::new("system:node:a", [NODES]), "ns");
     assert!(rules.incomplete && rules.rules.is_empty());
     assert_eq!(rules.errors, ["node authorizer does not support user rule resolution"]);
