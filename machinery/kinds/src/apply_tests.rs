@@ -78,7 +78,7 @@ proptest! {
     fn an_object_differs_from_itself_in_nothing_and_from_nothing_in_what_it_prints((info, body) in any_object()) {
         let decoded = info.schema.decode(body.as_bytes(), Format::Json, &info.gvk).unwrap().object;
         let Some(object) = stored(&info, &decoded) else { return Ok(()) };
-        // Elements without keys cannot be told apart: such objects are not tracked.
+        // Elements without keys cannot be identified: such objects are not tracked.
         let Ok(same) = info.schema.compare(&object, &decoded) else { return Ok(()) };
         let always = info.schema.compare(&object, &object).unwrap();
         prop_assert!(always.is_empty());

@@ -60,7 +60,7 @@ impl Kinds {
         self.retain(|info| served.contains(&info.gvr()))
     }
 
-    /// Tells the data that built-in kinds are described by from any others: part of the names of documents made of them.
+    /// Distinguishes the data that built-in kinds are described by from any others: part of the names of documents made of them.
     #[must_use]
     pub fn fingerprint(&self) -> &'static str {
         static FINGERPRINT: OnceLock<String> = OnceLock::new();

@@ -113,7 +113,7 @@ impl Shown {
     }
 }
 
-/// The age of a time: upstream's zero time has none, and what is no time is said to be invalid.
+/// The age of a time: upstream's zero time has none, and what is no time is shown as invalid.
 fn date(text: &str) -> Cell {
     match text {
         "" | "null" | "0001-01-01T00:00:00Z" => Cell::Age(None),

@@ -67,7 +67,7 @@ fn an_emulated_release_has_what_it_had() {
 }
 
 #[test]
-fn what_is_newer_is_served_where_flags_say_so() {
+fn newer_kinds_are_served_where_flags_ask_for_them() {
     let at = |minor| Evaluator::new(Release { major: 1, minor });
     let forward = Evaluator { forward_compatible: true, ..at(34) };
     // Nothing older of it is on.

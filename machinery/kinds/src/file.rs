@@ -74,7 +74,7 @@ pub(crate) struct KindEntry {
     pub generation: Option<Vec<String>>,
     /// Whether an empty list or map in the place of none counts, too.
     #[serde(default)]
-    pub generation_tells_empty: bool,
+    pub generation_counts_empty: bool,
     pub status: Option<StatusEntry>,
     /// Fields that a write resets, which nobody comes to own by sending them: by subresource, `main` for the object.
     /// Absent: what the status subresource implies.

@@ -186,13 +186,13 @@ pub enum Generation {
     #[default]
     Untouched,
     /// 1 on creation; one more when one of these fields changes. Each is a path; the path `*` stands for everything
-    /// outside `metadata`, `kind` and `apiVersion`. Upstream tells an empty collection from none where it compares by
+    /// outside `metadata`, `kind` and `apiVersion`. Upstream distinguishes an empty collection from none where it compares by
     /// `reflect.DeepEqual`: what is stored has none that is empty.
     Changes {
         /// The fields.
         paths: Vec<Vec<String>>,
         /// Whether an empty collection differs from none.
-        tells_empty: bool,
+        counts_empty: bool,
     },
 }
 
@@ -206,13 +206,13 @@ impl Generation {
     /// The object as it is before it is normalised, where what that takes away counts.
     #[must_use]
     pub fn before(&self, new: &Object) -> Option<Object> {
-        matches!(self, Self::Changes { tells_empty: true, .. }).then(|| new.clone())
+        matches!(self, Self::Changes { counts_empty: true, .. }).then(|| new.clone())
     }
 
     /// Whether an object lost empty collections that count when it was normalised.
     #[must_use]
     pub fn lost_empty(&self, before: &Object, after: &Object) -> bool {
-        let Self::Changes { paths, tells_empty: true } = self else { return false };
+        let Self::Changes { paths, counts_empty: true } = self else { return false };
         paths.iter().any(|path| {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             lost_empty(&before.at(&path), &after.at(&path))

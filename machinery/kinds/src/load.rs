@@ -24,7 +24,7 @@ use crate::registry::Kinds;
 const KINDS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kinds.deflate"));
 const GROUPS: &str = include_str!(concat!(env!("OUT_DIR"), "/groups.json"));
 
-/// Tells these data from any others.
+/// Distinguishes these data from any others.
 pub(crate) fn fingerprint() -> String {
     sha256_hex(KINDS)
 }
@@ -121,7 +121,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
             graceful: entry.graceful,
             dependents: entry.dependents,
         },
-        generation: generation(entry.generation.as_deref(), entry.generation_tells_empty),
+        generation: generation(entry.generation.as_deref(), entry.generation_counts_empty),
         ownership: Ownership::new(
             &entry.resets,
             &entry.keeps,
@@ -224,10 +224,10 @@ fn cells(entry: &ColumnEntry) -> Vec<CellRule> {
     .collect()
 }
 
-fn generation(paths: Option<&[String]>, tells_empty: bool) -> Generation {
+fn generation(paths: Option<&[String]>, counts_empty: bool) -> Generation {
     match paths {
         None => Generation::Untouched,
-        Some(paths) => Generation::Changes { paths: paths.iter().map(|at| path(at)).collect(), tells_empty },
+        Some(paths) => Generation::Changes { paths: paths.iter().map(|at| path(at)).collect(), counts_empty },
     }
 }
 

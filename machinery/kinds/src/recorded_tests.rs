@@ -207,7 +207,7 @@ fn an_empty_list_counts_where_data_says_so() {
 }
 
 #[test]
-fn cells_that_data_can_say_need_no_code() {
+fn cells_that_data_can_describe_need_no_code() {
     let object = Object::from_json(
         br#"{"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z"},"data":{"a":"","b":""},"binaryData":{"c":""},"type":"x"}"#,
     )

@@ -35,15 +35,15 @@ pub enum RuntimeConfigError {
     Value {
         /// The key.
         key: String,
-        /// What was said.
+        /// The value.
         value: String,
     },
-    /// Neither true nor false, said of a set, where no other words will do.
+    /// Neither true nor false, for a set, which has another message.
     #[error("invalid value {key}={value}")]
     SetValue {
         /// The set.
         key: String,
-        /// What was said.
+        /// The value.
         value: String,
     },
     /// A resource as nobody writes it.
@@ -161,7 +161,7 @@ impl RuntimeConfig {
 
     /// Whether a resource is asked for by its own name.
     pub(crate) fn names(&self, resource: &GroupVersionResource) -> bool {
-        self.said_of(resource) == Some(true)
+        self.setting_of(resource) == Some(true)
     }
 
     /// Whether a version is asked for by its own name.
@@ -172,10 +172,10 @@ impl RuntimeConfig {
     /// Whether a resource or its version is turned off by its own name.
     pub(crate) fn refuses(&self, resource: &GroupVersionResource) -> bool {
         let version = GroupVersion::new(&*resource.group, &*resource.version);
-        self.said_of(resource).or_else(|| self.versions.get(&version).copied()) == Some(false)
+        self.setting_of(resource).or_else(|| self.versions.get(&version).copied()) == Some(false)
     }
 
-    fn said_of(&self, resource: &GroupVersionResource) -> Option<bool> {
+    fn setting_of(&self, resource: &GroupVersionResource) -> Option<bool> {
         let version = GroupVersion::new(&*resource.group, &*resource.version);
         self.resources.get(&(version, resource.resource.to_string())).copied()
     }

@@ -44,7 +44,7 @@ pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, shapes: &Shap
         allow_create_on_update: false,
         allow_unconditional_update: false,
         deletion: Deletion::default(),
-        generation: Generation::Changes { paths: vec![vec!["*".to_owned()]], tells_empty: false },
+        generation: Generation::Changes { paths: vec![vec!["*".to_owned()]], counts_empty: false },
         status: status.map(|_| shapes.status.clone()),
         ownership: status.map_or_else(Ownership::default, |_| shapes.ownership.clone()),
         allow_unqualified_finalizers: true,
