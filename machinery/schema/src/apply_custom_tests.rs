@@ -17,15 +17,15 @@ fn object(value: &Value) -> Object {
 }
 
 #[test]
-fn fields_are_owned_and_misfits_told_as_upstream_does() {
+fn fields_are_owned_and_type_mismatches_reported_as_upstream_does() {
     let recording: Value = serde_json::from_str(RECORDED).unwrap();
     let schema = schema(&recording["schema"]);
     for row in recording["rows"].as_array().unwrap() {
         let config = object(&json!({"spec": row["spec"]}));
         let checked = schema.check_applied(&config);
         if let Some(misfit) = row.get("misfit") {
-            let said = checked.unwrap_err().to_string();
-            assert!(said.starts_with(misfit.as_str().unwrap()), "{said}\nis not {misfit}");
+            let error = checked.unwrap_err().to_string();
+            assert!(error.starts_with(misfit.as_str().unwrap()), "{error}\nis not {misfit}");
             continue;
         }
         checked.unwrap();

@@ -301,7 +301,7 @@ impl Versions for One {
     }
 }
 
-/// A history: `apply m v1 {...}`, `force m v1 {...}`, `update m v1 {...}`; a line `! m.path` after it tells the
+/// A history: `apply m v1 {...}`, `force m v1 {...}`, `update m v1 {...}`; a line `! m.path` after it gives the
 /// conflicts that are expected. Then the object, and what each manager owns.
 fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
     let versions = One(schema());

@@ -89,7 +89,7 @@ impl Decoded {
 /// What was read of a body of this format, with diagnostics as upstream's reader of that format words them.
 pub(crate) fn reported(body: &[u8], format: Format, mut decoded: Decoded) -> Decoded {
     if format == Format::Yaml {
-        yaml_keys::retell(body, &mut decoded.strict);
+        yaml_keys::reword(body, &mut decoded.strict);
     }
     decoded
 }

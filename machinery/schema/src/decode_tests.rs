@@ -103,7 +103,7 @@ const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 #[test]
-fn a_value_of_the_wrong_type_is_told_as_upstream_tells_it() {
+fn a_value_of_the_wrong_type_is_reported_as_upstream_reports_it() {
     let rows = [
         (
             r#"{"spec":{"int":"1"}}"#,

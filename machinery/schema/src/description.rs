@@ -60,7 +60,7 @@ pub struct FieldDescription {
     pub list: Option<ListDescription>,
     /// Keys of a list that is a map.
     pub keys: Vec<String>,
-    /// Whether apply treats the map or struct as one; where it is not said, as its type says.
+    /// Whether apply treats the map or struct as one; where this is absent, as its type does.
     pub atomic: Option<bool>,
     /// `merge`, `retainKeys`, `replace`, joined by commas.
     pub patch: String,

@@ -239,7 +239,7 @@ pub fn is_reset(object: &Object) -> bool {
 
 /// Whether two objects hold the same entries, or the first holds none.
 #[must_use]
-pub fn says_nothing_else(new: &Object, live: &Object) -> bool {
+pub fn sets_no_other_entries(new: &Object, live: &Object) -> bool {
     entries(new).is_none_or(|new| entries(live) == Some(new))
 }
 

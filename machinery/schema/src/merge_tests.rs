@@ -90,15 +90,15 @@ fn json_patch_adds_replaces_removes_moves_copies_and_tests() {
 }
 
 #[test]
-fn a_strict_reading_names_what_a_patch_says_twice_or_nobody_knows() {
+fn a_strict_reading_names_duplicate_and_unknown_fields_of_a_patch() {
     let operations =
         r#"[{"op":"add","op":"add","path":"/a","value":{"b":1,"b":2}},{"op":"test","path":"/a","Value":1}]"#;
-    let said = [
+    let expected = [
         r#"json patch duplicate field "[0].op""#,
         r#"json patch duplicate field "[0].value.b""#,
         r#"json patch unknown field "[1].Value""#,
     ];
-    assert_eq!(diagnostics(operations.as_bytes(), true), said);
+    assert_eq!(diagnostics(operations.as_bytes(), true), expected);
     assert_eq!(diagnostics(br#"{"a":{"b":1,"b":2},"c":1}"#, false), [r#"duplicate field "a.b""#]);
     assert!(diagnostics(b"{", false).is_empty());
 }

@@ -69,7 +69,7 @@ impl Type {
     }
 }
 
-/// Fields of which at most one is meant to be set, as OpenAPI tells; nothing is checked.
+/// Fields of which at most one is meant to be set, as OpenAPI declares; nothing is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Union {

@@ -33,7 +33,7 @@ fn emitted(types: &TypeSet, field: &Field, value: Option<Value>) -> Option<Value
         Emit::Nullable => Some(value.unwrap_or_default()),
         Emit::Absent | Emit::Nonzero => value.filter(|value| !is_zero(types, &field.ty, value)),
         Emit::Always | Emit::Struct => Some(match value {
-            // Upstream's storage does not tell empty from absent: both print as null.
+            // Upstream's storage does not distinguish empty from absent: both print as null.
             Some(value) if is_empty_collection(value_type(types, field), &value) => Value::Null,
             Some(value) => value,
             None => canonical(types, &field.ty, types.zero(&field.ty)),

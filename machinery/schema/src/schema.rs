@@ -1,7 +1,7 @@
 //! A schema: what an object of one version of one kind may hold, and everything that walking it can do.
 //!
 //! Two dialects: built-in kinds are described by a type of a set, custom resources by a structural schema. Who holds a
-//! [`Schema`] need not know which; what only types can tell (OpenAPI, protobuf) asks for [`Schema::typed`].
+//! [`Schema`] need not know which; what only types contain (OpenAPI, protobuf) asks for [`Schema::typed`].
 
 use std::fmt;
 use std::sync::Arc;

@@ -156,7 +156,7 @@ impl<'t> Walk<'t> {
     fn map_value(&self, map: Map<'t>, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
         let (a, b) = (entries(old)?, entries(new)?);
         let empty = |side: Option<&Json<String, Value>>| side.is_none_or(Json::is_empty);
-        // A leaf, so that empty and null are told apart; what a typed struct prints is not what stands in it.
+        // A leaf, so that empty and null stay distinct; what a typed struct prints is not what stands in it.
         if empty(a) && empty(b) && !(self.reading == Reading::Typed && map.structure().is_some()) {
             return Ok(self.leaf(ty, old, new));
         }

@@ -52,7 +52,7 @@ pub(super) struct List<'t> {
     pub(super) relation: Relation<'t>,
 }
 
-/// How the elements of a list are told apart.
+/// How the elements of a list are identified.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Relation<'t> {
     /// They are not: the list is one value.

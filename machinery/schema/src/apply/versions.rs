@@ -36,7 +36,7 @@ pub enum Unconverted {
 }
 
 impl Unconverted {
-    /// The same, told as a part of something larger.
+    /// The same, with the step during which it failed.
     pub(super) fn during(self, what: &str) -> Self {
         match self {
             Self::Failed(text) => Self::Failed(format!("{what}: {text}")),

@@ -143,7 +143,7 @@ impl<'s> Converter<'s> {
     }
 }
 
-/// A plain value; the name of its type is made when it is told.
+/// A plain value; the name of its type is made when it is reported.
 fn scalar(ty: &FieldType, value: Value, name: impl Fn() -> String) -> Result<Value> {
     let refuse = |from: &str| Err(format!("cannot convert {from} to {}", name()));
     match (ty, value) {

@@ -16,7 +16,7 @@ fn read(text: &str) -> std::result::Result<Value, String> {
 }
 
 #[test]
-fn what_is_no_json_is_told_in_upstreams_words() {
+fn malformed_json_is_refused_in_upstreams_words() {
     let rows = [
         ("", "unexpected end of JSON input"),
         ("{not json", "invalid character 'n' looking for beginning of object key string"),

@@ -1,4 +1,4 @@
-//! Keys that a YAML text has twice: upstream's YAML reader finds them, and tells the line instead of the field's path.
+//! Keys that a YAML text has twice: upstream's YAML reader finds them, and reports the line instead of the field's path.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,8 +11,8 @@ use super::walk::MAX_STRICT;
 /// How upstream's reader begins what it has to say.
 const BEGINNING: &str = "yaml: unmarshal errors:";
 
-/// Words what the JSON of a YAML text has twice as upstream does: one diagnostic, before all others, a line for each key.
-pub(super) fn retell(body: &[u8], strict: &mut Vec<String>) {
+/// Rewrites the diagnostics of duplicate keys of a YAML text as upstream has them: one diagnostic, before all others, a line for each key.
+pub(super) fn reword(body: &[u8], strict: &mut Vec<String>) {
     let by_path = |text: &String| text.starts_with("duplicate field ");
     if !strict.iter().any(by_path) {
         return;
@@ -183,12 +183,12 @@ mod tests {
 
     fn reported(text: &str) -> Vec<String> {
         let mut strict = vec!["duplicate field \"x\"".to_owned(), "unknown field \"y\"".to_owned()];
-        retell(text.as_bytes(), &mut strict);
+        reword(text.as_bytes(), &mut strict);
         strict
     }
 
     #[test]
-    fn keys_are_told_with_the_lines_of_their_values() {
+    fn duplicate_keys_are_reported_with_the_lines_of_their_values() {
         let block = reported("\nkind: A\nspec:\n  foo: 1\n  foo: 2\nkind:\n  b\n");
         let lines = "line 5: key \"foo\" already set in map\n  line 7: key \"kind\" already set in map";
         assert_eq!(block, [&format!("yaml: unmarshal errors:\n  {lines}"), "unknown field \"y\""]);

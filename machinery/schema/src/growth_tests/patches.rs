@@ -77,7 +77,7 @@ fn strategic_patches_grow_with_their_size() {
 }
 
 #[test]
-fn what_is_said_of_operations_grows_with_their_number() {
+fn diagnostics_of_operations_grow_with_their_number() {
     let operations =
         |n: usize| format!("[{}]", vec![r#"{"op":"test","op":"test"}"#; n].join(",")).into_bytes();
     grows("operations", 1_000, operations, |patch| drop(diagnostics(patch, true)));

@@ -79,19 +79,20 @@ pub(super) fn diagnostics(operations: &Value, duplicates: &[String]) -> Vec<Stri
             by_operation.entry(at).or_default().push(text);
         }
     }
-    let mut said = Vec::new();
+    let mut diagnostics = Vec::new();
     for (at, operation) in operations.iter().enumerate() {
         let twice = by_operation.get(&at).into_iter().flatten();
-        said.extend(twice.map(|text| format!("json patch {text}")));
+        diagnostics.extend(twice.map(|text| format!("json patch {text}")));
         let members = operation.as_object().into_iter().flat_map(Map::keys);
         let unknown = members.filter(|name| !MEMBERS.contains(&name.as_str()));
-        said.extend(unknown.map(|name| format!("json patch unknown field {:?}", format!("[{at}].{name}"))));
-        if said.len() >= MAX_STRICT {
+        diagnostics
+            .extend(unknown.map(|name| format!("json patch unknown field {:?}", format!("[{at}].{name}"))));
+        if diagnostics.len() >= MAX_STRICT {
             break;
         }
     }
-    said.truncate(MAX_STRICT);
-    said
+    diagnostics.truncate(MAX_STRICT);
+    diagnostics
 }
 
 /// The index in `duplicate field "[7].path"`.

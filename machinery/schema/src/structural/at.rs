@@ -1,4 +1,4 @@
-//! Where a walk is: a path that is only printed when there is something to tell.
+//! Where a walk is: a path that is only printed when there is something to report.
 
 use std::fmt::Write as _;
 

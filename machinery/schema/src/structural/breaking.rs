@@ -1,7 +1,7 @@
 //! What a new schema breaks of what an older one allowed: values that no longer fit, fields that are lost, lists that
 //! merge otherwise. For people who are about to change a definition.
 //!
-//! A change that only widens is nothing. Objects are not looked at: whether any is hit, their validate tells.
+//! A change that only widens is nothing. Objects are not read: validating them shows whether any is affected.
 
 mod checks;
 
@@ -12,7 +12,7 @@ use portico_machinery::field::Path;
 use super::model::{Additional, JsonType, Node};
 use super::{Structural, printed};
 
-/// The most changes that are told; what follows is hardly read.
+/// The most changes that are reported; what follows is hardly read.
 pub const MAX_BREAKING: usize = 1_000;
 
 /// One change that breaks something.
@@ -39,7 +39,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn say(&mut self, path: &Path, text: impl Into<String>) {
+    fn report(&mut self, path: &Path, text: impl Into<String>) {
         if self.found.len() < MAX_BREAKING {
             self.found.push(Breaking { path: path.clone(), text: text.into() });
         }
@@ -53,7 +53,7 @@ impl Walk {
         if !fits(old, new) {
             let text = format!("changes from {} to {}: stored values no longer fit", kind(old), kind(new));
             // Nothing below can be compared any more.
-            return self.say(path, text);
+            return self.report(path, text);
         }
         self.own(path, old, new);
         let none = Default::default();
@@ -61,7 +61,7 @@ impl Walk {
             old.checks.as_deref().unwrap_or(&none),
             new.checks.as_deref().unwrap_or(&none),
             new,
-            &mut |text| self.say(path, text),
+            &mut |text| self.report(path, text),
         );
         self.rules(path, old, new);
         self.fields(path, old, new);
@@ -72,28 +72,28 @@ impl Walk {
 
     fn own(&mut self, path: &Path, old: &Node, new: &Node) {
         if old.nullable && !new.nullable {
-            self.say(path, "is no longer nullable: a stored null goes or becomes the default");
+            self.report(path, "is no longer nullable: a stored null goes or becomes the default");
         }
         if old.preserve_unknown && !new.preserve_unknown {
-            self.say(path, "no longer keeps unknown fields: they are pruned");
+            self.report(path, "no longer keeps unknown fields: they are pruned");
         }
         if new.embedded && !old.embedded {
-            self.say(path, "becomes an embedded resource: apiVersion and kind are required");
+            self.report(path, "becomes an embedded resource: apiVersion and kind are required");
         }
         if (old.list_type, &old.list_keys) != (new.list_type, &new.list_keys) {
-            self.say(
+            self.report(
                 path,
                 "is another type of list: apply merges it otherwise, and its elements may have to be unique",
             );
         }
         if old.map_type != new.map_type {
-            self.say(path, "is another type of map: apply merges it otherwise");
+            self.report(path, "is another type of map: apply merges it otherwise");
         }
         if old.default != new.default {
             let text =
                 |default: &Option<_>| default.as_ref().map_or_else(|| "none".to_owned(), printed::value);
             let (before, after) = (text(&old.default), text(&new.default));
-            self.say(
+            self.report(
                 path,
                 format!(
                     "changes its default from {before} to {after}: what says nothing means something else"
@@ -105,7 +105,7 @@ impl Walk {
     fn rules(&mut self, path: &Path, old: &Node, new: &Node) {
         for rule in &new.rules {
             if !old.rules.iter().any(|before| before.rule == rule.rule) {
-                self.say(path, format!("has a new rule: {}", rule.rule));
+                self.report(path, format!("has a new rule: {}", rule.rule));
             }
         }
     }
@@ -115,7 +115,7 @@ impl Walk {
             match new.field(name) {
                 Some(after) => self.node(&path.child(name), before, after),
                 None if new.preserve_unknown || matches!(new.additional, Additional::Any) => {}
-                None => self.say(&path.child(name), "is gone: its values are pruned"),
+                None => self.report(&path.child(name), "is gone: its values are pruned"),
             }
         }
         match (&old.additional, &new.additional) {
@@ -125,7 +125,7 @@ impl Walk {
             (Additional::Schema(_) | Additional::Any, Additional::Absent | Additional::No)
                 if !new.preserve_unknown =>
             {
-                self.say(path, "no longer takes fields of any name");
+                self.report(path, "no longer takes fields of any name");
             }
             _ => {}
         }

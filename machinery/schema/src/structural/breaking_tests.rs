@@ -34,7 +34,7 @@ fn what_widens_breaks_nothing() {
 }
 
 #[test]
-fn what_narrows_is_told_with_its_path() {
+fn a_narrowing_change_is_reported_with_its_path() {
     let rows = [
         (
             json!({"type": "string"}),

@@ -24,7 +24,7 @@ fn equal_sub_schemas_are_one_node() {
 }
 
 #[test]
-fn marks_tell_what_is_here_or_below() {
+fn marks_show_what_is_here_or_below() {
     let schema = compile(&json!({"type": "object", "properties": {
         "d": {"type": "object", "properties": {"x": {"type": "integer", "default": 1}}},
         "u": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
@@ -41,7 +41,7 @@ fn marks_tell_what_is_here_or_below() {
 }
 
 #[test]
-fn what_no_structural_schema_may_say_is_refused() {
+fn keywords_that_no_structural_schema_may_have_are_refused() {
     let rows = [
         (json!({"id": "x"}), CompileError::Unsupported("id")),
         (json!({"$schema": "x"}), CompileError::Unsupported("schema")),

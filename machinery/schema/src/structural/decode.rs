@@ -172,7 +172,7 @@ impl Tagged {
             other => return Err(misread(&other, &format!("Go value of type {META}"))),
         };
         let (mut api_version, mut kind) = (String::new(), String::new());
-        // In the order of the text: the first that is no string is told.
+        // In the order of the text: the first that is no string is reported.
         for (name, value) in &map {
             match name.as_str() {
                 "apiVersion" => api_version = text(name, value)?,

@@ -81,7 +81,7 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
         errors.0.extend(found);
     }
     if let (true, true, Some(why)) = (terms.structural, errors.is_empty(), survey.refused) {
-        // Nearly all of it has been said in better words already.
+        // Nearly all of it has been reported in better words already.
         errors.push_with(|| Error::invalid(&path, "", &why.to_string()));
     }
     errors.0.into_items()

@@ -136,7 +136,7 @@ mod tests {
     use crate::structural::Structural;
 
     #[test]
-    fn embedded_resources_say_what_they_are() {
+    fn embedded_resources_have_a_kind_and_a_version() {
         let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
         let schema = Structural::compile(&json!({"type": "object", "properties": {
             "e": embedded,

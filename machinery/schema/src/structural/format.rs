@@ -14,7 +14,7 @@ use portico_machinery::names;
 
 use super::json_type::JsonType;
 
-/// A known format, and how the schema spells it: errors and expressions tell that spelling.
+/// A known format, and how the schema spells it: errors and expressions show that spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Format {
     /// Which one.

@@ -111,7 +111,7 @@ mod tests {
     use crate::structural::Structural;
 
     #[test]
-    fn duplicates_are_told_once_at_their_second_place() {
+    fn duplicates_are_reported_once_at_their_second_place() {
         let keyed = |keys: &[&str]| {
             json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
                 "items": {"type": "object", "properties": {"k": {"type": "string"}, "p": {"type": "integer"}}}})

@@ -81,7 +81,7 @@ impl Node {
 /// What fields hold that are not named.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Additional {
-    /// Nothing is said: they are unknown.
+    /// The schema does not mention them: they are unknown.
     #[default]
     Absent,
     /// `true`: fields of any name; nothing is known of their values, so maps in them lose their fields.

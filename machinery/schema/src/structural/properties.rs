@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn settling_is_done_once_and_the_bytes_tell_so(props in root(), map in object()) {
+    fn settling_is_done_once_and_the_bytes_show_it(props in root(), map in object()) {
         let schema = Schema::structural(Structural::compile(&props).unwrap(), object_meta());
         let mut object = Object::from_map(map);
         schema.normalise(&mut object);
@@ -149,7 +149,7 @@ proptest! {
         let errors = validate::object(&map, None, schema.root());
         let unchanged = validate::object(&map, Some(&map), schema.root());
         prop_assert!(unchanged.len() <= errors.len());
-        // Where the schema knows all that stands there, nothing is told.
+        // Where the schema knows all that stands there, nothing is reported.
         map.shift_remove("metadata");
         if Pair::of_objects(&map, &map, schema.root()).is_same() {
             prop_assert_eq!(validate::object(&map, Some(&map), schema.root()), vec![]);

@@ -203,7 +203,7 @@ impl CustomResource {
         lists::validate(object.map(), self.schema().root())
     }
 
-    /// As [`Self::validate_lists`] for a changed object: nothing is told when the old one had any duplicate.
+    /// As [`Self::validate_lists`] for a changed object: nothing is reported when the old one had any duplicate.
     #[must_use]
     pub fn validate_lists_update(&self, new: &Object, old: &Object) -> Vec<Error> {
         let errors = self.validate_lists(new);
@@ -211,7 +211,7 @@ impl CustomResource {
     }
 }
 
-/// What is told in the place of rules (`x-kubernetes-validations`) when these errors keep them from being evaluated: a
+/// What is reported in the place of rules (`x-kubernetes-validations`) when these errors keep them from being evaluated: a
 /// missing field, a value outside an enumeration, of a wrong type, too long or too many.
 #[must_use]
 pub fn rules_not_checked(errors: &[Error]) -> Option<Error> {

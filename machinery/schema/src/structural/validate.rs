@@ -1,6 +1,6 @@
-//! Validation: whether values are what the schema demands, told in upstream's words.
+//! Validation: whether values are what the schema demands, reported in upstream's words.
 //!
-//! The order of checks, what counts as a match of a junctor's branch, and which branch's errors are told are upstream's. An
+//! The order of checks, what counts as a match of a junctor's branch, and which branch's errors are reported are upstream's. An
 //! old object makes errors go whose place is as it was: ratcheting.
 
 mod float;
@@ -34,7 +34,7 @@ pub(super) fn field(name: &str, value: &Value, node: &Node, pair: Option<&Pair<'
     Walk::new(name).whole(View::of(value), node, pair)
 }
 
-/// What is wrong with a default. As upstream, which does not tell here that an int-or-string is one of both.
+/// What is wrong with a default. As upstream, which does not report here that an int-or-string is one of both.
 pub(super) fn default(value: &Value, node: &Node) -> Vec<Error> {
     Walk { of_default: true, ..Walk::new("") }.whole(View::of(value), node, None)
 }
@@ -95,7 +95,7 @@ impl<'p> Walk<'p> {
     }
 
     /// A value that is not null. Upstream counts each family of checks that applies, and some twice; what they count
-    /// decides which branch of a junctor is told.
+    /// decides which branch of a logical operator is reported.
     fn value(
         &mut self,
         view: View<'_>,
@@ -139,7 +139,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Length in code points, then the pattern; only the first that does not hold is told.
+    /// Length in code points, then the pattern; only the first that does not hold is reported.
     fn length(&self, text: &str, checks: &Checks, out: &mut Outcome) {
         let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
         let shown = || printed::value(&Value::from(text));

@@ -51,7 +51,7 @@ fn tracked(
 ) -> Result<After, Failure<Manager>> {
     let served = versions.served();
     let schema = &served.info.schema;
-    let from_live = !versions.subresource().is_empty() || managed::says_nothing_else(new, live);
+    let from_live = !versions.subresource().is_empty() || managed::sets_no_other_entries(new, live);
     let changed = {
         let (live, new) = (in_version(served, live), in_version(served, new));
         for state in [&live, &new] {

@@ -5,55 +5,55 @@ use serde_json::Value;
 use crate::structural::model::{Bound, Checks, Node};
 use crate::structural::printed;
 
-/// Tells what is stricter; `node` is the new one that the checks belong to.
-pub(super) fn compare(old: &Checks, new: &Checks, node: &Node, say: &mut impl FnMut(String)) {
-    required(old, new, node, say);
-    enumeration(&old.enumeration, &new.enumeration, say);
-    bounds(old, new, say);
-    sizes(old, new, say);
-    texts(old, new, say);
+/// Reports what is stricter; `node` is the new one that the checks belong to.
+pub(super) fn compare(old: &Checks, new: &Checks, node: &Node, report: &mut impl FnMut(String)) {
+    required(old, new, node, report);
+    enumeration(&old.enumeration, &new.enumeration, report);
+    bounds(old, new, report);
+    sizes(old, new, report);
+    texts(old, new, report);
     if (&old.all_of, &old.any_of, &old.one_of, &old.not) != (&new.all_of, &new.any_of, &new.one_of, &new.not)
     {
-        say("has other allOf, anyOf, oneOf or not: values may no longer fit".to_owned());
+        report("has other allOf, anyOf, oneOf or not: values may no longer fit".to_owned());
     }
 }
 
-fn required(old: &Checks, new: &Checks, node: &Node, say: &mut impl FnMut(String)) {
+fn required(old: &Checks, new: &Checks, node: &Node, report: &mut impl FnMut(String)) {
     for name in new.required.iter().filter(|name| !old.required.contains(name)) {
         if node.property(name).is_none_or(|field| field.default.is_none()) {
-            say(format!("requires {name}, which has no default: objects without it are refused"));
+            report(format!("requires {name}, which has no default: objects without it are refused"));
         }
     }
 }
 
-fn enumeration(old: &[Value], new: &[Value], say: &mut impl FnMut(String)) {
+fn enumeration(old: &[Value], new: &[Value], report: &mut impl FnMut(String)) {
     if new.is_empty() {
         return;
     }
     if old.is_empty() {
-        return say("is restricted to listed values".to_owned());
+        return report("is restricted to listed values".to_owned());
     }
     for gone in old.iter().filter(|value| !new.contains(value)) {
-        say(format!("no longer takes {}", printed::value(gone)));
+        report(format!("no longer takes {}", printed::value(gone)));
     }
 }
 
-fn bounds(old: &Checks, new: &Checks, say: &mut impl FnMut(String)) {
+fn bounds(old: &Checks, new: &Checks, report: &mut impl FnMut(String)) {
     let lower = |a: Bound, b: Bound| a.value < b.value || (a.value == b.value && a.exclusive && !b.exclusive);
     let higher =
         |a: Bound, b: Bound| a.value > b.value || (a.value == b.value && a.exclusive && !b.exclusive);
     if let Some(now) = new.maximum.filter(|now| old.maximum.is_none_or(|before| lower(*now, before))) {
-        say(format!("has a lower maximum, {}", now.value));
+        report(format!("has a lower maximum, {}", now.value));
     }
     if let Some(now) = new.minimum.filter(|now| old.minimum.is_none_or(|before| higher(*now, before))) {
-        say(format!("has a higher minimum, {}", now.value));
+        report(format!("has a higher minimum, {}", now.value));
     }
     if let Some(now) = new.multiple_of.filter(|now| old.multiple_of != Some(*now)) {
-        say(format!("must be a multiple of {now}"));
+        report(format!("must be a multiple of {now}"));
     }
 }
 
-fn sizes(old: &Checks, new: &Checks, say: &mut impl FnMut(String)) {
+fn sizes(old: &Checks, new: &Checks, report: &mut impl FnMut(String)) {
     let most = [
         ("maxLength", old.max_length, new.max_length),
         ("maxItems", old.max_items, new.max_items),
@@ -61,7 +61,7 @@ fn sizes(old: &Checks, new: &Checks, say: &mut impl FnMut(String)) {
     ];
     for (name, before, now) in most {
         if let Some(now) = now.filter(|now| before.is_none_or(|before| *now < before)) {
-            say(format!("has a lower {name}, {now}"));
+            report(format!("has a lower {name}, {now}"));
         }
     }
     let least = [
@@ -71,16 +71,16 @@ fn sizes(old: &Checks, new: &Checks, say: &mut impl FnMut(String)) {
     ];
     for (name, before, now) in least {
         if let Some(now) = now.filter(|now| *now > before.unwrap_or(0)) {
-            say(format!("has a higher {name}, {now}"));
+            report(format!("has a higher {name}, {now}"));
         }
     }
 }
 
-fn texts(old: &Checks, new: &Checks, say: &mut impl FnMut(String)) {
+fn texts(old: &Checks, new: &Checks, report: &mut impl FnMut(String)) {
     if let Some(now) = new.pattern.as_ref().filter(|now| old.pattern.as_ref() != Some(now)) {
-        say(format!("must match another pattern, {}", now.text()));
+        report(format!("must match another pattern, {}", now.text()));
     }
     if new.format.is_some() && new.format != old.format {
-        say("has another format: values may no longer fit".to_owned());
+        report("has another format: values may no longer fit".to_owned());
     }
 }

@@ -91,7 +91,7 @@ fn is_usual_all_of(props: &Props<'_>) -> bool {
 }
 
 fn is_int_or_string(any_of: &[Value]) -> bool {
-    let says =
+    let is_type =
         |clause: &Value, ty: &str| clause.as_object().is_some_and(|c| c.len() == 1) && clause["type"] == ty;
-    matches!(any_of, [first, second] if says(first, "integer") && says(second, "string"))
+    matches!(any_of, [first, second] if is_type(first, "integer") && is_type(second, "string"))
 }

@@ -1,4 +1,4 @@
-//! List and map types: what may be a set, what a map, and which keys tell its items apart (2.6).
+//! List and map types: what may be a set, what a map, and which keys identify its items (2.6).
 
 use std::collections::HashSet;
 

@@ -100,7 +100,7 @@ impl Nodes<'_, '_> {
             here.forbidden("additionalProperties and properties are mutual exclusive", self.errors);
         }
         if let Additional::Schema(schema) = additional {
-            // What a default would be pruned to cannot be told without knowing the key.
+            // What a default would be pruned to is not known without the key.
             let no_defaults =
                 if around.in_meta { Some(NoDefaults::AdditionalMetadata) } else { around.no_defaults };
             self.node(schema, &here, Around { no_defaults, ..around }, false);

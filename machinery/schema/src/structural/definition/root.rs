@@ -42,7 +42,7 @@ pub(super) fn validate(schema: &Value, props: &Props<'_>, at: &At<'_>, status: b
     }
 }
 
-/// Members in the order of upstream's type; the first bad one is told and ends the search.
+/// Members in the order of upstream's type; the first bad one is reported and ends the search.
 fn below_status(schema: &Value, props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
     for name in internal::members(schema) {
         if name == "Type" {

@@ -1,4 +1,4 @@
-//! The rules of a schema, each by itself and in the order in which they are told.
+//! The rules of a schema, each by itself and in the order in which they are reported.
 
 use portico_machinery::Object;
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ fn int_or_string_may_be_spelled_in_three_ways() {
 }
 
 #[test]
-fn the_root_is_an_object_and_says_little_of_metadata() {
+fn the_root_is_an_object_and_restricts_little_of_metadata() {
     let name = json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}}}}});
     assert!(errors_of(name, &Terms::NEW).is_empty());
     let labels =
@@ -89,7 +89,7 @@ fn the_root_is_an_object_and_says_little_of_metadata() {
 }
 
 #[test]
-fn with_a_status_the_root_may_only_say_what_does_not_concern_it() {
+fn with_a_status_the_root_may_only_have_keywords_that_do_not_concern_it() {
     let terms = Terms { status: true, ..Terms::NEW };
     let good = json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object"}}});
     assert!(errors_of(good, &terms).is_empty());
@@ -122,7 +122,7 @@ fn structural_errors_are_sorted_and_come_before_those_of_nodes() {
 }
 
 #[test]
-fn what_has_no_structural_form_is_told_only_when_nothing_else_is() {
+fn a_schema_without_structural_form_is_reported_only_when_nothing_else_is() {
     let schema = json!({"type": "object", "$schema": "x"});
     assert_eq!(
         errors_of(schema, &Terms::NEW),

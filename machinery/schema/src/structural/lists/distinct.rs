@@ -1,4 +1,4 @@
-//! What tells elements of lists apart: scalars by type and value, the rest by their JSON, in which keys have no order and
+//! What distinguishes elements of lists: scalars by type and value, the rest by their JSON, in which keys have no order and
 //! a float may look whole. Nothing is copied for it.
 
 use std::hash::{Hash, Hasher};

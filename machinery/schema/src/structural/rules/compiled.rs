@@ -20,7 +20,7 @@ pub(in crate::structural) struct Compiled {
     pub field: Option<String>,
 }
 
-/// What compiling a rule tells.
+/// The result of compiling a rule.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     /// The rule; nothing for a blank one.

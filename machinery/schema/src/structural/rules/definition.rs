@@ -43,7 +43,7 @@ pub fn validate(schema: &Value, path: &Path, wrong: &[Error], terms: &Terms) -> 
 struct Around<'a> {
     /// How often there may be such a place in an object; None is unbounded.
     often: Option<u64>,
-    /// The list or map below which old values cannot be told.
+    /// The list or map below which old values cannot be correlated.
     no_old: Option<&'a Path>,
     /// Whether it is the object itself.
     resource: bool,

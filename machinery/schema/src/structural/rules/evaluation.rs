@@ -1,4 +1,4 @@
-//! One rule at one place: what it says of the value there, within the budget, and what is told when it fails (3.2, 3.7).
+//! One rule at one place: what it says of the value there, within the budget, and what is reported when it fails (3.2, 3.7).
 
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -116,7 +116,7 @@ impl Evaluation {
         Continue(())
     }
 
-    /// Tells of a rule that does not hold. When its message uses up the budget, that is told, and it is the last.
+    /// Reports a rule that does not hold. When its message uses up the budget, that is reported, and it is the last.
     fn failed(&mut self, turn: Turn<'_, '_>) -> ControlFlow<()> {
         let Turn { place, rule, compiled, .. } = turn;
         let (path, node) = (turn.path(), &place.tree.node);

@@ -7,6 +7,6 @@ use portico_machinery::field::Error;
 pub struct Findings {
     /// What is wrong with it.
     pub errors: Vec<Error>,
-    /// What is wrong with it but was before: told, not refused.
+    /// What is wrong with it but was before: reported, not refused.
     pub warnings: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What is said when a rule fails or cannot be evaluated.
+//! The message when a rule fails or cannot be evaluated.
 
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Ratcheting of rules: what is said of a place that stays as it was is a warning.
+//! Ratcheting of rules: an error at a place that stays as it was is a warning.
 
 use std::cell::OnceCell;
 

@@ -72,7 +72,7 @@ fn rules_are_refused_that_do_not_compile_or_cost_too_much() {
 }
 
 #[test]
-fn failures_are_told_at_their_place_with_their_reason() {
+fn failures_are_reported_at_their_place_with_their_reason() {
     let schema = with_spec(&json!({"type": "object", "properties": {
         "n": {"type": "integer", "x-kubernetes-validations": [{"rule": "10 / self > 1", "message": "ten"}]},
         "tags": {"type": "object", "additionalProperties": {"type": "string"}, "x-kubernetes-validations": [

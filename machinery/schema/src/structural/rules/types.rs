@@ -25,7 +25,7 @@ const DAY: u64 = 12;
 /// of each of them.
 const MAX_TYPE_NAME_BYTES: usize = 512;
 
-/// Names of types, which tell them apart.
+/// Names of types, which identify them.
 #[derive(Default)]
 struct Names {
     numbered: Cell<usize>,
@@ -60,7 +60,7 @@ fn int_or_string(node: &Node) -> DeclType {
 }
 
 fn typed(node: &Node, resource: bool, name: &str, names: &Names) -> Option<DeclType> {
-    // Whoever is a resource is an object with type and metadata, whatever else is said of it.
+    // Whoever is a resource is an object with type and metadata, whatever else the schema says of it.
     Some(match node.ty? {
         JsonType::Array => list(node, name, names)?,
         JsonType::Object => match &node.additional {

@@ -25,7 +25,7 @@ pub(in crate::structural) fn object(
     let (ratchet, at) = (Ratchet::of(root.as_ref()), At::root(""));
     let mut evaluation = Evaluation::new(MAX_PER_OBJECT);
     let (new, old) = (Held::Fields(new), old.map(Held::Fields));
-    // Stopped or not, what was found is told.
+    // Stopped or not, what was found is returned.
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);
     evaluation.validated
 }
@@ -61,7 +61,7 @@ fn place(place: Place<'_, '_>, evaluation: &mut Evaluation) -> ControlFlow<()> {
 
 fn list<'a>(around: Place<'_, 'a>, items: &'a [Value], evaluation: &mut Evaluation) -> ControlFlow<()> {
     let Some(tree) = around.tree.items.as_deref() else { return Continue(()) };
-    // Old items are only told by keys, and asked for even where errors are not forgiven.
+    // Old items are only found by keys, and asked for even where errors are not forgiven.
     let whole = match (around.new, around.old) {
         (Held::Value(new), Some(Held::Value(old))) => Some(Pair::of_values(new, old, &around.tree.node)),
         _ => None,

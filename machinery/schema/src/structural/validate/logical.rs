@@ -1,4 +1,4 @@
-//! Junctors: allOf, anyOf, oneOf, not. Of branches that do not hold, the errors of the one that came closest are told.
+//! Logical operators: allOf, anyOf, oneOf, not. Of branches that do not hold, the one that came closest is reported.
 
 use super::outcome::Outcome;
 use super::view::View;

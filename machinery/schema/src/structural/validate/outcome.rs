@@ -1,9 +1,9 @@
-//! What came out of checking a place and what is below it. Errors are told up to a limit; that there were more is known.
+//! The outcome of checking a place and what is below it. Errors are kept up to a limit; that there were more is known.
 
 use portico_machinery::field::Error;
 use portico_machinery::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
-/// How much may still be told.
+/// How much may still be reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     errors: usize,
@@ -17,7 +17,7 @@ impl Budget {
     }
 }
 
-/// What came out.
+/// The outcome of checking a place.
 #[derive(Debug)]
 pub(super) struct Outcome {
     errors: Vec<Error>,
@@ -29,12 +29,12 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing is wrong yet. Where branches of logical operators are told beside other errors, each is told once.
+    /// Nothing is wrong yet. Where branches of logical operators are reported beside other errors, each is reported once.
     pub(super) fn new(budget: Budget, once: bool) -> Self {
         Self { errors: Vec::new(), budget, valid: true, matches: 0, once }
     }
 
-    /// What is left to be told of below.
+    /// The budget that is left for what is below.
     pub(super) fn budget(&self) -> Budget {
         self.budget
     }
@@ -43,7 +43,7 @@ impl Outcome {
         self.valid
     }
 
-    /// How many checks held: of a junctor's branches that fail, the one with the most is told.
+    /// How many checks held: of a logical operator's branches that fail, the one with the most is reported.
     pub(super) fn matches(&self) -> usize {
         self.matches
     }
