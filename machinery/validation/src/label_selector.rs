@@ -46,7 +46,7 @@ mod tests {
         );
         let mut errors = Vec::new();
         label_selector(&object.unwrap().at(&["s"]), &mut errors);
-        let said: Vec<(String, ErrorType)> = errors.iter().map(|e| (e.path.to_string(), e.kind)).collect();
+        let found: Vec<(String, ErrorType)> = errors.iter().map(|e| (e.path.to_string(), e.kind)).collect();
         let want = [
             ("s.matchLabels", ErrorType::Invalid),
             ("s.matchExpressions[0].values", ErrorType::Required),
@@ -57,6 +57,6 @@ mod tests {
             ("s.matchExpressions[2].operator", ErrorType::Invalid),
         ]
         .map(|(path, kind)| (path.to_owned(), kind));
-        assert_eq!(said, want);
+        assert_eq!(found, want);
     }
 }

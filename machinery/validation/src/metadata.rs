@@ -215,7 +215,7 @@ pub fn validate_update(new: &Object, old: &Object, rules: MetaRules, errors: &mu
 }
 
 /// As upstream validates the metadata of any kind before the kind itself does, by [`validate_own_update`]: what is wrong may
-/// be said up to three times.
+/// be reported up to three times.
 pub fn validate_any_update(new: &Object, old: &Object, namespaced: bool, errors: &mut Errors) {
     validate_create(new, MetaRules::of_embedded(namespaced), errors);
     validate_own_update(new, old, errors);
@@ -307,10 +307,10 @@ mod tests {
             ),
         ];
         for (meta, want) in rows {
-            let said = create(&format!(r#"{{"metadata":{meta}}}"#));
-            assert_eq!(said.len(), want.len(), "{said:?}");
-            for (said, want) in said.iter().zip(*want) {
-                assert!(said.starts_with(want), "{said}\nis not\n{want}");
+            let found = create(&format!(r#"{{"metadata":{meta}}}"#));
+            assert_eq!(found.len(), want.len(), "{found:?}");
+            for (found, want) in found.iter().zip(*want) {
+                assert!(found.starts_with(want), "{found}\nis not\n{want}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Labels of nodes that once were and should not be selected by any more.
 
-/// What to tell whoever names this label of nodes.
+/// The warning for whoever names this label of nodes.
 pub fn deprecation(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",

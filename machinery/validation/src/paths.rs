@@ -5,17 +5,17 @@ use portico_machinery::field::{Error, Path};
 
 use crate::Errors;
 
-/// The path at a cursor must not climb; `said` is where the diagnostic stands.
-pub fn no_climbing(at: &Cursor<'_>, said: &Path, errors: &mut Errors) {
+/// The path at a cursor must not climb; `path` is where the diagnostic stands.
+pub fn no_climbing(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
     if at.str().split('/').any(|part| part == "..") {
-        errors.push(Error::invalid(said, at.str(), "must not contain '..'"));
+        errors.push(Error::invalid(path, at.str(), "must not contain '..'"));
     }
 }
 
 /// The path at a cursor lies below something: it is relative and does not climb.
-pub fn local(at: &Cursor<'_>, said: &Path, errors: &mut Errors) {
+pub fn local(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
     if at.str().starts_with('/') {
-        errors.push(Error::invalid(said, at.str(), "must be a relative path"));
+        errors.push(Error::invalid(path, at.str(), "must be a relative path"));
     }
-    no_climbing(at, said, errors);
+    no_climbing(at, path, errors);
 }

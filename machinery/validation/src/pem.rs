@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_without_authorities_says_what_it_holds() {
+    fn a_bundle_without_authorities_is_refused_by_what_it_contains() {
         for (pem, why) in [
             ("foo", "unable to parse bytes as PEM block"),
             ("-----BEGIN X-----\nQUI=\n-----END X-----\n", "no valid certificate authority data seen"),

@@ -150,7 +150,7 @@ pub fn validate_restarting_template(template: &Cursor<'_>, kind: &str, errors: &
 /// What the names of most kinds with templates become part of.
 pub const IN_NAMES: &str = "Pod names and hostnames";
 
-/// What is said of a name that is no DNS label but becomes part of these.
+/// The error for a name that is no DNS label but becomes part of these.
 pub fn name_warning(object: &Object, used_in: &str) -> Option<String> {
     let diagnostics = values::label(object.name());
     (!diagnostics.is_empty()).then(|| {

@@ -1,4 +1,4 @@
-//! Address ranges (CIDRs): as fields hold them, strict and lenient, and what is said of unusual spellings.
+//! Address ranges (CIDRs): as fields hold them, strict and lenient, and warnings for unusual spellings.
 
 use std::net::IpAddr;
 
@@ -108,22 +108,22 @@ mod tests {
 
     #[test]
     fn unusual_spellings_are_warned_of() {
-        let said = |text: &str| {
+        let warning_of = |text: &str| {
             let mut object = Object::default();
             object.set(&["c"], text);
             warning(&object.at(&["c"]))
         };
-        assert_eq!(said("10.0.0.0/8"), None);
+        assert_eq!(warning_of("10.0.0.0/8"), None);
         assert_eq!(
-            said("2001:DB8::/32").unwrap(),
+            warning_of("2001:DB8::/32").unwrap(),
             "c: IPv6 CIDR value \"2001:DB8::/32\" should be in RFC 5952 canonical format (\"2001:db8::/32\")"
         );
         assert_eq!(
-            said("10.1.2.3/8").unwrap(),
+            warning_of("10.1.2.3/8").unwrap(),
             "c: CIDR value \"10.1.2.3/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.1.2.3/32\"?)"
         );
         assert_eq!(
-            said("010.0.0.0/8").unwrap(),
+            warning_of("010.0.0.0/8").unwrap(),
             "c: non-standard CIDR value \"010.0.0.0/8\" is invalid: use \"10.0.0.0/8\""
         );
     }

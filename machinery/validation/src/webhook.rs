@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_a_url_is_told_by_itself() {
+    fn each_part_of_a_url_is_reported_by_itself() {
         let form = "; desired format: https://host[/path]";
         assert_eq!(
             client_errors(r#"{"url":"http://u@h?q#f"}"#),

@@ -82,28 +82,28 @@ fn apparmor(
 
 /// An annotation and the field that took its place must say the same.
 pub fn validate_profiles_agree(annotations: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
-    if let Some(said) = annotations.entry_str(SECCOMP_POD) {
-        agree(&spec.field("securityContext").field("seccompProfile"), said, "seccomp", errors);
+    if let Some(annotation) = annotations.entry_str(SECCOMP_POD) {
+        agree(&spec.field("securityContext").field("seccompProfile"), annotation, "seccomp", errors);
     }
     for container in all_containers(spec) {
         let name = container.field("name").str();
         for (prefix, field, word) in
             [(SECCOMP_CONTAINER, "seccompProfile", "seccomp"), (APPARMOR, "appArmorProfile", "apparmor")]
         {
-            if let Some(said) = annotations.entry_str(&format!("{prefix}{name}")) {
-                agree(&container.field("securityContext").field(field), said, word, errors);
+            if let Some(annotation) = annotations.entry_str(&format!("{prefix}{name}")) {
+                agree(&container.field("securityContext").field(field), annotation, word, errors);
             }
         }
     }
 }
 
-fn agree(profile: &Cursor<'_>, said: &str, word: &str, errors: &mut Errors) {
+fn agree(profile: &Cursor<'_>, annotation: &str, word: &str, errors: &mut Errors) {
     if !profile.is_present() {
         return;
     }
-    let (kind, local) = match said.strip_prefix("localhost/") {
+    let (kind, local) = match annotation.strip_prefix("localhost/") {
         Some(local) => ("Localhost", Some(local)),
-        None if said == "unconfined" => ("Unconfined", None),
+        None if annotation == "unconfined" => ("Unconfined", None),
         None => ("RuntimeDefault", None),
     };
     if profile.field("type").str() != kind {

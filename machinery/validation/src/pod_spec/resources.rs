@@ -177,8 +177,8 @@ fn claim_names(claims: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
         checks::optional(&claim.field("request"), values::label, errors);
         let whole_or_same = seen.contains(&(name, "")) || seen.contains(&(name, request));
         if whole_or_same || (request.is_empty() && named.contains(name)) {
-            let said = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
-            errors.push(Error::duplicate(&claim.path(), &said));
+            let claimed = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
+            errors.push(Error::duplicate(&claim.path(), &claimed));
         }
         seen.insert((name, request));
         named.insert(name);

@@ -113,8 +113,8 @@ pub(super) fn spread(constraints: &Cursor<'_>, errors: &mut Errors) {
         }
         if !pairs.insert((key.str(), when.str())) {
             let path = constraint.path().child("{topologyKey, whenUnsatisfiable}");
-            let said = format!("{{{}, {}}}", key.str(), when.str());
-            errors.push(Error::duplicate(&path, said));
+            let pair = format!("{{{}, {}}}", key.str(), when.str());
+            errors.push(Error::duplicate(&path, pair));
         }
         min_domains(&constraint, when.str(), errors);
         for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {

@@ -207,9 +207,9 @@ pub(super) fn host_users(spec: &Cursor<'_>, errors: &mut Errors) {
     if spec.field("hostUsers").opt_bool() != Some(false) {
         return;
     }
-    for (field, said) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+    for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
         if spec.field(field).bool() {
-            errors.push(Error::forbidden(&below(&spec.path(), &[said]), TEXT));
+            errors.push(Error::forbidden(&below(&spec.path(), &[shown]), TEXT));
         }
     }
     for container in all_containers(spec) {

@@ -1,4 +1,4 @@
-//! What a pod needs in all: its containers together as the scheduler counts them, what is said for the whole pod, and
+//! What a pod needs in all: its containers together as the scheduler counts them, what is set for the whole pod, and
 //! its overhead.
 
 use std::collections::BTreeMap;
@@ -51,10 +51,10 @@ pub fn together(spec: &Cursor<'_>, need: impl Fn(&Cursor<'_>) -> Amounts) -> Amo
     all
 }
 
-/// `requests` or `limits` of the containers together, as the spec has them, and of the pod where those are said.
-pub fn of_spec(spec: &Cursor<'_>, list: &'static str, said: impl Fn(&str) -> bool) -> Amounts {
+/// `requests` or `limits` of the containers together, as the spec has them, and of the pod where those are set.
+pub fn of_spec(spec: &Cursor<'_>, list: &'static str, applies: impl Fn(&str) -> bool) -> Amounts {
     let mut all = together(spec, |container| amounts(&container.field("resources").field(list)));
-    override_by(&mut all, spec, list, said);
+    override_by(&mut all, spec, list, applies);
     all
 }
 
@@ -75,14 +75,14 @@ pub fn counted(pod: &Object) -> (Amounts, Amounts) {
     (requests, limits)
 }
 
-/// Resources that can be said for a pod as a whole.
+/// Resources that can be set for a pod as a whole.
 pub fn counts_for_pods(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with("hugepages-")
 }
 
-fn override_by(all: &mut Amounts, spec: &Cursor<'_>, list: &'static str, said: impl Fn(&str) -> bool) {
+fn override_by(all: &mut Amounts, spec: &Cursor<'_>, list: &'static str, applies: impl Fn(&str) -> bool) {
     let own = amounts(&spec.field("resources").field(list));
-    all.extend(own.into_iter().filter(|(name, _)| said(name)));
+    all.extend(own.into_iter().filter(|(name, _)| applies(name)));
 }
 
 /// What containers run with, for the time of a resize.
@@ -105,7 +105,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// The status of a container that tells its resources; init steps are over before anything is resized.
+    /// The status of a container that reports its resources; init steps are over before anything is resized.
     fn status(&self, container: &Cursor<'_>) -> Option<&Cursor<'a>> {
         let status = self.statuses.get(container.field("name").str())?;
         status.field("resources").is_present().then_some(status)

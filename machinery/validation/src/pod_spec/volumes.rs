@@ -88,13 +88,13 @@ pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of, errors: &mut Errors) -> Vo
 
 fn source(volume: &Cursor<'_>, of: Of, errors: &mut Errors) {
     let mut count = 0;
-    for (field, said) in SOURCES {
+    for (field, shown) in SOURCES {
         let here = volume.field(field);
         if !here.is_present() {
             continue;
         }
         if count > 0 {
-            let path = volume.path().child(said);
+            let path = volume.path().child(shown);
             errors.push(Error::forbidden(&path, "may not specify more than 1 volume type"));
             continue;
         }

@@ -126,28 +126,28 @@ fn spread(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
 
 fn annotations(annotations: &Cursor<'_>, spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     let has = |key: &str| annotations.entry_str(key).is_some();
-    let mut say = |key: &str, text: &str| {
+    let mut warn = |key: &str, text: &str| {
         warnings.push(format!("{}: {text}", annotations.path().key(key)));
     };
     if let Some(text) = node_labels::deprecation(PREFER_AVOID).filter(|_| has(PREFER_AVOID)) {
-        say(PREFER_AVOID, text);
+        warn(PREFER_AVOID, text);
     }
     if has(CRITICAL) {
-        say(CRITICAL, "non-functional in v1.16+; use the \"priorityClassName\" field instead");
+        warn(CRITICAL, "non-functional in v1.16+; use the \"priorityClassName\" field instead");
     }
     for key in ["security.alpha.kubernetes.io/sysctls", "security.alpha.kubernetes.io/unsafe-sysctls"] {
         if has(key) {
-            say(key, "non-functional in v1.11+; use the \"sysctls\" field instead");
+            warn(key, "non-functional in v1.11+; use the \"sysctls\" field instead");
         }
     }
     const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
     if has(SECCOMP_POD) && !spec.field("securityContext").field("seccompProfile").is_present() {
-        say(SECCOMP_POD, SECCOMP);
+        warn(SECCOMP_POD, SECCOMP);
     }
     for container in all_containers(spec) {
         let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
         if has(&key) && !container.field("securityContext").field("seccompProfile").is_present() {
-            say(&key, SECCOMP);
+            warn(&key, SECCOMP);
         }
     }
 }
@@ -156,8 +156,8 @@ fn volumes(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     for volume in spec.field("volumes").items() {
         for (field, text) in OLD_SOURCES {
             if volume.field(field).is_present() {
-                let said = if field == "storageos" { "storageOS" } else { field };
-                warnings.push(format!("{}: {text}", volume.path().child(said)));
+                let shown = if field == "storageos" { "storageOS" } else { field };
+                warnings.push(format!("{}: {text}", volume.path().child(shown)));
             }
         }
         let template = volume.field("ephemeral").field("volumeClaimTemplate");
@@ -198,7 +198,7 @@ fn overlapping_paths(volume: &Cursor<'_>, warnings: &mut Vec<String>) {
                 format!("{word} {:?}", source.field(key).str())
             };
             let paths: Vec<(String, String)> = paths_of(&source, "");
-            say_overlaps(&format!("volume {name:?} ({who})"), &paths, warnings);
+            warn_of_overlaps(&format!("volume {name:?} ({who})"), &paths, warnings);
         }
     }
     let projected = volume.field("projected");
@@ -209,7 +209,7 @@ fn overlapping_paths(volume: &Cursor<'_>, warnings: &mut Vec<String>) {
     if projected.field("sources").is_empty() {
         warnings.push(format!("{who} has no sources provided"));
     }
-    say_overlaps(&who, &projected_paths(&projected), warnings);
+    warn_of_overlaps(&who, &projected_paths(&projected), warnings);
 }
 
 fn projected_paths(projected: &Cursor<'_>) -> Vec<(String, String)> {
@@ -228,7 +228,7 @@ fn projected_paths(projected: &Cursor<'_>) -> Vec<(String, String)> {
     paths
 }
 
-fn say_overlaps(who: &str, paths: &[(String, String)], warnings: &mut Vec<String>) {
+fn warn_of_overlaps(who: &str, paths: &[(String, String)], warnings: &mut Vec<String>) {
     // What is below a path follows it closely in this order, so that not every path is held against every other.
     let mut seen: BTreeSet<(&str, usize)> = BTreeSet::new();
     for (at, (path, owner)) in paths.iter().enumerate() {
@@ -271,9 +271,9 @@ fn duplicates(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
 pub fn fractional_bytes(list: &Cursor<'_>, name: &str, warnings: &mut Vec<String>) {
     let at = list.key(name);
     if let Some(quantity) = at.quantity().filter(|quantity| !quantity.is_whole()) {
-        let said = quantity.to_string();
+        let shown = quantity.to_string();
         warnings
-            .push(format!("{}: fractional byte value {said:?} is invalid, must be an integer", at.path()));
+            .push(format!("{}: fractional byte value {shown:?} is invalid, must be an integer", at.path()));
     }
 }
 
