@@ -112,12 +112,12 @@ impl ObjectReference {
         })
     }
 
-    /// Fills in what the object says that was sent, where the request line says nothing.
+    /// Fills in fields of the object that was sent, where the request line has none.
     pub fn complete(&mut self, namespace: &str, name: &str, uid: &str, resource_version: &str) {
         let known = [&mut self.namespace, &mut self.name, &mut self.uid, &mut self.resource_version];
-        for (known, said) in known.into_iter().zip([namespace, name, uid, resource_version]) {
+        for (known, sent) in known.into_iter().zip([namespace, name, uid, resource_version]) {
             if known.is_empty() {
-                said.clone_into(known);
+                sent.clone_into(known);
             }
         }
     }

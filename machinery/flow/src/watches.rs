@@ -96,7 +96,7 @@ mod tests {
         let watch = |path: &str| watches.register(&info("GET", path, "watch=true"));
         let all = watch("/api/v1/secrets");
         let _here = watch("/api/v1/namespaces/n/secrets");
-        let _elsewhere = watch("/api/v1/namespaces/m/secrets");
+        let _other_namespace = watch("/api/v1/namespaces/m/secrets");
         let named = "watch=true&fieldSelector=metadata.name%3Ds";
         let _named = watches.register(&info("GET", "/api/v1/namespaces/n/secrets", named));
         let seen = |method: &str, path: &str| watches.interested(&info(method, path, ""));

@@ -23,7 +23,7 @@ pub enum Purpose {
     Variable,
     /// What must hold of a request.
     Validation,
-    /// What is said where it does not.
+    /// The message where it does not.
     Message,
     /// What the audit log is to say.
     Annotation,
@@ -94,7 +94,7 @@ impl Compiler {
         Ok(program.result_type().clone())
     }
 
-    /// Compiles an expression that is evaluated later; what is wrong with it is said then.
+    /// Compiles an expression that is evaluated later; what is wrong with it is reported then.
     #[must_use]
     pub fn compile(&self, purpose: Purpose, text: &str) -> Expression {
         Expression::compile(&self.environment(purpose), text, purpose.returns())

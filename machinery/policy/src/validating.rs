@@ -27,12 +27,12 @@ pub struct ValidatingSource<'s> {
     pub annotations: Vec<(&'s str, &'s str)>,
 }
 
-/// One validation, as it is written; empty texts are not said.
+/// One validation, as it is written; empty texts are absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ValidationSource<'s> {
     /// What must hold.
     pub expression: &'s str,
-    /// What is said where it does not.
+    /// The message where it does not.
     pub message: &'s str,
     /// The same as an expression.
     pub message_expression: &'s str,

@@ -79,8 +79,8 @@ fn what_all_policies_of_a_request_cost_together_is_bounded() {
     let verdicts = evaluate(&work, &policies);
     assert_eq!(verdicts[0], Verdict::default(), "what fits is evaluated");
     assert_eq!(work.left(), 0);
-    let said = refusals(&verdicts);
-    assert!(said.len() >= 18 && said.iter().all(|text| *text == OUT_OF_BUDGET), "{said:?}");
+    let refused = refusals(&verdicts);
+    assert!(refused.len() >= 18 && refused.iter().all(|text| *text == OUT_OF_BUDGET), "{refused:?}");
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn an_expression_that_costs_too_much_by_itself_is_refused_as_upstream_refuses_it
         let work = ExpressionBudget::new(DEFAULT_COST_LIMIT);
         let expression = if variables.is_empty() { LONG_LOOP } else { "variables.long" };
         let verdicts = evaluate(&work, &[policy(variables, &[expression])]);
-        let said = refusals(&verdicts);
+        let refused = refusals(&verdicts);
         assert!(
-            matches!(said[..], [text] if text.contains(OVER_LIMIT.trim_start_matches("resulted in error: "))),
-            "{said:?}"
+            matches!(refused[..], [text] if text.contains(OVER_LIMIT.trim_start_matches("resulted in error: "))),
+            "{refused:?}"
         );
         assert_eq!(work.left(), 0, "nothing is left for others");
     }

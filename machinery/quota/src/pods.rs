@@ -21,8 +21,8 @@ const HUGE: &str = "hugepages-";
 pub(crate) const DEVICES: &str = "deviceclass.resource.kubernetes.io/";
 /// What is limited under its own name (of requests), as a request and as a limit.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// What every container must say when it is limited: a mistake of upstream's that stays.
-const MUST_BE_SAID: [&str; 6] =
+/// What every container must set when it is limited: a mistake of upstream's that stays.
+const MUST_BE_SET: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
 /// How pods are measured.
@@ -64,10 +64,10 @@ impl Evaluator for Pods {
         for list in ["containers", "initContainers"] {
             for container in spec.field(list).items() {
                 let resources = container.field("resources");
-                let said =
+                let set =
                     compute(&amounts(&resources.field("requests")), &amounts(&resources.field("limits")));
-                for name in limited.iter().filter(|name| MUST_BE_SAID.contains(*name)) {
-                    if !said.contains_key(*name) {
+                for name in limited.iter().filter(|name| MUST_BE_SET.contains(*name)) {
+                    if !set.contains_key(*name) {
                         missing.entry(name).or_default().push(container.field("name").str());
                     }
                 }

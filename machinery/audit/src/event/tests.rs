@@ -115,7 +115,7 @@ fn a_truncated_event_lacks_objects_and_nothing_else() {
 }
 
 #[test]
-fn what_was_sent_completes_what_the_request_line_says() {
+fn the_object_that_was_sent_completes_the_request_line() {
     let mut object = ObjectReference { name: "line".to_owned(), ..ObjectReference::default() };
     object.complete("ns", "body", "uid", "7");
     let found = [&object.namespace, &object.name, &object.uid, &object.resource_version];

@@ -87,7 +87,7 @@ fn the_first_rule_that_matches_decides_and_its_own_settings_count() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_in_upstreams_words() {
+fn a_malformed_file_is_refused_in_upstreams_words() {
     let typed = |rest: &str| format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rest}");
     let untyped = "unknown group version field audit.k8s.io/__internal, Kind=Policy in policy";
     let stages = "allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic";
