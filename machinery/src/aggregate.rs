@@ -1,4 +1,4 @@
-//! Several errors told as one.
+//! Several errors reported as one.
 
 use std::collections::HashSet;
 use std::fmt::Display;

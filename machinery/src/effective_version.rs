@@ -39,9 +39,9 @@ pub enum VersionError {
     Twice {
         /// The component.
         component: String,
-        /// What was said first.
+        /// The first value.
         first: Release,
-        /// What was said then.
+        /// The second value.
         second: Release,
     },
     /// The version of another program.
@@ -95,9 +95,9 @@ impl EffectiveVersion {
     /// # Errors
     /// [`VersionError`] for the first that cannot be read.
     pub fn parse(emulated: &[String], min_compatibility: &[String]) -> Result<Self, VersionError> {
-        let emulation = said(emulated)?.unwrap_or(KUBERNETES);
+        let emulation = release_in(emulated)?.unwrap_or(KUBERNETES);
         let usual = before(emulation, 1).max(floor());
-        let min_compatibility = said(min_compatibility)?.unwrap_or(usual);
+        let min_compatibility = release_in(min_compatibility)?.unwrap_or(usual);
         Ok(Self { emulation, min_compatibility })
     }
 
@@ -133,7 +133,7 @@ fn floor() -> Release {
     before(KUBERNETES, RELEASES_BACK)
 }
 
-fn said(settings: &[String]) -> Result<Option<Release>, VersionError> {
+fn release_in(settings: &[String]) -> Result<Option<Release>, VersionError> {
     let mut found: Option<Release> = None;
     let mut foreign = None;
     for setting in settings {

@@ -66,7 +66,7 @@ pub struct FeatureGates {
     version: EffectiveVersion,
 }
 
-/// What cannot be said of gates, in upstream's words.
+/// Why gates cannot be set, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FeatureError {
     /// No such gate.
@@ -80,7 +80,7 @@ pub enum FeatureError {
     NoBool {
         /// The gate.
         name: String,
-        /// What was said.
+        /// The value.
         value: String,
     },
     /// A gate that has one value only.
@@ -167,7 +167,7 @@ impl FeatureGates {
 
     /// The gates of a release after `Name=bool` of a command line, in order; `AllAlpha` and `AllBeta` go for those not named.
     ///
-    /// A gate may be called `kube:Name`, as upstream tells those of several programs apart.
+    /// A gate may be called `kube:Name`, as upstream distinguishes those of several programs.
     ///
     /// # Errors
     /// [`FeatureError`] for the first that cannot be read, or for all that cannot be.
@@ -175,7 +175,7 @@ impl FeatureGates {
         version: EffectiveVersion,
         settings: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, FeatureError> {
-        let mut said: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut given: BTreeMap<&str, bool> = BTreeMap::new();
         for setting in settings.into_iter().map(str::trim).filter(|setting| !setting.is_empty()) {
             let missing = || FeatureError::Missing(setting.to_owned());
             let (name, value) = setting.split_once('=').ok_or_else(missing)?;
@@ -185,11 +185,11 @@ impl FeatureGates {
                 None => name,
             };
             let wrong = || FeatureError::NoBool { name: name.to_owned(), value: value.to_owned() };
-            said.insert(name.trim(), parse_bool(value.trim()).ok_or_else(wrong)?);
+            given.insert(name.trim(), parse_bool(value.trim()).ok_or_else(wrong)?);
         }
         let mut gates = Self::at(version);
         for (all, stage) in [(ALL_ALPHA, Stage::Alpha), (ALL_BETA, Stage::Beta)] {
-            if let Some(on) = said.remove(all) {
+            if let Some(on) = given.remove(all) {
                 gates
                     .gates
                     .values_mut()
@@ -197,7 +197,7 @@ impl FeatureGates {
                     .for_each(|g| g.on = on);
             }
         }
-        FeatureError::of(said.into_iter().filter_map(|(name, on)| gates.set(name, on).err()).collect())?;
+        FeatureError::of(given.into_iter().filter_map(|(name, on)| gates.set(name, on).err()).collect())?;
         gates.check()?;
         Ok(gates)
     }
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gates_have_their_defaults_and_take_what_is_said() {
+    fn gates_have_their_defaults_and_take_settings() {
         let gates = FeatureGates::default();
         assert!(gates.enabled("WatchList") && gates.enabled("RetryGenerateName"));
         assert!(!gates.enabled("StorageVersionAPI") && !gates.enabled("Nothing"));

@@ -1,4 +1,4 @@
-//! Front proxies as settings name them (`--requestheader-*`): both halves and what backends are told are made of these.
+//! Front proxies as settings name them (`--requestheader-*`): both halves and what is published to backends are made of these.
 
 use std::path::PathBuf;
 

@@ -83,7 +83,7 @@ pub struct ServiceReference {
     pub namespace: String,
     /// The Service's name.
     pub name: String,
-    /// The port, 443 unless said otherwise.
+    /// The port, 443 by default.
     pub port: u16,
 }
 

@@ -12,7 +12,7 @@ pub use crate::cause::Cause;
 use crate::field;
 use crate::gvk::{GroupKind, GroupResource};
 
-/// How many field errors a Status tells one by one: a body of 3 MiB can hold hundreds of thousands of wrong fields, and
+/// How many field errors a Status lists one by one: a body of 3 MiB can hold hundreds of thousands of wrong fields, and
 /// their answer would be many times its size. Upstream has no such bound.
 pub const MAX_FIELD_ERRORS: usize = 1_000;
 /// How many bytes of causes a Status has, about. It must fit in one message between a facade and its control service (4 MiB),
@@ -157,7 +157,7 @@ pub struct ListMeta {
     pub shard_info: Option<ShardInfo>,
 }
 
-/// A null is nothing said, as Go reads it.
+/// A null counts as absent, as Go reads it.
 fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -373,8 +373,8 @@ impl Status {
         )
     }
 
-    /// 422 with one cause per field error; identical texts are said once in the message. Of more errors than
-    /// [`MAX_FIELD_ERRORS`], or of very long ones, the first are told, and how many follow.
+    /// 422 with one cause per field error; identical texts come once in the message. Of more errors than
+    /// [`MAX_FIELD_ERRORS`], or of very long ones, the first are listed, and how many follow.
     #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
         let (errors, more) = errors.split_at(reported(errors));
@@ -479,7 +479,7 @@ impl fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// How many of these are told.
+/// How many of these are listed.
 fn reported(errors: &[field::Error]) -> usize {
     let mut bytes = 0;
     let fits = |error: &&field::Error| {
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_says_identical_texts_once_and_brackets_several() {
+    fn invalid_lists_identical_texts_once_and_brackets_several() {
         let kind = GroupKind { group: String::new(), kind: "Service".into() };
         let path = field::Path::new("spec.a");
         let one = field::Error::required(&path, "");
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_tells_the_first_of_very_many_errors_and_how_many_follow() {
+    fn invalid_lists_the_first_of_very_many_errors_and_how_many_follow() {
         let kind = GroupKind { group: String::new(), kind: "Service".into() };
         let error = |at: usize| field::Error::required(&field::Path::new(format!("spec.a{at}")), "");
         let errors: Vec<_> = (0..MAX_FIELD_ERRORS + 7).map(error).collect();

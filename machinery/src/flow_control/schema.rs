@@ -1,4 +1,4 @@
-//! A flow schema: which requests it is about, which level they belong to, and what tells flows apart.
+//! A flow schema: which requests it is about, which level they belong to, and what distinguishes flows.
 
 use crate::object::{Cursor, Object};
 use crate::rbac::Subject;
@@ -16,13 +16,13 @@ pub struct FlowSchema {
     pub precedence: i32,
     /// The name of its priority level.
     pub level: String,
-    /// What tells flows apart.
+    /// What distinguishes flows.
     pub distinguisher: Distinguisher,
     /// Which requests it is about.
     pub rules: Vec<PolicyRules>,
 }
 
-/// What tells flows of one schema apart.
+/// What distinguishes flows of one schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Distinguisher {
     /// Nothing: all are one flow.

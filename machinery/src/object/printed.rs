@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::go::escape_html;
 
-/// How much of a value an error tells, in bytes. An error may be told for each element of a list and print the whole list:
+/// How much of a value an error shows, in bytes. An error may be reported for each element of a list and print the whole list:
 /// without a bound the answer grows with the square of the body. Upstream has none.
 pub const MAX_PRINTED_BYTES: usize = 16 * 1024;
 
-/// A value of which an error tells.
+/// A value that an error shows.
 pub trait Printed {
     /// As upstream prints it (`field.Error`).
     fn printed(&self) -> String;

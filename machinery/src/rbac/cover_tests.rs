@@ -25,7 +25,7 @@ fn urls(verbs: &[&str], urls: &[&str]) -> Rule {
 }
 
 #[test]
-fn what_is_missing_is_told_by_thing_with_its_verbs() {
+fn missing_permissions_are_listed_by_resource_with_their_verbs() {
     let alice = UserInfo::new("alice", ["dev", "system:authenticated"]);
     let held = [rule(&["get"], &["apps"], &["deployments"], &[])];
     let wanted = [

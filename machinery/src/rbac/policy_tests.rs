@@ -49,11 +49,11 @@ fn grounds_name_binding_role_and_subject() {
         ("rolebindings/n/r", binding(false, "pods", vec![user("bob"), account])),
     ]);
     let ops = UserInfo::new("x", ["dev", "ops"]);
-    let said = r#"RBAC: allowed by ClusterRoleBinding "c" of ClusterRole "nodes" to Group "ops""#;
-    assert_eq!(policy.decide(&ops, &get("nodes", "")), Ruling::Allowed(said.into()));
+    let reason = r#"RBAC: allowed by ClusterRoleBinding "c" of ClusterRole "nodes" to Group "ops""#;
+    assert_eq!(policy.decide(&ops, &get("nodes", "")), Ruling::Allowed(reason.into()));
     let account = UserInfo::new("system:serviceaccount:n:sa", ["g"]);
-    let said = r#"RBAC: allowed by RoleBinding "r/n" of Role "pods" to ServiceAccount "sa/n""#;
-    assert_eq!(policy.decide(&account, &get("pods", "n")), Ruling::Allowed(said.into()));
+    let reason = r#"RBAC: allowed by RoleBinding "r/n" of Role "pods" to ServiceAccount "sa/n""#;
+    assert_eq!(policy.decide(&account, &get("pods", "n")), Ruling::Allowed(reason.into()));
     assert_eq!(policy.decide(&account, &get("pods", "m")), Ruling::Silent(String::new()));
     assert_eq!(policy.decide(&account, &get("pods", "")), Ruling::Silent(String::new()));
 }
@@ -78,8 +78,8 @@ fn roles_that_do_not_exist_are_named_once_in_a_refusal() {
         ("rolebindings/n/b", binding(false, "ghost", vec![user("bob")])),
     ]);
     let bob = UserInfo::new("bob", ["g"]);
-    let said = r#"RBAC: role.rbac.authorization.k8s.io "ghost" not found"#;
-    assert_eq!(policy.decide(&bob, &get("pods", "n")), Ruling::Silent(said.into()));
+    let reason = r#"RBAC: role.rbac.authorization.k8s.io "ghost" not found"#;
+    assert_eq!(policy.decide(&bob, &get("pods", "n")), Ruling::Silent(reason.into()));
     assert_eq!(policy.resolve(&bob, "n").errors.len(), 2);
 }
 

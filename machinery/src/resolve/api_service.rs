@@ -175,10 +175,10 @@ fn available(object: &Object) -> Option<Availability> {
 fn fingerprint(object: &Object) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.uid().hash(&mut hasher);
-    for said in
+    for part in
         [object.at(&["spec"]), object.at(&["metadata", "labels"]), object.at(&["metadata", "annotations"])]
     {
-        said.hash_into(&mut hasher);
+        part.hash_into(&mut hasher);
     }
     hasher.finish()
 }

@@ -56,21 +56,22 @@ const MAX_FAILURES: u32 = 1000;
 const MAX_MIRROR_BODY: u32 = 1 << 20;
 const TRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
 const EJECTED: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
-/// How long an address is left out unless something else is said.
+/// How long an address is left out unless the annotation sets something else.
 const EJECTION_TIME: Duration = Duration::from_secs(30);
 
 /// What the annotations of an APIService say; those that are not valid count as absent.
 #[must_use]
 pub fn backend_policy(object: &Object) -> BackendPolicy {
-    let said = |key| object.annotation(key);
-    let ejection_time = said(BACKEND_EJECTION_TIME).and_then(|text| duration(text, EJECTED).ok());
-    let failures = said(BACKEND_EJECTION_FAILURES).and_then(|text| number(text, 1, MAX_FAILURES).ok());
+    let annotation = |key| object.annotation(key);
+    let ejection_time = annotation(BACKEND_EJECTION_TIME).and_then(|text| duration(text, EJECTED).ok());
+    let failures = annotation(BACKEND_EJECTION_FAILURES).and_then(|text| number(text, 1, MAX_FAILURES).ok());
     BackendPolicy {
-        retries: said(BACKEND_RETRIES).and_then(|text| number(text, 0, MAX_RETRIES).ok()).unwrap_or(0),
-        per_try_timeout: said(BACKEND_PER_TRY_TIMEOUT).and_then(|text| duration(text, TRY).ok()),
-        hedge_after: said(BACKEND_HEDGE_AFTER).and_then(|text| duration(text, TRY).ok()),
-        max_connections: said(BACKEND_MAX_CONNECTIONS).and_then(|text| number(text, 1, MAX_CONNECTIONS).ok()),
-        weights: said(BACKEND_WEIGHTS).and_then(|text| weights(text, object).ok()).unwrap_or_default(),
+        retries: annotation(BACKEND_RETRIES).and_then(|text| number(text, 0, MAX_RETRIES).ok()).unwrap_or(0),
+        per_try_timeout: annotation(BACKEND_PER_TRY_TIMEOUT).and_then(|text| duration(text, TRY).ok()),
+        hedge_after: annotation(BACKEND_HEDGE_AFTER).and_then(|text| duration(text, TRY).ok()),
+        max_connections: annotation(BACKEND_MAX_CONNECTIONS)
+            .and_then(|text| number(text, 1, MAX_CONNECTIONS).ok()),
+        weights: annotation(BACKEND_WEIGHTS).and_then(|text| weights(text, object).ok()).unwrap_or_default(),
         ejection: failures
             .map(|failures| Ejection { failures, time: ejection_time.unwrap_or(EJECTION_TIME) }),
         mirror: mirror(object),
@@ -79,12 +80,12 @@ pub fn backend_policy(object: &Object) -> BackendPolicy {
 
 /// The mirror, without the addresses of a Service.
 fn mirror(object: &Object) -> Option<Mirror> {
-    let said = |key| object.annotation(key);
-    let host = said(BACKEND_MIRROR).and_then(|text| backend_urls(text).ok())?;
+    let annotation = |key| object.annotation(key);
+    let host = annotation(BACKEND_MIRROR).and_then(|text| backend_urls(text).ok())?;
     let [host] = <[_; 1]>::try_from(host).ok()?;
     let targets = if service_of(&host.host).is_some() { Vec::new() } else { vec![host.clone()] };
-    let server_name = said(BACKEND_MIRROR_SERVER_NAME).filter(|name| server_name(name).is_ok());
-    let count = |key, least, most| said(key).and_then(|text| number(text, least, most).ok());
+    let server_name = annotation(BACKEND_MIRROR_SERVER_NAME).filter(|name| server_name(name).is_ok());
+    let count = |key, least, most| annotation(key).and_then(|text| number(text, least, most).ok());
     Some(Mirror {
         targets,
         server_name: server_name.unwrap_or(&host.host).to_owned(),
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_counts() {
+    fn annotations_are_read_into_a_policy() {
         let object = annotated(&[
             (BACKEND_URLS, "https://a,https://b"),
             (BACKEND_RETRIES, "2"),

@@ -31,7 +31,7 @@ pub enum InvalidBackendUrls {
     Address(String),
 }
 
-/// The annotation's targets, in order; the port is 443 unless said otherwise.
+/// The annotation's targets, in order; the port is 443 by default.
 ///
 /// # Errors
 /// [`InvalidBackendUrls`]; what a name resolves to is checked again by whoever dials.

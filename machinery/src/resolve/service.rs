@@ -30,7 +30,7 @@ pub struct ServicePort {
 /// `spec.type`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServiceType {
-    /// `ClusterIP`, or nothing said.
+    /// `ClusterIP`, or none.
     #[default]
     ClusterIp,
     /// `NodePort`

@@ -27,7 +27,7 @@ pub struct BackendPolicy {
 /// Who gets a copy of a share of the requests, and of which.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mirror {
-    /// As it is said: a host, or `<service>.<namespace>.svc`.
+    /// As it is written: a host, or `<service>.<namespace>.svc`.
     pub host: Target,
     /// Where to dial; empty where the Service leads nowhere.
     pub targets: Vec<Target>,

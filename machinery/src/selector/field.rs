@@ -79,7 +79,7 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// Whether the fields that `get` tells satisfy every term; an unknown field is the empty string.
+    /// Whether the fields that `get` returns satisfy every term; an unknown field is the empty string.
     pub fn matches<'v>(&self, get: impl Fn(&str) -> Option<&'v str>) -> bool {
         self.terms.iter().all(|t| (get(&t.field).unwrap_or_default() == t.value) != t.negated)
     }

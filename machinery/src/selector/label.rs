@@ -36,7 +36,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether labels that `get` tells satisfy every requirement.
+    /// Whether labels that `get` returns satisfy every requirement.
     pub fn matches<'v>(&self, get: impl Fn(&str) -> Option<&'v str>) -> bool {
         self.requirements.iter().all(|r| r.matches(get(&r.key)))
     }
