@@ -41,7 +41,7 @@ export async function definitions({ main, signal }) {
   followObjects(PATH, {}, signal, (found) => {
     custom = [...found.values()].map(({ metadata, spec, status }) => ({
       id: metadata.uid, name: metadata.name, kind: spec.names.kind, versions: spec.versions.map((one) => one.name).join(', '), stored: (status?.storedVersions ?? []).join(', '),
-      state: standing(status), created: metadata.creationTimestamp, link: `#/definition/${metadata.name}`,
+      state: stateOf(status), created: metadata.creationTimestamp, link: `#/definition/${metadata.name}`,
     })).sort((a, b) => a.name.localeCompare(b.name));
     count.textContent = `${custom.length} custom`;
     show();
@@ -51,7 +51,7 @@ export async function definitions({ main, signal }) {
   grid.body.focus({ preventScroll: true });
 }
 
-function standing(status) {
+function stateOf(status) {
   const bad = (status?.conditions ?? []).find((one) => (one.type === 'NamesAccepted' && one.status === 'False') || (one.type === 'Established' && one.status !== 'True'));
   return bad ? bad.reason : (status?.conditions ?? []).length ? 'Established' : 'Pending';
 }

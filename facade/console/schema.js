@@ -41,10 +41,10 @@ function field(name, schema, required, resolve, depth) {
   const rules = [...(s['x-kubernetes-validations'] ?? [])];
   const head = [h('code.name', null, name), h('span.type', null, typeOf(schema, resolve)), required && h('span.required', null, 'required'),
     constraints(s).map((text) => h('span.constraint', null, text))];
-  const told = [schema.description ?? s.description].filter(Boolean).map((text) => h('p.told', null, text));
+  const description = [schema.description ?? s.description].filter(Boolean).map((text) => h('p.description', null, text));
   const ruled = rules.map((rule) => h('p.rule', null, h('code', null, rule.rule), rule.message && ` – ${rule.message}`));
-  if (!below.properties || depth >= DEEPEST) return h('li.leaf', null, h('div.head', null, head), told, ruled);
-  const details = h('details', null, h('summary', null, head), told, ruled);
+  if (!below.properties || depth >= DEEPEST) return h('li.leaf', null, h('div.head', null, head), description, ruled);
+  const details = h('details', null, h('summary', null, head), description, ruled);
   // What people look for first is open.
   details.open = depth === 0 && name === 'spec';
   details.addEventListener('toggle', () => {
@@ -80,5 +80,5 @@ export async function schema({ main, parameters, signal }) {
     return reference ? all[reference.replace('#/components/schemas/', '')] ?? {} : one ?? {};
   };
   replace(main, h('div.page', null, h('div.bar', null, h('h1', null, kind), h('span.quiet', null, `${group || 'core'}/${version}`)),
-    h('section.panel', null, found.description && h('p.told', null, found.description), schemaTree(found, resolve))));
+    h('section.panel', null, found.description && h('p.description', null, found.description), schemaTree(found, resolve))));
 }

@@ -42,13 +42,13 @@ const UNITS = { d: 86400, h: 3600, m: 60, s: 1 };
 
 // A revision, a time, or how long ago (2h30m), as { revision } or { time } in Unix seconds.
 export function pointInTime(text, now = Date.now()) {
-  const said = text.trim();
-  if (/^[1-9]\d*$/.test(said)) return { revision: said };
-  const ago = [...said.matchAll(/(\d+)([dhms])/g)];
-  if (ago.length && ago.map(([whole]) => whole).join('') === said) {
+  const trimmed = text.trim();
+  if (/^[1-9]\d*$/.test(trimmed)) return { revision: trimmed };
+  const ago = [...trimmed.matchAll(/(\d+)([dhms])/g)];
+  if (ago.length && ago.map(([whole]) => whole).join('') === trimmed) {
     return { time: String(Math.floor(now / 1000) - ago.reduce((sum, [, count, unit]) => sum + count * UNITS[unit], 0)) };
   }
-  const at = Date.parse(said);
+  const at = Date.parse(trimmed);
   if (Number.isNaN(at)) throw new Error('Neither a revision nor a time (2026-01-31T12:00) nor how long ago (15m, 2h30m).');
   return { time: String(Math.floor(at / 1000)) };
 }

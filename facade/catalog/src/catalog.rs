@@ -36,7 +36,7 @@ impl Catalog {
         Self { shared: Shared::new(settings, documents) }
     }
 
-    /// Tells the address that `/api` names, once it is bound.
+    /// Sets the address that `/api` names, once it is bound.
     pub fn set_server_address(&self, address: impl Into<String>) {
         self.shared.server_address.store(Arc::new(address.into()));
     }

@@ -1,4 +1,4 @@
-//! What the stream has said, reduced to what discovery and OpenAPI show.
+//! What the configuration stream has delivered, reduced to what discovery and OpenAPI show.
 
 use std::sync::Arc;
 

@@ -226,14 +226,14 @@ async fn the_aggregated_document_keeps_the_priority_that_a_version_came_with() {
 }
 
 #[tokio::test]
-async fn the_address_can_be_told_once_it_is_bound() {
+async fn the_address_can_be_set_once_it_is_bound() {
     let w = world();
     w.catalog.set_server_address("10.0.0.2:7000");
     assert!(w.json("/api", "").await.contains(r#""serverAddress":"10.0.0.2:7000""#));
 }
 
 #[tokio::test]
-async fn clients_in_the_range_of_services_hear_of_the_service_besides() {
+async fn clients_in_the_range_of_services_see_the_address_of_the_service_too() {
     let w = world();
     let rule = "10.0.0.0/16 10.0.0.1:443".parse().ok();
     let ruled = w.apis().with_address_rule(rule);

@@ -34,7 +34,7 @@ pub(super) async fn conditional(
 ) -> Reply {
     headers.insert(header::ETAG, value(etag));
     let gzip = takes_gzip(request.header(header::ACCEPT_ENCODING));
-    // Of the two, upstream compresses version 2 alone; whoever may get another encoding must be told of it.
+    // Of the two, upstream compresses version 2 alone; caches must know that the encoding depends on the request.
     if gzip || matches!(body, Body::Compressed(_)) {
         headers.append(header::VARY, value("Accept-Encoding"));
     }

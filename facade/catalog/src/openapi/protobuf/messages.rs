@@ -59,7 +59,7 @@ impl Map {
     }
 }
 
-/// What alternatives are told apart by: JSON text of some members.
+/// What distinguishes alternatives: JSON text of some members.
 #[derive(Deserialize)]
 pub(super) struct Look<'a> {
     #[serde(rename = "$ref", borrow)]

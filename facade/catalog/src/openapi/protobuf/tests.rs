@@ -93,7 +93,7 @@ fn fields_of_a_schema_are_where_readers_look_for_them() {
 }
 
 #[test]
-fn alternatives_are_told_apart_by_what_they_look_like() {
+fn alternatives_are_distinguished_by_what_they_look_like() {
     let operation = |json: &str, path: &[u32]| {
         let document = format!(r#"{{"paths":{{"/a":{{"get":{json}}}}}}}"#);
         at(&encode_v2(document.as_bytes()).unwrap(), &[&[8, 2, 2, 2], path].concat())

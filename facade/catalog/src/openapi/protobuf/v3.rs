@@ -192,7 +192,7 @@ static EXAMPLE: Message = message(
     5,
 );
 
-/// Its members are expressions, which tables cannot tell from fields: only extensions are kept.
+/// Its members are expressions, which tables cannot distinguish from fields: only extensions are kept.
 static CALLBACK: Message = message(&[], 2);
 
 /// `parameters` and `requestBody` are any JSON or expressions: as `Any` in field 1 of a message.

@@ -81,7 +81,7 @@ fn parameters_are_renamed_alike() {
     assert!(all.paths["/c"].get().contains("#/parameters/p\""));
 }
 
-/// A part: paths that refer to types, types that refer to types, each with a mark that tells variants apart.
+/// A part: paths that refer to types, types that refer to types, each with a mark that distinguishes variants.
 #[derive(Clone, Debug)]
 struct Part {
     paths: Vec<(u8, u8)>,
