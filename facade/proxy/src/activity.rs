@@ -1,4 +1,4 @@
-//! When something was last said on a connection of its own.
+//! When bytes last passed on a connection of its own.
 
 use std::time::Duration;
 

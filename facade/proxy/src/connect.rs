@@ -100,7 +100,7 @@ impl Proxy {
         let uri = uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
         let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
-        let outgoing = Outgoing::elsewhere(target, host, parts, body, proxy_headers);
+        let outgoing = Outgoing::with_target(target, host, parts, body, proxy_headers);
         let rate = self.shared.limits.connection_bytes_per_second;
         upgrade::upgrade(&self.shared, permit, outgoing, client, protocol, None, rate)
             .await
@@ -129,7 +129,7 @@ impl Proxy {
         let (mut parts, _) = request.into_parts();
         translation::spdy_request(&mut parts, spdy);
         let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
-        let outgoing = Outgoing::elsewhere(target, host, parts, RequestBody::empty(), proxy_headers);
+        let outgoing = Outgoing::with_target(target, host, parts, RequestBody::empty(), proxy_headers);
         self.tunnelled(permit, outgoing, client, handshake).await
     }
 
@@ -144,7 +144,7 @@ impl Proxy {
         let uri = uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
         let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
-        let mut outgoing = Outgoing::elsewhere(target, host.clone(), parts, body, proxy_headers);
+        let mut outgoing = Outgoing::with_target(target, host.clone(), parts, body, proxy_headers);
         let answer = permit.transport().send(&mut outgoing).await.map_err(failure::of_proxy)?;
         let authority = permit.transport().authority(answer.target);
         let links = Links::new(prefix, &host, authority);
@@ -209,9 +209,9 @@ fn prefix(info: &RequestInfo) -> String {
 
 /// The client's `Host`; over HTTP/2 it stands in the URI.
 fn host_of(request: &Request<RequestBody>) -> HeaderValue {
-    let said = request.headers().get(HOST).cloned();
+    let host = request.headers().get(HOST).cloned();
     let authority = || HeaderValue::try_from(request.uri().authority()?.as_str()).ok();
-    said.or_else(authority).unwrap_or_else(|| HeaderValue::from_static(""))
+    host.or_else(authority).unwrap_or_else(|| HeaderValue::from_static(""))
 }
 
 /// What the target is asked for, as the client would ask for it.

@@ -57,7 +57,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// The same for another path and query than the client named; the host stays as the client calls it.
-    pub(crate) fn elsewhere(
+    pub(crate) fn with_target(
         target: PathAndQuery,
         host: HeaderValue,
         parts: Parts,

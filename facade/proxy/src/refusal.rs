@@ -57,7 +57,7 @@ pub enum Refusal {
     CircuitOpen {
         /// Where it failed last.
         stage: Stage,
-        /// What it said last.
+        /// Its last error.
         message: String,
         /// In a row.
         failures: u32,

@@ -75,7 +75,7 @@ pub struct Limits {
     pub connection_bytes_per_second: Option<NonZeroU32>,
     /// Bytes of a message of a WebSocket that is translated; a longer one ends the connection.
     pub web_socket_message_bytes: usize,
-    /// A WebSocket that is translated ends when nothing was said on it for this long. Pings do not count.
+    /// A WebSocket that is translated ends when nothing passed on it for this long. Pings do not count.
     pub web_socket_idle_timeout: Duration,
     /// How long a kubelet may take to accept the streams of a command.
     pub stream_creation_timeout: Duration,

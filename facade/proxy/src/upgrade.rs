@@ -172,13 +172,13 @@ pub(crate) fn refused(
 
 /// Whether an answer switches to SPDY.
 pub(crate) fn is_spdy<B>(response: &Response<B>) -> bool {
-    let says = |name, word: &str| {
+    let contains_word = |name, word: &str| {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
         value.is_some_and(|value| value.to_ascii_lowercase().contains(word))
     };
     response.status() == StatusCode::SWITCHING_PROTOCOLS
-        && says(CONNECTION, "upgrade")
-        && says(UPGRADE, "spdy/3.1")
+        && contains_word(CONNECTION, "upgrade")
+        && contains_word(UPGRADE, "spdy/3.1")
 }
 
 fn remove_bearer_protocol(headers: &mut HeaderMap) {

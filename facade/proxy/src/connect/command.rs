@@ -175,15 +175,15 @@ impl Command {
             return "unable to upgrade connection: unable to read error from server response".to_owned();
         };
         let object = Object::from_json(text.as_bytes()).ok();
-        let said =
-            |field| object.as_ref().map(|object| object.str_at(field).trim()).filter(|said| !said.is_empty());
-        let message = said("message").or_else(|| said("error")).unwrap_or(text.trim());
+        let field_text =
+            |field| object.as_ref().map(|object| object.str_at(field).trim()).filter(|text| !text.is_empty());
+        let message = field_text("message").or_else(|| field_text("error")).unwrap_or(text.trim());
         let message = if message.is_empty() { "empty server response" } else { message };
         format!("unable to upgrade connection: {message}")
     }
 }
 
-/// Returns when the client leaves before it says anything. Its pings are read, so that they do not hide that; what it says is left.
+/// Returns when the client leaves before it sends anything. Its pings are read, so that they do not hide that; messages stay unread.
 async fn gone<M: Stream<Item = Result<Message, SocketError>> + Unpin>(from_client: &mut Peekable<M>) {
     let mut from_client = Pin::new(from_client);
     while let Some(Ok(message)) = from_client.as_mut().peek().await {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_of_kubelets_are_told_in_upstreams_words() {
+    fn refusals_of_kubelets_are_reported_in_upstreams_words() {
         let info = RequestInfo::parse("GET", "/api/v1/namespaces/x/pods/p/log", "").unwrap();
         for (code, reason, message) in [
             (400, "BadRequest", "no such container"),

@@ -22,13 +22,13 @@ impl From<IpAddr> for ClientAddress {
     }
 }
 
-/// Names the target as `X-Forwarded-Host`; `Host` is said by HTTP/2 itself.
+/// Names the target as `X-Forwarded-Host`; HTTP/2 has a pseudo-header for `Host`.
 pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue) {
     headers.remove(HOST);
     headers.insert(FORWARDED_HOST, authority.clone());
 }
 
-/// Where a request came through so far, the client last. Nothing when that cannot be said.
+/// Where a request came through so far, the client last. Nothing when the header cannot hold it.
 pub(super) fn list(headers: &HeaderMap, ClientAddress(client): &ClientAddress) -> Option<HeaderValue> {
     let mut list = Vec::new();
     for prior in headers.get_all(FOR).iter().filter(|value| value.to_str().is_ok()) {

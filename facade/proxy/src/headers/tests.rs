@@ -17,7 +17,7 @@ fn map(pairs: &[(&str, &str)]) -> HeaderMap {
 }
 
 /// Adds the proxy's headers to these.
-fn say(
+fn add_proxy_headers(
     headers: &mut HeaderMap,
     user: &UserInfo,
     client: Option<&str>,
@@ -43,7 +43,7 @@ fn list(headers: &HeaderMap) -> Vec<String> {
 }
 
 #[test]
-fn what_a_client_must_not_say_is_gone_in_any_case_of_letters() {
+fn headers_that_a_client_must_not_set_are_removed_in_any_case_of_letters() {
     let mut headers = map(&[
         ("X-Remote-User", "root"),
         ("x-REMOTE-group", "system:masters"),
@@ -123,7 +123,7 @@ fn hop_by_hop_headers_and_those_that_connection_names_are_gone() {
 fn naming_identity_headers_in_connection_does_not_remove_the_real_ones() {
     let mut headers = map(&[("Connection", "X-Remote-User, X-Remote-Group, Audit-ID, X-Forwarded-For")]);
     strip_request(&mut headers);
-    say(&mut headers, &UserInfo::new("alice", ["dev"]), Some("10.0.0.1"), "/x", "id").unwrap();
+    add_proxy_headers(&mut headers, &UserInfo::new("alice", ["dev"]), Some("10.0.0.1"), "/x", "id").unwrap();
     assert_eq!(
         list(&headers),
         [
@@ -147,7 +147,7 @@ fn an_identity_is_one_header_for_each_fact() {
         ("100%".into(), vec!["x".into()]),
     ]);
     let mut headers = HeaderMap::new();
-    say(&mut headers, &user, None, "/x", "").unwrap();
+    add_proxy_headers(&mut headers, &user, None, "/x", "").unwrap();
     assert_eq!(
         list(&headers),
         [
@@ -165,16 +165,16 @@ fn an_identity_is_one_header_for_each_fact() {
     );
     user.uid.clear();
     let mut headers = HeaderMap::new();
-    say(&mut headers, &user, None, "/x", "").unwrap();
+    add_proxy_headers(&mut headers, &user, None, "/x", "").unwrap();
     assert!(!headers.contains_key("x-remote-uid"));
 }
 
 #[test]
 fn a_name_with_a_line_break_is_refused_and_never_sent() {
     let user = UserInfo::new("alice\r\nX-Remote-Group: system:masters", ["dev"]);
-    assert!(say(&mut HeaderMap::new(), &user, None, "/x", "").is_err());
+    assert!(add_proxy_headers(&mut HeaderMap::new(), &user, None, "/x", "").is_err());
     let mut headers = HeaderMap::new();
-    say(&mut headers, &UserInfo::new("jürgen", ["dev"]), None, "/x", "").unwrap();
+    add_proxy_headers(&mut headers, &UserInfo::new("jürgen", ["dev"]), None, "/x", "").unwrap();
     assert_eq!(headers["x-remote-user"].as_bytes(), "jürgen".as_bytes());
 }
 
@@ -188,7 +188,14 @@ fn the_client_is_appended_to_the_forwarding_list_and_the_rest_is_overwritten() {
         ("X-Forwarded-Host", "lie"),
         ("Host", "front"),
     ]);
-    say(&mut headers, &UserInfo::new("alice", ["dev"]), Some("::ffff:10.0.0.1"), "/apis/g/v/", "").unwrap();
+    add_proxy_headers(
+        &mut headers,
+        &UserInfo::new("alice", ["dev"]),
+        Some("::ffff:10.0.0.1"),
+        "/apis/g/v/",
+        "",
+    )
+    .unwrap();
     set_target(&mut headers, &HeaderValue::from_static("b:8443"));
     assert_eq!(
         list(&headers),

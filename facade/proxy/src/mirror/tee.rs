@@ -17,7 +17,7 @@ pub(super) struct Tee<F> {
 struct Kept<F> {
     chunks: BytesMut,
     most: usize,
-    /// The length of all, where that is said before: who sends it need not ask for its end.
+    /// The length of all, where it is declared: the sender need not ask for the end of the body.
     whole: Option<u64>,
     done: F,
 }
@@ -40,7 +40,7 @@ impl<F: FnOnce(Bytes)> Tee<F> {
         }
     }
 
-    /// Whether as much has come as was said that would.
+    /// Whether as much has come as was declared.
     fn is_whole(&self) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| kept.whole == u64::try_from(kept.chunks.len()).ok())

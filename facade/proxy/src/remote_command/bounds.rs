@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) struct Bounds {
     /// How long the kubelet may take to accept the streams.
     pub(crate) replies: Duration,
-    /// How long nothing may be said by either side.
+    /// How long neither side may send anything.
     pub(crate) idle: Duration,
     /// Bytes of the kubelet's error.
     pub(crate) error_bytes: usize,

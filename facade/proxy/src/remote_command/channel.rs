@@ -13,9 +13,9 @@ const CHANNELS: u8 = 5;
 /// Stands before the channel that ends.
 const CLOSE: u8 = 255;
 
-/// What a client says.
+/// A message of the client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum ClientMessage {
     /// Something for a channel.
     Data(u8, Bytes),
     /// Nothing more on this channel.
@@ -26,7 +26,7 @@ pub(super) enum Said {
     Left,
 }
 
-impl Said {
+impl ClientMessage {
     pub(super) fn of(message: Message) -> Self {
         let mut bytes = match message {
             Message::Binary(bytes) => bytes,
@@ -58,17 +58,20 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_upstream_reads_them() {
-        let said = |bytes: &'static [u8]| Said::of(Message::Binary(Bytes::from_static(bytes)));
-        assert_eq!(said(b"\0abc"), Said::Data(STDIN, Bytes::from_static(b"abc")));
-        assert_eq!(said(b"\xff\0"), Said::Closed(STDIN));
+        let parsed = |bytes: &'static [u8]| ClientMessage::of(Message::Binary(Bytes::from_static(bytes)));
+        assert_eq!(parsed(b"\0abc"), ClientMessage::Data(STDIN, Bytes::from_static(b"abc")));
+        assert_eq!(parsed(b"\xff\0"), ClientMessage::Closed(STDIN));
         for nothing in [&b""[..], b"\0", b"\x05abc", b"\x99abc"] {
-            assert_eq!(said(nothing), Said::Nothing, "{nothing:?}");
+            assert_eq!(parsed(nothing), ClientMessage::Nothing, "{nothing:?}");
         }
         for left in [&b"\xff"[..], b"\xff\0\0", b"\xff\x05"] {
-            assert_eq!(said(left), Said::Left, "{left:?}");
+            assert_eq!(parsed(left), ClientMessage::Left, "{left:?}");
         }
-        assert_eq!(Said::of(Message::text("\0abc")), Said::Data(STDIN, Bytes::from_static(b"abc")));
-        assert_eq!(Said::of(Message::Ping(Bytes::new())), Said::Nothing);
+        assert_eq!(
+            ClientMessage::of(Message::text("\0abc")),
+            ClientMessage::Data(STDIN, Bytes::from_static(b"abc"))
+        );
+        assert_eq!(ClientMessage::of(Message::Ping(Bytes::new())), ClientMessage::Nothing);
         assert_eq!(message(STDERR, b"x"), Message::Binary(Bytes::from_static(b"\x02x")));
     }
 }

@@ -1,4 +1,4 @@
-//! How a command ended, as the client is told on its error channel: always a Status.
+//! How a command ended, as the client receives it on its error channel: always a Status.
 
 use portico_machinery::status::{Cause, Details};
 use portico_machinery::{Reason, Status};
@@ -26,7 +26,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// What the kubelet's error stream says. `whole`: it came to its end, and was not reset or lost with its connection.
-    pub(super) fn said(version: Version, message: &[u8], whole: bool) -> Self {
+    pub(super) fn reported(version: Version, message: &[u8], whole: bool) -> Self {
         if message.is_empty() {
             // Upstream takes silence for success; kubelets that speak v4 always say how it ended.
             return match version.says_status {
@@ -101,7 +101,7 @@ mod tests {
     fn the_error_stream_is_read_as_upstreams_error_decoder_reads_it() {
         let v4 = Version::chosen("v4.channel.k8s.io").unwrap();
         let broken = |message: &str| Ending::Broken(message.to_owned());
-        for (said, want) in [
+        for (reported, want) in [
             (r#"{"metadata":{},"status":"Success"}"#, Ending::Success),
             (
                 r#"{"metadata":{},"status":"Failure","message":"x","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}"#,
@@ -123,17 +123,17 @@ mod tests {
             (r#"{"status":"?"}"#, broken("error stream protocol error: unknown error")),
             ("nonsense", broken("error stream protocol error: no Status in \"nonsense\"")),
         ] {
-            assert_eq!(Ending::said(v4, said.as_bytes(), true), want, "{said}");
+            assert_eq!(Ending::reported(v4, reported.as_bytes(), true), want, "{reported}");
         }
-        assert_eq!(Ending::said(v4, b"", true), Ending::Success);
-        assert_eq!(Ending::said(v4, b"", false).code(), 500, "a connection that breaks is no success");
+        assert_eq!(Ending::reported(v4, b"", true), Ending::Success);
+        assert_eq!(Ending::reported(v4, b"", false).code(), 500, "a connection that breaks is no success");
         let v3 = Version::chosen("v3.channel.k8s.io").unwrap();
-        assert_eq!(Ending::said(v3, b"", false), Ending::Success);
-        assert_eq!(Ending::said(v3, b"why", true), broken("error executing remote command: why"));
+        assert_eq!(Ending::reported(v3, b"", false), Ending::Success);
+        assert_eq!(Ending::reported(v3, b"why", true), broken("error executing remote command: why"));
     }
 
     #[test]
-    fn the_client_is_told_in_upstreams_words() {
+    fn the_client_receives_upstreams_words() {
         for (ending, code, want) in [
             (Ending::Success, 200, r#"{"metadata":{},"status":"Success"}"#),
             (
@@ -147,8 +147,8 @@ mod tests {
                 r#"{"metadata":{},"status":"Failure","message":"Internal error occurred: why","reason":"InternalError","details":{"causes":[{"message":"why"}]},"code":500}"#,
             ),
         ] {
-            let told = String::from_utf8(ending.status().to_untyped_json()).unwrap();
-            assert_eq!((ending.code(), told.as_str()), (code, want));
+            let status = String::from_utf8(ending.status().to_untyped_json()).unwrap();
+            assert_eq!((ending.code(), status.as_str()), (code, want));
         }
     }
 }

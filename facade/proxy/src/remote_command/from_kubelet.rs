@@ -36,11 +36,11 @@ impl Listener<'_> {
         C: Sink<Message, Error = SocketError> + Unpin,
     {
         let (mut error, mut whole) = (Vec::new(), false);
-        while !self.opened.all_said() {
+        while !self.opened.all_ended() {
             let frame = match from_kubelet.next().await {
                 Ok(Some(frame)) => frame,
                 Err(LinkError::Spdy(error)) => return Ending::Broken(error.to_string()),
-                // What it has said until then counts.
+                // What it has sent until then counts.
                 Ok(None) | Err(LinkError::Io(_)) => break,
             };
             match frame {
@@ -72,7 +72,7 @@ impl Listener<'_> {
                 _ => {}
             }
         }
-        Ending::said(self.version, &error, whole)
+        Ending::reported(self.version, &error, whole)
     }
 
     async fn data<C: Sink<Message, Error = SocketError> + Unpin>(

@@ -79,10 +79,10 @@ impl Opened {
         self.0.iter_mut().filter(|stream| stream.id == id).for_each(|stream| stream.ended = true);
     }
 
-    /// Whether the kubelet has said all there is to say: its output, and how the command ended.
-    pub(super) fn all_said(&self) -> bool {
-        let says = |stream: &&Stream| matches!(stream.channel, ERROR | STDOUT | STDERR);
-        self.0.iter().filter(says).all(|stream| stream.ended)
+    /// Whether the kubelet has ended its output and the status of the command.
+    pub(super) fn all_ended(&self) -> bool {
+        let is_from_kubelet = |stream: &&Stream| matches!(stream.channel, ERROR | STDOUT | STDERR);
+        self.0.iter().filter(is_from_kubelet).all(|stream| stream.ended)
     }
 
     /// Streams that are still open.
@@ -91,7 +91,7 @@ impl Opened {
     }
 }
 
-/// Tells a client that its connection stands: nothing, on the lowest channel that it reads.
+/// Shows a client that its connection is established: an empty message on the lowest channel that it reads.
 pub(crate) fn greeting(wanted: Streams) -> Message {
     let channel = match wanted {
         Streams { stdout: true, .. } => STDOUT,
@@ -134,17 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn all_is_said_when_output_and_status_have_ended() {
+    fn all_has_ended_when_output_and_status_have_ended() {
         let wanted = Streams { stdin: true, stdout: true, ..Streams::default() };
         let mut opened = Opened::wanted(wanted, Version::chosen("v4.channel.k8s.io").unwrap());
         assert_eq!([1, 3, 5, 5].map(|id| opened.replied(id)), [false, false, true, false]);
         opened.end(5);
         assert_eq!(
-            (opened.channel_of(5), opened.channel_of(1), opened.all_said()),
+            (opened.channel_of(5), opened.channel_of(1), opened.all_ended()),
             (None, Some(ERROR), false)
         );
         opened.end(1);
-        assert!(opened.all_said(), "input does not matter");
+        assert!(opened.all_ended(), "input does not matter");
         assert_eq!(opened.left().collect::<Vec<_>>(), [3]);
     }
 }

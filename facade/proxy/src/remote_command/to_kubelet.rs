@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::channel::{RESIZE, STDIN, Said};
+use super::channel::{ClientMessage, RESIZE, STDIN};
 use super::link::{LinkError, ToKubelet};
 use super::streams::Opened;
 use crate::activity::Activity;
@@ -33,7 +33,7 @@ enum Next {
     Signal(Signal),
     Ping,
     Ready,
-    Said(Said),
+    FromClient(ClientMessage),
 }
 
 /// See the module.
@@ -75,7 +75,7 @@ impl<'a> Feeder<'a> {
                 _ = self.pings.tick() => Next::Ping,
                 true = is_ready(&mut self.ready), if !ready => Next::Ready,
                 message = from_client.next(), if ready => match message {
-                    Some(Ok(message)) => Next::Said(Said::of(message)),
+                    Some(Ok(message)) => Next::FromClient(ClientMessage::of(message)),
                     Some(Err(_)) | None => return,
                 },
             };
@@ -83,8 +83,8 @@ impl<'a> Feeder<'a> {
                 Next::Signal(Signal::Pong(id)) => to_kubelet.send([Frame::Ping(id)]).await,
                 Next::Signal(Signal::InputEnded) => self.end_input(to_kubelet).await,
                 Next::Ping => self.ping(to_kubelet).await,
-                Next::Said(Said::Left) => return,
-                Next::Said(said) => self.said(to_kubelet, said).await,
+                Next::FromClient(ClientMessage::Left) => return,
+                Next::FromClient(message) => self.on_message(to_kubelet, message).await,
                 Next::Ready => {
                     ready = true;
                     Ok(())
@@ -102,13 +102,13 @@ impl<'a> Feeder<'a> {
         to_kubelet.send([Frame::Ping(id)]).await
     }
 
-    async fn said<W: AsyncWrite + Unpin>(
+    async fn on_message<W: AsyncWrite + Unpin>(
         &mut self,
         to_kubelet: &mut ToKubelet<W>,
-        said: Said,
+        message: ClientMessage,
     ) -> Result<(), LinkError> {
-        match said {
-            Said::Data(channel, data) => {
+        match message {
+            ClientMessage::Data(channel, data) => {
                 self.activity.seen();
                 let stream = match channel {
                     STDIN => self.stdin,
@@ -120,8 +120,8 @@ impl<'a> Feeder<'a> {
                     None => Ok(()),
                 }
             }
-            Said::Closed(STDIN) => self.end_input(to_kubelet).await,
-            Said::Closed(_) | Said::Nothing | Said::Left => Ok(()),
+            ClientMessage::Closed(STDIN) => self.end_input(to_kubelet).await,
+            ClientMessage::Closed(_) | ClientMessage::Nothing | ClientMessage::Left => Ok(()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A backend that does what a test tells it, byte for byte, over TLS on port 0.
+//! A backend that a test scripts byte for byte, over TLS on port 0.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -132,7 +132,7 @@ async fn an_unasked_switch_is_a_503() {
 }
 
 #[tokio::test]
-async fn unknown_protocols_and_discovery_paths_are_refused_before_the_backend_hears_of_it() {
+async fn unknown_protocols_and_discovery_paths_are_refused_before_the_backend_is_called() {
     let mut backend = Backend::start(|_| ok("")).await;
     let front = Setup::to(&[&backend]).start().await;
     for (path, protocol) in
