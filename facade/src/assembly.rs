@@ -492,8 +492,9 @@ impl Parts {
             let keep = state.keep(self.configuration.clone(), self.documents.clone(), self.freshness.clone());
             self.tasks.spawn_until_cancelled("fail-static", keep);
         }
-        let told = self.configuration.clone();
-        self.tasks.spawn_until_cancelled("control-service-in-use", tell_in_use(control.clone(), told));
+        let configuration = self.configuration.clone();
+        self.tasks
+            .spawn_until_cancelled("control-service-in-use", show_in_use(control.clone(), configuration));
         let client = Control::new(
             control,
             self.configuration.clone(),
@@ -509,14 +510,14 @@ impl Parts {
     }
 }
 
-/// Says in `/readyz?verbose` which control service is in use.
-async fn tell_in_use(services: ControlServices, configuration: Arc<Configuration>) {
+/// Shows in `/readyz?verbose` which control service is in use.
+async fn show_in_use(services: ControlServices, configuration: Arc<Configuration>) {
     if services.is_one() {
         return;
     }
     let mut changes = services.subscribe();
     loop {
-        configuration.tell_in_use(&services.described());
+        configuration.show_in_use(&services.described());
         // The sender is here.
         let _never_gone = changes.changed().await;
     }

@@ -84,9 +84,9 @@ impl Held {
     /// Who decides, as the control service says; these while it does not say. A mode that is not known here is the control
     /// service's to decide by.
     fn modes(&self, own: &[Mode]) -> Vec<Mode> {
-        let said = self.setting(setting::AUTHORIZATION_MODES);
+        let modes = self.setting(setting::AUTHORIZATION_MODES);
         let mode = |name| Mode::of_name(name).unwrap_or(Mode::Webhook);
-        said.map_or_else(|| own.to_vec(), |said| said.lines().map(mode).collect())
+        modes.map_or_else(|| own.to_vec(), |modes| modes.lines().map(mode).collect())
     }
 }
 
@@ -201,7 +201,7 @@ impl Configuration {
         self.follow_stored_objects(&held);
         self.current.store(Arc::new(next));
         self.policy.send_replace(policy_revision);
-        checks.extend(held.in_use.clone().map(said));
+        checks.extend(held.in_use.clone().map(informational));
         self.health.replace_remote(checks);
         held.version = Some(version);
         drop(held);
@@ -306,17 +306,17 @@ impl Configuration {
         if let Some(old) = held.stale.replace(name.clone()) {
             self.health.remove_remote(&old);
         }
-        self.health.set_remote(said(name));
+        self.health.set_remote(informational(name));
     }
 
-    /// Says in `/readyz?verbose` which control service is in use.
-    pub fn tell_in_use(&self, described: &str) {
+    /// Shows in `/readyz?verbose` which control service is in use.
+    pub fn show_in_use(&self, described: &str) {
         let mut held = self.held.lock();
         let name = format!("control-service: {described}");
         if let Some(old) = held.in_use.replace(name.clone()) {
             self.health.remove_remote(&old);
         }
-        self.health.set_remote(said(name));
+        self.health.set_remote(informational(name));
     }
 
     /// Takes that back.
@@ -458,8 +458,8 @@ fn change_of(entry: &Entry) -> Option<Change> {
     }
 }
 
-/// A check that says something by its name.
-fn said(name: String) -> RemoteCheck {
+/// A check that never fails; its name carries the information.
+fn informational(name: String) -> RemoteCheck {
     RemoteCheck { name, endpoints: vec![Endpoint::Readyz], failure: None, warning: None }
 }
 

@@ -21,8 +21,8 @@ use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::catalog::GetRequest;
 use portico_proto::catalog::catalog_client::CatalogClient;
 use portico_proto::config::config_client::ConfigClient;
-use portico_proto::config::stream_request::Message as Say;
-use portico_proto::config::stream_response::Message as Said;
+use portico_proto::config::stream_request::Message as RequestMessage;
+use portico_proto::config::stream_response::Message as ResponseMessage;
 use portico_proto::config::{self as pb, Ack, Entries, Hello, Observations, StreamRequest, StreamResponse};
 use portico_proto::convert::{Entry, InvalidEntry, PayloadKind, Version};
 use prost::Message;
@@ -87,7 +87,7 @@ struct Session {
     member: Arc<Member>,
     snapshot: Option<Snapshot>,
     observer: Observer,
-    /// Until when it was told how this facade is; nothing before it was.
+    /// Until when loads were reported to it; nothing before the first report.
     reported: Option<i64>,
     /// When the last message came, and how long none may come; absent while nothing is promised.
     last: Instant,
@@ -159,7 +159,7 @@ impl Control {
             has_others: !self.services.is_one(),
         };
         // The channel is new and empty.
-        let _ = outbox.try_send(StreamRequest { message: Some(Say::Hello(hello)) });
+        let _ = outbox.try_send(StreamRequest { message: Some(RequestMessage::Hello(hello)) });
         let mut client = ConfigClient::new(member.transport.config.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -205,7 +205,7 @@ impl Control {
 
     fn take(&self, session: &mut Session, message: StreamResponse) -> Result<(), Lost> {
         match message.message {
-            Some(Said::Begin(begin)) => {
+            Some(ResponseMessage::Begin(begin)) => {
                 let version = version(begin.version)?;
                 if !self.services.is_of_the_store(&session.member, &version) {
                     self.services.set_state(&session.member, State::Foreign);
@@ -216,7 +216,7 @@ impl Control {
                     (!heartbeat.is_zero()).then(|| heartbeat.saturating_mul(MISSED_HEARTBEATS));
                 session.snapshot = Some(Snapshot::new(version));
             }
-            Some(Said::Entries(entries)) => {
+            Some(ResponseMessage::Entries(entries)) => {
                 let (good, refused) = converted(entries.entries);
                 if let Some(snapshot) = &mut session.snapshot {
                     snapshot.add(entries.version.map(Version::from), good, refused);
@@ -228,12 +228,12 @@ impl Control {
                 all.extend(refused);
                 self.in_force(session, &version, all);
             }
-            Some(Said::End(_)) => {
+            Some(ResponseMessage::End(_)) => {
                 let snapshot = session.snapshot.as_mut().ok_or(Lost::Rules("End without Begin"))?;
                 snapshot.complete();
                 self.replace_if_current(session);
             }
-            Some(Said::Progress(progress)) => {
+            Some(ResponseMessage::Progress(progress)) => {
                 let version = version(progress.version)?;
                 if let Some(snapshot) = &mut session.snapshot {
                     snapshot.add(Some(version), Vec::new(), Vec::new());
@@ -247,7 +247,7 @@ impl Control {
                 self.configuration.progress(version.clone());
                 self.in_force(session, &version, Vec::new());
             }
-            Some(Said::Draining(_)) => {
+            Some(ResponseMessage::Draining(_)) => {
                 tracing::info!(server = session.member.name, "the control service is about to stop");
                 self.services.set_state(&session.member, State::Draining);
             }
@@ -277,7 +277,7 @@ impl Control {
         }
         let refused = refused.into_iter().map(|r| pb::Refusal { key: r.key, reason: r.reason }).collect();
         let ack = Ack { version: Some(version.into()), refused };
-        let _ = session.outbox.try_send(StreamRequest { message: Some(Say::Ack(ack)) });
+        let _ = session.outbox.try_send(StreamRequest { message: Some(RequestMessage::Ack(ack)) });
     }
 
     fn observe(&self, session: &mut Session) {
@@ -303,7 +303,8 @@ impl Control {
             failed: counts.failed,
             failure: counts.failure.clone(),
         });
-        let message = Some(Say::Observations(Observations { observations, mirrors: mirrors.collect() }));
+        let message =
+            Some(RequestMessage::Observations(Observations { observations, mirrors: mirrors.collect() }));
         if session.outbox.try_send(StreamRequest { message }).is_ok() {
             session.observer.reported(seen, mirrored);
         }
@@ -311,11 +312,11 @@ impl Control {
 }
 
 impl Control {
-    /// Says how this facade is, when there is something new.
+    /// Reports this facade's state when there is something new.
     fn report(&self, session: &mut Session) {
         let Some(report) = self.last_hour.report_since(session.reported) else { return };
         let until = report.loads.last().map_or(session.reported.unwrap_or_default(), |load| load.time);
-        let message = Some(Say::Report(report.into()));
+        let message = Some(RequestMessage::Report(report.into()));
         if session.outbox.try_send(StreamRequest { message }).is_ok() {
             session.reported = Some(until);
         }

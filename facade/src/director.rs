@@ -207,7 +207,7 @@ impl Delegates {
         match delegate {
             Delegate::Discovery => self.discovery(&request.into_parts().0).await,
             Delegate::Objects => self.local.handle(request).await,
-            // Before all definitions are known nothing is said to be missing.
+            // Before all definitions are known nothing is reported as missing.
             Delegate::Custom if early => respond::not_found(&request),
             Delegate::Custom => {
                 let response = self.local.handle(request).await;

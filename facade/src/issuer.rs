@@ -58,17 +58,17 @@ pub fn concerns(entry: &Entry) -> bool {
 }
 
 impl Issuer {
-    /// What all entries together say; `before` said something until now.
+    /// Builds the issuer from all entries; `before` is the one until now.
     pub fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, before: &Self) -> Self {
         let (mut keys, mut jwks_uri, mut fetches) = (TokenKeys::default(), String::new(), None);
         let (mut bootstrap, mut others) = (false, false);
         let lines = |text: &str| text.lines().map(str::to_owned).collect();
         for entry in entries {
             match &entry.payload {
-                Some(Payload::TokenKey(said)) => match PublicKey::from_der(&said.der) {
+                Some(Payload::TokenKey(token_key)) => match PublicKey::from_der(&token_key.der) {
                     Ok(key) => {
-                        let key = if said.id.is_empty() { key } else { key.named(&said.id) };
-                        keys.keys.push(key.with_unpublished(said.unpublished));
+                        let key = if token_key.id.is_empty() { key } else { key.named(&token_key.id) };
+                        keys.keys.push(key.with_unpublished(token_key.unpublished));
                     }
                     Err(error) => tracing::warn!(key = entry.key, %error, "a token key is not used"),
                 },
@@ -165,9 +165,9 @@ mod tests {
         assert_eq!(Issuer::default().configuration("h:1"), None);
         let entries = [Arc::new(key), setting(super::setting::ISSUERS, "https://i\nhttps://j")];
         let issuer = Issuer::of(entries.iter(), &Issuer::default());
-        let said = String::from_utf8(issuer.configuration("h:1").unwrap()).unwrap();
+        let document = String::from_utf8(issuer.configuration("h:1").unwrap()).unwrap();
         assert_eq!(
-            said,
+            document,
             r#"{"issuer":"https://i","jwks_uri":"https://h:1/openid/v1/jwks","response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#
         );
         let unpublished = Issuer::of([setting(super::setting::ISSUERS, "me")].iter(), &issuer);
@@ -178,14 +178,17 @@ mod tests {
 
     #[test]
     fn documents_are_kept_until_keys_are_fetched_and_answers_as_long_as_trust_is_the_same() {
-        let said = |issuer: &str, fetches: &str| {
+        let entries = |issuer: &str, fetches: &str| {
             [setting(super::setting::ISSUERS, issuer), setting(super::setting::TOKEN_KEY_FETCHES, fetches)]
         };
-        let first = Issuer::of(said("https://i", "1000 60").iter(), &Issuer::default());
+        let first = Issuer::of(entries("https://i", "1000 60").iter(), &Issuer::default());
         assert_eq!([990, 1000, 1001, 1060].map(|now| first.kept(now)), [10, 0, 59, 0]);
-        let later = Issuer::of(said("https://i", "2010 60").iter(), &first);
+        let later = Issuer::of(entries("https://i", "2010 60").iter(), &first);
         assert!(Arc::ptr_eq(first.trust(), later.trust()));
         assert_eq!(later.kept(2000), 10);
-        assert!(!Arc::ptr_eq(Issuer::of(said("https://j", "2010 60").iter(), &later).trust(), later.trust()));
+        assert!(!Arc::ptr_eq(
+            Issuer::of(entries("https://j", "2010 60").iter(), &later).trust(),
+            later.trust()
+        ));
     }
 }

@@ -210,7 +210,7 @@ pub struct KubeletSettings {
     pub timeout: Duration,
     /// `--max-connection-bytes-per-sec`, none.
     pub max_connection_bytes: Option<NonZeroU32>,
-    /// `--streaming-connection-idle-timeout`, 4 h: how long nothing may be said on a WebSocket that is translated.
+    /// `--streaming-connection-idle-timeout`, 4 h: how long a WebSocket that is translated may be idle.
     pub streaming_idle_timeout: Duration,
     /// `--streaming-max-message-bytes`, 32 MiB: the longest message of such a WebSocket.
     pub streaming_max_message_bytes: usize,

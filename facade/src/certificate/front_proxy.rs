@@ -44,7 +44,7 @@ pub async fn front_proxy_certificate(
                 is_fresh = true;
                 Some(pair)
             }
-            // It is asked again, and then said.
+            // It is asked again, and a second failure is logged.
             Ok(Err(_)) | Err(_) => None,
         },
     };
@@ -61,7 +61,7 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(self, shown: &watch::Sender<Option<Arc<CertPair>>>, mut is_fresh: bool) {
-        let (mut retry, mut said) = (Backoff::new(RETRY), None);
+        let (mut retry, mut logged) = (Backoff::new(RETRY), None);
         loop {
             if is_fresh {
                 tokio::time::sleep(PERIOD).await;
@@ -72,7 +72,7 @@ impl Keeper {
                 Ok(pair) => {
                     shown.send_replace(Some(Arc::new(pair)));
                     retry.reset();
-                    (is_fresh, said) = (true, None);
+                    (is_fresh, logged) = (true, None);
                 }
                 Err(error) => {
                     let has_no_ca = matches!(error, CertificateError::NoAuthority(_));
@@ -80,10 +80,10 @@ impl Keeper {
                         shown.send_replace(None);
                     }
                     let error = error.to_string();
-                    if said.as_ref() != Some(&error) {
+                    if logged.as_ref() != Some(&error) {
                         tracing::info!(error, "there is no new certificate for backends");
                     }
-                    said = Some(error);
+                    logged = Some(error);
                     let wait = if has_no_ca { WITHOUT_AUTHORITY } else { retry.next_wait() };
                     tokio::time::sleep(wait).await;
                 }

@@ -96,6 +96,6 @@ mod tests {
         assert!(is_news("", "", 1, 30), "it is used");
         assert!(!is_news("", "", 29, 29), "it was reported just now");
         assert!(!is_news("", "", 0, 300), "nothing was sent since");
-        assert!(!is_news("dial", "dial", 300, 300), "whoever cannot reach it has said so");
+        assert!(!is_news("dial", "dial", 300, 300), "the first report is enough while it cannot be reached");
     }
 }

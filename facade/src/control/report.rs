@@ -1,4 +1,4 @@
-//! What the control service is told of how this facade is.
+//! The report on this facade's state to the control service.
 
 use portico_kit::pki::CertInfo;
 use portico_proto::config as pb;

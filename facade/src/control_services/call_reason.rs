@@ -6,7 +6,7 @@ use std::fmt;
 use portico_kit::dial::source_reason;
 use tonic::Status;
 
-/// What the control service said, or what broke on the way to it.
+/// The control service's message, or what broke on the way to it.
 pub(crate) struct CallReason<'a>(pub(crate) &'a Status);
 
 impl fmt::Display for CallReason<'_> {
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_connection_is_told_in_no_librarys_words() {
+    async fn a_broken_connection_is_not_reported_in_a_librarys_words() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Endpoint::from_shared(format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let closing = async { drop(listener.accept().await.unwrap()) };
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_control_service_says_is_passed_on() {
+    fn messages_of_the_control_service_are_passed_on() {
         let refused = Status::permission_denied("a facade of another store");
         assert_eq!(CallReason(&refused).to_string(), "a facade of another store");
     }

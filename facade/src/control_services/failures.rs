@@ -16,7 +16,7 @@ pub(crate) fn was_lost(failure: &Status) -> bool {
 }
 
 /// Whether the call certainly never reached a control service: there was no connection, it had not been given to one, or the
-/// other side has said that it did not look at it.
+/// other side has reported that it did not process it.
 pub(crate) fn never_received(failure: &Status) -> bool {
     any(failure, |cause| {
         cause.is::<ConnectError>()

@@ -15,13 +15,13 @@ use crate::transport::ControlTransport;
 /// How long a ping that waits for a revision may take: longer than the other side waits.
 const CATCH_UP: Duration = Duration::from_secs(3);
 
-/// Of so many signs of life the quickest tells how near it is: the others waited for something.
+/// The quickest of so many answers measures the distance: the others waited for something.
 const TRIPS: usize = 64;
 
-/// How a control service is.
+/// The state of a control service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing was heard of it yet.
+    /// It has not answered yet.
     Unknown,
     /// It is to be used.
     Serving,
@@ -66,7 +66,7 @@ pub(crate) struct Member {
     reached: AtomicI64,
     begin: Instant,
     /// Microseconds plus one after `begin` at which it last answered; 0 for never.
-    heard: AtomicU64,
+    last_answer: AtomicU64,
     /// Somebody's call has failed.
     suspected: Notify,
     /// How long the last signs of life took, in the order in which they came.
@@ -81,7 +81,7 @@ impl Member {
             transport,
             reached: AtomicI64::new(0),
             begin: Instant::now(),
-            heard: AtomicU64::new(0),
+            last_answer: AtomicU64::new(0),
             suspected: Notify::new(),
             trips: Mutex::default(),
         }
@@ -101,15 +101,15 @@ impl Member {
     }
 
     /// It has answered.
-    pub(super) fn hear(&self) {
+    pub(super) fn record_answer(&self) {
         let now = u64::try_from(self.begin.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.heard.store(now.saturating_add(1), Ordering::Release);
+        self.last_answer.store(now.saturating_add(1), Ordering::Release);
     }
 
     /// How long it has not answered; nothing when it never has.
     pub(crate) fn silence(&self) -> Option<Duration> {
-        let heard = self.heard.load(Ordering::Acquire).checked_sub(1)?;
-        Some(self.begin.elapsed().saturating_sub(Duration::from_micros(heard)))
+        let last_answer = self.last_answer.load(Ordering::Acquire).checked_sub(1)?;
+        Some(self.begin.elapsed().saturating_sub(Duration::from_micros(last_answer)))
     }
 
     /// A sign of life took so long; the least that one took of late.
@@ -152,7 +152,7 @@ impl Member {
     async fn asked(&self, at_least: i64) -> Result<PingResponse, tonic::Status> {
         let mut client = ConfigClient::new(self.transport.config.clone());
         let answer = client.ping(self.transport.request(PingRequest { at_least })).await?;
-        self.hear();
+        self.record_answer();
         Ok(answer.into_inner())
     }
 }

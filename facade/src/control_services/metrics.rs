@@ -14,7 +14,7 @@ use super::member::{Member, State};
 type ByServer = [(&'static str, String); 1];
 type ByReason = [(&'static str, &'static str); 1];
 
-/// See the module. Addresses are those that the facade was told at its start.
+/// See the module. Addresses are those of the facade's settings.
 pub(crate) struct Metrics {
     in_use: Family<ByServer, Gauge>,
     up: Family<ByServer, Gauge>,

@@ -24,7 +24,7 @@ use super::services::ControlServices;
 const PINGS: u32 = 4;
 /// Between two pings, however many calls fail.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
-/// Who is held up for longer than this cannot tell whether others are.
+/// A process that is itself delayed for longer than this cannot conclude that others are.
 const OWN_DELAY: Duration = Duration::from_millis(100);
 /// How long the first choice waits for control services that do not answer.
 const FIRST_CHOICE: Duration = Duration::from_millis(500);
@@ -78,7 +78,7 @@ impl ControlServices {
             Ok(answer) => answer,
             // One of an earlier release: it answers, and does not say how it is.
             Err(status) if status.code() == Code::Unimplemented => {
-                member.hear();
+                member.record_answer();
                 return State::Serving;
             }
             Err(status) if matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied) => {

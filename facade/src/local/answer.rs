@@ -193,8 +193,8 @@ mod tests {
         let yaml = json(&request("application/yaml", "", ""), head()).await;
         assert_eq!(yaml.headers()[CONTENT_TYPE], "application/yaml");
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
-        let said = Head { media_type: "application/yaml".to_owned(), ..head() };
-        let yaml = json(&request("application/yaml", "", ""), said).await;
+        let yaml_head = Head { media_type: "application/yaml".to_owned(), ..head() };
+        let yaml = json(&request("application/yaml", "", ""), yaml_head).await;
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
     }
 

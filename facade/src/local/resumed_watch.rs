@@ -45,7 +45,7 @@ enum Place {
     Initial { left: u64, from: i64 },
     /// Everything up to this revision was sent.
     At(i64),
-    /// A control service of an earlier release has not said where it is.
+    /// A control service of an earlier release does not report its revision.
     Unknown,
 }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_what_an_earlier_release_says_nobody_can_go_on() {
+    fn a_watch_of_an_earlier_release_cannot_be_resumed() {
         assert_eq!(Place::of(&started(0, 0)).after(0), Place::Unknown);
         assert_eq!(Place::of(&started(1, 0)).after(0), Place::Unknown);
     }

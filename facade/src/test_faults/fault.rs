@@ -12,10 +12,10 @@ const MAX_MILLISECONDS: u64 = 60 * 60 * 1000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Which requests; all of resources if nothing is said.
+    /// Which requests; by default all requests for resources.
     #[serde(default, rename = "match", skip_serializing_if = "Requests::is_every")]
     pub requests: Requests,
-    /// How many of them; all until the rule is removed if nothing is said.
+    /// How many of them; by default all until the rule is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
     /// What happens to them.
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_field() {
+    fn errors_name_their_field() {
         for (text, expected) in [
             (r"{}", "missing field `fault`"),
             (r#"{"fault": {"slow": {}}}"#, "unknown variant `slow`, expected one of `latency`, `status`"),

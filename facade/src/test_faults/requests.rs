@@ -11,7 +11,7 @@ use crate::request::RequestView;
 /// The verbs of resources.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
-/// A selection of requests for resources; what is not said may be anything.
+/// A selection of requests for resources; a field that is not set matches anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Requests {
@@ -59,7 +59,7 @@ impl Asked {
 }
 
 impl Requests {
-    /// Whether nothing is said.
+    /// Whether no field is set.
     pub fn is_every(&self) -> bool {
         *self == Self::default()
     }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_may_be_anything_and_what_is_said_must_be_so() {
+    fn fields_that_are_not_set_match_anything_and_those_that_are_must_match() {
         let status = asked("PUT", "/apis/apps/v1/namespaces/a/deployments/web/status");
         let core = asked("GET", "/api/v1/namespaces/a/pods");
         let path = asked("GET", "/healthz");

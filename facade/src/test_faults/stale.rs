@@ -42,10 +42,10 @@ impl Earlier {
 }
 
 fn wants_a_state(query: &str, revision: i64) -> bool {
-    let said = |key| first_value(query, key).filter(|value| !value.is_empty());
+    let parameter = |key| first_value(query, key).filter(|value| !value.is_empty());
     let newer =
-        said("resourceVersion").and_then(|text| text.parse::<i64>().ok()).is_some_and(|r| r > revision);
-    newer || said("continue").is_some() || said("resourceVersionMatch").as_deref() == Some("Exact")
+        parameter("resourceVersion").and_then(|text| text.parse::<i64>().ok()).is_some_and(|r| r > revision);
+    newer || parameter("continue").is_some() || parameter("resourceVersionMatch").as_deref() == Some("Exact")
 }
 
 /// The query with this revision in the place of its own.
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_is_a_list_of_exactly_that_revision_unless_it_says_which_state_it_wants() {
+    fn a_read_is_a_list_of_exactly_that_revision_unless_it_names_the_state_it_wants() {
         let pods = "/api/v1/namespaces/a/pods";
         let list = |query: &str| Some(format!("{pods}?{query}"));
         let one = "fieldSelector=metadata.name%3Db&resourceVersion=7&resourceVersionMatch=Exact";
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_item_of_a_list_says_what_it_is() {
+    fn the_item_of_a_list_has_its_kind_and_version() {
         let get = |text: &str| item(text.as_bytes()).unwrap().map(|b| String::from_utf8(b.to_vec()).unwrap());
         let typed =
             r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"a"}}]}"#;

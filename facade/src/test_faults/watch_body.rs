@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_expires_says_so_between_two_events() {
+    async fn a_watch_that_expires_sends_an_error_between_two_events() {
         let (mut body, sender, faults) = watch();
         set(&faults, r#"{"expireWatch": {"afterMilliseconds": 50}}"#);
         send(&sender, "half").await;

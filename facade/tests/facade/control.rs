@@ -12,8 +12,8 @@ use portico_facade::ControlTransport;
 use portico_proto::catalog::catalog_server::{Catalog, CatalogServer};
 use portico_proto::catalog::{GetRequest, GetResponse};
 use portico_proto::config::config_server::{Config, ConfigServer};
-use portico_proto::config::stream_request::Message as Say;
-use portico_proto::config::{self as pb, stream_response::Message as Said};
+use portico_proto::config::stream_request::Message as RequestMessage;
+use portico_proto::config::{self as pb, stream_response::Message as ResponseMessage};
 use portico_proto::convert::{Entry, Version};
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_server::{Objects, ObjectsServer};
@@ -133,7 +133,8 @@ impl Scripted {
     }
 
     pub fn raw(&self, entries: pb::Entries) {
-        let _ = self.inner.deltas.send(pb::StreamResponse { message: Some(Said::Entries(entries)) });
+        let _ =
+            self.inner.deltas.send(pb::StreamResponse { message: Some(ResponseMessage::Entries(entries)) });
     }
 
     pub async fn acknowledged(&self, revision: i64) -> pb::Ack {
@@ -221,22 +222,22 @@ impl Config for Scripted {
         self.here()?;
         self.goes_on().await;
         let heartbeat_millis = *self.inner.heartbeat.lock();
-        let mut says = request.into_inner();
-        let hello = says.message().await?.and_then(|m| m.message);
-        assert!(matches!(hello, Some(Say::Hello(_))), "{hello:?}");
+        let mut requests = request.into_inner();
+        let hello = requests.message().await?.and_then(|m| m.message);
+        assert!(matches!(hello, Some(RequestMessage::Hello(_))), "{hello:?}");
         let deltas = tokio_stream::wrappers::BroadcastStream::new(self.inner.deltas.subscribe());
         let version = version(*self.inner.revision.lock());
         let entries = self.inner.snapshot.lock().iter().map(Into::into).collect();
-        let say = |message| Ok(pb::StreamResponse { message: Some(message) });
+        let response = |message| Ok(pb::StreamResponse { message: Some(message) });
         let snapshot = stream::iter([
-            say(Said::Begin(pb::Begin { version: Some(version.clone()), heartbeat_millis })),
-            say(Said::Entries(pb::Entries { version: None, entries })),
-            say(Said::End(pb::End { version: Some(version) })),
+            response(ResponseMessage::Begin(pb::Begin { version: Some(version.clone()), heartbeat_millis })),
+            response(ResponseMessage::Entries(pb::Entries { version: None, entries })),
+            response(ResponseMessage::End(pb::End { version: Some(version) })),
         ]);
         let inner = self.inner.clone();
         let acks = stream::poll_fn(move |cx| {
-            while let std::task::Poll::Ready(Some(Ok(said))) = says.poll_next_unpin(cx) {
-                if let Some(Say::Ack(ack)) = said.message {
+            while let std::task::Poll::Ready(Some(Ok(request))) = requests.poll_next_unpin(cx) {
+                if let Some(RequestMessage::Ack(ack)) = request.message {
                     inner.acks.send_modify(|acks| acks.push(ack));
                 }
             }

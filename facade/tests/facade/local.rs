@@ -97,7 +97,7 @@ async fn a_watch_streams_events_and_ends_for_a_client_that_does_not_read() {
 }
 
 #[tokio::test]
-async fn without_a_control_service_local_apis_say_so() {
+async fn without_a_control_service_local_apis_report_it_as_unavailable() {
     let rig = Rig::start(vec![served("apps", "v1")]).await.configured().await;
     rig.control.away(true);
     for path in ["/apis/apps/v1/things/x", "/apis/apps/v1/things", "/apis/apps/v1/things?watch=true"] {

@@ -11,8 +11,8 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use portico_auth::forwarded::LocalTrust;
 use portico_facade::{ControlTransport, Process};
-use portico_proto::config::stream_request::Message as Say;
-use portico_proto::config::{self as pb, stream_response::Message as Said};
+use portico_proto::config::stream_request::Message as RequestMessage;
+use portico_proto::config::{self as pb, stream_response::Message as ResponseMessage};
 use prost::Message;
 use tokio::sync::watch;
 use tonic::body::Body;
@@ -40,12 +40,13 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The stream, message by message: a snapshot in which one entry is of a kind that nobody here knows.
-fn said() -> Vec<Vec<u8>> {
+fn messages() -> Vec<Vec<u8>> {
     let begin = pb::Begin { version: Some(version(5)), ..pb::Begin::default() };
     let strange = pb::Entry { key: "strange".to_owned(), revision: 5, ..pb::Entry::default() };
     let known = [served("", "v1"), check("known", true)].map(|entry| newer(&pb::Entry::from(&entry)));
     let entries: Vec<u8> = known.iter().chain([&newer(&strange)]).flat_map(|entry| field(2, entry)).collect();
-    let end = pb::StreamResponse { message: Some(Said::End(pb::End { version: Some(version(5)) })) };
+    let end =
+        pb::StreamResponse { message: Some(ResponseMessage::End(pb::End { version: Some(version(5)) })) };
     let delta =
         pb::Entries { version: Some(version(6)), entries: vec![pb::Entry::from(&check("later", true))] };
     vec![
@@ -84,9 +85,9 @@ impl tower::Service<Request<Body>> for Newer {
         if !request.uri().path().ends_with("Config/Stream") {
             return async { Ok(tonic::Status::unavailable("away").into_http()) }.boxed();
         }
-        let frames = said().into_iter().map(|message| Ok::<_, Infallible>(Frame::data(framed(&message))));
-        let heard = hear(request.into_body(), self.acks.clone());
-        let frames = stream::iter(frames).chain(stream::once(heard).filter_map(|()| async { None }));
+        let frames = messages().into_iter().map(|message| Ok::<_, Infallible>(Frame::data(framed(&message))));
+        let received = receive_acks(request.into_body(), self.acks.clone());
+        let frames = stream::iter(frames).chain(stream::once(received).filter_map(|()| async { None }));
         let body = Body::new(StreamBody::new(frames));
         let answer = Response::builder().header("content-type", "application/grpc").body(body).unwrap();
         async { Ok(answer) }.boxed()
@@ -94,7 +95,7 @@ impl tower::Service<Request<Body>> for Newer {
 }
 
 /// Notes what the facade acknowledges.
-async fn hear(mut body: Body, acks: watch::Sender<Vec<pb::Ack>>) {
+async fn receive_acks(mut body: Body, acks: watch::Sender<Vec<pb::Ack>>) {
     let mut read = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {
         read.extend_from_slice(&frame.into_data().unwrap_or_default());
@@ -102,7 +103,7 @@ async fn hear(mut body: Body, acks: watch::Sender<Vec<pb::Ack>>) {
             && read.len() >= length
         {
             let message = pb::StreamRequest::decode(&read.split_to(length)[5..]).unwrap();
-            if let Some(Say::Ack(ack)) = message.message {
+            if let Some(RequestMessage::Ack(ack)) = message.message {
                 acks.send_modify(|acks| acks.push(ack));
             }
         }
@@ -121,8 +122,8 @@ async fn what_is_not_known_is_kept_apart_and_the_rest_is_in_force() {
     assert_eq!((refused, both[1].refused.len()), (vec!["strange"], 0));
     assert_eq!(both[1].version, Some(version(6)));
     eventually(|| async {
-        let said = rig.client.get("/readyz?verbose").await.text;
-        (said.contains("[+]known ok") && said.contains("[+]later ok")).then_some(())
+        let ready = rig.client.get("/readyz?verbose").await.text;
+        (ready.contains("[+]known ok") && ready.contains("[+]later ok")).then_some(())
     })
     .await;
 }

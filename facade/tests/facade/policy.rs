@@ -12,7 +12,7 @@ use portico_proto::objects::DoResponse;
 use super::control::{Scripted, version};
 use super::rig::{Rig, served};
 
-fn says(key: &str, revision: i64, fact: Option<Fact>) -> Entry {
+fn rbac_entry(key: &str, revision: i64, fact: Option<Fact>) -> Entry {
     let payload = fact.map(|fact| Payload::Rbac(Arc::new(fact)));
     Entry { kind: PayloadKind::Rbac, key: key.to_owned(), revision, payload }
 }
@@ -20,13 +20,13 @@ fn says(key: &str, revision: i64, fact: Option<Fact>) -> Entry {
 fn metrics_role() -> Entry {
     let list = |word: &str| vec![word.to_owned()];
     let rule = Rule { verbs: list("get"), non_resource_urls: list("/metrics"), ..Rule::default() };
-    says("clusterroles/metrics", 1, Some(Fact::Rules(vec![rule])))
+    rbac_entry("clusterroles/metrics", 1, Some(Fact::Rules(vec![rule])))
 }
 
 fn binding_of_alice(revision: i64) -> Entry {
     let role = RoleRef { cluster: true, name: "metrics".to_owned() };
     let binding = Binding { role, subjects: vec![Subject::User("alice".to_owned())] };
-    says("clusterrolebindings/alice", revision, Some(Fact::Binding(binding)))
+    rbac_entry("clusterrolebindings/alice", revision, Some(Fact::Binding(binding)))
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_binding_counts_as_soon_as_it_is_in_force_and_no_longer() {
     assert!(refused.text.contains(r#"User \"alice\" cannot get path \"/metrics\""#), "{}", refused.text);
     rig.control.change(vec![binding_of_alice(2)]).await;
     assert_eq!(alice.get("/metrics").await.code, 200);
-    rig.control.change(vec![says("clusterrolebindings/alice", 3, None)]).await;
+    rig.control.change(vec![rbac_entry("clusterrolebindings/alice", 3, None)]).await;
     assert_eq!(alice.get("/metrics").await.code, 403);
 }
 

@@ -19,12 +19,12 @@ async fn rig(one: &Scripted, other: &Scripted) -> (Rig, TaskSet) {
     let services = ControlServices::of(named.into(), Duration::from_millis(500), None);
     services.start(&process.registry, &tasks);
     let rig = Rig::of(one.clone(), services, process, |_| {}).configured().await;
-    said(&rig, "one in use (serving)").await;
+    readyz_shows(&rig, "one in use (serving)").await;
     (rig, tasks)
 }
 
-/// Waits until `/readyz?verbose` says so.
-async fn said(rig: &Rig, words: &str) {
+/// Waits until `/readyz?verbose` contains this.
+async fn readyz_shows(rig: &Rig, words: &str) {
     eventually(|| async { rig.client.get("/readyz?verbose").await.text.contains(words).then_some(()) }).await;
 }
 
@@ -75,7 +75,7 @@ async fn control_services_of_an_earlier_release_are_used_without_pings() {
     one.away(true);
     other.answer(DoResponse { code: 200, ..DoResponse::default() });
     assert_eq!(rig.client.get(&format!("{PODS}/a")).await.code, 200);
-    said(&rig, "other in use (serving), 1 of 2 serve").await;
+    readyz_shows(&rig, "other in use (serving), 1 of 2 serve").await;
 }
 
 #[tokio::test]

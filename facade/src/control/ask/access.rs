@@ -83,7 +83,7 @@ struct Path<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct ReviewStatus {
     allowed: bool,
     denied: bool,
     reason: String,
@@ -95,7 +95,7 @@ impl Review for Spec<'_> {
     const GROUP: &'static str = "authorization.k8s.io";
     const KIND: &'static str = "SubjectAccessReview";
     const RESOURCE: &'static str = "subjectaccessreviews";
-    type Answered = Said;
+    type Answered = ReviewStatus;
 }
 
 impl<'a> Spec<'a> {
@@ -131,13 +131,13 @@ impl<'a> Spec<'a> {
 impl Decider for AccessAsker {
     fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a> {
         Box::pin(async move {
-            let Some(said) = self.asker.review(&Spec::of(attributes)).await else {
+            let Some(status) = self.asker.review(&Spec::of(attributes)).await else {
                 return self.allowed.get(&review::Spec::of(attributes).to_json(), Instant::now());
             };
-            let decision = match (said.allowed, said.denied) {
-                (true, _) => Decision::allow(said.reason),
-                (false, true) => Decision::deny(said.reason).with_error(said.error),
-                (false, false) => Decision::no_opinion(said.reason).with_error(said.error),
+            let decision = match (status.allowed, status.denied) {
+                (true, _) => Decision::allow(status.reason),
+                (false, true) => Decision::deny(status.reason).with_error(status.error),
+                (false, false) => Decision::no_opinion(status.reason).with_error(status.error),
             };
             self.remember(attributes, &decision);
             Some(decision)

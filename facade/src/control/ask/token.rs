@@ -23,11 +23,11 @@ impl Review for Spec<'_> {
 impl Reviewer for TokenAsker {
     fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
         Box::pin(async move {
-            let said = self.0.review(&Spec { token }).await?;
-            if !said.authenticated {
-                return Some(Err(said.error));
+            let status = self.0.review(&Spec { token }).await?;
+            if !status.authenticated {
+                return Some(Err(status.error));
             }
-            Some(Ok(said.user.into()))
+            Some(Ok(status.user.into()))
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::body::Body;
 use crate::request::{Request, RequestView, Response};
 use crate::respond;
 
-/// Bytes of an answer that are read; of a longer one no more is said.
+/// Bytes of an answer that are read; the rest of a longer one is not read.
 const MAX_READ: u64 = 64 << 20;
 /// Bytes of an answer that are kept for the message of a failure.
 const MAX_KEPT: usize = 64 << 10;
