@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use certificates::Certificates;
 use report::Report;
 
-/// What goes wrong in a bench is told to whoever runs it, in one line.
+/// An error of a bench, printed for whoever runs it in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Measures Portico, and peers beside it.

@@ -16,7 +16,7 @@ pub(crate) enum Goal {
     AtMost(f64),
     /// More is better.
     AtLeast(f64),
-    /// Told for context.
+    /// Reported for context.
     None,
 }
 
@@ -131,7 +131,7 @@ fn number(value: f64) -> String {
 
 /// Progress, beside the table.
 pub(crate) fn note(text: &str) {
-    // Nowhere is left to say that nothing can be said.
+    // Where standard error is closed, nothing is left to report that to.
     let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
 }
 

@@ -91,7 +91,7 @@ pub(crate) async fn run(setting: &Setting, options: &Torture) -> Result<(), Fail
     for topology in &options.topology {
         match Scene::start(setting, options, *topology, seed, shim.as_ref()).await? {
             Some(scene) => broken += scene.play(setting, options).await?,
-            // Whoever looked for PostgreSQL or etcd has said so.
+            // The search for PostgreSQL or etcd has reported why.
             None => note(&format!("{topology:?}: skipped")),
         }
     }

@@ -132,13 +132,13 @@ async fn creations(setting: &Setting, report: &mut Report) -> Result<(), Failure
         }
     }
     for (contender, rounds) in &all {
-        say(report, contender, rounds);
+        report_rounds(report, contender, rounds);
     }
     ratios(report, &all, &before);
     Ok(())
 }
 
-fn say(report: &mut Report, contender: &Contender<'_>, rounds: &Rounds) {
+fn report_rounds(report: &mut Report, contender: &Contender<'_>, rounds: &Rounds) {
     let name = contender.name;
     for (case, pairs) in CASES.iter().zip(&rounds.pairs) {
         let p50 = median_of(pairs, |[plain, asked]| asked.load.p50() - plain.load.p50());

@@ -64,7 +64,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             contender.round(Duration::from_secs(setting.options.seconds), round).await?;
         }
     }
-    all.iter().for_each(|contender| contender.say(report));
+    all.iter().for_each(|contender| contender.add_to(report));
     Ok(())
 }
 
@@ -105,7 +105,7 @@ impl<'a> Contender<'a> {
         Ok(())
     }
 
-    fn say(&self, report: &mut Report) {
+    fn add_to(&self, report: &mut Report) {
         let goal = if self.name == "portico" { Goal::AtMost(ADDED) } else { Goal::None };
         let [plain, whole] = &self.loads;
         let (before, after) = (median_of(plain, Load::p50), median_of(whole, Load::p50));

@@ -60,7 +60,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
         }
     }
     for contender in &all {
-        contender.say(report);
+        contender.add_to(report);
     }
     overhead(setting, &portico, report).await
 }
@@ -92,7 +92,7 @@ impl<'a> Contender<'a> {
         Ok(())
     }
 
-    fn say(&self, report: &mut Report) {
+    fn add_to(&self, report: &mut Report) {
         let goal = if self.name == "portico" { Goal::AtMost(P99_OF_ALONE) } else { Goal::None };
         report.add(
             NAME,

@@ -36,7 +36,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let mut client = kube.endpoint(setting)?.client().await?;
     kube.lead_to(&mut client, backend.address).await?;
     let latencies = series(setting, &mut client, &backend, "kube", false).await?;
-    say(report, "kube-apiserver", &latencies, Goal::None, Goal::None);
+    report_latencies(report, "kube-apiserver", &latencies, Goal::None, Goal::None);
     Ok(())
 }
 
@@ -48,14 +48,14 @@ async fn alone_and_among_others(
     let portico = Portico::start(setting).await?;
     let mut client = portico.endpoint(setting)?.client().await?;
     let alone = series(setting, &mut client, backend, "alone", true).await?;
-    say(report, "all in one", &alone, Goal::AtMost(P50_MS), Goal::AtMost(P99_MS));
+    report_latencies(report, "all in one", &alone, Goal::AtMost(P50_MS), Goal::AtMost(P99_MS));
     let control = portico.control()?;
     let ca = setting.certificates.ca_pem();
     let other = |at| Registration::at(format!("other{at}.example.com"), backend.url(), ca);
     create(std::slice::from_ref(&control), 16, (0..OTHERS).map(other).collect()).await?;
     wait_available(&control, OTHERS).await?;
     let among = series(setting, &mut client, backend, "among", true).await?;
-    say(report, "all in one, 1,000 others", &among, Goal::AtMost(P50_MS), Goal::AtMost(P99_MS));
+    report_latencies(report, "all in one, 1,000 others", &among, Goal::AtMost(P50_MS), Goal::AtMost(P99_MS));
     Ok(())
 }
 
@@ -64,11 +64,11 @@ async fn remote(setting: &Setting, report: &mut Report, backend: &Backend) -> Re
     let facade = Portico::facade(setting, &server).await?;
     let mut client = facade.endpoint(setting)?.client().await?;
     let latencies = series(setting, &mut client, backend, "remote", true).await?;
-    say(report, "remote facade", &latencies, Goal::AtMost(REMOTE_P50_MS), Goal::None);
+    report_latencies(report, "remote facade", &latencies, Goal::AtMost(REMOTE_P50_MS), Goal::None);
     Ok(())
 }
 
-fn say(report: &mut Report, what: &str, latencies: &Latencies, p50: Goal, p99: Goal) {
+fn report_latencies(report: &mut Report, what: &str, latencies: &Latencies, p50: Goal, p99: Goal) {
     report.add(NAME, format!("{what}: POST to proxied 200, p50"), latencies.micros(0.5) / 1e3, "ms", p50);
     report.add(NAME, format!("{what}: POST to proxied 200, p99"), latencies.micros(0.99) / 1e3, "ms", p99);
 }

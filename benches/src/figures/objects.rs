@@ -129,12 +129,12 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             contender.round(time, round).await?;
         }
     }
-    say(report, &all);
+    report_contenders(report, &all);
     report.add(NAME, "all in one: resident after the load", one.process.resident()?, "MiB", Goal::None);
     Ok(())
 }
 
-fn say(report: &mut Report, all: &[Contender<'_>]) {
+fn report_contenders(report: &mut Report, all: &[Contender<'_>]) {
     for contender in all {
         let name = contender.name;
         let goals = match name {

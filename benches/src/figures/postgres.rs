@@ -131,7 +131,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             contender.round(time, round).await?;
         }
     }
-    say(report, &all);
+    report_contenders(report, &all);
     let endpoints = [&first.endpoint(setting)?, &second.endpoint(setting)?];
     let seen = watch::round(setting, endpoints, &second.process, FEW).await?;
     let what = "50 watchers of one, 50 creations/s through the other";
@@ -142,7 +142,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     Ok(())
 }
 
-fn say(report: &mut Report, all: &[Contender<'_>]) {
+fn report_contenders(report: &mut Report, all: &[Contender<'_>]) {
     let rate = |rounds: &[Measured]| median_of(rounds, |one| one.per_second);
     for contender in all {
         let name = contender.name;

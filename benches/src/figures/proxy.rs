@@ -86,7 +86,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     all.push(Contender::new("no proxy", Endpoint { address: backend.address, name: BACKEND, tls }, None));
 
     rounds(setting, &registration.path(), &mut all).await?;
-    say(report, &all);
+    report_contenders(report, &all);
     report.add(NAME, "portico, resident after the load", portico.process.resident()?, "MiB", Goal::None);
     Ok(())
 }
@@ -149,7 +149,7 @@ async fn rounds(setting: &Setting, path: &str, all: &mut [Contender<'_>]) -> Res
     Ok(())
 }
 
-fn say(report: &mut Report, all: &[Contender<'_>]) {
+fn report_contenders(report: &mut Report, all: &[Contender<'_>]) {
     for contender in all {
         let name = contender.name;
         report.add(NAME, format!("{name}, 32 clients"), contender.per_second(), "/s", Goal::None);

@@ -43,7 +43,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             note(&format!("round {round}: {name:<12} proxied {proxied:>8.0}/s, local object {local:>8.0}/s"));
         }
     }
-    say(report, &together, &apart);
+    report_rounds(report, &together, &apart);
     let resident = server.process.resident()? + facade.process.resident()?;
     report.add(NAME, "both processes, resident after the load", resident, "MiB", Goal::None);
     Ok(())
@@ -62,7 +62,7 @@ async fn load(
     Ok(())
 }
 
-fn say(report: &mut Report, together: &Rounds, apart: &Rounds) {
+fn report_rounds(report: &mut Report, together: &Rounds, apart: &Rounds) {
     let rate = |loads: &[Load]| median_of(loads, |load| load.per_second);
     for (name, rounds) in [("all in one", together), ("split", apart)] {
         report.add(NAME, format!("{name}: proxied, 32 clients"), rate(&rounds.proxied), "/s", Goal::None);

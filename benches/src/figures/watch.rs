@@ -51,11 +51,11 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             note(&format!("round {at}: {} watchers, p99 {:.1} ms", scene.watchers, round.p99_ms));
             rounds.push(round);
         }
-        say(report, scene, &rounds);
+        report_rounds(report, scene, &rounds);
         match Kube::start(setting).await? {
             Some(kube) => {
                 let round = round(setting, [&kube.endpoint(setting)?; 2], &kube.server, scene).await?;
-                say_kube(report, scene, &round);
+                report_kube(report, scene, &round);
             }
             None => report.skip("watches of kube-apiserver", WHY_NOT),
         }
@@ -89,7 +89,7 @@ async fn further(setting: &Setting, report: &mut Report) -> Result<(), Failure> 
     Ok(())
 }
 
-fn say_kube(report: &mut Report, scene: Scene, round: &Round) {
+fn report_kube(report: &mut Report, scene: Scene, round: &Round) {
     let what = format!("kube-apiserver, {} watchers, {} creations/s", scene.watchers, scene.per_second);
     report.add(NAME, format!("{what}: p99 of an event"), round.p99_ms, "ms", Goal::None);
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
@@ -97,7 +97,7 @@ fn say_kube(report: &mut Report, scene: Scene, round: &Round) {
     report.add(NAME, format!("{what}: memory of a connection"), round.connection_kib, "KiB", Goal::None);
 }
 
-fn say(report: &mut Report, scene: Scene, rounds: &[Round]) {
+fn report_rounds(report: &mut Report, scene: Scene, rounds: &[Round]) {
     let Scene { watchers, per_second, goal_ms } = scene;
     let what = format!("{watchers} watchers, {per_second} creations/s");
     let p50 = median_of(rounds, |round| round.p50_ms);
@@ -147,7 +147,7 @@ pub(super) async fn round(
             }
         }
     };
-    // What has not come by then is lost, and told.
+    // What has not come by then is lost, and reported.
     let _late = tokio::time::timeout(GRACE, collect).await;
     tasks.cancel();
     let (lost, latencies) = (wanted - nanos.len(), Latencies::new(nanos));
@@ -192,7 +192,7 @@ async fn open(endpoint: &Endpoint, path: &str) -> Result<Stream, Failure> {
     Ok(Stream { body: answer.into_body(), _connection: tasks })
 }
 
-/// Tells which object each event is about, and when it came.
+/// Sends which object each event is about, and when it came.
 async fn read(mut stream: Stream, seen: mpsc::UnboundedSender<(usize, Instant)>) {
     let mut text = Vec::new();
     while let Some(Ok(frame)) = stream.body.frame().await {

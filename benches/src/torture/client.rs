@@ -87,7 +87,7 @@ impl Recorder {
     }
 }
 
-/// One that sends until it is told to stop.
+/// A client that sends until it is stopped.
 pub(crate) struct Actor {
     pub(crate) name: String,
     pub(crate) transport: Transport,

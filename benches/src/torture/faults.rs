@@ -111,7 +111,7 @@ fn possible(cluster: &Cluster) -> Vec<Fault> {
     all
 }
 
-/// Lets things go wrong until it is told to stop; several at a time.
+/// Injects faults until it is stopped; several at a time.
 pub(crate) async fn run(
     cluster: &mut Cluster,
     random: &mut StdRng,

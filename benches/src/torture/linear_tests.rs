@@ -20,13 +20,13 @@ fn operation(id: u64, (begun, ended): (u64, u64), request: Request, response: Re
 }
 
 fn created(id: u64, time: (u64, u64), revision: u64) -> Operation {
-    let told = Response::State(state("u", revision, id));
-    operation(id, time, Request::Create(content(id)), told)
+    let response = Response::State(state("u", revision, id));
+    operation(id, time, Request::Create(content(id)), response)
 }
 
 fn updated(id: u64, time: (u64, u64), [from, to]: [u64; 2]) -> Operation {
-    let told = Response::State(state("u", to, id));
-    operation(id, time, Request::Update(from, content(id)), told)
+    let response = Response::State(state("u", to, id));
+    operation(id, time, Request::Update(from, content(id)), response)
 }
 
 fn read(id: u64, time: (u64, u64), (revision, writer): (u64, u64)) -> Operation {
@@ -95,7 +95,7 @@ fn wrong_histories_are_found() {
     let patch = Request::Patch(Patch { writer: 3, mark: "m".to_owned(), group: None });
     let patched = operation(3, (4, 5), patch, Response::State(state("u", 7, 3)));
     let unknown = |id, time| operation(id, time, Request::Update(5, content(id)), Response::Unknown);
-    for (history, says) in [
+    for (history, expected) in [
         // Lost: acknowledged, and not there afterwards.
         (
             vec![created(1, (0, 1), 5), operation(2, (2, 3), Request::Read, Response::Absent)],
@@ -145,8 +145,8 @@ fn wrong_histories_are_found() {
         (vec![exists], "in its time there was only"),
         (vec![created(1, (0, 1), 5), conflict], "in its time there was only"),
     ] {
-        let said = found(&history);
-        assert!(said.contains(says), "{says}: {said}\n{history:#?}");
+        let violation = found(&history);
+        assert!(violation.contains(expected), "{expected}: {violation}\n{history:#?}");
     }
 }
 

@@ -307,8 +307,8 @@ fn written_once(
         };
         let complaint = match (&writer.response, wrote.insert(id, revision)) {
             (_, Some(first)) => Some(format!("operation {id} took effect twice, at {first} and {revision}")),
-            (Response::State(told), _) if told != *state => {
-                Some(format!("operation {id} was answered {told:?}, but wrote {state:?}"))
+            (Response::State(answered), _) if answered != *state => {
+                Some(format!("operation {id} was answered {answered:?}, but wrote {state:?}"))
             }
             (Response::State(_) | Response::Unknown, _) => None,
             (refused, _) => Some(format!("operation {id} was answered {refused:?}, but wrote {state:?}")),

@@ -115,13 +115,13 @@ async fn grpc(control: &Control, sent: Sent<'_>) -> Outcome {
             Outcome::Answered(u16::try_from(answer.code).unwrap_or_default(), answer.body)
         }
         Ok(Err(status)) => {
-            let told = Bytes::from(status.message().to_owned());
+            let message = Bytes::from(status.message().to_owned());
             match status.code() {
                 Code::AlreadyExists => Outcome::Answered(409, Bytes::from_static(b"AlreadyExists")),
-                Code::Aborted => Outcome::Answered(409, told),
-                Code::NotFound => Outcome::Answered(404, told),
-                Code::ResourceExhausted => Outcome::Answered(429, told),
-                Code::InvalidArgument => Outcome::Answered(422, told),
+                Code::Aborted => Outcome::Answered(409, message),
+                Code::NotFound => Outcome::Answered(404, message),
+                Code::ResourceExhausted => Outcome::Answered(429, message),
+                Code::InvalidArgument => Outcome::Answered(422, message),
                 _ if never_sent(&status) => Outcome::NotSent(status.message().to_owned()),
                 code => Outcome::Unknown(format!("{code:?}: {}", status.message())),
             }

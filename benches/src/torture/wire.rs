@@ -18,7 +18,7 @@ use crate::Failure;
 pub(crate) struct Mode {
     /// Each piece waits so long.
     pub(crate) delay: Duration,
-    /// Nothing comes through, and nobody is told.
+    /// Nothing comes through, and no connection is closed.
     pub(crate) swallows: bool,
     /// Connections of an earlier generation are cut.
     pub(crate) generation: u64,

@@ -48,7 +48,7 @@ pub(super) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
             }
         }
         for (contender, rounds) in all.iter().zip(&rounds) {
-            say(report, contender, what, rounds);
+            report_rounds(report, contender, what, rounds);
         }
     }
     Ok(())
@@ -108,7 +108,7 @@ async fn ask(endpoint: &Endpoint) -> Result<(), Failure> {
     }
 }
 
-fn say(report: &mut Report, contender: &Contender<'_>, what: &str, rounds: &Rounds) {
+fn report_rounds(report: &mut Report, contender: &Contender<'_>, what: &str, rounds: &Rounds) {
     let (name, goal) = (contender.name, contender.goal(Goal::AtMost(P99_RATIO)));
     let p99 = median_of(rounds, |[without, _]| without.p99());
     report.add(NAME, format!("{name}: p99 of what no webhook matches, without one"), p99, "us", Goal::None);

@@ -62,9 +62,9 @@ fn micros<T: Clone, R>(input: &T, run: impl Fn(&mut T) -> R) -> f64 {
     for at in 0..WARM_UP + OBJECTS {
         let mut input = std::hint::black_box(input.clone());
         let begun = Instant::now();
-        let said = std::hint::black_box(run(&mut input));
+        let validated = std::hint::black_box(run(&mut input));
         let took = begun.elapsed();
-        drop(said);
+        drop(validated);
         if at >= WARM_UP {
             nanos.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         }

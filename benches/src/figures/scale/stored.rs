@@ -29,7 +29,7 @@ const WRITERS: usize = 16;
 const PAGE: &str = "?limit=500&labelSelector=app%21%3Dnone";
 /// Pages that are looked at; all objects are, several times where there are few.
 const PAGES: usize = 400;
-/// Without a selector it is said how many follow.
+/// Without a selector the page has the number of items that follow.
 const COUNTED_PAGE: &str = "?limit=500";
 const COUNTED_PAGES: usize = 40;
 

@@ -39,7 +39,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Nothing yet; and where events are told.
+    /// Nothing yet; and the receiver of events.
     fn nothing() -> (Arc<Self>, mpsc::UnboundedReceiver<(usize, Instant)>) {
         let (events, arrived) = mpsc::unbounded_channel();
         let revisions = (0..NAMESPACES).map(|_| AtomicI64::new(0)).collect();
@@ -97,7 +97,7 @@ async fn events(
 }
 
 /// kube-apiserver with as many watches, and what its restart does to them: its cache begins anew, and whoever has not seen the newest
-/// revision of all is told that its own is too old. It is alone: nothing can be made while it is away, so one object is made in each
+/// revision of all gets the error that its own is too old. It is alone: nothing can be made while it is away, so one object is made in each
 /// namespace when all watches are open again.
 async fn beside(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let Some(mut kube) = Kube::start(setting).await? else {
@@ -263,7 +263,7 @@ async fn collect(
             }
         }
     };
-    // What has not come by then is lost, and told.
+    // What has not come by then is lost, and reported.
     let _late = tokio::time::timeout(GRACE, all).await;
     let lost = wanted - nanos.len();
     (Latencies::new(nanos), lost)
