@@ -33,7 +33,7 @@ export interface SetFault {
   remove(): Promise<number>;
 }
 
-/** Which requests; what is not said may be anything. */
+/** Which requests; a field that is not set matches anything. */
 export interface Requests {
   verbs?: ('get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete' | 'deletecollection')[];
   /** Empty for core. */
@@ -47,7 +47,7 @@ export interface Requests {
   user?: string;
   /** How it begins. */
   userAgent?: string;
-  /** How often; until the fault is removed if it is not said. */
+  /** How often; by default until the fault is removed. */
   times?: number;
 }
 

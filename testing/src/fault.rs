@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::asking::{FAULTS, ask};
 
-/// What is to happen, to all requests for resources unless it is said to which, until it is removed unless it is said how often.
+/// What is to happen: by default to all requests for resources, and until it is removed.
 ///
 /// ```
 /// use portico_testing::Fault;
@@ -147,7 +147,7 @@ impl Fault {
         Self::new(Kind::DropAnswer {})
     }
 
-    /// Watches break off, open ones, too: at once unless it is said after what.
+    /// Watches break off, open ones, too: at once by default.
     #[must_use]
     pub fn cut_watch() -> Self {
         Self::new(Kind::CutWatch(End::default()))

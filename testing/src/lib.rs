@@ -21,7 +21,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// It has ended, or said something else, before it was ready; standard error says why.
+    /// It has ended, or printed something else, before it was ready; standard error has the reason.
     #[error("the server did not become ready: {0}")]
     NotReady(String),
     /// Its kubeconfig is of no use.

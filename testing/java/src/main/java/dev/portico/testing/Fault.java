@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What is to happen, to all requests for resources unless it is said to which, until it is removed unless it is said how often. Each method
+ * What is to happen: by default to all requests for resources, and until it is removed. Each method
  * gives back another fault.
  */
 public record Fault(String kind, Map<String, Object> values, Map<String, Object> match, Integer times) {
