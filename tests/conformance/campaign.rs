@@ -42,10 +42,10 @@ use side::Side;
 const KEPT_ALIKE: usize = 1;
 /// Every so manieth case is looked up in the audit logs, too.
 const RECORDED: usize = 8;
-/// After so many cases it is said how far it is.
+/// After so many cases the progress is reported.
 const SAID: usize = 250;
 
-/// What a campaign is told by its environment.
+/// The settings of a campaign, from its environment.
 struct Settings {
     requests: usize,
     seed: u64,
@@ -190,13 +190,13 @@ impl Campaign<'_> {
 /// What differences that are alike share: the sentences of both messages without what they quote; without messages the kind,
 /// the request and the first line.
 fn likeness(case: &Case, difference: &Difference) -> String {
-    let said = |sign: &str| {
+    let message = |sign: &str| {
         let lines = difference.text.lines().map(str::trim_start);
         let line =
             lines.filter(|line| line.starts_with(sign)).find_map(|line| line.split("\"message\": ").nth(1));
         line.map(sentence)
     };
-    if let (Some(theirs), Some(ours)) = (said("-"), said("+")) {
+    if let (Some(theirs), Some(ours)) = (message("-"), message("+")) {
         return format!("{} {theirs} / {ours}", case.way());
     }
     let mut line = difference.text.lines().find(|line| line.contains('+')).unwrap_or_default().to_owned();

@@ -119,7 +119,7 @@ pub struct Until {
     pub seconds: u64,
 }
 
-/// How long a request is repeated where nothing else is said.
+/// How long a request is repeated by default.
 pub fn default_seconds() -> u64 {
     15
 }

@@ -1,6 +1,6 @@
 //! Reads Rust source: which lines belong to the program, which modules a file declares, what a `use` imports.
 //!
-//! Works on lines as rustfmt leaves them. Where it cannot tell it keeps the line, so that a rule finds too much rather than
+//! Works on lines as rustfmt leaves them. Where it cannot decide it keeps the line, so that a rule finds too much rather than
 //! too little. It must not know any rule.
 
 /// A module that a file declares and that stands in another file.
@@ -160,7 +160,7 @@ fn imports_are_shown_one_by_one_with_their_whole_path() {
 }
 
 #[test]
-fn modules_in_files_of_their_own_are_found_with_what_is_said_of_them() {
+fn modules_in_files_of_their_own_are_found_with_their_attributes() {
     let text =
         "pub mod a;\nmod b {\n}\n#[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod tests;\npub(crate) mod c;\n";
     let named = |name: &str, path: Option<&str>, test| Module {

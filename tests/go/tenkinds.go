@@ -73,34 +73,34 @@ func tenKinds(ctx context.Context, config *rest.Config) error {
 	return all
 }
 
-// exercise prepares create, read, update and delete of one kind, each as an informer hears of it.
+// exercise prepares create, read, update and delete of one kind, each as an informer reports it.
 func exercise[T any, P interface {
 	*T
 	meta.Object
 }](ctx context.Context, c client[T], informer cache.SharedIndexInformer, object P) func() error {
-	heard := make(chan string, 100)
-	tell := func(event string, object any) {
+	events := make(chan string, 100)
+	report := func(event string, object any) {
 		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
 		}
 		if object.(meta.Object).GetName() == "typed" {
-			heard <- event
+			events <- event
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { tell("added", o) },
-		UpdateFunc: func(_, o any) { tell("updated", o) },
-		DeleteFunc: func(o any) { tell("deleted", o) },
+		AddFunc:    func(o any) { report("added", o) },
+		UpdateFunc: func(_, o any) { report("updated", o) },
+		DeleteFunc: func(o any) { report("deleted", o) },
 	})
 	await := func(event string) error {
 		for {
 			select {
-			case got := <-heard:
+			case got := <-events:
 				if got == event {
 					return nil
 				}
 			case <-time.After(10 * time.Second):
-				return fmt.Errorf("%T: the informer does not hear that it was %s", object, event)
+				return fmt.Errorf("%T: the informer does not report that it was %s", object, event)
 			}
 		}
 	}

@@ -130,7 +130,7 @@ public class Fabric8 {
         return tome;
     }
 
-    static void heard(BlockingQueue<String> events, String... wanted) throws InterruptedException {
+    static void awaitEvents(BlockingQueue<String> events, String... wanted) throws InterruptedException {
         for (String each : wanted) {
             String event = events.poll(PATIENCE, TimeUnit.SECONDS);
             that(each.equals(event), event + " instead of " + each);
@@ -145,11 +145,11 @@ public class Fabric8 {
             @Override public void onClose(WatcherException why) {}
         })) {
             secrets.resource(new SecretBuilder().withNewMetadata().withName("s").endMetadata().addToStringData("p", "q").build()).create();
-            heard(events, "ADDED");
+            awaitEvents(events, "ADDED");
             secrets.withName("s").edit(secret -> new SecretBuilder(secret).addToData("r", "cw==").build());
-            heard(events, "MODIFIED");
+            awaitEvents(events, "MODIFIED");
             secrets.withName("s").delete();
-            heard(events, "DELETED");
+            awaitEvents(events, "DELETED");
         }
     }
 
@@ -161,13 +161,13 @@ public class Fabric8 {
             @Override public void onUpdate(ConfigMap before, ConfigMap after) { events.add("=" + after.getMetadata().getName()); }
             @Override public void onDelete(ConfigMap last, boolean unknown) { events.add("-" + last.getMetadata().getName()); }
         })) {
-            heard(events, "+a");
+            awaitEvents(events, "+a");
             maps.resource(named("b").build()).create();
-            heard(events, "+b");
+            awaitEvents(events, "+b");
             maps.withName("b").edit(map -> new ConfigMapBuilder(map).addToData("k", "v").build());
-            heard(events, "=b");
+            awaitEvents(events, "=b");
             maps.withName("b").delete();
-            heard(events, "-b");
+            awaitEvents(events, "-b");
             that(informer.getStore().list().size() == 1, "what informers hold");
         }
     }

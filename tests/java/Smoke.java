@@ -109,13 +109,13 @@ public class Smoke {
 
     static void informing(CoreV1Api core, ApiClient client) throws Exception {
         SharedInformerFactory factory = new SharedInformerFactory(client);
-        BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+        BlockingQueue<String> events = new LinkedBlockingQueue<>();
         factory.sharedIndexInformerFor((CallGeneratorParams asked) -> core.listNamespacedConfigMap(NAMESPACE)
                 .resourceVersion(asked.resourceVersion).timeoutSeconds(asked.timeoutSeconds).watch(asked.watch).buildCall(null),
             V1ConfigMap.class, V1ConfigMapList.class)
             .addEventHandler(new io.kubernetes.client.informer.ResourceEventHandler<V1ConfigMap>() {
                 public void onAdd(V1ConfigMap map) {
-                    heard.add(map.getMetadata().getName());
+                    events.add(map.getMetadata().getName());
                 }
 
                 public void onUpdate(V1ConfigMap before, V1ConfigMap after) {}
@@ -123,18 +123,18 @@ public class Smoke {
                 public void onDelete(V1ConfigMap last, boolean unknown) {}
             });
         factory.startAllRegisteredInformers();
-        hears(heard, "a");
+        awaitEvent(events, "a");
         core.createNamespacedConfigMap(NAMESPACE, new V1ConfigMap().metadata(named("b"))).execute();
-        hears(heard, "b");
+        awaitEvent(events, "b");
         factory.stopAllRegisteredInformers();
     }
 
     /** Others may be there, too. */
-    static void hears(BlockingQueue<String> heard, String name) throws InterruptedException {
+    static void awaitEvent(BlockingQueue<String> events, String name) throws InterruptedException {
         String each;
         do {
-            each = heard.poll(30, TimeUnit.SECONDS);
-            that(each != null, "the informer did not hear of " + name);
+            each = events.poll(30, TimeUnit.SECONDS);
+            that(each != null, "the informer did not report " + name);
         } while (!each.equals(name));
     }
 

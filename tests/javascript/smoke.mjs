@@ -37,12 +37,12 @@ async function watching() {
   const path = `/api/v1/namespaces/${namespace}/secrets`;
   let stop;
   const ended = new Promise((resolve, reject) => {
-    const hear = (type) => {
+    const onEvent = (type) => {
       seen.push(type);
       if (type === 'DELETED') resolve();
     };
     const query = { resourceVersion: metadata.resourceVersion, timeoutSeconds: 20 };
-    stop = new k8s.Watch(config).watch(path, query, hear, (error) => (error ? reject(error) : resolve()));
+    stop = new k8s.Watch(config).watch(path, query, onEvent, (error) => (error ? reject(error) : resolve()));
   });
   const controller = await stop;
   await core.createNamespacedSecret({ namespace, body: { metadata: { name: 's' }, stringData: { p: 'q' } } });

@@ -16,7 +16,7 @@ start_controller() {
     --metrics-addr "127.0.0.1:$(free_port)" --health-addr "127.0.0.1:$(free_port)" --interval-jitter-percentage 0
 }
 
-# publish RESOURCE/NAME FILE REVISION: an artifact of a source. What source-controller would say is said here.
+# publish RESOURCE/NAME FILE REVISION: an artifact of a source. Writes the status that source-controller would write.
 publish() {
   cp "$2" artifacts/
   kubectl -n flux-system patch "$1" --subresource=status --type=merge >/dev/null -p "{\"status\": {\"observedGeneration\": 1,

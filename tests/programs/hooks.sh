@@ -1,4 +1,4 @@
-# What would be said by whoever runs the Jobs and Pods of a chart's hooks.
+# Writes the statuses that controllers and kubelets would write for the Jobs and Pods of a chart's hooks.
 # shellcheck shell=bash
 
 finish_job() {

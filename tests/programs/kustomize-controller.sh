@@ -86,7 +86,7 @@ YAML
   eventually 10 prints '^0$' demo deployment front -o 'jsonpath={.spec.replicas}'
   demo configmap settings -o 'jsonpath={.data}{"\n"}' >>answers
 
-  # What cannot be applied is said, and nothing of it is left.
+  # What cannot be applied is reported, and nothing of it is left.
   cp source/objects.yaml kept.yaml
   sed -i 's/port: 80}/port: 80000}/' source/objects.yaml
   revision r2

@@ -49,7 +49,7 @@ run() {
   banned() { ! kubectl create --dry-run=server -f - <<<'{"apiVersion": "wardle.example.com/v1alpha1", "kind": "Flunder", "metadata": {"name": "banned"}}'; }
   eventually 10 banned
 
-  # Who may what is said here, and asked from there.
+  # Permissions are configured here, and reviewed by the sample API server.
   ! kubectl --as jane get flunders >>answers 2>&1 || fail "everybody reads flunders"
   kubectl create clusterrole flunders --resource flunders.wardle.example.com --verb get,list >/dev/null
   kubectl create clusterrolebinding flunders --clusterrole flunders --user jane >/dev/null

@@ -108,8 +108,8 @@ def killed(tomes, pages, name, keeping, parting):
     change = {"spec": {"pages": 2}}
     tomes.patch(name=name, namespace=NAMESPACE, body=change, content_type="application/merge-patch+json")
     with Operator(parting) as operator:
-        told = {"observedGeneration": 2, "pages": 2}
-        kept = seen(tomes, name, lambda t: t.status and {key: t.status[key] for key in told} == told)
+        expected = {"observedGeneration": 2, "pages": 2}
+        kept = seen(tomes, name, lambda t: t.status and {key: t.status[key] for key in expected} == expected)
         assert kept.metadata.generation == 2 and kept.metadata.finalizers == [FINALIZER], kept.metadata
         now = pages_of(pages, name)
         assert sorted(now) == [f"{name}-1", f"{name}-2"], now

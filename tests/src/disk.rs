@@ -6,5 +6,5 @@ mod shim;
 pub use power::lose_power;
 pub use shim::{Seen, Shim};
 
-/// What goes wrong is told to whoever runs the test, in one line.
+/// What goes wrong is printed for whoever runs the test, in one line.
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -81,7 +81,7 @@ impl EtcdServer {
 
     fn is_ready(&self) -> bool {
         match self.over_tls {
-            // Whoever shows no certificate is told nothing.
+            // Whoever shows no certificate gets no answer.
             true => std::net::TcpStream::connect(("127.0.0.1", self.client)).is_ok(),
             false => self.post("kv/range", r#"{"key":"AA=="}"#).is_some(),
         }
@@ -163,9 +163,10 @@ pub(crate) fn program() -> Option<PathBuf> {
         skipped("etcd is not installed");
         return None;
     };
-    let said = Command::new(&program).arg("--version").output().unwrap();
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    let version = said.lines().find_map(|line| line.strip_prefix("etcd Version: ")).unwrap_or_default();
+    let version_text = Command::new(&program).arg("--version").output().unwrap();
+    let version_text = String::from_utf8_lossy(&version_text.stdout).into_owned();
+    let version =
+        version_text.lines().find_map(|line| line.strip_prefix("etcd Version: ")).unwrap_or_default();
     let mut parts = version.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
     let mut part = || parts.next().unwrap_or(0);
     if (part(), part(), part()) < NEEDED {
@@ -180,7 +181,7 @@ fn in_path() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|program| program.is_file())
 }
 
-/// One that nobody listens on now: etcd has to be told.
+/// A free port: etcd does not choose one itself.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

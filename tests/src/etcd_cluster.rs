@@ -152,7 +152,7 @@ impl EtcdCluster {
         ([127, 0, 0, 1], self.members[at].client).into()
     }
 
-    /// What the members have said.
+    /// The logs of the members.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! An HTTP client that does what it is told, odd things too: HTTP/1.1 over rustls, one connection per request.
+//! An HTTP client that sends what it is given, odd things too: HTTP/1.1 over rustls, one connection per request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

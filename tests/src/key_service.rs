@@ -20,7 +20,7 @@ pub struct KeyServicePlugin {
     runtime: Option<Runtime>,
 }
 
-/// What it is told, and what it was asked.
+/// Its settings, and the requests that it got.
 #[derive(Clone, Debug, Default)]
 struct State {
     key_id: String,

@@ -65,7 +65,7 @@ impl SpdyKubelet {
                         }
                     });
                     let http = hyper::server::conn::http1::Builder::new();
-                    // However a connection ends: what was said on it is what a test looks at.
+                    // However a connection ends: a test looks at what was sent on it.
                     let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
                 });
             }

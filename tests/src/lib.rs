@@ -1,7 +1,7 @@
 //! The harness: the real binary in real processes, clients for its listeners, and backends that misbehave on request.
 //!
 //! It must not know the inside of the system: everything goes through HTTPS, gRPC, files and signals. It panics with what
-//! it saw, for it has nobody to tell but the test.
+//! it saw, for it reports to nobody but the test.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a harness fails by panicking")]
 
 mod access_review;

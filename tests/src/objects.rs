@@ -25,7 +25,7 @@ pub fn remote(group: &str, ca: &str, port: u16) -> Value {
     object
 }
 
-/// The same with the addresses of its backends said outright.
+/// The same with the addresses of its backends as an annotation.
 pub fn at(group: &str, ca: &str, urls: &str) -> Value {
     let mut object = remote(group, ca, 443);
     object["metadata"]["annotations"] = json!({"portico.dev/backend-urls": urls});

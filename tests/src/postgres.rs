@@ -255,7 +255,7 @@ fn stay(program: &Path, arguments: Vec<String>) -> Running {
         let mut child = command.spawn().unwrap();
         started.send(Pid::from_child(&child)).unwrap();
         // Nobody may be interested in its end.
-        let _untold = ending.send(child.wait().unwrap());
+        let _unreceived = ending.send(child.wait().unwrap());
     });
     Running { pid: pid.recv().unwrap(), ended }
 }

@@ -109,7 +109,7 @@ impl Launch {
         path
     }
 
-    /// The command line, ports 0 unless said otherwise.
+    /// The command line, ports 0 by default.
     pub fn command(&mut self) -> Command {
         let folder = self.folder().to_owned();
         let mut command = Command::new(self.program.as_deref().unwrap_or_else(|| binary()));
@@ -176,7 +176,7 @@ impl Portico {
         Launch::new().start().await
     }
 
-    /// Waits until it is ready, or has ended, and tells which.
+    /// Waits until it is ready, or has ended, and returns which.
     pub async fn ready_unless_it_ends(&mut self) -> bool {
         eventually("the process is ready, or ends", || {
             let is_ready = self.addresses()["pid"] == u64::from(self.child.id());

@@ -1,4 +1,4 @@
-//! A way to a server's socket on which, when it is told to, nothing comes through any more, and nobody is told: as when a host
+//! A way to a server's socket on which a test can stop all bytes without closing anything: as when a host
 //! vanishes, or what lies between drops packets.
 
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ impl Wire {
         wire
     }
 
-    /// Carries nothing any more: what is connected stays so and hears nothing, and so does what connects.
+    /// Carries nothing any more: what is connected stays so and receives nothing, and so does what connects.
     pub fn hold(&self) {
         self.carries.send_replace(false);
     }

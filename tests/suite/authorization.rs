@@ -105,10 +105,10 @@ async fn a_webhook_that_fails_lets_nobody_in_who_needs_it() {
     assert_eq!(portico.admin().get(CONFIG_MAPS).await.status, 200, "whom roles allow");
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
         "spec": {"user": "alice", "resourceAttributes": {"verb": "get", "resource": "pods"}}});
-    let told =
+    let review =
         portico.admin().post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await.json();
-    assert_eq!(told["status"]["allowed"], false, "{told}");
-    assert!(told["status"]["evaluationError"].is_string(), "{told}");
+    assert_eq!(review["status"]["allowed"], false, "{review}");
+    assert!(review["status"]["evaluationError"].is_string(), "{review}");
     backend.behave(Mood::Well);
     assert_eq!(alice.get(CONFIG_MAPS).await.status, 200);
 }

@@ -127,10 +127,10 @@ async fn a_mirror_that_is_not_verified_does_not_learn_who_asks() {
     assert_eq!(answer.status, 200);
     until("it is copied", async || copies(&mirror) == 1).await;
     let names: Vec<String> = mirror.last().headers.keys().map(ToString::to_string).collect();
-    let tells = |name: &String| {
+    let is_identity = |name: &String| {
         name.starts_with("x-remote-") || ["cookie", "x-forwarded-for", "audit-id"].contains(&name.as_str())
     };
-    assert!(!names.iter().any(tells), "{names:?}");
+    assert!(!names.iter().any(is_identity), "{names:?}");
     assert_eq!(backend.last().all("cookie"), ["session=one"]);
     assert!(!backend.last().all("x-remote-user").is_empty());
 }
@@ -219,7 +219,7 @@ async fn reads_and_whole_bodies_are_copied_over_http2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_whose_length_is_said_is_copied_whoever_sends_its_end_apart() {
+async fn a_body_whose_length_is_declared_is_copied_even_if_its_end_comes_apart() {
     use portico_tests::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, frame, literal, open};
     use tokio::io::AsyncWriteExt;
     let portico = Portico::start().await;

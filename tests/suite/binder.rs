@@ -1,5 +1,5 @@
 //! An operator as users of kube-rs write them: it keeps a ConfigMap per page of each Book, a resource that it derives from
-//! its own types, and says in the status what it has done. It stands still where a test tells it to, to be killed there.
+//! its own types, and says in the status what it has done. It stops where a test asks it to, to be killed there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::{Notify, watch};
 
-/// What holds a Book until it was said farewell to.
+/// What holds a Book until it was cleaned up.
 pub(crate) const FINALIZER: &str = "books.example.com/farewell";
 
 /// How a book shall be.
@@ -145,7 +145,7 @@ async fn reconcile(book: Arc<Book>, binder: Arc<Binder>) -> Result<Action, Final
 }
 
 impl Binder {
-    /// Makes the pages that there shall be and no others, and tells of it.
+    /// Makes the pages that there shall be and no others, and reports that in the status.
     async fn keep(&self, book: &Book) -> kube::Result<()> {
         let ours = PatchParams::apply("binder").force();
         self.gate.pass(Place::BeforePages).await;

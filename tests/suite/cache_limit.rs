@@ -37,7 +37,7 @@ fn names(list: &Value) -> Vec<String> {
     items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// All pages of a list, and how many each said that follow.
+/// All pages of a list, and the `remainingItemCount` of each.
 async fn pages(admin: &Http, query: &str) -> (Vec<String>, Vec<Option<u64>>) {
     let (mut all, mut remaining, mut token) = (Vec::new(), Vec::new(), String::new());
     loop {
@@ -107,16 +107,16 @@ async fn writes_are_checked_by_what_is_in_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watches_tell_what_enters_and_leaves_a_selector() {
+async fn watches_report_what_enters_and_leaves_a_selector() {
     let (_portico, admin) = with_objects().await;
     let query = "labelSelector=colour%3Dred&sendInitialEvents=true&allowWatchBookmarks=true\
         &resourceVersionMatch=NotOlderThan";
     let mut events = watch(&admin, query).await;
-    let mut told = Vec::new();
+    let mut added = Vec::new();
     loop {
         let event = events.next().await.unwrap();
         match event["type"].as_str().unwrap() {
-            "ADDED" => told.push(event["object"]["metadata"]["name"].as_str().unwrap().to_owned()),
+            "ADDED" => added.push(event["object"]["metadata"]["name"].as_str().unwrap().to_owned()),
             kind => {
                 assert_eq!(kind, "BOOKMARK");
                 assert_eq!(event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
@@ -124,7 +124,7 @@ async fn watches_tell_what_enters_and_leaves_a_selector() {
             }
         }
     }
-    assert_eq!(told, (0..OBJECTS).filter(|n| n.is_multiple_of(3)).map(name).collect::<Vec<_>>());
+    assert_eq!(added, (0..OBJECTS).filter(|n| n.is_multiple_of(3)).map(name).collect::<Vec<_>>());
     let paint = async |n, colour: &str| {
         let patch = json!({"metadata": {"labels": {"colour": colour}}});
         assert_eq!(admin.merge(&format!("{MAPS}/{}", name(n)), &patch).await.status, 200);

@@ -1,4 +1,4 @@
-//! The command line: what is wrong is said in one line before anything binds; who wins; how it ends.
+//! The command line: errors are printed in one line before anything binds; who wins; how it ends.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -109,7 +109,7 @@ async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_addresses_file_tells_what_is_bound_and_goes_on_a_clean_exit() {
+async fn the_addresses_file_names_what_is_bound_and_goes_on_a_clean_exit() {
     let mut portico = Portico::start().await;
     let text = std::fs::read_to_string(portico.addresses_file()).unwrap();
     for part in
@@ -135,7 +135,7 @@ async fn a_second_process_on_the_same_data_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taken_port_is_said() {
+async fn a_taken_port_is_reported() {
     let first = Portico::start().await;
     let port = first.https().port().to_string();
     let (code, _, err) = Launch::new().args(&["--secure-port", &port]).run().await;
@@ -194,7 +194,7 @@ async fn tokens_are_read_again_when_their_file_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_allowed_only_when_said_so() {
+async fn everything_is_allowed_only_when_configured() {
     let portico = Launch::new().args(&["--authorization-mode", "AlwaysAllow"]).start().await;
     let alice = portico.anyone().as_user("alice");
     assert_eq!(alice.get(portico_tests::objects::API_SERVICES).await.status, 200);
@@ -202,7 +202,7 @@ async fn everything_is_allowed_only_when_said_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_data_folder_that_cannot_be_written_is_said() {
+async fn a_data_folder_that_cannot_be_written_is_reported() {
     let (launch, folder) = Launch::new().prepared();
     let file = folder.join("a-file");
     std::fs::write(&file, "").unwrap();

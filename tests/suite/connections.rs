@@ -128,7 +128,7 @@ async fn a_log_is_followed_line_by_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_connected_is_said_in_upstreams_words() {
+async fn refused_connections_are_reported_in_upstreams_words() {
     let node = Node::at(LOOPBACK).await;
     let portico = node.launched(Launch::new()).start().await;
     let admin = portico.admin();
@@ -300,8 +300,8 @@ async fn nodes_pods_and_services_are_proxied_to() {
     let unknown = admin.get(&to_service("nope/proxy/")).await;
     assert_eq!(message(&unknown, 503), "no endpoints available for service \"https:s:nope\"");
     let plain = admin.get(&format!("{PODS}/p:{port}/proxy/")).await;
-    let said = message(&plain, 503);
-    assert!(said.starts_with("error trying to reach service: "), "TLS is not guessed: {said}");
+    let failure = message(&plain, 503);
+    assert!(failure.starts_with("error trying to reach service: "), "TLS is not guessed: {failure}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,7 +51,7 @@ async fn budget(admin: &Http, name: &str, spec: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_said_of_a_budget_again_is_counted_in_the_same_event() {
+async fn repeated_reports_on_a_budget_are_counted_in_the_same_event() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     budget(&admin, "b", json!({"minAvailable": 1})).await;
@@ -124,7 +124,7 @@ async fn services_say_why_their_endpoints_are_not_written_and_which_pods_are_lef
     );
     // The names of slices are made up, so that each refusal says something else.
     let of_slices = async || events(&admin, "refused", "FailedToUpdateEndpointSlices").await;
-    until("a refused slice is said twice", async || of_slices().await.len() >= 2).await;
+    until("a refused slice is reported twice", async || of_slices().await.len() >= 2).await;
     let slices = of_slices().await.remove(0);
     assert_eq!(slices["source"]["component"], "endpoint-slice-controller");
     let message = slices["message"].as_str().unwrap();

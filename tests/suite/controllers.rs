@@ -67,7 +67,7 @@ async fn a_deleted_namespace_goes_once_its_content_is_gone_and_says_what_holds_i
     admin.post(inside, &held).await;
     let demo = format!("{NAMESPACES}/demo");
     assert_eq!(admin.delete(&demo).await.status, 200);
-    until("the namespace tells what holds it", async || {
+    until("the namespace reports what holds it", async || {
         let reported = admin.get(&demo).await.text();
         reported.contains("configmaps. has 1 resource instances")
             && reported.contains("example.com/hold in 1")
@@ -170,7 +170,7 @@ async fn the_api_itself_is_a_service_and_says_whom_backends_may_believe() {
     })
     .await;
     let reported = format!("{NAMESPACES}/kube-system/configmaps/extension-apiserver-authentication");
-    until("backends are told whom to believe", async || code(&admin, &reported).await == 200).await;
+    until("the settings for backends are published", async || code(&admin, &reported).await == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -197,8 +197,8 @@ async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
     let review: Value = serde_json::from_slice(&seen.body).unwrap();
     assert_eq!(review["apiVersion"], "apiextensions.k8s.io/v1beta1");
 
-    let elsewhere = json!({"service": {"namespace": "default", "name": "nobody", "path": null}});
-    patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": elsewhere}}}})).await;
+    let other_service = json!({"service": {"namespace": "default", "name": "nobody", "path": null}});
+    patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": other_service}}}})).await;
     let stored = admin.get(&format!("{}/a", objects("v1"))).await;
     assert_eq!(stored.status, 200, "{}", stored.text());
     let words = spoiled(&admin, &format!("{}/a", objects("v2"))).await;
@@ -278,7 +278,7 @@ async fn a_definition_goes_when_its_webhook_is_mended() {
     backend.behave(Mood::Code(503));
     assert_eq!(admin.delete(&format!("{DEFINITIONS}/{NAME}")).await.status, 200);
     let path = format!("{DEFINITIONS}/{NAME}");
-    until("the condition tells why", || async {
+    until("the condition has the reason", || async {
         let definition = admin.get(&path).await.json();
         let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|c| c["type"] == "Terminating" && c["reason"] == "InstanceDeletionFailed")

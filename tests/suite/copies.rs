@@ -47,19 +47,19 @@ async fn create(http: &Http, name: &str) -> Value {
 async fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = tokio::process::Command::new(binary());
     let output = command.current_dir(folder).args(arguments).stdin(Stdio::null()).output().await.unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(said).unwrap())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(printed).unwrap())
 }
 
 pub(crate) async fn done(folder: &Path, arguments: &[&str]) -> String {
-    let (code, said) = run(folder, arguments).await;
-    assert_eq!(code, Some(0), "{arguments:?}: {said}");
-    said
+    let (code, printed) = run(folder, arguments).await;
+    assert_eq!(code, Some(0), "{arguments:?}: {printed}");
+    printed
 }
 
 pub(crate) async fn refused(folder: &Path, code: i32, arguments: &[&str], why: &str) {
-    let (found, said) = run(folder, arguments).await;
-    assert!(found == Some(code) && said.contains(why), "{arguments:?}: {found:?}: {said}");
+    let (found, printed) = run(folder, arguments).await;
+    assert!(found == Some(code) && printed.contains(why), "{arguments:?}: {found:?}: {printed}");
 }
 
 async fn watch(http: &Http, from: i64) -> Lines {
@@ -85,22 +85,22 @@ async fn backups_of_every_kind_are_restored_into_every_database() {
     let portico = Portico::start().await;
     let (http, folder) = (portico.admin(), portico.folder());
     let created = [create(&http, "cm-a").await, create(&http, "cm-b").await];
-    let said = done(folder, &["backup", "--to", "by-file", "--data-dir", "data"]).await;
-    assert!(said.contains("by-file: store "), "{said}");
+    let printed = done(folder, &["backup", "--to", "by-file", "--data-dir", "data"]).await;
+    assert!(printed.contains("by-file: store "), "{printed}");
     done(folder, &["backup", "--to", "by-grpc", "--kubeconfig", "data/admin.kubeconfig"]).await;
-    let said = done(folder, &["backup", "--check", "by-grpc"]).await;
-    assert!(said.contains("by-grpc: whole: store "), "{said}");
+    let printed = done(folder, &["backup", "--check", "by-grpc"]).await;
+    assert!(printed.contains("by-grpc: whole: store "), "{printed}");
     let revision = version(&created[1]).to_string();
     let lost = version(&create(&http, "lost").await);
     let at = ["backup", "--to", "at", "--data-dir", "data", "--at-revision", &revision];
-    let said = done(folder, &at).await;
-    assert!(said.contains(&format!("revision {revision}, ")), "{said}");
+    let printed = done(folder, &at).await;
+    assert!(printed.contains(&format!("revision {revision}, ")), "{printed}");
     for file in ["by-file", "by-grpc", "at"] {
         let (launch, there) = Launch::new().prepared();
         let file = folder.join(file);
         let restore = ["restore", "--from", file.to_str().unwrap(), "--data-dir", "data"];
-        let said = done(&there, &restore).await;
-        assert!(said.contains("epoch 2, "), "{said}");
+        let printed = done(&there, &restore).await;
+        assert!(printed.contains("epoch 2, "), "{printed}");
         let restored = launch.start().await;
         check_restored(&restored.admin(), &created, lost).await;
     }
@@ -112,8 +112,8 @@ async fn backups_of_every_kind_are_restored_into_every_database() {
     done(folder, &["backup", "--to", "of-postgres", "--database-url", &url]).await;
     let (_launch, there) = Launch::new().prepared();
     let of_postgres = folder.join("of-postgres");
-    let said = done(&there, &["restore", of_postgres.to_str().unwrap(), "--data-dir", "data"]).await;
-    assert!(said.contains("epoch 3, "), "{said}");
+    let printed = done(&there, &["restore", of_postgres.to_str().unwrap(), "--data-dir", "data"]).await;
+    assert!(printed.contains("epoch 3, "), "{printed}");
 }
 
 /// Creates objects until writes are refused because the store was moved; the versions of what was acknowledged.
@@ -139,7 +139,7 @@ async fn write(http: Http, writer: usize) -> BTreeMap<i64, String> {
     acknowledged
 }
 
-/// Moves a store under writers and a watcher, who find everything at `there` that they were told here; whether its versions stay good.
+/// Moves a store under writers and a watcher, who find everything at `there` that was acknowledged here; whether its versions stay good.
 async fn move_under_writers(
     here: &[&Portico],
     arguments: &[&str],
@@ -155,12 +155,12 @@ async fn move_under_writers(
         .await;
         done(here[0].folder(), arguments).await
     };
-    let (written, said) = tokio::join!(futures::future::join_all(writers), moving);
+    let (written, printed) = tokio::join!(futures::future::join_all(writers), moving);
     let acknowledged: BTreeMap<i64, String> = written.into_iter().flatten().collect();
-    let stopped = said.split("writes were refused for ").nth(1).and_then(|rest| rest.split(' ').next());
+    let stopped = printed.split("writes were refused for ").nth(1).and_then(|rest| rest.split(' ').next());
     let stopped: u64 = stopped.unwrap().parse().unwrap();
-    std::io::stdout().write_all(format!("{} writes; {said}\n", acknowledged.len()).as_bytes()).unwrap();
-    assert!(Duration::from_millis(stopped) < STOPPED, "{said}");
+    std::io::stdout().write_all(format!("{} writes; {printed}\n", acknowledged.len()).as_bytes()).unwrap();
+    assert!(Duration::from_millis(stopped) < STOPPED, "{printed}");
 
     let there = start().await;
     let list = there.admin().get(CONFIG_MAPS).await.json();
@@ -173,7 +173,7 @@ async fn move_under_writers(
     let old = here[0].admin();
     assert_eq!(old.get(&format!("{CONFIG_MAPS}/first")).await.json(), first);
     assert_eq!(old.delete(&format!("{CONFIG_MAPS}/first")).await.status.as_u16(), 503);
-    if said.contains("revisions could not be kept") {
+    if printed.contains("revisions could not be kept") {
         assert!(found.keys().eq(expected.keys()), "{found:?} {expected:?}");
         let last = *acknowledged.keys().last().unwrap();
         let event = watch(&there.admin(), last).await.next().await.unwrap();
@@ -336,8 +336,8 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     refused(folder.path(), 1, &into, "needs --encryption-provider-config").await;
     let launch = || on_etcd(&etcd).args(&[&flag, &config]);
     refused(folder.path(), 1, &into, "holds a part of a backup").await;
-    let said = done(folder.path(), &[&into[..], &["--force", &flag, &config]].concat()).await;
-    assert!(said.contains("epoch 2, "), "{said}");
+    let printed = done(folder.path(), &[&into[..], &["--force", &flag, &config]].concat()).await;
+    assert!(printed.contains("epoch 2, "), "{printed}");
     let mut restored = launch().start().await;
     let http = restored.admin();
     things_are_served(&http).await;
@@ -362,8 +362,8 @@ async fn a_backup_is_restored_into_etcd_served_there_and_comes_back() {
     assert!(restored.stop().await.success());
     for (name, has_after) in [("direct", true), ("at", false), ("by-grpc", true)] {
         let (there, data) = Launch::new().args(&[&flag, &config]).prepared();
-        let said = done(&data, &["restore", "--from", &file(name), "--data-dir", "data"]).await;
-        assert!(said.contains("epoch 3, "), "{said}");
+        let printed = done(&data, &["restore", "--from", &file(name), "--data-dir", "data"]).await;
+        assert!(printed.contains("epoch 3, "), "{printed}");
         let there = there.start().await;
         things_are_served(&there.admin()).await;
         let mut found = made(&there.admin()).await;
@@ -491,8 +491,8 @@ async fn what_cannot_be_backed_up_restored_or_moved_says_why_and_changes_nothing
     assert!(portico.stop().await.success());
     let restore = ["restore", "--from", "other", "--data-dir", "data"];
     refused(&folder, 1, &restore, ": --force replaces it").await;
-    let said = done(&folder, &["restore", "--from", "good", "--data-dir", "data"]).await;
-    assert!(said.contains("the database that was there before is "), "{said}");
+    let printed = done(&folder, &["restore", "--from", "good", "--data-dir", "data"]).await;
+    assert!(printed.contains("the database that was there before is "), "{printed}");
     portico.restart().await;
     assert_eq!(portico.admin().get(&format!("{CONFIG_MAPS}/kept")).await.status.as_u16(), 200);
     let Some((_, url)) = database() else { return };
@@ -556,8 +556,11 @@ async fn a_second_move_does_not_take_back_what_was_served_since_the_first() {
     moved.restart().await;
     assert_eq!(moved.admin().get(&format!("{CONFIG_MAPS}/served")).await.json(), served);
     assert!(moved.stop().await.success());
-    let said = done(folder, &[&again[..], &["--force"]].concat()).await;
-    assert!(said.contains("epoch 2, ") && said.contains("the database that was there before is "), "{said}");
+    let printed = done(folder, &[&again[..], &["--force"]].concat()).await;
+    assert!(
+        printed.contains("epoch 2, ") && printed.contains("the database that was there before is "),
+        "{printed}"
+    );
     moved.restart().await;
     let http = moved.admin();
     assert_eq!(http.get(&format!("{CONFIG_MAPS}/served")).await.status.as_u16(), 404);

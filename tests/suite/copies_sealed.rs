@@ -165,7 +165,7 @@ async fn a_store_moves_into_an_etcd_with_tls_and_a_key_service_and_out_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_keeps_a_verb_from_an_etcd_is_said_and_changes_nothing() {
+async fn a_verb_that_cannot_use_an_etcd_says_why_and_changes_nothing() {
     let Some(sealed) = Sealed::start(of_key_service) else { return };
     let socket = sealed.folder.path().join("kms");
     let service = KeyServicePlugin::start(&socket, "key-1");

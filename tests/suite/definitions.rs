@@ -1,4 +1,4 @@
-//! What is told of custom resources: discovery, OpenAPI, and kubectl, which lives on both.
+//! Discovery and OpenAPI of custom resources, and kubectl, which uses both.
 
 use http::Method;
 use portico_tests::http::Http;
@@ -38,7 +38,7 @@ async fn there(admin: &Http, path: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn discovery_tells_of_a_definition_as_long_as_it_is_established() {
+async fn discovery_lists_a_definition_as_long_as_it_is_established() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     assert_eq!(admin.get(&format!("/apis/{GROUP}/v1")).await.status, 404);

@@ -13,7 +13,7 @@ use portico_tests::{Portico, until};
 const ROUNDS: usize = 4;
 const WRITERS: usize = 16;
 
-/// Names that were acknowledged, with the uid that was told.
+/// Names that were acknowledged, with the uid of the response.
 type Acknowledged = Arc<Mutex<BTreeMap<String, String>>>;
 
 fn object(name: &str) -> ApiService {
@@ -65,7 +65,7 @@ async fn killed_in_a_write_storm_it_keeps_every_acknowledged_write_once() {
         })
         .await;
         portico.kill();
-        until("every writer has heard of it", || std::future::ready(storm.running().is_empty())).await;
+        until("every writer has noticed it", || std::future::ready(storm.running().is_empty())).await;
         portico.restart().await;
         let there = everything(&portico).await;
         let unique: BTreeMap<String, String> = there.iter().cloned().collect();

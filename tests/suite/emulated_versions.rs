@@ -1,4 +1,4 @@
-//! `--emulated-version`: the APIs, gates and fields of earlier releases, against what a real kube-apiserver 1.36.3 said of them.
+//! `--emulated-version`: the APIs, gates and fields of earlier releases, against the answers of a real kube-apiserver 1.36.3.
 
 use std::collections::BTreeSet;
 

@@ -51,7 +51,7 @@ async fn create(http: &Http, name: &str) {
     assert_eq!(created.status.as_u16(), 201, "{}", created.text());
 }
 
-/// The code of a GET, and the Secret's content or what is said of it.
+/// The code of a GET, and the Secret's content or the message.
 async fn read(http: &Http, name: &str) -> (u16, String) {
     let answer = http.get(&format!("{SECRETS}/{name}")).await;
     let object = answer.json();
@@ -90,8 +90,8 @@ fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
         .env("KUBECONFIG", portico.data().join("admin.kubeconfig"))
         .output()
         .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(said).unwrap())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(printed).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,8 +108,8 @@ async fn no_file_holds_what_is_encrypted_and_everything_else_is_as_before() {
         assert_eq!(http.delete(&format!("{SECRETS}/b")).await.status.as_u16(), 200);
         let list = http.get(SECRETS).await.json();
         assert_eq!(list["items"].as_array().unwrap().len(), 2);
-        let (code, said) = run(&portico, &["backup", "copy.db"]);
-        assert_eq!(code, Some(0), "{said}");
+        let (code, printed) = run(&portico, &["backup", "copy.db"]);
+        assert_eq!(code, Some(0), "{printed}");
         assert_eq!(files_with(portico.folder(), PLAIN), Vec::<String>::new(), "{cipher}");
         let mut plain = secret("plain");
         plain["kind"] = "ConfigMap".into();
@@ -137,12 +137,12 @@ async fn rewrap_encrypts_what_was_there_before_and_a_second_call_finds_nothing()
     let launch = Launch::new().on_data_of(&portico).args(&[CONFIG, &file.to_string_lossy()]);
     let mut portico = launch.start().await;
     assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("secrets: 0 of 250 written anew"), "{said}");
-    assert!(said.contains("secrets: 250 of 250 written anew"), "{said}");
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, said.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{said}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("secrets: 0 of 250 written anew"), "{printed}");
+    assert!(printed.contains("secrets: 250 of 250 written anew"), "{printed}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, printed.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{printed}");
     assert_eq!(read(&portico.admin(), "old-7").await, (200, PLAIN.to_owned()));
     portico.stop().await;
     assert_eq!(files_with(&portico.data(), PLAIN), Vec::<String>::new());
@@ -155,10 +155,10 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     let list = portico.admin().get(SECRETS).await.json();
     let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     create(&portico.admin(), "later").await;
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!(code, Some(2), "{said}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!(code, Some(2), "{printed}");
     let why = "nothing is sealed: the control service has no --encryption-provider-config";
-    assert!(said.contains(why), "{said}");
+    assert!(printed.contains(why), "{printed}");
     let exact = format!("{SECRETS}?resourceVersion={version}&resourceVersionMatch=Exact");
     assert_eq!(portico.admin().get(&exact).await.json()["items"], list["items"]);
     portico.stop().await;
@@ -168,17 +168,17 @@ async fn rewrap_without_a_configuration_forgets_nothing_and_with_one_opens_what_
     let sealing = keys("secretbox", &["k1"]);
     std::fs::write(&file, config(&format!("{sealing}, {{identity: {{}}}}"))).unwrap();
     let mut portico = launch.start().await;
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert!(code == Some(0) && said.contains("secrets: 2 of 2 written anew"), "{said}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert!(code == Some(0) && printed.contains("secrets: 2 of 2 written anew"), "{printed}");
     for (providers, written) in
         [(format!("{{identity: {{}}}}, {sealing}"), 2), ("{identity: {}}".to_owned(), 0)]
     {
         std::fs::write(&file, config(&providers)).unwrap();
         portico.stop().await;
         portico.restart().await;
-        let (code, said) = run(&portico, &["secrets", "rewrap"]);
+        let (code, printed) = run(&portico, &["secrets", "rewrap"]);
         let line = format!("secrets: {written} of {written} written anew");
-        assert!(code == Some(0) && said.contains(&line), "{said}");
+        assert!(code == Some(0) && printed.contains(&line), "{printed}");
         assert_eq!(read(&portico.admin(), "plain").await, (200, PLAIN.to_owned()));
     }
 }
@@ -210,11 +210,11 @@ async fn rewrap_seals_the_histories_that_are_kept_and_the_old_key_can_go() {
             std::fs::write(&file, config(&providers)).unwrap();
             portico.stop().await;
             portico.restart().await;
-            let (code, said) = run(&portico, &["secrets", "rewrap"]);
-            assert_eq!(code, Some(0), "{said}");
-            assert!(said.contains("secrets: 1 of 1 written anew"), "{said}");
-            let (code, said) = run(&portico, &["secrets", "rewrap"]);
-            assert_eq!((code, said.contains("done: 0 of ")), (Some(0), true), "{said}");
+            let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+            assert_eq!(code, Some(0), "{printed}");
+            assert!(printed.contains("secrets: 1 of 1 written anew"), "{printed}");
+            let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+            assert_eq!((code, printed.contains("done: 0 of ")), (Some(0), true), "{printed}");
         }
         portico.stop().await;
         if database.is_none() {
@@ -265,9 +265,9 @@ async fn keys_are_rotated_without_a_restart() {
         !files_with(&portico.data(), &format!("k8s:enc:aescbc:v1:{key}:")).is_empty()
     };
     assert!(holds(&portico, "k1") && holds(&portico, "k2"));
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("secrets: 2 of 2 written anew, 3 objects"), "{said}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("secrets: 2 of 2 written anew, 3 objects"), "{printed}");
     portico.stop().await;
     assert!(!holds(&portico, "k1") && holds(&portico, "k2"));
     std::fs::write(&file, config(&keys("aescbc", &["k2"]))).unwrap();
@@ -292,11 +292,11 @@ async fn what_no_key_opens_is_an_error_of_its_own_and_nothing_else_breaks() {
     let list = http.get(SECRETS).await;
     assert_eq!(list.json()["items"].as_array().unwrap().len(), 1);
     assert!(list.header("warning").contains("secrets default/lost"), "{}", list.header("warning"));
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, said.contains("1 cannot be opened")), (Some(1), true), "{said}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, printed.contains("1 cannot be opened")), (Some(1), true), "{printed}");
     portico.stop().await;
-    let (_, said) = run(&portico, &["doctor", &portico.data().to_string_lossy(), "--remove-unreadable"]);
-    assert!(said.contains("sealed") && !said.contains("removed"), "{said}");
+    let (_, printed) = run(&portico, &["doctor", &portico.data().to_string_lossy(), "--remove-unreadable"]);
+    assert!(printed.contains("sealed") && !printed.contains("removed"), "{printed}");
     std::fs::write(&file, config(&keys("aesgcm", &["k2", "k1"]))).unwrap();
     portico.restart().await;
     assert_eq!(read(&portico.admin(), "lost").await, (200, PLAIN.to_owned()));
@@ -309,14 +309,17 @@ async fn a_configuration_that_cannot_be_used_is_refused_before_anything_starts()
         ("{kms: {name: a, endpoint: 'unix:///a.sock'}}", "KMSv1 is deprecated"),
         ("{rot13: {}}", "unknown field \"resources[0].providers[0].rot13\""),
     ] {
-        let (code, _, said) = prepared(providers).0.run().await;
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.starts_with(&format!("portico: {CONFIG}: error while")) && said.contains(why), "{said}");
-        assert!(!said.contains("YQ=="), "{said}");
+        let (code, _, printed) = prepared(providers).0.run().await;
+        assert_eq!(code, Some(2), "{printed}");
+        assert!(
+            printed.starts_with(&format!("portico: {CONFIG}: error while")) && printed.contains(why),
+            "{printed}"
+        );
+        assert!(!printed.contains("YQ=="), "{printed}");
     }
-    let (code, _, said) = Launch::new().arg(RELOAD).run().await;
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains(&format!("{RELOAD} must be set with {CONFIG}")), "{said}");
+    let (code, _, printed) = Launch::new().arg(RELOAD).run().await;
+    assert_eq!(code, Some(2), "{printed}");
+    assert!(printed.contains(&format!("{RELOAD} must be set with {CONFIG}")), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -348,14 +351,14 @@ async fn a_key_service_is_asked_once_for_each_key_and_may_go_away_for_a_while() 
     let http = portico.admin();
     assert_eq!(read(&http, "a").await, (200, PLAIN.to_owned()));
     assert_eq!(plugin.calls(), (1, 1), "one key for what was written before, one for what is written now");
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, said.contains("secrets: 4 of 4 written anew")), (Some(0), true), "{said}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, printed.contains("secrets: 4 of 4 written anew")), (Some(0), true), "{printed}");
     plugin.rotate("three");
     create(&http, "e").await;
     eventually("values are sealed with the third key", || {
-        let (code, said) = run(&portico, &["secrets", "rewrap"]);
-        let rotated = code == Some(0) && said.contains("secrets: 5 of 5 written anew");
-        std::future::ready(if rotated { Ok(()) } else { Err(said) })
+        let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+        let rotated = code == Some(0) && printed.contains("secrets: 5 of 5 written anew");
+        std::future::ready(if rotated { Ok(()) } else { Err(printed) })
     })
     .await;
     plugin.lose("two");
@@ -526,11 +529,11 @@ async fn rules_that_mask_each_other_are_refused_before_anything_starts() {
             r#"resource "*.*" is masked by earlier rule "*.*""#,
         ),
     ] {
-        let (code, _, said) = ruled(&rules).run().await;
-        assert_eq!(code, Some(2), "{rules:?}: {said}");
+        let (code, _, printed) = ruled(&rules).run().await;
+        assert_eq!(code, Some(2), "{rules:?}: {printed}");
         assert!(
-            said.starts_with(&format!("portico: {CONFIG}: error while")) && said.contains(why),
-            "{rules:?}: {said}"
+            printed.starts_with(&format!("portico: {CONFIG}: error while")) && printed.contains(why),
+            "{rules:?}: {printed}"
         );
     }
 }
@@ -567,8 +570,8 @@ async fn a_storage_version_migration_encrypts_every_object_with_the_newest_key()
     .await;
     assert!(holds(&portico, "k2"));
     // Nothing is left for who rewraps, and the old key can go: what it has sealed are past states.
-    let (code, said) = run(&portico, &["secrets", "rewrap"]);
-    assert_eq!((code, said.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{said}");
+    let (code, printed) = run(&portico, &["secrets", "rewrap"]);
+    assert_eq!((code, printed.contains("secrets: 0 of 0 written anew")), (Some(0), true), "{printed}");
     portico.stop().await;
     assert!(!holds(&portico, "k1") && holds(&portico, "k2"));
     std::fs::write(&file, config(&keys("aesgcm", &["k2"]))).unwrap();
@@ -613,9 +616,9 @@ async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names(
         let others = [("transformation_type", way), ("key_id_hash", other)];
         assert_eq!(measured(&portico, &last, &others).await, None, "{way}");
     }
-    let told = format!("{ENVELOPE}_key_id_hash_status_last_timestamp_seconds");
-    assert!(measured(&portico, &told, &[("key_id_hash", &two)]).await >= Some(before));
-    assert_eq!(measured(&portico, &told, &[("key_id_hash", &one)]).await, None);
+    let metric = format!("{ENVELOPE}_key_id_hash_status_last_timestamp_seconds");
+    assert!(measured(&portico, &metric, &[("key_id_hash", &two)]).await >= Some(before));
+    assert_eq!(measured(&portico, &metric, &[("key_id_hash", &one)]).await, None);
     let kept = format!("{ENVELOPE}_dek_source_cache_size");
     let kept = measured(&portico, &kept, &[("provider_name", "kms")]).await;
     assert_eq!(kept, Some(2.0), "one is unwrapped, one is new");
@@ -640,5 +643,5 @@ async fn key_services_and_the_use_of_each_key_are_counted_under_upstreams_names(
         until("it is asked again", counted).await;
     }
     // Neither is a key: no series but the one that was.
-    assert!(measured(&portico, &told, &[]).await >= Some(before));
+    assert!(measured(&portico, &metric, &[]).await >= Some(before));
 }

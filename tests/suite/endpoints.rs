@@ -56,7 +56,7 @@ async fn health_is_open_and_its_parts_are_named() {
     assert!(verbose.ends_with("readyz check passed\n"), "{verbose}");
     let excluded = admin.get("/readyz?verbose&exclude=etcd&exclude=nothing").await.text();
     assert!(excluded.contains("[+]etcd excluded: ok"), "{excluded}");
-    assert!(excluded.contains("nothing"), "an unknown exclude is said: {excluded}");
+    assert!(excluded.contains("nothing"), "an unknown exclude is reported: {excluded}");
     assert_eq!(anyone.get("/readyz/ping").await.status, 403, "parts are for who may see them");
 }
 

@@ -114,7 +114,7 @@ async fn a_signal_is_the_programs_and_its_end_is_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn how_a_program_ends_is_told_as_a_shell_would() {
+async fn a_program_ends_with_the_exit_code_that_a_shell_would_report() {
     let shell = Shell::new();
     let (code, ..) = shell.run(&["run", "--ephemeral", "--", "sh", "-c", "kill -KILL $$"]);
     assert_eq!(code, Some(137));

@@ -149,7 +149,7 @@ async fn quotas_are_exact_while_many_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_cannot_be_used_is_said_at_the_start() {
+async fn an_etcd_that_cannot_be_used_is_reported_at_the_start() {
     let launch =
         Launch::new().args(&["--etcd-servers", "http://127.0.0.1:1", "--database-connect-timeout", "1s"]);
     let (code, _, text) = launch.run().await;

@@ -49,14 +49,14 @@ async fn write_all(
     collections: &BTreeMap<(String, String), (String, String)>,
     who: &str,
 ) -> usize {
-    let said = |sample: &str, field: &str| {
+    let field_of = |sample: &str, field: &str| {
         let (_, rest) = sample.split_once(&format!("{field}: ")).unwrap();
         rest.split(',').next().unwrap().to_owned()
     };
     let mut written = 0;
     let samples = SAMPLES.split("---\n").map(str::trim).filter(|sample| !sample.is_empty());
     for sample in samples {
-        let kind = (said(sample, "apiVersion"), said(sample, "kind"));
+        let kind = (field_of(sample, "apiVersion"), field_of(sample, "kind"));
         let Some((_, path)) = collections.get(&kind) else { continue };
         let answer = server.request(Method::POST, path, "application/yaml", sample).await;
         assert_eq!(answer.status.as_u16(), 201, "{who}: {sample}: {}", answer.text());
@@ -147,7 +147,7 @@ async fn watch(server: &Http, revision: &str) -> Lines {
     Lines::new(answer.into_body())
 }
 
-/// Each writes what the other one reads at once, and both watches tell the same.
+/// Each writes what the other one reads at once, and both watches report the same.
 async fn write_in_turns(kube: &Http, portico: &Http) {
     let maps = "/api/v1/namespaces/default/configmaps";
     let listed = kube.get(maps).await.json();

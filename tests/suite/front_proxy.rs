@@ -18,7 +18,7 @@ const CLAIMS: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group",
 
 /// What the ConfigMap says, once it is there.
 async fn published(http: &Http) -> Value {
-    eventually("backends are told whom to believe", || async {
+    eventually("the settings for backends are published", || async {
         let answer = http.get(PUBLISHED).await;
         if answer.status == 200 { Ok(answer.json()["data"].clone()) } else { Err(answer.text()) }
     })
@@ -69,21 +69,21 @@ async fn a_server_without_flags_is_a_front_proxy_as_kubeadm_makes_one() {
     let portico = Portico::start().await;
     let admin = portico.admin();
     let published = published(&admin).await;
-    let mut told: Vec<(&str, &str)> = published
+    let mut headers: Vec<(&str, &str)> = published
         .as_object()
         .unwrap()
         .iter()
         .filter(|(key, _)| !key.ends_with("client-ca-file"))
         .map(|(key, value)| (key.as_str(), value.as_str().unwrap()))
         .collect();
-    told.sort_unstable();
+    headers.sort_unstable();
     let expected = [
         ("requestheader-allowed-names", r#"["front-proxy-client"]"#),
         ("requestheader-extra-headers-prefix", r#"["X-Remote-Extra-"]"#),
         ("requestheader-group-headers", r#"["X-Remote-Group"]"#),
         ("requestheader-username-headers", r#"["X-Remote-User"]"#),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(headers, expected);
     let ca = ca_of(&published);
     let clients = published["client-ca-file"].as_str().unwrap_or_default();
     assert!(!clients.contains(ca.trim()), "who is a client is no front proxy");
@@ -158,7 +158,7 @@ async fn the_ca_of_the_front_proxy_signs_no_requests_of_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facades_elsewhere_have_theirs_signed_and_keep_it_while_the_control_service_is_away() {
+async fn remote_facades_have_theirs_signed_and_keep_it_while_the_control_service_is_away() {
     let mut server = Launch::server().start().await;
     let mut facade = Launch::facade(&server).start().await;
     let backend =
@@ -228,17 +228,17 @@ async fn a_certificate_that_is_due_is_renewed_and_a_new_one_is_shown_without_a_r
 #[tokio::test(flavor = "multi_thread")]
 async fn flags_win_and_one_flag_turns_it_off() {
     let off = Launch::new().arg("--own-front-proxy=false").start().await;
-    let told = published(&off.admin()).await;
-    assert!(told.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader")), "{told}");
+    let settings = published(&off.admin()).await;
+    assert!(settings.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader")), "{settings}");
     assert!(!off.data().join("certs/front-proxy-ca.crt").exists());
 
     let mut before = Launch::new().start().await;
     ca_of(&published(&before.admin()).await);
     assert!(before.stop().await.success());
     let after = Launch::new().on_data_of(&before).arg("--own-front-proxy=false").start().await;
-    until("backends are told to believe it no more", async || {
-        let told = published(&after.admin()).await;
-        told.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader"))
+    until("it is published to backends no more", async || {
+        let settings = published(&after.admin()).await;
+        settings.as_object().unwrap().keys().all(|key| !key.starts_with("requestheader"))
     })
     .await;
 
@@ -249,15 +249,15 @@ async fn flags_win_and_one_flag_turns_it_off() {
     let flags =
         ["--requestheader-client-ca-file", ca.to_str().unwrap(), "--requestheader-username-headers=X-User"];
     let portico = launch.args(&flags).start().await;
-    let told = published(&portico.admin()).await;
-    assert_eq!(ca_of(&told).trim(), given.pem.trim());
-    assert_eq!(told["requestheader-allowed-names"], "[]");
+    let settings = published(&portico.admin()).await;
+    assert_eq!(ca_of(&settings).trim(), given.pem.trim());
+    assert_eq!(settings["requestheader-allowed-names"], "[]");
     assert!(!portico.data().join("certs/front-proxy-client.crt").exists());
 
     let both = ["--own-front-proxy=true", "--requestheader-allowed-names=a"];
-    let (code, _, said) = Launch::new().args(&both).run().await;
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("--own-front-proxy"), "{said}");
+    let (code, _, error) = Launch::new().args(&both).run().await;
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("--own-front-proxy"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,8 +125,10 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     let there =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]});
     let gone = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "another"});
-    let elsewhere = json!({"apiVersion": "backend.example.com/v1", "kind": "Thing", "name": "x", "uid": "u"});
-    let metadata = json!({"finalizers": ["example.com/first"], "ownerReferences": [there, gone, elsewhere]});
+    let other_group =
+        json!({"apiVersion": "backend.example.com/v1", "kind": "Thing", "name": "x", "uid": "u"});
+    let metadata =
+        json!({"finalizers": ["example.com/first"], "ownerReferences": [there, gone, other_group]});
     let (first, _) = created_and_changed(&portico, metadata).await;
     let present = json!({"metadata": {"finalizers": ["example.com/second"], "ownerReferences": [gone]}});
     assert_eq!(portico.admin().merge(ONE, &present).await.status, 200);
@@ -138,7 +140,7 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     assert_eq!(now["metadata"]["ownerReferences"], json!([gone]));
 
     // It goes when its last finalizer is taken away: the last state has none, the one before the deletion began has it.
-    let before = json!({"metadata": {"ownerReferences": [there, gone, elsewhere]}});
+    let before = json!({"metadata": {"ownerReferences": [there, gone, other_group]}});
     assert_eq!(portico.admin().merge(ONE, &before).await.status, 200);
     portico.admin().delete(ONE).await;
     portico.admin().merge(ONE, &json!({"metadata": {"finalizers": null}})).await;
@@ -147,7 +149,7 @@ async fn what_belongs_to_the_present_stays_and_owners_that_are_gone_are_left_out
     assert_eq!((code, &*warning), (0, "Warning: its owner ConfigMap owner is gone and named no more\n"));
     let back = portico.admin().get(ONE).await.json();
     assert_eq!(back["metadata"]["finalizers"], json!(["example.com/second"]));
-    assert_eq!(back["metadata"]["ownerReferences"], json!([there, elsewhere]));
+    assert_eq!(back["metadata"]["ownerReferences"], json!([there, other_group]));
     assert_eq!(back["metadata"]["deletionTimestamp"], Value::Null);
 }
 
@@ -197,7 +199,7 @@ async fn the_past_has_a_verb_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_shown_or_restored_is_said() {
+async fn states_that_cannot_be_shown_or_restored_are_reported() {
     let portico = Portico::start().await;
     let (first, second) = created_and_changed(&portico, json!({})).await;
     let admin = portico.control();
@@ -291,8 +293,8 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
         backup("file").await.contains(" past states, ")
     })
     .await;
-    let said = done(folder, &["backup", "--check", "file"]).await;
-    assert!(said.contains("file: whole: store ") && said.contains(" past states, "), "{said}");
+    let printed = done(folder, &["backup", "--check", "file"]).await;
+    assert!(printed.contains("file: whole: store ") && printed.contains(" past states, "), "{printed}");
     let whole = std::fs::read(folder.join("file")).unwrap();
     std::fs::write(folder.join("cut"), &whole[..whole.len() - 200]).unwrap();
     refused(folder, 1, &["backup", "--check", "cut"], "it is cut off at byte").await;
@@ -305,24 +307,27 @@ async fn history_goes_with_backups_and_moves_of_the_store() {
     let (launch, there) = keeping(Launch::new()).prepared();
     let file = folder.join("file");
     let restore = ["restore", "--from", file.to_str().unwrap(), "--data-dir", "data"];
-    let said = done(&there, &restore).await;
-    assert!(said.contains(" past states"), "{said}");
+    let printed = done(&there, &restore).await;
+    assert!(printed.contains(" past states"), "{printed}");
     let restored = launch.start().await;
     check_history(&restored, revisions).await;
-    let (code, _, said) = verb(&restored, &format!("history cm -A --at {lost}"));
-    assert!(code == 2 && said.contains(&format!("what was written at revision {lost} is lost")), "{said}");
+    let (code, _, printed) = verb(&restored, &format!("history cm -A --at {lost}"));
+    assert!(
+        code == 2 && printed.contains(&format!("what was written at revision {lost} is lost")),
+        "{printed}"
+    );
 
     let Some(server) = PostgresServer::shared() else { return };
     let url = server.url(&server.database());
     let from = format!("sqlite://{}", portico.data().display());
-    let said = done(folder, &["migrate", "--from", &from, "--to", &url]).await;
-    assert!(said.contains(" past states and "), "{said}");
+    let printed = done(folder, &["migrate", "--from", &from, "--to", &url]).await;
+    assert!(printed.contains(" past states and "), "{printed}");
     let moved = keeping(Launch::new().arg("--database-url").arg(&url)).start().await;
     check_history(&moved, revisions).await;
     let Some(etcd) = EtcdServer::start_with(&["--unsafe-no-fsync"]) else { return };
-    let said = done(folder, &["restore", "file", "--etcd-servers", &etcd.url()]).await;
+    let printed = done(folder, &["restore", "file", "--etcd-servers", &etcd.url()]).await;
     assert!(
-        said.contains("past states of the backup were left behind: etcd has only its own history"),
-        "{said}"
+        printed.contains("past states of the backup were left behind: etcd has only its own history"),
+        "{printed}"
     );
 }

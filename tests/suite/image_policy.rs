@@ -67,7 +67,7 @@ fn refused(answer: &Answer, why: &str) {
     assert_eq!(answer.status_body(403, "Forbidden")["message"], message);
 }
 
-/// Creates a pod by gRPC, which tells what the audit log is to say.
+/// Creates a pod by gRPC, which returns what the audit log is to contain.
 async fn created_by_grpc(setup: &Setup, image: &str) -> DoResponse {
     let target = Target {
         version: "v1".into(),

@@ -141,19 +141,21 @@ async fn every_kind_of_patch_changes_what_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn appliers_own_what_they_apply_and_are_told_of_each_other() {
+async fn appliers_own_what_they_apply_and_get_conflicts_with_each_other() {
     let portico = Portico::start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(portico.kube().await);
-    let said = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": data});
+    let configuration = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": data});
     let (one, two) = (PatchParams::apply("one"), PatchParams::apply("two"));
-    let made = api.patch("shared", &one, &Patch::Apply(said(json!({"a": "1", "b": "1"})))).await.unwrap();
+    let made =
+        api.patch("shared", &one, &Patch::Apply(configuration(json!({"a": "1", "b": "1"})))).await.unwrap();
     assert_eq!(made.managed_fields()[0].manager.as_deref(), Some("one"));
-    api.patch("shared", &two, &Patch::Apply(said(json!({"c": "2"})))).await.unwrap();
-    let conflict = refused(api.patch("shared", &two, &Patch::Apply(said(json!({"a": "2", "c": "2"})))).await);
+    api.patch("shared", &two, &Patch::Apply(configuration(json!({"c": "2"})))).await.unwrap();
+    let conflict =
+        refused(api.patch("shared", &two, &Patch::Apply(configuration(json!({"a": "2", "c": "2"})))).await);
     assert!(conflict.is_conflict() && conflict.message.contains("\"one\""), "{conflict:?}");
-    let forced = Patch::Apply(said(json!({"a": "2", "c": "2"})));
+    let forced = Patch::Apply(configuration(json!({"a": "2", "c": "2"})));
     api.patch("shared", &two.clone().force(), &forced).await.unwrap();
-    let left = api.patch("shared", &one, &Patch::Apply(said(json!({})))).await.unwrap();
+    let left = api.patch("shared", &one, &Patch::Apply(configuration(json!({})))).await.unwrap();
     let data: Vec<(String, String)> = left.data.unwrap_or_default().into_iter().collect();
     assert_eq!(data, [("a".into(), "2".into()), ("c".into(), "2".into())], "what nobody applies is gone");
 }
@@ -270,8 +272,8 @@ async fn a_service_accounts_token_is_a_users_credential() {
     let config = config(&portico, &given.status.unwrap().token.unwrap());
     let robot = Client::try_from(config).unwrap();
     let reviews: Api<SelfSubjectReview> = Api::all(robot.clone());
-    let said = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
-    let user = said.status.unwrap().user_info.unwrap();
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await.unwrap();
+    let user = review.status.unwrap().user_info.unwrap();
     assert_eq!(user.username.as_deref(), Some("system:serviceaccount:default:robot"));
     let namespaces: Api<Namespace> = Api::all(robot);
     assert!(refused(namespaces.list(&ListParams::default()).await).is_forbidden());

@@ -111,7 +111,7 @@ async fn what_the_derived_definition_says_holds() {
     let path = "/apis/books.example.com/v1/namespaces/default/books";
     let created = portico.admin().post(path, &sparse).await.json();
     assert_eq!(created["spec"], json!({"title": "Of doors", "pages": 1, "paper": "plain"}));
-    for (change, said) in [
+    for (change, message) in [
         (
             json!({"pages": 21}),
             "spec.pages: Invalid value: 21: spec.pages in body should be less than or equal to 20",
@@ -119,10 +119,10 @@ async fn what_the_derived_definition_says_holds() {
         (json!({"title": "Of windows"}), "spec.title: Invalid value: \"Of windows\": a title stays"),
     ] {
         let kube::Error::Api(refused) = shelf.change("sparse", change).await.unwrap_err() else {
-            panic!("{said}")
+            panic!("{message}")
         };
         assert_eq!(refused.code, 422);
-        assert!(refused.message.contains(said), "{}", refused.message);
+        assert!(refused.message.contains(message), "{}", refused.message);
     }
 }
 

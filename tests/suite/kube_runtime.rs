@@ -27,7 +27,7 @@ async fn make(api: &Api<ConfigMap>, name: &str, labels: Value) {
     api.create(&PostParams::default(), &config_map(name, labels)).await.unwrap();
 }
 
-/// What the watcher tells next, in a word.
+/// The watcher's next event, in a word.
 async fn reported<K: ResourceExt>(
     events: &mut (impl Stream<Item = watcher::Result<Event<K>>> + Unpin),
 ) -> String {

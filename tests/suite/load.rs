@@ -9,7 +9,7 @@ use portico_tests::{Backend, Launch, Portico, eventually, until};
 
 const CLIENTS: usize = 8;
 
-/// Clients that fetch a proxied path over kept connections until they are told to stop.
+/// Clients that fetch a proxied path over kept connections until they are stopped.
 struct Load {
     tasks: TaskSet,
     stop: Arc<AtomicBool>,
@@ -100,7 +100,7 @@ async fn no_proxied_request_fails_while_other_routes_come_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_were_begun_are_answered_when_it_is_told_to_stop() {
+async fn requests_that_were_begun_are_answered_when_it_is_stopped() {
     let backend = Backend::start("drain.example.com").await;
     let mut portico = crate::proxying::routed(&backend).await;
     backend.behave(portico_tests::Mood::Slow(std::time::Duration::from_secs(1)));

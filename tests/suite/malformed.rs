@@ -230,13 +230,13 @@ async fn mutilated_continue_tokens_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn grpc_that_is_none_is_refused() {
+async fn malformed_grpc_is_refused() {
     let mut portico = Portico::start().await;
     let control = portico_tests::http::Http::new(portico.grpc(), portico.ca());
     assert!(control.dial().await.is_err(), "only HTTP/2 is spoken there");
     let control = control.offering(b"h2");
     let garbage = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\ngarbage that is no frame at all";
-    for (bytes, is_told) in [(&garbage[..], true), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false)] {
+    for (bytes, gets_goaway) in [(&garbage[..], true), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false)] {
         let mut stream = control.dial().await.unwrap();
         stream.write_all(bytes).await.unwrap();
         let mut read = Vec::new();
@@ -244,7 +244,7 @@ async fn grpc_that_is_none_is_refused() {
         assert!(end.is_ok(), "the connection stays open");
         let refused = goaway(&read);
         assert_ne!(refused, Some(0), "{read:?}");
-        assert!(refused.is_some() || !is_told, "{read:?}");
+        assert!(refused.is_some() || !gets_goaway, "{read:?}");
     }
     lives(&mut portico).await;
 }

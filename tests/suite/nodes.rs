@@ -76,7 +76,7 @@ async fn a_kubelet_reads_what_its_pods_refer_to_for_as_long_as_they_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reviews_say_of_nodes_what_the_door_does() {
+async fn reviews_decide_of_nodes_as_the_authorizer_does() {
     let (portico, authority) = started().await;
     let admin = portico.admin();
     let review = |attributes: Value| {
@@ -107,16 +107,16 @@ async fn reviews_say_of_nodes_what_the_door_does() {
     let kubelet = portico.with_certificate(&authority.client("system:node:n1", &[NODES]));
     let rules = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": "default"}});
-    // Who may ask is said by a role of the first start, which reaches the facade after it is made.
+    // A role of the first start decides who may ask, which reaches the facade after it is made.
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     eventually("the kubelet may ask for its rules, and learns that not all are known", || async {
-        let said = kubelet.post(path, &rules).await.json();
-        let status = &said["status"];
+        let review = kubelet.post(path, &rules).await.json();
+        let status = &review["status"];
         let why = "node authorizer does not support user rule resolution";
         if status["incomplete"] == true && status["evaluationError"] == why {
             Ok(())
         } else {
-            Err(said.to_string())
+            Err(review.to_string())
         }
     })
     .await;

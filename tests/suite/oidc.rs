@@ -77,7 +77,7 @@ async fn refusal(portico: &Portico, token: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_names_a_user_as_the_file_says_and_what_is_wrong_with_one_is_told() {
+async fn a_token_names_a_user_as_the_file_says_and_a_wrong_one_is_refused_with_its_reason() {
     let issuer = TokenIssuer::start(key()).await;
     let mut of = jwt(&issuer, by_sub());
     of["claimMappings"]["extra"] =
@@ -92,9 +92,9 @@ async fn a_token_names_a_user_as_the_file_says_and_what_is_wrong_with_one_is_tol
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         issuer.token(&all)
     };
-    let said = known(&portico, &good(json!({"groups": ["dev", "ops"]}))).await;
+    let user = known(&portico, &good(json!({"groups": ["dev", "ops"]}))).await;
     assert_eq!(
-        said,
+        user,
         json!({"username": "oidc:jane", "uid": "id-jane", "groups": ["oidc:dev", "oidc:ops", "system:authenticated"],
             "extra": {"authentication.kubernetes.io/credential-id": ["JTI=t1"], "example.org/team": ["red"]}})
     );
@@ -115,8 +115,8 @@ async fn a_token_names_a_user_as_the_file_says_and_what_is_wrong_with_one_is_tol
         ),
         (good(json!({"iss": "https://elsewhere"})), "invalid bearer token"),
     ] {
-        let said = refusal(&portico, &token).await;
-        assert!(said.contains(words), "{said}\n{words}");
+        let message = refusal(&portico, &token).await;
+        assert!(message.contains(words), "{message}\n{words}");
         assert_eq!(who(&portico, &token).await, Err(401), "{words}");
     }
     let metrics = portico.admin().get("/metrics").await.text();
@@ -142,8 +142,8 @@ async fn a_facade_of_its_own_knows_them_by_asking() {
     write(&file, &[jwt(&issuer, by_sub())], Some(anonymous));
     let server = launch.args(&["--authentication-config", file.to_str().unwrap()]).start().await;
     let facade = Launch::facade(&server).start().await;
-    let said = known(&facade, &issuer.token(&claims(json!({"sub": "jane"})))).await;
-    assert_eq!(said["username"], "oidc:jane");
+    let user = known(&facade, &issuer.token(&claims(json!({"sub": "jane"})))).await;
+    assert_eq!(user["username"], "oidc:jane");
     assert_eq!(facade.anyone().get("/livez").await.status, 200);
     assert_eq!(
         facade.anyone().get("/version").await.status,
@@ -186,8 +186,8 @@ async fn an_issuer_that_never_came_lets_others_in_and_its_own_tokens_wait() {
     let portico = configured(&[jwt(&away, by_sub()), jwt(&here, by_sub())], None).0.start().await;
     known(&portico, &here.token(&claims(json!({"sub": "jane"})))).await;
     let token = away.token(&claims(json!({"sub": "joe"})));
-    let said = refusal(&portico, &token).await;
-    assert!(said.contains("oidc: authenticator not initialized"), "{said}");
+    let message = refusal(&portico, &token).await;
+    assert!(message.contains("oidc: authenticator not initialized"), "{message}");
     away.resume().await;
     assert_eq!(known(&portico, &token).await["username"], "oidc:joe");
 }
@@ -223,8 +223,8 @@ async fn groups_may_be_kept_by_somebody_else() {
     let source = json!({"endpoint": format!("{}/claims", issuer.url()), "access_token": "x"});
     let token = issuer.token(&claims(json!({"sub": "jane",
         "_claim_names": {"groups": "src"}, "_claim_sources": {"src": source}})));
-    let said = known(&portico, &token).await;
-    assert_eq!(said["groups"], json!(["oidc:far", "system:authenticated"]));
+    let user = known(&portico, &token).await;
+    assert_eq!(user["groups"], json!(["oidc:far", "system:authenticated"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,12 +248,12 @@ async fn flags_name_one_issuer_and_do_not_go_along_with_a_file() {
         "hd=example.org",
     ];
     let portico = launch.args(&flags).start().await;
-    let said =
+    let user =
         known(&portico, &issuer.token(&claims(json!({"sub": "j", "groups": "g", "hd": "example.org"}))))
             .await;
-    assert_eq!((&said["username"], &said["groups"][0]), (&json!(format!("{}#j", issuer.url())), &json!("g")));
-    let said = refusal(&portico, &issuer.token(&claims(json!({"sub": "j"})))).await;
-    assert!(said.contains("oidc: required claim hd not present in ID token"), "{said}");
+    assert_eq!((&user["username"], &user["groups"][0]), (&json!(format!("{}#j", issuer.url())), &json!("g")));
+    let message = refusal(&portico, &issuer.token(&claims(json!({"sub": "j"})))).await;
+    assert!(message.contains("oidc: required claim hd not present in ID token"), "{message}");
     let (launch, _) = configured(&[], None);
     for (launch, words) in [
         (launch.args(&flags), "authentication-config file and oidc-* flags are mutually exclusive"),
@@ -264,7 +264,7 @@ async fn flags_name_one_issuer_and_do_not_go_along_with_a_file() {
         ),
         (configured(&[json!({})], None).0, "jwt[0].issuer.url: Required value"),
     ] {
-        let (code, _, said) = launch.run().await;
-        assert!(code.is_some_and(|code| code != 0) && said.contains(words), "{said}\n{words}");
+        let (code, _, message) = launch.run().await;
+        assert!(code.is_some_and(|code| code != 0) && message.contains(words), "{message}\n{words}");
     }
 }

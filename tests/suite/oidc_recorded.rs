@@ -47,7 +47,7 @@ fn token(key: &KeyPair, issuer: &str, row: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_are_judged_as_upstream_judges_them() {
+async fn tokens_are_accepted_and_refused_as_upstream_does() {
     let key = KeyPair::generate().unwrap();
     let unused = Box::new(|_: &Value| String::new());
     let issuer = TokenIssuer::start(IssuerKey { sign: unused, set: set(&key) }).await;
@@ -74,19 +74,20 @@ async fn tokens_are_judged_as_upstream_judges_them() {
     for (n, row) in rows.iter().enumerate() {
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
             "spec": {"token": token(&key, &url(n), row)}});
-        let said = eventually("the issuer's keys have come", || async {
-            let said = admin.post(REVIEWS, &review).await.json()["status"].clone();
-            if said.to_string().contains("not initialized") { Err(said) } else { Ok(said) }
+        let answered = eventually("the issuer's keys have come", || async {
+            let answered = admin.post(REVIEWS, &review).await.json()["status"].clone();
+            if answered.to_string().contains("not initialized") { Err(answered) } else { Ok(answered) }
         })
         .await;
-        let mut said: Value = serde_json::from_str(&said.to_string().replace(&url(n), "ISSUER")).unwrap();
+        let mut answered: Value =
+            serde_json::from_str(&answered.to_string().replace(&url(n), "ISSUER")).unwrap();
         let mut expected = row["status"].clone();
         // Whose audiences they are is the servers' own.
-        for status in [&mut said, &mut expected] {
+        for status in [&mut answered, &mut expected] {
             status.as_object_mut().unwrap().remove("audiences");
         }
-        if said != expected {
-            differences.push(format!("{n}: {row}\n  here {said}"));
+        if answered != expected {
+            differences.push(format!("{n}: {row}\n  here {answered}"));
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));

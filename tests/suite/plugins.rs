@@ -241,7 +241,7 @@ async fn events_are_taken_at_the_rate_that_is_configured() {
 async fn owners_are_set_by_those_who_may() {
     let portico = Launch::new()
         .args(&["--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"])
-        // The owner does not exist: the garbage collector would delete what it is said to own.
+        // The owner does not exist: the garbage collector would delete its dependents.
         .args(&["--authorization-mode", "RBAC", "--controllers="])
         .start()
         .await;

@@ -127,7 +127,7 @@ async fn a_policy_is_in_force_with_the_next_request_and_gone_with_the_one_after_
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_reasons_and_actions_are_those_of_the_policy() {
     let setup = Setup::start().await;
-    let said = |over: Value| laid_over(json!({"expression": "false"}), over);
+    let validation = |over: Value| laid_over(json!({"expression": "false"}), over);
     let table = [
         (json!({"message": "no"}), 422, "no"),
         (json!({"reason": "Forbidden", "message": "no"}), 403, "no"),
@@ -136,7 +136,7 @@ async fn messages_reasons_and_actions_are_those_of_the_policy() {
         (json!({"messageExpression": "'a\\nb'"}), 422, "failed expression: false"),
     ];
     for (over, code, ends) in table {
-        setup.enforce(json!({"validations": [said(over.clone())]}), json!({})).await;
+        setup.enforce(json!({"validations": [validation(over.clone())]}), json!({})).await;
         let refused = setup.create().await;
         assert_eq!(refused.status, code, "{over}: {}", refused.text());
         assert!(

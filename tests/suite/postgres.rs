@@ -110,8 +110,11 @@ async fn a_database_that_is_away_costs_writes_and_nothing_that_was_acknowledged(
     }
     // The log says so when it begins and when it ends, and not with each try in between.
     let log = portico.log();
-    let said = log.matches("the database does not answer").count();
-    assert!((1..=8).contains(&said) && log.contains("the database answers again"), "{said} times: {log}");
+    let reports = log.matches("the database does not answer").count();
+    assert!(
+        (1..=8).contains(&reports) && log.contains("the database answers again"),
+        "{reports} times: {log}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -126,17 +129,17 @@ async fn every_acknowledged_write_survives_the_loss_of_power_of_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_cannot_be_used_is_said_at_the_start() {
+async fn a_database_that_cannot_be_used_is_reported_at_the_start() {
     let Some(server) = PostgresServer::shared() else { return };
     let name = server.database();
-    for (url, said) in [
+    for (url, error) in [
         (server.url("nowhere"), "there is no such database"),
         ("postgres://u@127.0.0.1:1/d".to_owned(), "postgres://127.0.0.1:1/d: the connection to it is lost"),
         ("mysql://a/b".to_owned(), "it must begin with postgres://"),
     ] {
         let launch = on(&url).arg("--database-connect-timeout").arg("1s");
         let (code, _, text) = launch.run().await;
-        assert!(code != Some(0) && text.contains(said), "{url}: {text}");
+        assert!(code != Some(0) && text.contains(error), "{url}: {text}");
     }
     server.psql(&name, "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY); INSERT INTO _sqlx_migrations VALUES (99)");
     let (_, _, text) = on(&server.url(&name)).run().await;
@@ -171,16 +174,16 @@ async fn a_database_of_the_next_release_is_used_unless_it_says_that_it_cannot_be
         "UPDATE _sqlx_migrations SET description = 'incompatible: other rows' \
         WHERE version = (SELECT max(version) FROM _sqlx_migrations)",
     );
-    let (code, _, said) = on(&url).on_data_of(&portico).run().await;
+    let (code, _, error) = on(&url).on_data_of(&portico).run().await;
     assert!(
-        code != Some(0) && said.contains("\"incompatible: other rows\"), which this portico cannot"),
-        "{said}"
+        code != Some(0) && error.contains("\"incompatible: other rows\"), which this portico cannot"),
+        "{error}"
     );
     next("much later");
-    let (code, _, said) = on(&url).on_data_of(&portico).run().await;
+    let (code, _, error) = on(&url).on_data_of(&portico).run().await;
     assert!(
-        code != Some(0) && said.contains("use a newer portico") && !said.contains("incompatible"),
-        "{said}"
+        code != Some(0) && error.contains("use a newer portico") && !error.contains("incompatible"),
+        "{error}"
     );
 }
 
@@ -300,11 +303,11 @@ async fn a_folder_with_keys_of_its_own_does_not_join_others_unnoticed() {
     let _first = on(&url).start().await;
     let mut alone = Portico::start().await;
     alone.stop().await;
-    let (code, _, said) = on(&url).on_data_of(&alone).run().await;
+    let (code, _, error) = on(&url).on_data_of(&alone).run().await;
     assert!(
         code != Some(0)
-            && said.contains("internal-ca.crt: the control services of the database have another one"),
-        "{said}"
+            && error.contains("internal-ca.crt: the control services of the database have another one"),
+        "{error}"
     );
 }
 
@@ -448,7 +451,7 @@ async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_
         acknowledged
     };
     let generated = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"generateName": "p-"}});
-    let standing = async {
+    let pausing = async {
         for round in 0..6 {
             still.signal(Signal::STOP);
             let began = Instant::now();
@@ -462,7 +465,7 @@ async fn a_control_service_that_stands_still_keeps_the_others_from_writing_only_
         }
         writing.store(false, Ordering::Relaxed);
     };
-    let (acknowledged, ()) = tokio::join!(futures::future::join_all((0..6).map(load)), standing);
+    let (acknowledged, ()) = tokio::join!(futures::future::join_all((0..6).map(load)), pausing);
     let list = clients[1].get(CONFIG_MAPS).await.json();
     let there: Vec<(&str, i64)> = list["items"]
         .as_array()
@@ -499,7 +502,7 @@ async fn a_database_is_reached_by_tls_and_only_if_it_is_the_one_that_is_meant() 
     let plain = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \
         WHERE a.application_name = 'portico' AND s.ssl IS NOT TRUE";
     assert_eq!(server.psql(&name, plain).trim(), "0");
-    for (host, ca, password, said) in [
+    for (host, ca, password, error) in [
         (
             "127.0.0.1",
             authority.pem.clone(),
@@ -510,7 +513,7 @@ async fn a_database_is_reached_by_tls_and_only_if_it_is_the_one_that_is_meant() 
         ("localhost", authority.pem.clone(), "wrong", "does not let the user in"),
     ] {
         let (code, _, text) = launch(host, &ca, password).run().await;
-        assert!(code != Some(0) && text.contains(said), "{host} {password}: {text}");
+        assert!(code != Some(0) && text.contains(error), "{host} {password}: {text}");
         assert!(!text.contains("pass-word"), "{text}");
     }
 }
@@ -530,7 +533,7 @@ async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
     };
     assert_eq!(store_of(&one), store_of(&same));
     assert_ne!(store_of(&one), store_of(&other));
-    // A facade keeps what it was told by the first one; behind the other one it does not serve by that.
+    // A facade keeps the configuration of the first one; behind the other one it does not serve by that.
     let mut facade = Launch::facade(&one).start().await;
     until("it has kept its state", async || facade.data().join("facade-state/state").exists()).await;
     facade.stop().await;
@@ -540,9 +543,9 @@ async fn a_folder_of_one_database_is_not_taken_for_one_of_another() {
     until("it says so", async || behind_other.log().contains("it belongs to another store")).await;
     behind_other.kill();
     // Nor does a control service go on with the folder of another database.
-    let (code, _, said) = halves(&urls[1]).on_data_of(&one).run().await;
+    let (code, _, error) = halves(&urls[1]).on_data_of(&one).run().await;
     assert!(
-        code != Some(0) && said.contains("the control services of the database have another one"),
-        "{said}"
+        code != Some(0) && error.contains("the control services of the database have another one"),
+        "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! Priority and fairness over HTTP: one flow's flood leaves others served; who is rejected is told so.
+//! Priority and fairness over HTTP: one flow's flood leaves others served; rejected requests get 429.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -206,7 +206,7 @@ async fn get_over_grpc(portico: &Portico, user: &str) -> Result<u32, tonic::Stat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn native_calls_wait_for_seats_too_and_are_told_when_to_come_again() {
+async fn native_calls_wait_for_seats_too_and_get_the_time_to_retry_after() {
     let flags = ["--authorization-mode", "AlwaysAllow", "--request-timeout", "2s"];
     let portico = Launch::new().args(&flags).start().await;
     assert_eq!(get_over_grpc(&portico, "alice").await.unwrap(), 200);

@@ -1,4 +1,4 @@
-//! Requests that reach a backend: whose they are said to be, how they stream, what comes back.
+//! Requests that reach a backend: whom their headers name, how they stream, what comes back.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Quotas: exact whoever writes at once, and said again within a second of what goes.
+//! Quotas: exact whoever writes at once, and updated within a second of a deletion.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -31,7 +31,7 @@ fn served(definition: &Value) -> Vec<(String, String)> {
     versions.map(named).collect()
 }
 
-/// Installs the definitions of a project; tells its group versions and resources when all are served and described.
+/// Installs the definitions of a project; returns its group versions and resources when all are served and described.
 async fn installed(portico: &Portico, project: &Path) -> Vec<(String, String)> {
     let crds = project.join("crds");
     let crds = crds.to_str().unwrap();
@@ -51,14 +51,15 @@ async fn installed(portico: &Portico, project: &Path) -> Vec<(String, String)> {
     served
 }
 
-/// Applies a sample; tells whether it was taken. It may be refused for what is in it, but not for a failure of the server.
+/// Applies a sample; returns whether it was taken. It may be refused for what is in it, but not for a failure of the server.
 fn applied(portico: &Portico, sample: &Path) -> bool {
-    let said = run(portico, &["apply", "--server-side", "--force-conflicts", "-f", sample.to_str().unwrap()]);
-    let error = String::from_utf8_lossy(&said.stderr);
+    let applied =
+        run(portico, &["apply", "--server-side", "--force-conflicts", "-f", sample.to_str().unwrap()]);
+    let error = String::from_utf8_lossy(&applied.stderr);
     let failed =
         ["Internal error occurred", "connection refused", "EOF"].iter().any(|text| error.contains(text));
     assert!(!failed || error.contains("conversion webhook"), "{}: {error}", sample.display());
-    said.status.success()
+    applied.status.success()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,9 +86,10 @@ async fn definitions_of_real_projects_are_served_and_explained() {
             prints(&portico, &["get", &format!("{plural}.{group}"), "--all-namespaces"]);
         }
         let name = project.file_name().unwrap_or_default().to_string_lossy();
-        let said = format!("{name}: {} resources, {taken} of {} samples taken", served.len(), samples.len());
-        // What was found is for whoever runs it; nowhere is left to say that it cannot be said.
-        let _ = writeln!(std::io::stderr(), "{said}");
+        let summary =
+            format!("{name}: {} resources, {taken} of {} samples taken", served.len(), samples.len());
+        // What was found is for whoever runs it; a failure to print it cannot be reported.
+        let _ = writeln!(std::io::stderr(), "{summary}");
         assert!(samples.is_empty() || taken > 0, "{name}: no sample was taken");
     }
 }

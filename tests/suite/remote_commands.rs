@@ -120,7 +120,7 @@ async fn created(admin: &Http, path: &str, object: &Value) {
     .await;
 }
 
-async fn say(socket: &mut Socket, message: &[u8]) {
+async fn send(socket: &mut Socket, message: &[u8]) {
     socket.send(Message::binary(message.to_vec())).await.unwrap();
 }
 
@@ -128,17 +128,17 @@ async fn next(socket: &mut Socket) -> Message {
     tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap()
 }
 
-/// All that a client is told until the end, each channel for itself; the first message is empty, the end is a usual one.
-async fn told(socket: &mut Socket) -> [String; 4] {
-    let mut told = [const { String::new() }; 4];
+/// All that a client receives until the end, each channel for itself; the first message is empty, the end is a usual one.
+async fn received(socket: &mut Socket) -> [String; 4] {
+    let mut channels = [const { String::new() }; 4];
     loop {
         match next(socket).await {
             Message::Binary(bytes) => {
-                told[usize::from(bytes[0])].push_str(std::str::from_utf8(&bytes[1..]).unwrap())
+                channels[usize::from(bytes[0])].push_str(std::str::from_utf8(&bytes[1..]).unwrap())
             }
             Message::Close(frame) => {
                 assert_eq!(frame.unwrap().code, CloseCode::Normal);
-                return told;
+                return channels;
             }
             other => panic!("{other:?}"),
         }
@@ -153,11 +153,11 @@ async fn a_command_gets_its_input_and_the_end_of_it_and_the_client_its_output_an
     assert_eq!(protocol, V5);
     assert_eq!(next(&mut socket).await, Message::binary(vec![1]), "it stands");
     for words in ["hello", "again"] {
-        say(&mut socket, &[b"\0", words.as_bytes()].concat()).await;
+        send(&mut socket, &[b"\0", words.as_bytes()].concat()).await;
         assert_eq!(next(&mut socket).await, Message::binary([b"\x01", words.as_bytes()].concat()));
     }
-    say(&mut socket, b"\xff\0").await;
-    let [_, out, _, status] = told(&mut socket).await;
+    send(&mut socket, b"\xff\0").await;
+    let [_, out, _, status] = received(&mut socket).await;
     assert_eq!((out.as_str(), status.as_str()), ("", r#"{"metadata":{},"status":"Success"}"#));
     let seen = cluster.kubelet.last();
     assert_eq!(
@@ -175,7 +175,7 @@ async fn a_command_gets_its_input_and_the_end_of_it_and_the_client_its_output_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn how_a_command_ends_is_said_in_upstreams_words() {
+async fn the_end_of_a_command_is_reported_in_upstreams_words() {
     let cluster = Cluster::start().await;
     let exec = |command: &str| format!("p/exec?command={command}&stdout=true&stderr=true");
     let internal = |message: &str| {
@@ -196,8 +196,8 @@ async fn how_a_command_ends_is_said_in_upstreams_words() {
         ("refused", "", "", internal("unable to upgrade connection: no such container")),
     ] {
         let (mut socket, _) = cluster.open(&exec(command), V5).await.unwrap();
-        let [_, said, wrong, status] = told(&mut socket).await;
-        assert_eq!((said.as_str(), wrong.as_str()), (out, err), "{command}");
+        let [_, printed, wrong, status] = received(&mut socket).await;
+        assert_eq!((printed.as_str(), wrong.as_str()), (out, err), "{command}");
         assert_eq!(serde_json::from_str::<Value>(&status).unwrap(), want, "{command}");
     }
     cluster.counts("apiserver_stream_translator_requests_total{code=\"500\"} 2").await;
@@ -206,9 +206,9 @@ async fn how_a_command_ends_is_said_in_upstreams_words() {
     created(&admin, PODS, &pod("lost", "dead")).await;
     let (mut socket, _) = cluster.open("lost/exec?command=x&stderr=true", V5).await.unwrap();
     assert_eq!(next(&mut socket).await, Message::binary(vec![2]));
-    let [.., status] = told(&mut socket).await;
-    let said = "Internal error occurred: error sending request: Post \\\"https://127.0.0.1:1/exec/default/lost/c?command=x&error=1\\\": ";
-    assert!(status.contains(said), "{status}");
+    let [.., status] = received(&mut socket).await;
+    let message = "Internal error occurred: error sending request: Post \\\"https://127.0.0.1:1/exec/default/lost/c?command=x&error=1\\\": ";
+    assert!(status.contains(message), "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,10 +219,10 @@ async fn a_terminal_has_sizes_and_no_errors_of_its_own() {
     assert_eq!(next(&mut socket).await, Message::binary(vec![1]));
     assert_eq!(next(&mut socket).await, Message::binary(b"\x01attached\n".to_vec()));
     let size = r#"{"Width":80,"Height":24}"#;
-    say(&mut socket, &[b"\x04", size.as_bytes()].concat()).await;
+    send(&mut socket, &[b"\x04", size.as_bytes()].concat()).await;
     assert_eq!(next(&mut socket).await, Message::binary([b"\x01", size.as_bytes()].concat()));
-    say(&mut socket, b"\xff\0").await;
-    assert!(told(&mut socket).await[3].contains("Success"));
+    send(&mut socket, b"\xff\0").await;
+    assert!(received(&mut socket).await[3].contains("Success"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -231,7 +231,7 @@ async fn a_client_that_leaves_or_does_not_read_ends_or_stops_its_own_command() {
     let flood = "p/exec?command=flood&stdout=true";
     let (slow, _) = cluster.open(flood, V5).await.unwrap();
     let (mut quick, _) = cluster.open("p/exec?command=cat&stdin=true&stdout=true", V5).await.unwrap();
-    say(&mut quick, b"\0x").await;
+    send(&mut quick, b"\0x").await;
     assert_eq!(next(&mut quick).await, Message::binary(vec![1]));
     assert_eq!(next(&mut quick).await, Message::binary(b"\x01x".to_vec()));
     cluster.counts("portico_proxy_upgraded_connections 2").await;
@@ -256,12 +256,12 @@ async fn a_command_that_is_silent_or_a_message_that_is_too_long_ends() {
     let cluster = Cluster::start_with(&flags).await;
     let cat = "p/exec?command=cat&stdin=true&stdout=true";
     let (mut silent, _) = cluster.open(cat, V5).await.unwrap();
-    let [.., status] = told(&mut silent).await;
+    let [.., status] = received(&mut silent).await;
     assert!(status.contains("Internal error occurred: nothing was said for 1s"), "{status}");
     let (mut long, _) = cluster.open(cat, V5).await.unwrap();
     assert_eq!(next(&mut long).await, Message::binary(vec![1]));
-    say(&mut long, &[0; 1001]).await;
-    assert_eq!(told(&mut long).await, [const { String::new() }; 4], "nothing of it went on");
+    send(&mut long, &[0; 1001]).await;
+    assert_eq!(received(&mut long).await, [const { String::new() }; 4], "nothing of it went on");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,7 +271,7 @@ async fn a_connection_carries_no_more_than_its_bytes_a_second() {
     let begin = Instant::now();
     let mut input = vec![0];
     input.resize(30_001, b'x');
-    say(&mut socket, &input).await;
+    send(&mut socket, &input).await;
     let mut echoed = 0;
     while echoed < 30_000 {
         if let Message::Binary(bytes) = next(&mut socket).await {
@@ -321,8 +321,8 @@ async fn spdy_in_messages_reaches_the_kubelet_as_spdy() {
     Encoder::new().unwrap().encode(&Frame::Ping(1), &mut ping).unwrap();
     // Frames may be split over messages.
     let (first, second) = ping.split_at(5);
-    say(&mut socket, first).await;
-    say(&mut socket, second).await;
+    send(&mut socket, first).await;
+    send(&mut socket, second).await;
     let Message::Binary(answer) = next(&mut socket).await else { panic!() };
     let mut answer = BytesMut::from(&answer[..]);
     assert_eq!(Decoder::new(Limits::default()).decode(&mut answer), Ok(Some(Frame::Ping(1))));
@@ -368,13 +368,13 @@ async fn kubectl_forwards_ports<K>(cluster: &Cluster<K>) {
         let mut forward = cluster.kubectl(&["port-forward", "--address", "127.0.0.1", "p", ":80"]);
         // To a file: it goes on writing.
         let lines = cluster.portico.folder().join(format!("forwarded-{web_sockets}"));
-        let said = std::fs::File::create(&lines).unwrap();
+        let file = std::fs::File::create(&lines).unwrap();
         let mut forward =
-            forward.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets).stdout(said).spawn().unwrap();
+            forward.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets).stdout(file).spawn().unwrap();
         let port = eventually("kubectl says its port", || async {
-            let said = std::fs::read_to_string(&lines).unwrap();
-            let words = said.split([':', ' ']).find_map(|word| word.parse::<u16>().ok());
-            words.ok_or(said)
+            let printed = std::fs::read_to_string(&lines).unwrap();
+            let words = printed.split([':', ' ']).find_map(|word| word.parse::<u16>().ok());
+            words.ok_or(printed)
         })
         .await;
         for round in 0..2 {
@@ -475,14 +475,14 @@ async fn upstreams_own_streaming_server_understands_what_is_translated() {
     // What kube-apiserver 1.36.3 answers in front of the same server.
     let terminal = "p/exec?command=sizes&stdin=true&stdout=true&stderr=true&tty=true";
     let (mut socket, _) = cluster.open(terminal, V5).await.unwrap();
-    say(&mut socket, b"\x04{\"Width\":80,\"Height\":24}").await;
-    let [_, out, _, status] = told(&mut socket).await;
+    send(&mut socket, b"\x04{\"Width\":80,\"Height\":24}").await;
+    let [_, out, _, status] = received(&mut socket).await;
     assert_eq!(
         (&*out, &*status),
         ("{\"Width\":80,\"Height\":24}\n", r#"{"metadata":{},"status":"Success"}"#)
     );
     let (mut socket, _) = cluster.open("p/exec?command=cat", V5).await.unwrap();
-    let [.., status] = told(&mut socket).await;
+    let [.., status] = received(&mut socket).await;
     let why = "unable to upgrade connection: you must specify at least 1 of stdin, stdout, stderr";
     assert!(status.contains(&format!("\"Internal error occurred: {why}\"")), "{status}");
 }

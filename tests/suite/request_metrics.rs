@@ -1,4 +1,4 @@
-//! What is counted of requests, under upstream's names and labels, and what is said of deprecated APIs.
+//! What is counted of requests, under upstream's names and labels, and warnings and metrics of deprecated APIs.
 
 use std::time::Duration;
 

@@ -24,8 +24,8 @@ pub(crate) async fn servers(launch: impl Fn(Launch) -> Launch) -> Option<[Portic
 /// Waits until a facade may use both control services.
 pub(crate) async fn knows_both(facade: &Portico) {
     eventually("the facade may use both control services", async || {
-        let said = facade.admin().get("/readyz?verbose").await.text();
-        if said.contains("2 of 2 serve") { Ok(()) } else { Err(said) }
+        let ready = facade.admin().get("/readyz?verbose").await.text();
+        if ready.contains("2 of 2 serve") { Ok(()) } else { Err(ready) }
     })
     .await;
 }

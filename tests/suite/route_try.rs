@@ -282,7 +282,7 @@ async fn a_walk_over_http2_shows_every_stage_and_uses_the_connections_of_others(
     let (walk, code) = walked(&portico, &write);
     assert_eq!((code, &walk["sent"], &walk["code"]), (Some(0), &json!(true), &json!(200)), "{walk:#}");
     assert_eq!(serde_json::from_slice::<Value>(&backend.last().body).unwrap(), body);
-    // A backend that speaks HTTP/1.1 alone is reached, and that is said.
+    // A backend that speaks HTTP/1.1 alone is reached, and that is shown.
     let old = Backend::start("old.example.com").await;
     let created = portico.admin().post(API_SERVICES, &over_http2(&old)).await;
     assert_eq!(created.status, 201, "{}", created.text());

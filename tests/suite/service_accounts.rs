@@ -40,8 +40,8 @@ async fn a_token_is_its_accounts_until_the_account_is_gone() {
     assert_eq!(made["spec"]["audiences"], json!(["https://kubernetes.default.svc.cluster.local"]));
     let token = text(&made["status"]["token"]);
     let robot = portico.anyone().with_token(token);
-    let said = robot.post(WHO, &who()).await.json();
-    assert_eq!(said["status"]["userInfo"]["username"], "system:serviceaccount:default:robot", "{said}");
+    let review = robot.post(WHO, &who()).await.json();
+    assert_eq!(review["status"]["userInfo"]["username"], "system:serviceaccount:default:robot", "{review}");
     let credentials = Credentials::Token(token.to_owned());
     let over_grpc = Client::connect(&portico.control_with(credentials)).unwrap();
     let request = portico_proto::apiregistration::GetRequest { name: "v1.".into(), ..Default::default() };
@@ -75,8 +75,8 @@ async fn relying_parties_find_the_keys_that_sign() {
         "spec": {"token": made["status"]["token"], "audiences": ["bank", "vault"]}});
     let reviewed = admin.post(REVIEWS, &review).await.json();
     assert_eq!(reviewed["status"]["audiences"], json!(["vault"]), "{reviewed}");
-    let elsewhere = portico.anyone().with_token(text(&made["status"]["token"]));
-    elsewhere.post(WHO, &who()).await.status_body(401, "Unauthorized");
+    let other_client = portico.anyone().with_token(text(&made["status"]["token"]));
+    other_client.post(WHO, &who()).await.status_body(401, "Unauthorized");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,9 +114,9 @@ async fn bootstrap_tokens_count_where_they_are_enabled() {
     let created = portico.admin().post("/api/v1/namespaces/kube-system/secrets", &secret).await;
     assert_eq!(created.status, 201, "{}", created.text());
     let node = portico.anyone().with_token("abcdef.0123456789abcdef");
-    let said = node.post(WHO, &who()).await.json();
+    let review = node.post(WHO, &who()).await.json();
     let groups = json!(["system:bootstrappers", "system:bootstrappers:kin", "system:authenticated"]);
-    assert_eq!(said["status"]["userInfo"]["groups"], groups, "{said}");
+    assert_eq!(review["status"]["userInfo"]["groups"], groups, "{review}");
     let wrong = portico.anyone().with_token("abcdef.0123456789abcdee");
     wrong.post(WHO, &who()).await.status_body(401, "Unauthorized");
 }

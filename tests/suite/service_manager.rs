@@ -1,4 +1,4 @@
-//! Under a service manager: sockets that it made are served, and it is told of each turn.
+//! Under a service manager: sockets that it made are served, and it is notified of each turn.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use tokio::net::UnixDatagram;
 /// What systemd does: sockets from 3 on, and their number for the process that they are for. They come as standard input and error.
 const PASSES_TWO: &str = "exec 3<&0 4<&2 </dev/null 2>log; export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=\"$NAMES\"; exec \"$@\"";
 
-/// A process that was given two sockets, and who hears what it says of itself.
+/// A process that was given two sockets, and the socket for its notifications.
 struct Served {
     child: Child,
     /// Its folder stays for as long as this does.
@@ -33,7 +33,7 @@ impl Served {
         Self { child, launch, manager }
     }
 
-    async fn says(&self) -> String {
+    async fn notification(&self) -> String {
         let mut bytes = [0; 1024];
         let received = tokio::time::timeout(PATIENCE, self.manager.recv(&mut bytes)).await;
         String::from_utf8_lossy(&bytes[..received.unwrap().unwrap()]).into_owned()
@@ -61,11 +61,11 @@ fn sockets() -> (TcpListener, TcpListener) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn passed_sockets_are_served_and_the_manager_hears_of_each_turn() {
+async fn passed_sockets_are_served_and_the_manager_is_notified_of_each_turn() {
     let (https, grpc) = sockets();
     let (https_at, grpc_at) = (https.local_addr().unwrap(), grpc.local_addr().unwrap());
     let mut served = Served::start(Launch::new(), "https:grpc", https, grpc);
-    assert_eq!(served.says().await, "READY=1\n");
+    assert_eq!(served.notification().await, "READY=1\n");
 
     let folder = served.folder();
     let addresses = std::fs::read_to_string(folder.join("addresses.json")).unwrap();
@@ -83,15 +83,15 @@ async fn passed_sockets_are_served_and_the_manager_hears_of_each_turn() {
     assert_eq!(String::from_utf8_lossy(&answer.stdout), "ok", "{answer:?}");
 
     served.signal(Signal::HUP);
-    assert!(served.says().await.starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(served.says().await, "READY=1\n");
+    assert!(served.notification().await.starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(served.notification().await, "READY=1\n");
     served.signal(Signal::TERM);
-    assert_eq!(served.says().await, "STOPPING=1\n");
+    assert_eq!(served.notification().await, "STOPPING=1\n");
     assert!(served.child.wait().unwrap().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_manager_hears_of_manifests_that_are_waited_for() {
+async fn the_manager_is_notified_of_manifests_that_are_waited_for() {
     let (launch, folder) = Launch::new().prepared();
     let manifests = folder.join("manifests");
     std::fs::create_dir(&manifests).unwrap();
@@ -99,15 +99,15 @@ async fn the_manager_hears_of_manifests_that_are_waited_for() {
     let launch = launch.args(&["--manifests", manifests.to_str().unwrap()]);
     let (https, grpc) = sockets();
     let mut served = Served::start(launch, "https:grpc", https, grpc);
-    let said = served.says().await;
-    assert!(said.starts_with("STATUS=not ready: 1 of 1 documents are not applied: a.yaml, "), "{said}");
+    let status = served.notification().await;
+    assert!(status.starts_with("STATUS=not ready: 1 of 1 documents are not applied: a.yaml, "), "{status}");
     std::fs::write(manifests.join("a.yaml"), "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")
         .unwrap();
-    let mut heard = [served.says().await, served.says().await];
-    heard.sort_unstable();
-    assert_eq!(heard, ["READY=1\n", "STATUS=\n"]);
+    let mut notifications = [served.notification().await, served.notification().await];
+    notifications.sort_unstable();
+    assert_eq!(notifications, ["READY=1\n", "STATUS=\n"]);
     served.signal(Signal::TERM);
-    assert_eq!(served.says().await, "STOPPING=1\n");
+    assert_eq!(served.notification().await, "STOPPING=1\n");
     assert!(served.child.wait().unwrap().success());
 }
 

@@ -24,7 +24,7 @@ struct Reads {
     slowest: Duration,
 }
 
-/// Reads through a facade, one after the other, until told to stop.
+/// Reads through a facade, one after the other, until it is stopped.
 async fn read(facade: &Portico, stop: &Signal) -> Reads {
     let (admin, mut reads) = (facade.admin(), Reads::default());
     while !stop.is_signaled() {
@@ -42,9 +42,9 @@ async fn read(facade: &Portico, stop: &Signal) -> Reads {
 /// Which of the servers a facade uses.
 async fn used(facade: &Portico, servers: &[Portico; 2]) -> usize {
     eventually("one of them is in use", async || {
-        let said = facade.admin().get("/readyz?verbose").await.text();
-        let is_used = |server: &Portico| said.contains(&format!("{} in use (serving)", server.grpc()));
-        servers.iter().position(is_used).ok_or(said)
+        let ready = facade.admin().get("/readyz?verbose").await.text();
+        let is_used = |server: &Portico| ready.contains(&format!("{} in use (serving)", server.grpc()));
+        servers.iter().position(is_used).ok_or(ready)
     })
     .await
 }
@@ -116,14 +116,14 @@ async fn a_control_service_that_hangs_is_replaced_within_a_second_and_returned_t
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_control_service_that_stops_tells_its_facades_to_move_first() {
+async fn a_control_service_that_stops_moves_its_facades_first() {
     moves("stops", async |server| assert!(server.stop().await.success()), async |_, _| {}).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn control_services_of_two_stores_are_refused_at_the_start() {
     let (one, other) = tokio::join!(Launch::server().start(), Launch::server().start());
-    let (code, _, said) = Launch::facade_of(&[&one, &other]).run().await;
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("all must serve one database"), "{said}");
+    let (code, _, error) = Launch::facade_of(&[&one, &other]).run().await;
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("all must serve one database"), "{error}");
 }

@@ -25,7 +25,7 @@ impl Builds {
         Some(Self { older: other_binary()?, newer: binary() })
     }
 
-    /// The same, if the help of a verb of the older one tells of this; else that is reported.
+    /// The same, if the help of a verb of the older one contains this; else that is reported.
     fn with(verb: &str, flag: &str) -> Option<Self> {
         let builds = Self::find()?;
         let help = std::process::Command::new(builds.older).args([verb, "--help"]).output().unwrap();

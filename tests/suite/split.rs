@@ -31,7 +31,7 @@ async fn has_group(http: &Http, group: &str) -> Result<(), String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facades_outlive_the_control_service_and_hear_of_changes_when_it_is_back() {
+async fn facades_outlive_the_control_service_and_get_changes_when_it_is_back() {
     let backend = Backend::start("split.example.com").await;
     let mut server = Launch::server().start().await;
     assert_eq!(server.halves(), (false, true), "a server has no HTTPS");

@@ -1,4 +1,4 @@
-//! Each server tells how it stores each resource, behind gates, and holds writes until it has.
+//! Each server publishes how it stores each resource, behind gates, and holds writes until it has.
 
 use portico_tests::{Launch, Portico};
 use serde_json::json;
@@ -8,7 +8,7 @@ const VERSIONS: &str = "/apis/internal.apiserver.k8s.io/v1alpha1/storageversions
 const HOOK: &str = "/readyz/poststarthook/built-in-resources-storage-version-updater";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_resource_is_told_of_before_the_server_is_ready() {
+async fn every_resource_is_published_before_the_server_is_ready() {
     let serve = ["--runtime-config", "internal.apiserver.k8s.io/v1alpha1=true"];
     let portico = Launch::new().args(&GATES).args(&serve).start().await;
     let admin = portico.admin();
@@ -29,7 +29,7 @@ async fn every_resource_is_told_of_before_the_server_is_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_gates_nothing_is_told_and_nothing_waits() {
+async fn without_the_gates_nothing_is_published_and_nothing_waits() {
     let portico = Portico::start().await;
     assert_eq!(portico.admin().get(HOOK).await.status, 404);
 }

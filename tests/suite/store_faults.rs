@@ -34,8 +34,8 @@ fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
         .env("PORTICO_DATA_DIR", portico.data())
         .output()
         .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(said).unwrap())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(printed).unwrap())
 }
 
 /// Spoils the stored bytes of a ConfigMap: their format byte, wherever the file of the database holds them.
@@ -91,12 +91,12 @@ async fn a_backup_has_the_name_that_was_asked_for_and_is_private() {
     let portico = Launch::new().start().await;
     create(&portico.admin(), "cm-a").await;
     for name in ["plain", "file:copy", "file:///copy?mode=ro", "a copy#1"] {
-        let (code, said) = run(&portico, &["backup", name]);
+        let (code, printed) = run(&portico, &["backup", name]);
         if name.contains('/') {
-            assert_eq!(code, Some(1), "there is no such folder: {said}");
+            assert_eq!(code, Some(1), "there is no such folder: {printed}");
             continue;
         }
-        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(code, Some(0), "{printed}");
         let file = std::fs::metadata(portico.folder().join(name)).unwrap();
         assert!(file.len() > 4_096, "{name}: {} bytes", file.len());
         assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
@@ -216,9 +216,9 @@ async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_n
 
     assert!(portico.stop().await.success());
     let data = portico.data();
-    let (code, said) = run(&portico, &["doctor", data.to_str().unwrap(), "--remove-unreadable"]);
+    let (code, printed) = run(&portico, &["doctor", data.to_str().unwrap(), "--remove-unreadable"]);
     let removed = r"removed configmaps/default/cm-\xff of revision ";
-    assert!(code == Some(0) && said.contains(removed), "{code:?} {said}");
+    assert!(code == Some(0) && printed.contains(removed), "{code:?} {printed}");
     portico.restart().await;
     assert_eq!(portico.admin().get(CONFIG_MAPS).await.header("warning"), "");
     create(&portico.admin(), "cm-c").await;
@@ -264,21 +264,21 @@ async fn the_doctor_names_exports_and_removes() {
     let data = data.to_str().unwrap();
     let finding = "unreadable: configmaps/default/cm-b at revision ";
     // Beside the server, too; but not to remove anything.
-    let (code, said) = run(&portico, &["doctor", data, "--export", "saved"]);
-    assert!(code == Some(1) && said.contains(finding), "{said}");
+    let (code, printed) = run(&portico, &["doctor", data, "--export", "saved"]);
+    assert!(code == Some(1) && printed.contains(finding), "{printed}");
     let saved = std::fs::read_to_string(portico.folder().join("saved")).unwrap();
     let saved: Vec<Value> = saved.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let saved = json!({"items": saved});
     assert_eq!(names(&saved), ["cm-a", "cm-c"]);
-    let (code, said) = run(&portico, &["doctor", data, "--remove-unreadable"]);
-    assert!(code == Some(2) && said.contains("is in use by process"), "{said}");
+    let (code, printed) = run(&portico, &["doctor", data, "--remove-unreadable"]);
+    assert!(code == Some(2) && printed.contains("is in use by process"), "{printed}");
     assert!(portico.stop().await.success());
-    let (code, said) = run(&portico, &["doctor", data, "--remove-unreadable"]);
-    assert!(code == Some(0) && said.contains("removed configmaps/default/cm-b"), "{said}");
-    let (code, said) = run(&portico, &["doctor", data]);
-    assert!(code == Some(0) && said.starts_with("sound: "), "{said}");
-    let (code, said) = run(&portico, &["doctor", "nowhere"]);
-    assert!(code == Some(2) && said.contains("nowhere/portico.db is not there"), "{said}");
+    let (code, printed) = run(&portico, &["doctor", data, "--remove-unreadable"]);
+    assert!(code == Some(0) && printed.contains("removed configmaps/default/cm-b"), "{printed}");
+    let (code, printed) = run(&portico, &["doctor", data]);
+    assert!(code == Some(0) && printed.starts_with("sound: "), "{printed}");
+    let (code, printed) = run(&portico, &["doctor", "nowhere"]);
+    assert!(code == Some(2) && printed.contains("nowhere/portico.db is not there"), "{printed}");
     portico.restart().await;
     let http = portico.admin();
     assert_eq!(names(&http.get(CONFIG_MAPS).await.json()), ["cm-a", "cm-c"]);
@@ -292,18 +292,21 @@ async fn a_restored_backup_is_an_epoch_in_which_nothing_of_before_goes_on() {
     create(&http, "cm-a").await;
     create(&http, "cm-b").await;
     // While it serves.
-    let (code, said) = run(&portico, &["backup", "copy"]);
-    assert!(code == Some(0) && said.contains("copy: store "), "{said}");
-    let (code, said) = run(&portico, &["backup", "copy"]);
-    assert!(code == Some(1) && said.contains("copy exists already"), "{said}");
+    let (code, printed) = run(&portico, &["backup", "copy"]);
+    assert!(code == Some(0) && printed.contains("copy: store "), "{printed}");
+    let (code, printed) = run(&portico, &["backup", "copy"]);
+    assert!(code == Some(1) && printed.contains("copy exists already"), "{printed}");
     let lost = create(&http, "cm-lost").await;
     let page = http.get(&format!("{ALL}?limit=1")).await.json();
     let token = page["metadata"]["continue"].as_str().unwrap().to_owned();
-    let (code, said) = run(&portico, &["restore", "copy"]);
-    assert!(code == Some(1) && said.contains("is in use by process"), "{said}");
+    let (code, printed) = run(&portico, &["restore", "copy"]);
+    assert!(code == Some(1) && printed.contains("is in use by process"), "{printed}");
     assert!(portico.stop().await.success());
-    let (code, said) = run(&portico, &["restore", "copy"]);
-    assert!(code == Some(0) && said.contains("epoch 2") && said.contains("portico.db.epoch-1"), "{said}");
+    let (code, printed) = run(&portico, &["restore", "copy"]);
+    assert!(
+        code == Some(0) && printed.contains("epoch 2") && printed.contains("portico.db.epoch-1"),
+        "{printed}"
+    );
     portico.restart().await;
     let http = portico.admin();
     let list = http.get(CONFIG_MAPS).await.json();
@@ -328,11 +331,11 @@ async fn an_older_copy_of_the_database_is_refused_with_the_way_out() {
     create(&portico.admin(), "cm-a").await;
     assert!(portico.stop().await.success());
     std::fs::copy(&copy, &database).unwrap();
-    let (code, _, said) = Launch::new().on_data_of(&portico).run().await;
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("it is an older copy: ") && said.contains("`portico restore "), "{said}");
-    let (code, said) = run(&portico, &["restore", database.to_str().unwrap()]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, printed) = Launch::new().on_data_of(&portico).run().await;
+    assert_eq!(code, Some(3), "{printed}");
+    assert!(printed.contains("it is an older copy: ") && printed.contains("`portico restore "), "{printed}");
+    let (code, printed) = run(&portico, &["restore", database.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{printed}");
     portico.restart().await;
     create(&portico.admin(), "cm-a").await;
 }

@@ -269,9 +269,9 @@ async fn a_server_ends_with_whoever_has_started_it_and_leaves_nothing() {
         .unwrap();
     let ready = || std::fs::read_to_string(folder.path().join("ready")).unwrap_or_default();
     until("the server is ready", async || ready().ends_with('\n')).await;
-    let said: Value = serde_json::from_str(&ready()).unwrap();
-    assert!(said["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{said}");
-    let kubeconfig = std::path::PathBuf::from(said["kubeconfig"].as_str().unwrap());
+    let ready_line: Value = serde_json::from_str(&ready()).unwrap();
+    assert!(ready_line["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{ready_line}");
+    let kubeconfig = std::path::PathBuf::from(ready_line["kubeconfig"].as_str().unwrap());
     assert!(kubeconfig.exists());
     starter.kill().unwrap();
     starter.wait().unwrap();

@@ -257,14 +257,18 @@ async fn a_server_that_starts_again_beside_the_same_etcd_has_its_objects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn backends_are_told_of_no_front_proxy_where_no_flag_names_one() {
+async fn no_front_proxy_is_published_to_backends_where_no_flag_names_one() {
     let assets = Assets::install();
     let plane = Plane::start(&assets).await;
     let admin = plane.admin();
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-    until("backends are told of clients", async || admin.get(path).await.status == 200).await;
-    let told = admin.get(path).await.json()["data"].clone();
-    assert_eq!(told.as_object().unwrap().keys().collect::<Vec<_>>(), ["client-ca-file"], "as kube-apiserver");
+    until("the settings for backends are published", async || admin.get(path).await.status == 200).await;
+    let settings = admin.get(path).await.json()["data"].clone();
+    assert_eq!(
+        settings.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["client-ca-file"],
+        "as kube-apiserver"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -369,10 +373,10 @@ async fn flags_are_read_as_kube_apiserver_reads_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_said_in_one_line() {
+async fn errors_are_reported_in_one_line() {
     let assets = Assets::install();
     let mut plane = Plane::with_etcd(&assets, &[]).await;
-    for (flag, said) in [
+    for (flag, words) in [
         ("--no-such-flag", "--no-such-flag"),
         ("--insecure-port=0", "--insecure-port"),
         ("--client-ca-file=/does/not/exist", "--client-ca-file"),
@@ -381,7 +385,7 @@ async fn what_is_wrong_is_said_in_one_line() {
         let (code, _, err) = run(&mut plane.server_command());
         assert_eq!(code, Some(2), "{err}");
         assert!(
-            err.contains(said) && err.starts_with("portico: kube-apiserver: ") && err.lines().count() == 1,
+            err.contains(words) && err.starts_with("portico: kube-apiserver: ") && err.lines().count() == 1,
             "{err}"
         );
     }

@@ -61,13 +61,13 @@ async fn available(portico: &Portico, backend: &Backend) -> Value {
 /// Requests that are refused, connections that are none, backends that cannot be reached.
 async fn provoke(portico: &Portico) -> Vec<String> {
     let http = portico.admin();
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     let mut tcp = tokio::net::TcpStream::connect(portico.https()).await.unwrap();
     tcp.write_all(b"this is no TLS\r\n\r\n").await.unwrap();
     drop(tcp);
     drop(http.dial().await.unwrap());
-    said.push(http.raw(b"this is no HTTP\r\n\r\n").await);
-    said.push(http.with_token("a.b.c").get("/api").await.text());
+    texts.push(http.raw(b"this is no HTTP\r\n\r\n").await);
+    texts.push(http.with_token("a.b.c").get("/api").await.text());
     let bodies: [(&str, &[u8]); 7] = [
         ("application/json", b"{"),
         ("application/json", br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":7}"#),
@@ -80,9 +80,9 @@ async fn provoke(portico: &Portico) -> Vec<String> {
     for (media, body) in bodies {
         let request = Request::builder().method(Method::POST).uri(CONFIG_MAPS).header("content-type", media);
         let request = request.body(Full::new(Bytes::from_static(body))).unwrap();
-        said.push(http.fetch(request).await.unwrap().text());
+        texts.push(http.fetch(request).await.unwrap().text());
     }
-    said
+    texts
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,15 +95,15 @@ async fn nothing_that_is_answered_or_logged_has_the_words_of_a_library() {
     for service in [gone.api_service(), other] {
         assert_eq!(portico.admin().post(SERVICES, &service).await.status.as_u16(), 201);
     }
-    let mut said = provoke(&portico).await;
+    let mut texts = provoke(&portico).await;
     for backend in [&gone, &wrong] {
         until("the failure shows", || async { available(&portico, backend).await["status"] == "False" })
             .await;
-        said.push(available(&portico, backend).await.to_string());
-        said.push(portico.admin().get(&backend.path("/things")).await.text());
+        texts.push(available(&portico, backend).await.to_string());
+        texts.push(portico.admin().get(&backend.path("/things")).await.text());
     }
     assert!(portico.stop().await.success());
-    said.iter().for_each(|text| assert_plain(text));
+    texts.iter().for_each(|text| assert_plain(text));
     let log = portico.log();
     assert!(log.lines().count() > 50, "{log}");
     log.lines().for_each(assert_plain);

@@ -114,11 +114,11 @@ async fn keys_rotate_and_those_that_are_excluded_check_tokens_without_being_publ
     let old = token(&admin).await;
     // The keys are to be fetched in an hour: the token of a key that is not known has them fetched at once.
     let claims = old.split('.').nth(1).unwrap();
-    let elsewhere = signer.set(|state| {
+    let other = signer.set(|state| {
         state.add_key("zero", true);
         state.token("zero", claims).unwrap()
     });
-    becomes(&portico, &elsewhere, 201).await;
+    becomes(&portico, &other, 201).await;
     signer.set(|state| {
         state.add_key("two", false);
         "two".clone_into(&mut state.signs_with);
@@ -210,23 +210,23 @@ async fn a_facade_of_its_own_follows_the_keys_of_the_signer() {
 async fn what_does_not_go_together_ends_the_start() {
     let (_folder, socket, signer) = signer();
     let key = ["--service-account-key-file", "/no/key"];
-    let (code, _, said) = signed_by(Launch::new(), &socket).args(&key).run().await;
-    assert_eq!(code, Some(2), "{said}");
+    let (code, _, error) = signed_by(Launch::new(), &socket).args(&key).run().await;
+    assert_eq!(code, Some(2), "{error}");
     assert!(
-        said.contains("with `--service-account-signing-endpoint` (They are mutually exclusive)"),
-        "{said}"
+        error.contains("with `--service-account-signing-endpoint` (They are mutually exclusive)"),
+        "{error}"
     );
     signer.set(|state| state.longest_life = 3600);
     let life = ["--service-account-max-token-expiration", "2h"];
-    let (code, _, said) = signed_by(Launch::new(), &socket).args(&life).run().await;
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("supported by service-account-signing-endpoint: 2h0m0s > 1h0m0s"), "{said}");
+    let (code, _, error) = signed_by(Launch::new(), &socket).args(&life).run().await;
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("supported by service-account-signing-endpoint: 2h0m0s > 1h0m0s"), "{error}");
     signer.set(|state| state.remove_key("one"));
-    let (code, _, said) = signed_by(Launch::new(), &socket).run().await;
-    assert_eq!(code, Some(1), "{said}");
+    let (code, _, error) = signed_by(Launch::new(), &socket).run().await;
+    assert_eq!(code, Some(1), "{error}");
     assert!(
-        said.contains("while setting up external-jwt-signer: while initially filling key cache: ")
-            && said.contains("found no keys"),
-        "{said}"
+        error.contains("while setting up external-jwt-signer: while initially filling key cache: ")
+            && error.contains("found no keys"),
+        "{error}"
     );
 }

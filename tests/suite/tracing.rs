@@ -148,7 +148,7 @@ async fn a_callers_trace_is_linked_to_and_not_gone_on_with_unless_they_are_privi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn backends_are_told_which_span_asks_them() {
+async fn backends_receive_the_span_that_calls_them() {
     let (collector, address) = Collector::start().await;
     let backend = Backend::start("traced.example.com").await;
     let mut portico = tracing(Launch::new(), address, 0).start().await;
@@ -180,7 +180,7 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_are_told_which_span_asks_them() {
+async fn webhooks_receive_the_span_that_calls_them() {
     let (collector, address) = Collector::start().await;
     let mut setup = Setup::launch(tracing(Launch::new(), address, 0)).await;
     setup.one(VALIDATING, "allow", json!({})).await;

@@ -62,14 +62,14 @@ async fn a_denial_is_the_webhooks_own_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn warnings_and_metrics_tell_of_a_webhook() {
+async fn warnings_and_metrics_report_a_webhook() {
     let setup = Setup::start().await;
     setup.one(VALIDATING, "warn", json!({})).await;
     setup.configure(MUTATING, "m", vec![setup.webhook("mutates", "warn", &json!({}))]).await;
     let created = setup.create("m").await;
     assert_eq!(created.status, 201);
     let warnings: Vec<_> = created.headers.get_all("warning").iter().collect();
-    assert_eq!(warnings.len(), 1, "the same text is said once: {warnings:?}");
+    assert_eq!(warnings.len(), 1, "the same text comes once: {warnings:?}");
     let metrics = setup.admin.get("/metrics").await.text();
     for counted in [
         r#"apiserver_admission_webhook_request_total{name="hook.example.com",type="validating",operation="CREATE",code="200",rejected="false"} 1"#,
@@ -137,7 +137,7 @@ async fn what_is_killed_while_a_webhook_is_asked_is_not_there() {
         setup.portico.kill();
     };
     let (held, ()) = tokio::join!(admin.fetch(request), killed);
-    assert!(held.is_err(), "nobody was told that it is stored");
+    assert!(held.is_err(), "nobody got an answer that it is stored");
     setup.hooks.behave(Mood::Well);
     setup.portico.restart().await;
     let admin = setup.portico.admin();

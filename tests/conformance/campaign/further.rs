@@ -13,7 +13,7 @@ use crate::step::Step;
 pub enum Further {
     /// A subresource: its name, the method, the media type of a patch, the body.
     Subresource(&'static str, &'static str, Option<&'static str>, Value),
-    /// What a watch tells of it.
+    /// What a watch reports of it.
     Watch(&'static str),
     /// A list of it alone, with a limit or as something else.
     List(&'static str),

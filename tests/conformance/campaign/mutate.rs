@@ -32,7 +32,7 @@ pub struct Mutation {
 }
 
 impl Mutation {
-    /// Of an object, at random. Names and versions stay: cases are told apart by them.
+    /// Of an object, at random. Names and versions stay: they identify cases.
     pub fn random(object: &Value, corpus: &Corpus, schemas: &Schemas, random: &mut StdRng) -> Self {
         let mut places = Vec::new();
         walk(object, &mut Vec::new(), &mut places);
@@ -47,13 +47,11 @@ impl Mutation {
             Part::Field(field) => Some(field.as_str()),
             Part::Item(_) => None,
         });
-        let elsewhere = corpus.values(field.unwrap_or_default());
+        let others = corpus.values(field.unwrap_or_default());
         let change = match random.random_range(0..10) {
             0 | 1 => Change::Remove,
             2 => Change::Repeat,
-            3..=6 if !elsewhere.is_empty() => {
-                Change::Set(elsewhere.choose(random).cloned().unwrap_or_default())
-            }
+            3..=6 if !others.is_empty() => Change::Set(others.choose(random).cloned().unwrap_or_default()),
             _ => Change::Set(odd(random)),
         };
         Self { path, change }
@@ -131,8 +129,8 @@ fn added(
     let mut path = path.to_vec();
     path.push(Part::Field(field.clone()));
     let inner = schema_at(object, &path, schemas)?;
-    let elsewhere = corpus.values(&field).choose(random).filter(|_| random.random_ratio(1, 2));
-    let value = elsewhere.cloned().unwrap_or_else(|| sample(inner, schemas, random, 3));
+    let others = corpus.values(&field).choose(random).filter(|_| random.random_ratio(1, 2));
+    let value = others.cloned().unwrap_or_else(|| sample(inner, schemas, random, 3));
     Some(Mutation { path, change: Change::Set(value) })
 }
 

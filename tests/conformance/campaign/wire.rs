@@ -1,6 +1,6 @@
 //! Answers in protobuf as JSON: fields by their numbers, in the order of the bytes.
 //!
-//! What a field is called is not in the bytes, so texts, messages and other bytes are told apart by what they look like: alike
+//! What a field is called is not in the bytes, so texts, messages and other bytes are distinguished by what they look like: alike
 //! for both servers, as long as they answer alike.
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -112,7 +112,7 @@ fn without_structs(text: &str) -> String {
 }
 
 #[test]
-fn what_servers_choose_is_a_word_and_what_they_say_stays() {
+fn values_that_servers_choose_become_placeholders_and_others_stay() {
     let given = serde_json::json!({
         "spec": {"clusterIP": "10.0.3.4", "nodePort": 30_123, "x": 1},
         "message": "spec: Invalid value: {\"A\":[1]}: is bad | a: Invalid value: \"{}\": too",

@@ -44,19 +44,19 @@ pub fn objects_of_every_kind() -> impl Fn(&[u8]) {
     let kinds = Kinds::all().unwrap();
     let kinds: HashMap<_, _> = kinds.iter().map(|kind| (kind.gvk.clone(), kind.schema.clone())).collect();
     move |input| {
-        let (format, said) = match open(input) {
+        let (format, kind) = match open(input) {
             Ok(envelope) => (Format::Protobuf, gvk(&envelope.api_version, &envelope.kind)),
             Err(_) => {
                 let Ok(object) = Object::from_json(input) else { return };
                 (Format::Json, gvk(object.api_version(), object.kind()))
             }
         };
-        let Some((said, schema)) = said.and_then(|said| Some((kinds.get(&said)?, said))).map(|(s, g)| (g, s))
+        let Some((kind, schema)) = kind.and_then(|kind| Some((kinds.get(&kind)?, kind))).map(|(s, g)| (g, s))
         else {
             return;
         };
         let read = |body: &[u8], format| {
-            let mut decoded = schema.decode(body, format, &said)?;
+            let mut decoded = schema.decode(body, format, &kind)?;
             schema.normalise(&mut decoded.object);
             Ok::<_, DecodeError>(decoded)
         };

@@ -102,7 +102,7 @@ async fn opened<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>, expected:
     Some(streams)
 }
 
-/// Each connection to a port is a pair of streams, told apart by what they are for.
+/// Each connection to a port is a pair of streams, distinguished by what they are for.
 async fn echo_ports<I: AsyncRead + AsyncWrite + Unpin>(wire: &mut Wire<I>) -> Option<()> {
     let mut errors = BTreeMap::new();
     let mut ports = BTreeMap::new();

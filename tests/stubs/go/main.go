@@ -162,7 +162,7 @@ func objects(ctx context.Context, connection *grpc.ClientConn) error {
 	return nil
 }
 
-// list joins the parts of a list, and tells the names in it.
+// list joins the parts of a list, and returns the names in it.
 func list(ctx context.Context, client objectsv1.ObjectsClient, collection *objectsv1.Target) ([]string, error) {
 	parts, err := client.List(ctx, &objectsv1.ListRequest{Call: &objectsv1.Call{Target: collection, Verb: "list"}})
 	if err != nil {

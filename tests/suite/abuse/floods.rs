@@ -144,7 +144,7 @@ async fn a_small_head_that_unpacks_to_a_large_one_is_refused_before_it_is_large(
                 break;
             }
         }
-        // Told to go, or closed: what comes until then is of no matter.
+        // A GOAWAY, or closed: what comes until then is of no matter.
         drop((frames, sink));
         let peak = portico.peak_kib().saturating_sub(before);
         assert!(peak < MOST_KIB, "{peak} KiB");
@@ -167,7 +167,7 @@ async fn request_until_closed(sink: &mut (impl AsyncWrite + Unpin), request: &[u
 /// A client that is not known keeps no HTTP/2 connection (upstream's `UnauthenticatedHTTP2DOSMitigation`), though it neither
 /// answers nor stops.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_known_is_told_to_go_after_one_answer() {
+async fn an_unknown_client_gets_a_goaway_after_one_answer() {
     let portico = Portico::start().await;
     for credentials in [None, Some("Bearer nobody")] {
         let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
@@ -181,8 +181,7 @@ async fn who_is_not_known_is_told_to_go_after_one_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_known_loads_the_console_over_one_connection_and_is_told_to_go_when_there_is_no_end_to_it()
-{
+async fn an_unknown_client_loads_the_console_over_one_connection_and_then_gets_a_goaway() {
     let portico = Portico::start().await;
     let (frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
     let request = head("GET", "/console/");

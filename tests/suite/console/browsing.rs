@@ -202,8 +202,8 @@ async fn an_edit_is_tried_conflicts_name_their_owners_and_can_be_taken_over() {
     browser.run(edit, json!([])).await;
     browser.run(&press("Apply"), json!([])).await;
     browser.has("Others own fields that you would change").await;
-    let said = browser.text().await;
-    assert!(said.contains(".data.color") && said.contains("deployer"), "{said}");
+    let page = browser.text().await;
+    assert!(page.contains(".data.color") && page.contains("deployer"), "{page}");
     picture(&browser, "conflict").await;
     let stored = admin.get(&format!("{MAPS}/settings")).await.json();
     assert_eq!(stored["data"]["color"], "blue");
@@ -404,8 +404,8 @@ async fn what_is_shown_and_written_back_is_what_it_was() {
         [...document.querySelectorAll('#panel button')].find((one) => one.textContent === 'Apply').click()";
     browser.run(edit, json!([])).await;
     browser.has("Others own fields that you would change").await;
-    let said = browser.text().await;
-    assert!(said.contains(".metadata.annotations.note") && !said.contains("Seconds\n"), "{said}");
+    let page = browser.text().await;
+    assert!(page.contains(".metadata.annotations.note") && !page.contains("Seconds\n"), "{page}");
     browser.click("#force").await;
     browser.has("Applied: revision").await;
     let stored = admin.get(&format!("{path}/exact")).await.json();

@@ -215,7 +215,7 @@ async fn facades_say_how_they_are_and_when_their_certificates_end() {
         (shown, failing) = (usages(&line), line["result"]["failing"].clone());
     }
     assert!(shown.contains(&"serving".to_owned()) && failing == json!([]), "{shown:?}, {failing}");
-    // Who comes later is told of what was measured before.
+    // A later client gets what was measured before.
     let mut later = watch_facades(&admin).await;
     later.next().await.unwrap();
     let first = later.next().await.unwrap();

@@ -111,7 +111,7 @@ async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces()
     let first = revision(&made.json());
     assert_eq!(bob.post(STATES, &json!({"target": target("settings")})).await.status, 200);
     assert_eq!(bob.post(LIST, &json!({"target": target("")})).await.status, 200);
-    let elsewhere = |group: &str, resource: &str, name: &str, namespace: &str| {
+    let reference = |group: &str, resource: &str, name: &str, namespace: &str| {
         let target = json!({"group": group, "version": "v1", "resource": resource, "namespace": namespace, "name": name});
         json!({"target": target, "objects": true, "revision": first})
     };
@@ -129,15 +129,15 @@ async fn who_may_all_in_a_namespace_sees_nothing_where_there_are_no_namespaces()
         ("", "namespaces", "kube-system"),
     ] {
         for namespace in ["", "default"] {
-            let states = bob.post(STATES, &of_states(elsewhere(group, resource, name, namespace))).await;
+            let states = bob.post(STATES, &of_states(reference(group, resource, name, namespace))).await;
             assert!(
                 [403, 404].contains(&states.status.as_u16()),
                 "{resource} {namespace:?}: {}",
                 states.text()
             );
-            let list = bob.post(LIST, &of_list(elsewhere(group, resource, "", namespace))).await;
+            let list = bob.post(LIST, &of_list(reference(group, resource, "", namespace))).await;
             assert!([403, 404].contains(&list.status.as_u16()), "{resource} {namespace:?}: {}", list.text());
-            let restored = bob.post(RESTORE, &of_list(elsewhere(group, resource, name, namespace))).await;
+            let restored = bob.post(RESTORE, &of_list(reference(group, resource, name, namespace))).await;
             assert!([403, 404].contains(&restored.status.as_u16()), "{resource}: {}", restored.text());
         }
     }
@@ -189,9 +189,9 @@ async fn states_are_compared_restored_and_undeleted_by_keys_alone() {
     browser.has("● Live").await;
     browser.press(&["6"]).await;
     browser.has(&format!("From revision {first} to revision {second}")).await;
-    let said = browser.text().await;
+    let page = browser.text().await;
     for text in ["painter", "maker", "created", "updated", "-   color: blue", "+   color: green"] {
-        assert!(said.contains(text), "{text:?} is not in {said}");
+        assert!(page.contains(text), "{text:?} is not in {page}");
     }
     // Further writes are shown as they come.
     admin.merge(&format!("{ONE}?fieldManager=painter"), &json!({"data": {"color": "red"}})).await;
@@ -241,13 +241,13 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
     browser.fill("#at", &then).await;
     browser.press(&[key::ENTER]).await;
     browser.has(&format!("As of revision {then}")).await;
-    let row = |name: &str, fate: &str| {
+    let row = |name: &str, state: &str| {
         format!(
-            "return [...document.querySelectorAll('.grid-row')].some((row) => row.children[1].textContent === '{name}' && row.lastChild.textContent.includes('{fate}'))"
+            "return [...document.querySelectorAll('.grid-row')].some((row) => row.children[1].textContent === '{name}' && row.lastChild.textContent.includes('{state}'))"
         )
     };
-    for (name, fate) in [("stays", "as it was"), ("changes", "changed"), ("goes", "deleted")] {
-        browser.shown(name, &row(name, fate)).await;
+    for (name, state) in [("stays", "as it was"), ("changes", "changed"), ("goes", "deleted")] {
+        browser.shown(name, &row(name, state)).await;
     }
     picture(&browser, "past").await;
     browser.click("#deleted").await;
@@ -257,7 +257,7 @@ async fn a_list_of_a_time_shows_what_became_of_its_objects() {
     browser.run("document.querySelector('.grid-body').focus()", json!([])).await;
     browser.press(&["j", key::ENTER]).await;
     browser.has("Undelete").await;
-    // What is not kept so long is said, with the flag that would keep it.
+    // The page names history that is not kept so long, and the flag that would keep it.
     browser.open(&address(&portico, "past/core/v1/configmaps?at=8h")).await;
     browser.has("--history-retention").await;
     browser.quit().await;

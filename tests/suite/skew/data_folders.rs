@@ -50,14 +50,17 @@ async fn a_newer_one_goes_on(
 async fn an_older_one_opens_or_refuses(mut portico: Portico, builds: Builds) {
     let before = made(&portico.admin()).await;
     assert!(portico.stop().await.success());
-    let said = portico.log().len();
+    let length = portico.log().len();
     let mut older = portico.again_by(builds.older).spawn();
     if older.ready_unless_it_ends().await {
         assert_eq!(made(&older.admin()).await, before);
         assert!(older.stop().await.success());
     } else {
-        let said = portico.log().split_off(said);
-        assert!(said.contains("has schema version ") && said.contains(": use a newer portico"), "{said}");
+        let printed = portico.log().split_off(length);
+        assert!(
+            printed.contains("has schema version ") && printed.contains(": use a newer portico"),
+            "{printed}"
+        );
     }
     portico.restart_by(builds.newer).await;
     assert_eq!(made(&portico.admin()).await, before);
@@ -86,13 +89,13 @@ async fn a_newer_build_goes_on_where_an_older_one_was_killed() {
 async fn run(program: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = tokio::process::Command::new(program);
     let output = command.args(arguments).stdin(Stdio::null()).output().await.unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    (output.status.success(), said)
+    let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.success(), printed)
 }
 
 async fn done(program: &Path, arguments: &[&str]) {
-    let (is_done, said) = run(program, arguments).await;
-    assert!(is_done, "{} {arguments:?}: {said}", program.display());
+    let (is_done, printed) = run(program, arguments).await;
+    assert!(is_done, "{} {arguments:?}: {printed}", program.display());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,10 +115,10 @@ async fn verbs_of_a_newer_build_are_done_by_an_older_control_service_or_refused_
         vec!["doctor", &data],
         vec!["migrate", "--from", &from, "--to", &moved],
     ] {
-        let (is_done, said) = run(builds.newer, &arguments).await;
+        let (is_done, printed) = run(builds.newer, &arguments).await;
         assert!(
-            is_done || said.contains("it is of an earlier release than this portico"),
-            "{arguments:?}: {said}"
+            is_done || printed.contains("it is of an earlier release than this portico"),
+            "{arguments:?}: {printed}"
         );
     }
 }

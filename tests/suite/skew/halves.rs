@@ -60,8 +60,8 @@ async fn aggregate(server: &Portico, facade: &Portico, backend: &Backend) {
     .await;
 }
 
-/// A binding allows, a level of priority takes up, and a token is known, by what the control service tells its facade.
-async fn is_told(facade: &Portico) {
+/// A binding allows, a level of priority takes up, and a token is known, by what the control service sends its facade.
+async fn follows_the_control_service(facade: &Portico) {
     let (admin, alice) = (facade.admin(), facade.anyone().as_user("alice"));
     alice.get(CONFIG_MAPS).await.status_body(403, "Forbidden");
     let role = json!({"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reads"},
@@ -163,7 +163,7 @@ async fn work_together(server: &Path, facade: &Path) {
     aggregate(&server, &facade, &backend).await;
     define(&facade.admin(), GROUP).await;
     things_are_served(&facade.admin(), GROUP).await;
-    is_told(&facade).await;
+    follows_the_control_service(&facade).await;
     is_known(&server).await;
     are_recorded(&server, &facade, &backend);
     watches_survive(&mut server, &mut facade).await;

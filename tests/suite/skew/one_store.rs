@@ -93,7 +93,7 @@ async fn quotas_are_exact(clients: &[&Http; 2], about: &str) {
     engines::quotas_are_exact(*clients, &namespace, 10, 40).await;
 }
 
-/// Writes until told to stop: the names of what was acknowledged, and how long the slowest write took.
+/// Writes until it is stopped: the names of what was acknowledged, and how long the slowest write took.
 async fn write(http: &Http, stop: &Signal) -> (Vec<String>, Duration) {
     let (mut acknowledged, mut slowest) = (Vec::new(), Duration::ZERO);
     while !stop.is_signaled() {
@@ -213,8 +213,8 @@ async fn an_older_control_service_says_that_a_database_is_too_new_for_it() {
          SELECT max(version) + 2, 'much later', true, '', 0 FROM _sqlx_migrations",
     );
     for program in [builds.older, builds.newer] {
-        let (code, _, said) = launch(program).run().await;
-        assert!(code != Some(0) && said.contains("use a newer portico"), "{said}");
+        let (code, _, error) = launch(program).run().await;
+        assert!(code != Some(0) && error.contains("use a newer portico"), "{error}");
     }
     server.psql(&name, "DELETE FROM _sqlx_migrations WHERE description = 'much later'");
     newer.restart().await;

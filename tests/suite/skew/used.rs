@@ -55,7 +55,7 @@ pub(super) async fn things_are_served(http: &Http, group: &str) {
     assert!(refused.status.as_u16() == 422 && refused.text().contains("not seven"), "{}", refused.text());
     // What a facade shows of what there is follows behind what it serves.
     for document in [format!("/apis/{group}/v1"), format!("/openapi/v3/apis/{group}/v1")] {
-        eventually(&format!("{document} tells of it"), async || {
+        eventually(&format!("{document} mentions it"), async || {
             let text = http.get(&document).await.text();
             if text.contains("things") { Ok(()) } else { Err(text) }
         })
@@ -76,7 +76,7 @@ impl Watch {
         Self { path: path.to_owned(), from: from.to_owned(), lines: None }
     }
 
-    /// The name of the next object of which an event tells. Nothing may have been missed.
+    /// The name of the object of the next event. Nothing may have been missed.
     pub(super) async fn next(&mut self, http: &Http) -> String {
         loop {
             let lines = match &mut self.lines {

@@ -166,8 +166,8 @@ async fn an_origin_that_only_contains_an_allowed_one_is_not_allowed() {
         let request =
             http::Request::get("/version").header("origin", origin).body(Default::default()).unwrap();
         let answer = portico.admin().fetch(request).await.unwrap();
-        let said = answer.header("access-control-allow-origin");
-        assert_eq!(said == origin, allowed, "{origin}: {said:?}");
+        let allowed_origin = answer.header("access-control-allow-origin");
+        assert_eq!(allowed_origin == origin, allowed, "{origin}: {allowed_origin:?}");
     }
     for unanchored in ["example.com", "*", "//example.com", ".*"] {
         let launch = Launch::new().arg(&format!("--cors-allowed-origins={unanchored}"));

@@ -56,12 +56,16 @@ async fn what_finds_no_place_in_the_pool_fails_at_once_or_at_its_deadline() {
     let admin = setup.portico.admin();
     let maps: Vec<_> = (0..30).map(|at| map(&format!("m-{at}"))).collect();
     let answers = join_all(maps.iter().map(|map| admin.post(MAPS, map))).await;
-    let said = |words: &str| {
-        let says = |answer: &&Answer| answer.json()["message"].as_str().unwrap_or_default().ends_with(words);
-        answers.iter().filter(says).count()
+    let count_ending_with = |words: &str| {
+        let matches_end =
+            |answer: &&Answer| answer.json()["message"].as_str().unwrap_or_default().ends_with(words);
+        answers.iter().filter(matches_end).count()
     };
     assert!(answers.iter().all(|answer| answer.status == 500), "{}", answers[0].text());
-    let (late, full) = (said("context deadline exceeded"), said("1 calls to it are under way already"));
+    let (late, full) = (
+        count_ending_with("context deadline exceeded"),
+        count_ending_with("1 calls to it are under way already"),
+    );
     assert_eq!(late + full, 30, "{late}, {full}");
     // One is asked and sixteen wait, whose time is over with the turn of the first; the others do not wait.
     assert!((1..=17).contains(&late), "{late} had their turn, or their time was over");

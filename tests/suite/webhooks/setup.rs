@@ -52,7 +52,7 @@ impl Setup {
         assert_eq!(created.status, 201, "{}", created.text());
     }
 
-    /// Configures one webhook, with nothing said of it but its path.
+    /// Configures one webhook, with nothing set but its path.
     pub async fn one(&self, kind: (&str, &str), path: &str, more: Value) {
         let webhook = self.webhook("hook", path, &more);
         self.configure(kind, "hooks", vec![webhook]).await;

@@ -108,7 +108,7 @@ var _ = Describe("Guestbook webhooks", func() {
 		Expect(k8sClient.Update(ctx, three)).To(MatchError(ContainSubstring(`the title "Guests" stays`)))
 	})
 
-	It("let users be told apart", func() {
+	It("let users be distinguished", func() {
 		user, err := testEnv.AddUser(envtest.User{Name: "alice", Groups: []string{"dev"}}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		alice, err := client.New(user.Config(), client.Options{Scheme: scheme.Scheme})
