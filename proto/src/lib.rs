@@ -13,6 +13,10 @@ pub mod identity;
 #[cfg(feature = "conversions")]
 pub mod rpc_status;
 
+// What is generated for the feature names it.
+#[cfg(feature = "json")]
+use pbjson as _;
+
 /// A generated package.
 macro_rules! package {
     ($(#[$doc:meta])* $module:ident, $package:literal $(, $json:literal)?) => {
