@@ -16,7 +16,7 @@ pub(crate) struct Decoder<'a> {
     pub(crate) seal: &'a Seal,
 }
 
-/// Why nothing can be said of a value.
+/// Why a value cannot be decoded.
 #[derive(Debug)]
 pub(crate) enum DecodeError {
     Database(sqlx::Error),

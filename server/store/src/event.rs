@@ -34,7 +34,7 @@ pub struct Event {
     pub event_type: EventType,
     /// The new state; for a deletion the last state at the deletion's revision.
     pub record: Arc<Record>,
-    /// The state before, None for [`EventType::Added`]: selectors need it to tell what left their view. Its value may be
+    /// The state before, None for [`EventType::Added`]: selectors need it to find what left their view. Its value may be
     /// unreadable ([`crate::Value::is_unreadable`]).
     pub previous: Option<Arc<Record>>,
     /// What another process has written and cannot be read here; the value of `record` is none then. No subscription hands one out.

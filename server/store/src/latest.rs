@@ -39,7 +39,7 @@ type Reply = oneshot::Sender<Result<i64, StoreError>>;
 
 /// What asks an engine.
 pub(crate) trait Ask: Send + Sync + 'static {
-    /// What is said when what others have written is not shown here in time.
+    /// The error when what others have written is not shown here in time.
     const LATE: &'static str;
 
     /// The revision that the database has at some time after this was called.

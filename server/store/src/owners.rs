@@ -19,7 +19,7 @@ pub(crate) enum Owners {
     Unknown,
 }
 
-/// What a value says. One that is damaged, of a state that was superseded, says of nobody.
+/// The owners in a value. One that is damaged, of a state that was superseded, counts as without owners.
 pub(crate) async fn of_value(seal: &Seal, state: &StoredState, is_current: bool) -> Owners {
     if state.deleted {
         return Owners::Known(Vec::new());

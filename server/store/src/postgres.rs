@@ -3,7 +3,7 @@
 //! Joins the parts: `open` the database, `session` one connection and its limits, `pool` those that read, `outage` what the log says
 //! of one that does not answer; `writer` the one task of this process that writes and follows others, `connection` what it
 //! does when it is cut off, `commit` its SQL, `follow` what others wrote, `heal` what could not be opened before; `read`, `history` and `find` the SQL
-//! of readers, `latest` how far the database is, `wake` what tells of others' commits, `compaction` the history's end.
+//! of readers, `latest` how far the database is, `wake` notifications of others' commits, `compaction` the history's end.
 
 mod archive;
 mod archive_upkeep;
@@ -181,7 +181,7 @@ impl PostgresStore {
         tasks.spawn("store-latest", async move {
             closing.run_until_cancelled(asking).await;
         });
-        // What a pooler hands on hears nothing.
+        // A transaction pooler delivers no notifications.
         if opened.notifies && !postgres.transaction_pooler {
             let listening = wake::listen(postgres, hub, wake);
             let closing = store.closing.clone();

@@ -231,7 +231,7 @@ pub trait Store: Send + Sync + 'static {
     /// How many objects exist of each resource that has any, from an index; nothing is loaded.
     fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
 
-    /// How many bytes a stored object of each resource takes on average, as some of them say, sorted.
+    /// How many bytes a stored object of each resource takes on average, by a sample of them, sorted.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.

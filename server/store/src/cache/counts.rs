@@ -76,7 +76,7 @@ impl Counts {
         self.total(namespace, i64::MAX)
     }
 
-    /// How many follow this key, if a page that ended there said so.
+    /// How many follow this key, if a page that ended there reported it.
     pub(super) fn following(&self, namespace: &str, revision: i64, after: &str) -> Option<i64> {
         let found = self
             .pages

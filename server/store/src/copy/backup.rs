@@ -31,7 +31,7 @@ pub struct Backup<'a> {
 /// What was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupDone {
-    /// What the file says of itself.
+    /// What the file contains about itself.
     pub header: Header,
     /// What is in it.
     pub counts: Counts,
@@ -185,7 +185,7 @@ async fn copy_states(
     }
 }
 
-/// All past states behind a place; the last part says what of `first` is complete.
+/// All past states behind a place; the last part has what of `first` is complete.
 async fn copy_archive(
     source: &dyn CopySource,
     writer: &mut BackupWriter<impl Write>,

@@ -12,7 +12,7 @@ use super::error::CopyError;
 use super::state::StoredState;
 use crate::key::Key;
 
-/// What a backup says of itself.
+/// What a backup contains about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
@@ -37,7 +37,7 @@ pub struct Counts {
     pub past: Option<u64>,
 }
 
-/// What the end of a backup says of all before it.
+/// What the end of a backup contains about all before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     states: u64,
@@ -74,7 +74,7 @@ impl<W: Write> BackupWriter<W> {
         self.blocks.write(Kind::States, &StoredState::encode_all(states))
     }
 
-    /// Of a backup with an archive, behind all states. The first part says what is kept, and so does the last one.
+    /// Of a backup with an archive, behind all states. The first part lists what is kept, and so does the last one.
     pub(crate) fn add_archive(&mut self, part: ArchivePart) -> io::Result<()> {
         let past = self.counts.past.get_or_insert_default();
         *past += part.states.len() as u64;
@@ -143,7 +143,7 @@ impl<R: Read> BackupFile<R> {
         Ok(Self { blocks, header, last: None, counts, archive: None, ended: false })
     }
 
-    /// What it says of itself.
+    /// What it contains about itself.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -186,7 +186,7 @@ impl<R: Read> BackupFile<R> {
         Ok(states)
     }
 
-    /// None of the first part, which says what was kept at the beginning.
+    /// None of the first part, which lists what was kept at the beginning.
     fn archive_part(&mut self, bytes: &[u8]) -> Result<Option<ArchivePart>, FormatError> {
         let part = ArchivePart::decode(bytes).map_err(|reason| self.blocks.damaged(&reason))?;
         let (Some(past), false) =

@@ -29,7 +29,7 @@ pub struct Migration<'a> {
     pub source: &'a dyn CopySource,
     /// What stops its writes.
     pub switch: &'a dyn WriteSwitch,
-    /// What those are told whose writes are refused.
+    /// The error message for those whose writes are refused.
     pub reason: &'a str,
     /// Whether past states of the archive are moved, too.
     pub history: bool,
@@ -85,7 +85,7 @@ pub struct Migrated {
     pub kept: Option<String>,
 }
 
-/// Moves a store. Each step is told.
+/// Moves a store. Each step is reported.
 ///
 /// # Errors
 /// [`CopyError`]; then the place is as it was (or marked as not whole), and the source takes writes as before, if it can be reached.

@@ -53,14 +53,14 @@ async fn state_before(reader: &Reader, key: &Key, kv: &KeyValue) -> Result<Arc<R
     }
 }
 
-/// What is told of an object that is gone: its last state, or, where that is not known, its name.
+/// The state that is published of an object that is gone: its last one, or, where that is not known, its name.
 fn last_state(key: &Key, revision: i64, previous: Option<&Record>) -> Record {
     let known = previous.map(|previous| &previous.value).filter(|value| !value.is_unreadable());
     let value = known.cloned().unwrap_or_else(|| name_alone(key));
     Record { key: key.clone(), revision, value }
 }
 
-/// What is told of an object of which nothing but its name is known.
+/// The state of an object of which nothing but its name is known.
 pub(super) fn name_alone(key: &Key) -> Value {
     let metadata = Metadata { name: key.name(), namespace: key.namespace() };
     // Text always has a form in JSON, and metadata of a name always reads.

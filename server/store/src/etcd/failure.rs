@@ -25,7 +25,7 @@ pub(super) enum Fatal {
 /// Why a step was not done.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// etcd said so, or the connection to it was lost.
+    /// etcd reported it, or the connection to it was lost.
     Etcd(Box<Status>),
     /// It did not answer in time.
     Late,
@@ -61,14 +61,14 @@ impl Failure {
         }
     }
 
-    /// What the log says.
+    /// The text for the log.
     pub(super) fn logged(&self) -> String {
         match self {
             Self::Etcd(status) => {
-                let said = causes(status)
+                let cause = causes(status)
                     .last()
                     .map_or_else(|| status.message().to_owned(), |cause| cause.to_string());
-                format!("{}: {said}", reason(status))
+                format!("{}: {cause}", reason(status))
             }
             Self::Unsent(error) => format!("{}: {error}", self.reason()),
             other => other.reason(),
@@ -77,11 +77,11 @@ impl Failure {
 
     /// The same, of the first request to an etcd.
     pub(super) fn of_first(&self, settings: &EtcdSettings) -> String {
-        let (said, is_cut) = (self.logged(), self.is_of_member() && !self.is_untaken());
+        let (logged, is_cut) = (self.logged(), self.is_of_member() && !self.is_untaken());
         if is_cut && settings.shows_nothing() {
-            return format!("{said} (it may want a certificate: --etcd-certfile, --etcd-keyfile)");
+            return format!("{logged} (it may want a certificate: --etcd-certfile, --etcd-keyfile)");
         }
-        said
+        logged
     }
 
     /// What it is to whoever reads.
@@ -120,7 +120,7 @@ impl Failure {
 
     /// Whether what was asked for is older than what is kept.
     pub(super) fn is_compacted(&self) -> bool {
-        matches!(self, Self::Etcd(status) if says(status, "required revision has been compacted"))
+        matches!(self, Self::Etcd(status) if mentions(status, "required revision has been compacted"))
     }
 
     /// Whether another member may do better.
@@ -138,20 +138,21 @@ impl Failure {
 
     /// Whether members choose a leader, or have just chosen one.
     pub(super) fn is_of_election(&self) -> bool {
-        self.is_of_change() || matches!(self, Self::Etcd(status) if says(status, "no leader"))
+        self.is_of_change() || matches!(self, Self::Etcd(status) if mentions(status, "no leader"))
     }
 
-    /// Whether the leader was lost while this was asked, which is no fault of the member that says so.
+    /// Whether the leader was lost while this was asked, which is no fault of the member that reports it.
     pub(super) fn is_of_change(&self) -> bool {
         let words = ["leader changed", "previous leader failure"];
-        matches!(self, Self::Etcd(status) if words.iter().any(|words| says(status, words)))
+        matches!(self, Self::Etcd(status) if words.iter().any(|words| mentions(status, words)))
     }
 
     /// Whether a write was surely not taken: it was refused before it was proposed, or never sent.
     pub(super) fn is_untaken(&self) -> bool {
         match self {
             Self::Etcd(status) => {
-                status.code() == Code::Unavailable && (says(status, "no leader") || is_unconnected(status))
+                status.code() == Code::Unavailable
+                    && (mentions(status, "no leader") || is_unconnected(status))
             }
             Self::Unsent(_) | Self::Away => true,
             _ => false,
@@ -160,7 +161,7 @@ impl Failure {
 
     /// Whether an answer was larger than this process takes.
     pub(super) fn is_too_long(&self) -> bool {
-        matches!(self, Self::Etcd(status) if says(status, "message length too large"))
+        matches!(self, Self::Etcd(status) if mentions(status, "message length too large"))
     }
 
     /// Whether another try cannot do better.
@@ -175,12 +176,12 @@ impl Failure {
     }
 }
 
-fn says(status: &Status, words: &str) -> bool {
+fn mentions(status: &Status, words: &str) -> bool {
     status.message().contains(words)
 }
 
 fn lacks_space(status: &Status) -> bool {
-    says(status, "space exceeded")
+    mentions(status, "space exceeded")
 }
 
 /// What is behind it, the deepest last.
@@ -194,7 +195,7 @@ fn is_unconnected(status: &Status) -> bool {
         let error = cause.downcast_ref::<std::io::Error>();
         error.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
     };
-    says(status, "connect error") || causes(status).any(refused)
+    mentions(status, "connect error") || causes(status).any(refused)
 }
 
 /// A sentence.
@@ -202,20 +203,20 @@ fn reason(status: &Status) -> String {
     let message = status.message().trim_start_matches("etcdserver: ");
     match status.code() {
         Code::ResourceExhausted if lacks_space(status) => "etcd has no space left (alarm NOSPACE)".to_owned(),
-        Code::InvalidArgument if says(status, "too many operations") => {
+        Code::InvalidArgument if mentions(status, "too many operations") => {
             "more operations than etcd takes at once (its --max-txn-ops)".to_owned()
         }
-        Code::InvalidArgument if says(status, "too large") => {
+        Code::InvalidArgument if mentions(status, "too large") => {
             "more bytes than etcd takes at once (its --max-request-bytes)".to_owned()
         }
         Code::PermissionDenied | Code::Unauthenticated => {
             format!("it does not let this process in: {message}")
         }
-        Code::Unavailable if says(status, "no leader") => "it has no leader".to_owned(),
+        Code::Unavailable if mentions(status, "no leader") => "it has no leader".to_owned(),
         Code::Unavailable if is_unconnected(status) => "it cannot be reached".to_owned(),
         Code::Unavailable | Code::Cancelled => "the connection to it is lost".to_owned(),
         Code::Unknown if causes(status).next().is_some() => "the connection to it is lost".to_owned(),
-        Code::Unknown if says(status, "timed out") => "it did not answer in time".to_owned(),
+        Code::Unknown if mentions(status, "timed out") => "it did not answer in time".to_owned(),
         _ => format!("it refused the request: {message}"),
     }
 }

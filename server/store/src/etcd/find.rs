@@ -9,7 +9,7 @@ use crate::key::{Key, Resource};
 use crate::seal::SealError;
 use crate::store::SealedOtherwise;
 
-/// Objects whose sizes say what those of their resource are like.
+/// Objects whose sizes stand for those of their resource.
 const SAMPLE: usize = 32;
 
 impl Reader {

@@ -18,14 +18,14 @@ use crate::publish::Publisher;
 use crate::read_only;
 use crate::subscription::selection::Batch;
 
-/// How often a watch is looked after; one that was quiet meanwhile is asked to say something.
+/// How often a watch is looked after; one that was quiet meanwhile is asked for its progress.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a member's watch may be silent until that of another member is used.
 const SILENT: Duration = Duration::from_millis(1_500);
 /// How long it may stay where it is although etcd is known to be further.
 const BEHIND: Duration = Duration::from_secs(1);
 
-/// The last change that was shown: whether it is still there tells whether etcd has lost it.
+/// The last change that was shown: whether it is still there shows whether etcd has lost it.
 struct Tail {
     place: Vec<u8>,
     revision: i64,
@@ -56,7 +56,7 @@ pub(super) struct Progress {
 
 /// Signs of life of a watch.
 struct Pulse {
-    heard: Instant,
+    received: Instant,
     /// Where it was, and since when it has been there although more was wanted.
     revision: i64,
     since: Instant,
@@ -64,7 +64,7 @@ struct Pulse {
 
 impl Pulse {
     fn at(revision: i64) -> Self {
-        Self { heard: Instant::now(), revision, since: Instant::now() }
+        Self { received: Instant::now(), revision, since: Instant::now() }
     }
 
     /// Fails when there are none.
@@ -72,7 +72,7 @@ impl Pulse {
         if !is_waited_for || revision > self.revision {
             (self.revision, self.since) = (revision, Instant::now());
         }
-        let is_stalled = self.heard.elapsed() >= SILENT || self.since.elapsed() >= BEHIND;
+        let is_stalled = self.received.elapsed() >= SILENT || self.since.elapsed() >= BEHIND;
         if is_stalled { Err(Failure::Late) } else { Ok(()) }
     }
 }
@@ -149,7 +149,7 @@ impl Follower {
             tokio::select! {
                 response = stream.next() => {
                     self.take(response?).await?;
-                    pulse.heard = Instant::now();
+                    pulse.received = Instant::now();
                 }
                 changed = self.wanted.changed() => match changed {
                     Ok(()) => self.ask(stream),
@@ -159,7 +159,7 @@ impl Follower {
                 _ = ticks.tick(), if is_waited_for => self.ask(stream),
                 _ = looks.tick(), if self.reader.client.members() > 1 => {
                     pulse.look(self.progress.revision, is_waited_for)?;
-                    if pulse.heard.elapsed() >= LOOK {
+                    if pulse.received.elapsed() >= LOOK {
                         stream.request_progress();
                     }
                 }

@@ -1,4 +1,4 @@
-//! How far etcd has come: a linearizable read of one key tells.
+//! How far etcd has come, by a linearizable read of one key.
 
 use tokio::sync::watch;
 

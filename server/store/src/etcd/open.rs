@@ -159,7 +159,7 @@ fn is_too_old(version: &str) -> bool {
     let mut parts = version.split(['.', '-']).map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) = (parts.next(), parts.next(), parts.next())
     else {
-        // What does not say is asked no further.
+        // A version that cannot be read is checked no further.
         return false;
     };
     match KNOWN.iter().find(|known| (known.0, known.1) == (major, minor)) {

@@ -13,7 +13,7 @@ const PART: i64 = 500;
 pub(super) struct Pages<'a> {
     client: &'a Client,
     rest: Option<KeyRange>,
-    /// 0 until the first part has told.
+    /// 0 until the first part has come.
     pub(super) revision: i64,
     part: i64,
     /// How many keys follow after those that were read.

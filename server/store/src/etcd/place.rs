@@ -65,7 +65,7 @@ impl Place {
         tracing::debug!(error = failure.logged(), "etcd could not be copied from, or to");
         match failure {
             Failure::Sealed { key, reason } => CopyError::Unopened { key, reason },
-            // Whoever copies stores is told everything: certificates that do not fit show only there.
+            // Whoever copies stores gets all details: certificates that do not fit show only there.
             failure => self.store(failure.logged()),
         }
     }

@@ -92,7 +92,7 @@ impl Plan {
         })
     }
 
-    /// One key whose state tells whether the Txn was done: what stands there then. Nothing for one that puts nothing.
+    /// One key whose state shows whether the Txn was done, with its value then. Nothing for one that puts nothing.
     pub(super) fn witness(&self, stored: &[(Vec<u8>, i64)]) -> Option<(Vec<u8>, Vec<u8>)> {
         let (_, place, _) = self.puts().next()?;
         let (value, _) = stored.first()?;

@@ -50,7 +50,7 @@ impl EtcdSettings {
         }
     }
 
-    /// Whether this process shows no certificate to members that may want one: they tell so by ending the connection, as a rule.
+    /// Whether this process shows no certificate to members that may want one: they end the connection without one, as a rule.
     pub(super) fn shows_nothing(&self) -> bool {
         self.identity.is_none() && self.endpoints.iter().any(|endpoint| endpoint.starts_with("https://"))
     }

@@ -210,7 +210,7 @@ impl EtcdSource {
         Ok(StoredState { key, revision, uid, previous, deleted: false, value: stored, owners: Some(owners) })
     }
 
-    /// What an event says, of an object of the API.
+    /// The content of an event, of an object of the API.
     async fn change(&self, event: &WatchEvent) -> Result<Option<StoredState>, CopyError> {
         let Some(kv) = &event.kv else { return Ok(None) };
         let Some(key) = self.place.keys.parse(&kv.key) else { return Ok(None) };

@@ -163,7 +163,7 @@ impl Writer {
 
     async fn refusal(&self, key: Key, expect: Expect, current: Option<KeyValue>) -> TxnError {
         let Some(current) = current else { return TxnError::NotFound { key } };
-        // Whoever is told of it reads it next.
+        // Whoever gets this error reads the object next.
         if let Err(error) = self.shown_or_error(current.mod_revision).await {
             return error;
         }

@@ -48,19 +48,19 @@ const MARKED: &str = concat!(
       INSERT INTO mark (revision, at) SELECT moved.revision, clock.at FROM moved, clock\
     ) "
 );
-/// On which the revisions of commits are told.
+/// The channel on which the revisions of commits are sent.
 pub(super) const CHANNEL: &str = "portico_revision";
-const TOLD: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";
-const UNTOLD: &str = "SELECT count(*) FROM moved";
+const NOTIFIED: &str = "SELECT count(pg_notify('portico_revision', revision::text)) FROM moved";
+const UNNOTIFIED: &str = "SELECT count(*) FROM moved";
 
-/// The statement, with and without telling others.
+/// The statement, with and without notifying others.
 pub(super) struct Statement(String);
 
 impl Statement {
-    /// Tells others, or not; notes when the group was written, or not.
+    /// Notifies others, or not; notes when the group was written, or not.
     pub(super) fn new(notifies: bool, marks: bool) -> Self {
         let marked = if marks { MARKED } else { "" };
-        Self(format!("{COMMIT}{marked}{}", if notifies { TOLD } else { UNTOLD }))
+        Self(format!("{COMMIT}{marked}{}", if notifies { NOTIFIED } else { UNNOTIFIED }))
     }
 }
 

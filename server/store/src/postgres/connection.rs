@@ -55,8 +55,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Connects anew, and moves the revision: what the lost connection may still be told to write is checked at one that has
-    /// passed. Then the log says what was written; nothing when it may have been forgotten since.
+    /// Connects anew, and moves the revision: what the lost connection may still get to write is checked at one that has
+    /// passed. Then the log shows what was written; nothing when it may have been forgotten since.
     async fn outcome(&mut self, revision: i64, commit_id: i64) -> Result<Option<bool>, Failure> {
         const WRITTEN: &str = "SELECT count(*) > 0, (SELECT s.revision FROM swept s WHERE s.id = 1) >= $1 FROM log \
             WHERE revision = $1 AND commit_id = $2";

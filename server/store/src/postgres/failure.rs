@@ -22,7 +22,7 @@ pub(crate) fn reason(error: &sqlx::Error) -> String {
     }
 }
 
-/// What the log says: the sentence, and of an error of PostgreSQL its message and code.
+/// The text for the log: the sentence, and of an error of PostgreSQL its message and code.
 pub(crate) fn logged(error: &sqlx::Error) -> String {
     let reason = reason(error);
     match error {

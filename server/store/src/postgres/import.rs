@@ -172,7 +172,7 @@ async fn connect(settings: &PostgresSettings) -> Result<PgConnection, sqlx::Erro
     in_time(settings.connect_timeout, options.connect()).await
 }
 
-/// How many connections of control services there are, as far as this user is told.
+/// How many connections of control services there are, as far as this user may see.
 async fn in_use(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
     const SELECT: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
         AND application_name = 'portico' AND pid <> pg_backend_pid()";

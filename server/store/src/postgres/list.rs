@@ -66,7 +66,7 @@ impl Reader {
         query: &ListAt,
     ) -> Result<Page, StoreError> {
         let mut page = Page::default();
-        // One more than wanted tells whether anything follows.
+        // One more than wanted shows whether anything follows.
         let mut keys = query.limit.map(|limit| limit.saturating_add(1));
         loop {
             match self.read_part(lent, slot, &mut range, query, keys, &mut page).await? {

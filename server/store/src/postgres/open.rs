@@ -33,7 +33,7 @@ pub enum PostgresError {
     Unreachable {
         /// The database's address, without the password.
         place: String,
-        /// What the connection said.
+        /// The error of the connection.
         error: sqlx::Error,
     },
     /// It was written by a newer Portico.
@@ -64,7 +64,7 @@ pub enum PostgresError {
         place: String,
         /// Its schema version.
         found: i64,
-        /// What that version says of itself.
+        /// What that version reports of itself.
         description: String,
         /// The newest version that this program knows.
         known: i64,
@@ -99,7 +99,7 @@ pub(super) struct Opened {
     /// The last row, and its commit.
     pub(super) tail: Option<(i64, i64)>,
     pub(super) resources: Vec<Resource>,
-    /// Whether it tells others of commits (`pg_notify`): not all that speak PostgreSQL's protocol do.
+    /// Whether it notifies others of commits (`pg_notify`): not all that speak PostgreSQL's protocol do.
     pub(super) notifies: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Says in the log that the database does not answer, and that it does again: once each, and at growing intervals in between.
+//! Logs that the database does not answer, and that it does again: once each, and at growing intervals in between.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,24 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// ... the longest one. After so long without a failure it begins anew.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What was said.
-pub(super) struct Outage(Mutex<Said>);
+/// What was logged.
+pub(super) struct Outage(Mutex<State>);
 
-struct Said {
+struct State {
     /// Since when nothing is answered.
     since: Option<Instant>,
-    /// Whether that was said.
+    /// Whether that was logged.
     is_known: bool,
     last: Option<Instant>,
-    /// When it may be said again.
+    /// When it may be logged again.
     next: Option<Instant>,
     interval: Duration,
 }
 
 impl Default for Outage {
     fn default() -> Self {
-        let said = Said { since: None, is_known: false, last: None, next: None, interval: SHORTEST };
-        Self(Mutex::new(said))
+        let state = State { since: None, is_known: false, last: None, next: None, interval: SHORTEST };
+        Self(Mutex::new(state))
     }
 }
 
@@ -54,8 +54,8 @@ impl Outage {
     }
 }
 
-impl Said {
-    /// For how many seconds, where it is time to say so.
+impl State {
+    /// For how many seconds, where it is time to log it.
     fn failed(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_none_or(|last| now - last > LONGEST) {
             (self.next, self.interval) = (None, SHORTEST);
@@ -71,7 +71,7 @@ impl Said {
         Some((now - since).as_secs())
     }
 
-    /// After how many seconds, where it was said that it did not.
+    /// After how many seconds, where it was logged that it did not.
     fn answered(&mut self, now: Instant) -> Option<u64> {
         let since = self.since.take()?;
         std::mem::take(&mut self.is_known).then(|| (now - since).as_secs())
@@ -83,17 +83,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_outage_is_said_at_growing_intervals_and_its_end_once() {
-        let said = Outage::default().0.into_inner();
-        let (mut said, begin) = (said, Instant::now());
+    fn a_long_outage_is_logged_at_growing_intervals_and_its_end_once() {
+        let state = Outage::default().0.into_inner();
+        let (mut state, begin) = (state, Instant::now());
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
-        let told: Vec<u64> = (0..200).filter_map(|second| said.failed(at(second))).collect();
-        assert_eq!(told, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
-        assert_eq!(said.answered(at(200)), Some(200));
-        assert_eq!(said.answered(at(200)), None);
-        // One that comes and goes is not said each time.
-        assert_eq!(said.failed(at(201)), None);
-        assert_eq!(said.answered(at(202)), None);
-        assert_eq!(said.failed(at(300)), Some(0));
+        let reports: Vec<u64> = (0..200).filter_map(|second| state.failed(at(second))).collect();
+        assert_eq!(reports, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+        assert_eq!(state.answered(at(200)), Some(200));
+        assert_eq!(state.answered(at(200)), None);
+        // One that comes and goes is not logged each time.
+        assert_eq!(state.failed(at(201)), None);
+        assert_eq!(state.answered(at(202)), None);
+        assert_eq!(state.failed(at(300)), Some(0));
     }
 }

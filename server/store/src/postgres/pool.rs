@@ -106,7 +106,7 @@ impl Connections {
 
     async fn lend<'a>(&'a self, places: &'a Semaphore) -> Result<Lent<'a>, sqlx::Error> {
         let place = async { places.acquire().await.map_err(|_| sqlx::Error::PoolClosed) };
-        // That all others read says nothing of the database.
+        // That all others read shows nothing about the database.
         let place = in_time(self.settings.patience(), place).await?;
         let connection = self.in_time(self.connection()).await?;
         Ok(Lent { connections: self, connection, _place: place })

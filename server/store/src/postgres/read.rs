@@ -95,7 +95,7 @@ impl Reader {
         Err(last)
     }
 
-    /// What the database says of itself after a read at a revision, by the connection that has read.
+    /// What the database reports of itself after a read at a revision, by the connection that has read.
     async fn look(&self, lent: &mut Lent<'_>, revision: i64) -> Result<Meta, StoreError> {
         let meta = self.pool.in_time(open::meta(lent)).await.map_err(failed)?;
         latest::check(&meta, &self.identity, revision, &self.pool, &self.wake)?;
@@ -148,7 +148,7 @@ impl Reader {
     }
 }
 
-/// What a value is to the caller of which nothing can be said.
+/// The error for the caller of a value that cannot be decoded.
 pub(super) fn undecoded(error: DecodeError) -> StoreError {
     match error {
         DecodeError::Database(error) => failed(error),

@@ -23,7 +23,7 @@ pub struct PostgresSettings {
     pub statement_timeout: Duration,
     /// Whether a pooler hands connections on after each transaction.
     pub transaction_pooler: bool,
-    /// How often it is looked for writes of others that nobody told of.
+    /// How often writes of others are looked for of which no notification came.
     pub poll_interval: Duration,
     /// How long past states stay after history up to them is forgotten: who is behind by less misses nothing.
     pub sweep_delay: Duration,

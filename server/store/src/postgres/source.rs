@@ -89,7 +89,7 @@ impl PostgresSource {
         Ok((reading, Extent { identity, revision, oldest: compacted }))
     }
 
-    /// The same, with all that the database says of itself.
+    /// The same, with all that the database reports of itself.
     pub(super) async fn begin_reading(&self) -> Result<(Lent<'_>, Meta), CopyError> {
         let begun = async {
             let mut reading = self.pool.take().await?;

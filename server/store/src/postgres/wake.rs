@@ -22,14 +22,14 @@ const QUIET: Duration = Duration::from_secs(30);
 /// Runs until it is dropped.
 pub(super) async fn listen(settings: PostgresSettings, hub: Arc<Hub>, wake: Arc<Notify>) {
     loop {
-        if let Err(error) = heard(&settings, &hub, &wake).await {
+        if let Err(error) = receive(&settings, &hub, &wake).await {
             tracing::debug!(error = logged(&error), "commits of others are polled for");
         }
         tokio::time::sleep(RETRY).await;
     }
 }
 
-async fn heard(settings: &PostgresSettings, hub: &Hub, wake: &Notify) -> Result<(), sqlx::Error> {
+async fn receive(settings: &PostgresSettings, hub: &Hub, wake: &Notify) -> Result<(), sqlx::Error> {
     let patience = settings.patience();
     let pool = PgPoolOptions::new()
         .max_connections(1)
@@ -41,12 +41,13 @@ async fn heard(settings: &PostgresSettings, hub: &Hub, wake: &Notify) -> Result<
     in_time(patience, listener.listen(CHANNEL)).await?;
     wake.notify_one();
     loop {
-        let Ok(told) = timeout(QUIET, listener.try_recv()).await else {
+        let Ok(notification) = timeout(QUIET, listener.try_recv()).await else {
             in_time(patience, sqlx::query("SELECT 1").execute(&mut listener)).await?;
             continue;
         };
-        // None: the connection was lost, and with it what was told meanwhile.
-        let revision: Option<i64> = told?.and_then(|told| told.payload().parse().ok());
+        // None: the connection was lost, and with it what was sent meanwhile.
+        let revision: Option<i64> =
+            notification?.and_then(|notification| notification.payload().parse().ok());
         if revision.is_none_or(|revision| revision > hub.revision()) {
             wake.notify_one();
         }

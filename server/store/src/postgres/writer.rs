@@ -85,7 +85,7 @@ enum Tried {
     Done { events: Batch, revision: i64, results: Vec<Results> },
     /// Others have written since it was checked.
     Behind,
-    /// The answer is lost. Its last revision and its commit's id tell whether it was written.
+    /// The answer is lost. Its last revision and its commit's id show whether it was written.
     InDoubt { revision: i64, commit_id: i64, results: Vec<Results> },
 }
 
@@ -324,7 +324,7 @@ impl Writer {
         mut connection: PgConnection,
     ) -> Result<TxnError, Fatal> {
         let is_lost = matches!(&failure, Failure::Database(error) if failure::is_lost(error));
-        let said = match failure {
+        let reported = match failure {
             Failure::Fatal(fatal) => return Err(fatal),
             Failure::Standby => TxnError::Unavailable("the server is a standby".to_owned()),
             Failure::Sealed { key, reason } => {
@@ -354,7 +354,7 @@ impl Writer {
         if !is_lost && rollback.await.is_ok() {
             self.connection = Some(connection);
         }
-        Ok(said)
+        Ok(reported)
     }
 }
 

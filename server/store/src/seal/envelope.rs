@@ -51,7 +51,7 @@ pub struct Envelope {
     metrics: SealMetrics,
     writing: ArcSwapOption<Writing>,
     unwrapped: UnwrappedKeys,
-    /// Held while the service is asked: one probe, and so one new seed, at a time. The version that the service said first.
+    /// Held while the service is asked: one probe, and so one new seed, at a time. The version first reported.
     probing: tokio::sync::Mutex<String>,
     /// What the last probe came to.
     health: Mutex<Result<(), String>>,

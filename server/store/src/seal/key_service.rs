@@ -1,11 +1,11 @@
-//! A key management service, as KMS v2 has it: wraps and unwraps keys, and says with which key it does.
+//! A key management service, as KMS v2 has it: wraps and unwraps keys, and reports with which key it does.
 
 use std::collections::HashMap;
 
 use futures::future::BoxFuture;
 use zeroize::Zeroizing;
 
-/// What a key service says of itself.
+/// What a key service reports of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyStatus {
     /// The version of the API that it speaks.

@@ -175,7 +175,7 @@ fn of_found(found: &Found) -> (i64, i64) {
     (found.epoch, found.revision)
 }
 
-/// What a database says of itself, as far as it can be read.
+/// What a database contains about itself, as far as it can be read.
 pub(super) async fn known(database: &Path) -> Option<Found> {
     let mut connection = connect(database, true).await.ok()?;
     let found = store_in(&mut connection, database).await.ok();

@@ -1,4 +1,4 @@
-//! Examines a database that may be damaged: what SQLite says of the file, what cannot be read, what does not fit together.
+//! Examines a database that may be damaged: what SQLite reports of the file, what cannot be read, what does not fit together.
 //!
 //! Reading goes on beside a process that serves; removing needs the database for itself.
 

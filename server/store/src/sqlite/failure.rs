@@ -36,7 +36,7 @@ fn code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
 }
 
-/// What the log says: the sentence, and of an error of SQLite its message and code.
+/// The text for the log: the sentence, and of an error of SQLite its message and code.
 pub(crate) fn logged(error: &sqlx::Error) -> String {
     let reason = reason(error);
     match error {
@@ -72,25 +72,25 @@ mod tests {
     use sqlx::{Connection, SqliteConnection};
 
     #[tokio::test]
-    async fn no_words_of_sqlite_or_of_its_driver_are_said() {
+    async fn no_words_of_sqlite_or_of_its_driver_are_reported() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-        for (sql, said) in [
+        for (sql, expected) in [
             ("SELECT * FROM nowhere", "it refused the request"),
             ("PRAGMA max_page_count = 1; CREATE TABLE a (b); CREATE TABLE c (d)", "no space is left"),
         ] {
             let error = sqlx::query(sql).execute(&mut connection).await.unwrap_err();
-            assert_eq!(reason(&error), said, "{error}");
+            assert_eq!(reason(&error), expected, "{error}");
             let logged = logged(&error);
             assert!(
-                logged.starts_with(&format!("{said}: ")) && !logged.contains("returned from"),
+                logged.starts_with(&format!("{expected}: ")) && !logged.contains("returned from"),
                 "{logged}"
             );
         }
         let codes = [Some(5), Some(517), Some(10), Some(778), Some(11), Some(26), Some(14), None, Some(4874)];
-        let said: Vec<_> = codes.into_iter().map(of_sqlite).collect();
+        let reasons: Vec<_> = codes.into_iter().map(of_sqlite).collect();
         let locked = "another process keeps it locked";
         let (disk, damaged) = ("its disk failed", "its file is damaged");
         let others = ["its file cannot be opened", "it refused the request", "no space is left"];
-        assert_eq!(said, [[locked, locked, disk, disk].as_slice(), &[damaged, damaged], &others].concat());
+        assert_eq!(reasons, [[locked, locked, disk, disk].as_slice(), &[damaged, damaged], &others].concat());
     }
 }

@@ -11,7 +11,7 @@ const MAX_LINKS: usize = 40;
 pub(crate) fn resolve(database: &Path) -> PathBuf {
     let mut path = database.to_owned();
     for _ in 0..MAX_LINKS {
-        // What is no link, or cannot be looked at, is opened as it is, which says what is wrong with it.
+        // What is no link, or cannot be looked at, is opened as it is, which reports what is wrong with it.
         let Ok(target) = fs::read_link(&path) else { return path };
         path = folder_of(&path).join(target);
     }

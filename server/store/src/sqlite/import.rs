@@ -26,9 +26,9 @@ pub struct SqliteTarget {
     resources: HashMap<Resource, i64>,
     /// What is there, by the database or its mark.
     there: Option<Extent>,
-    /// What the mark says of the database that is there.
+    /// What the mark has about the database that is there.
     marked: Option<(i64, i64)>,
-    /// What the database that is there says, if it can be read.
+    /// What the database that is there has, if it can be read.
     found: Option<Found>,
     /// The last revision in its log.
     written: i64,

@@ -54,7 +54,7 @@ impl Reader {
     }
 }
 
-/// Says of an object that it cannot be read.
+/// Logs that an object cannot be read.
 pub(crate) fn log_unreadable(object: &Unreadable) {
     tracing::error!(
         object = %object.key(),

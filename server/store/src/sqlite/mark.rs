@@ -42,7 +42,7 @@ pub(crate) struct Beginning {
     pub(crate) revision: i64,
 }
 
-/// Who a database says that it is.
+/// The identity in a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) store_id: String,
@@ -50,7 +50,7 @@ pub(crate) struct Found {
     pub(crate) revision: i64,
 }
 
-/// What mark and database say together.
+/// Mark and database compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Nothing speaks against the database.

@@ -145,12 +145,12 @@ async fn prepare(
     Ok(contents)
 }
 
-/// What the mark of a database says from now on.
+/// The mark of a database from now on.
 pub(crate) fn mark_of(identity: &Identity, revision: i64, open: bool) -> Mark {
     Mark::new(identity.store_id.clone(), identity.epoch, revision, open)
 }
 
-/// Who a database says that it is; none when it is new.
+/// The identity in a database; none when it is new.
 pub(crate) async fn found(
     connection: &mut SqliteConnection,
     path: &Path,

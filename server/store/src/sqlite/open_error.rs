@@ -33,7 +33,7 @@ pub enum OpenError {
     File {
         /// Which one.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// SQLite refused it: no database, damaged, not readable.
@@ -41,7 +41,7 @@ pub enum OpenError {
     Database {
         /// The database file.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         error: sqlx::Error,
     },
     /// It is not the database that was served here last.

@@ -206,7 +206,7 @@ fn sort(records: &mut [Arc<Record>]) {
     records.sort_by(|a, b| a.key.path().cmp(b.key.path()));
 }
 
-/// What a value is to the caller of which nothing can be said.
+/// The error for the caller of a value that cannot be decoded.
 pub(crate) fn undecoded(error: DecodeError) -> StoreError {
     match error {
         DecodeError::Database(error) => failed(error),

@@ -157,9 +157,9 @@ impl Disk {
     /// That of a file; none when it does not say how large it is.
     #[cfg(unix)]
     fn of(path: &Path) -> Option<Self> {
-        let said = rustix::fs::statvfs(super::files::folder_of(path)).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(said.f_frsize);
-        Some(Self { bytes: bytes(said.f_blocks), available: bytes(said.f_bavail) })
+        let stats = rustix::fs::statvfs(super::files::folder_of(path)).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(stats.f_frsize);
+        Some(Self { bytes: bytes(stats.f_blocks), available: bytes(stats.f_bavail) })
             .filter(|disk| disk.bytes > 0)
     }
 

@@ -277,7 +277,7 @@ impl Writer {
             Err(error) => return Err(Fatal::Lost(error)),
         };
         if revision != self.revision {
-            // It says that it failed, and it is there: only a fresh start tells what holds.
+            // It failed, and its revision is there: only a fresh start shows what holds.
             return Err(Fatal::Lost(error));
         }
         let (path, reason) = (self.path.clone(), failure::reason(&error));

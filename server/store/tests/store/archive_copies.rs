@@ -130,7 +130,7 @@ async fn history_comes_back_from_a_backup_into_every_database() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_is_left_out_where_that_is_wanted_and_said_where_there_is_no_place_for_it() {
+async fn history_is_left_out_where_that_is_wanted_and_reported_where_there_is_no_place_for_it() {
     let (folder, from) = (tempfile::tempdir().unwrap(), Place::Sqlite(Sqlite::new()));
     let (store, last) = filled(&from).await;
     let (without, with) = (folder.path().join("without"), folder.path().join("with"));

@@ -14,7 +14,7 @@ use portico_store::{
 
 use crate::harness::*;
 
-/// Tells the child, which is this same program, where to write.
+/// For the child, which is this same program: where to write.
 const CHILD: &str = "PORTICO_STORE_BACKUP";
 /// Callers that write at the same time.
 const CALLERS: usize = 8;
@@ -23,7 +23,7 @@ async fn lines_of(store: &dyn Store) -> Vec<String> {
     lines(store.snapshot(&config_maps()).await.unwrap().iter())
 }
 
-/// Writes from many callers until it is told to stop; what each revision wrote, as far as it was acknowledged.
+/// Writes from many callers until it is stopped; what each revision wrote, as far as it was acknowledged.
 async fn storm(store: Arc<dyn Store>, stop: Arc<AtomicBool>) -> BTreeMap<i64, String> {
     let caller = async |caller: usize| {
         let mut acknowledged = Vec::new();
@@ -165,8 +165,8 @@ async fn an_older_copy_is_refused_until_it_is_restored_in_place() {
     drop(store);
     std::fs::copy(&copy, backend.path()).unwrap();
     let Err(error) = backend.try_open(&|_| ()).await else { panic!("opened") };
-    let said = "it is an older copy: it is at revision 2, and had reached 3. `portico restore ";
-    assert!(error.to_string().contains(said), "{error}");
+    let message = "it is an older copy: it is at revision 2, and had reached 3. `portico restore ";
+    assert!(error.to_string().contains(message), "{error}");
     let restored = restore(&backend.path(), &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
     assert_eq!((restored.epoch, restored.revision), (2, shown + DEFAULT_REVISION_BUMP));
     assert_eq!(lines_of(&*backend.open().await).await, ["a/1@2=x"]);
@@ -193,11 +193,11 @@ async fn another_database_and_none_are_refused() {
 }
 
 /// Writes a line for the parent process, past the capturing of output.
-fn say(line: &str) {
+fn print_line(line: &str) {
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The child: writes, says how far it came, and then waits to be killed.
+/// The child: writes, reports how far it came, and then waits to be killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the program that a test of this file starts and kills, no test of its own"]
 async fn writer() {
@@ -206,7 +206,7 @@ async fn writer() {
     for n in 0.. {
         put(&store, &key(&format!("a/{}", n % 100)), &"x".repeat(10_000)).await;
         if n == 300 {
-            say("written");
+            print_line("written");
         }
     }
 }
@@ -247,12 +247,12 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     Doctor::new(&path, &MetadataIndexer).examine().await.unwrap();
     assert!(!log.exists());
     let store = backend.open().await;
-    assert_eq!(store.identity().epoch, 2, "nobody was told of a new epoch");
+    assert_eq!(store.identity().epoch, 2, "there is no new epoch");
     assert!(store.revision() >= revision + DEFAULT_REVISION_BUMP);
     assert!(matches!(store.watch(Scope::all(&config_maps()), revision), Err(WatchError::Compacted { .. })));
     store.close().await;
     drop(store);
-    // A crash before anything has reached the file itself: it is empty, and that is said.
+    // A crash before anything has reached the file itself: it is empty, and that is reported.
     let fresh = Sqlite::new();
     killed_writer(&fresh.path(), || ());
     std::fs::remove_file(fresh.path().with_file_name("portico.db-wal")).unwrap();
@@ -268,7 +268,7 @@ async fn backup_maker() {
     let path = std::env::var("PORTICO_STORE_BACKUPS_OF").expect("started by the test that kills it");
     let path = PathBuf::from(path);
     for n in 0.. {
-        say("backup");
+        print_line("backup");
         backup(&path, &path.with_file_name(format!("backup-{n}"))).await.unwrap();
     }
 }

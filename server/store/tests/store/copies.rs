@@ -178,7 +178,7 @@ async fn a_backup_restores_into_every_engine_as_a_new_epoch() {
     }
 }
 
-/// Writes from many callers until it is told to stop or writes are refused; what each revision wrote, as far as it was acknowledged.
+/// Writes from many callers until it is stopped or writes are refused; what each revision wrote, as far as it was acknowledged.
 async fn storm(stores: &[Arc<dyn Store>], stop: &AtomicBool) -> BTreeMap<i64, (String, String)> {
     let caller = async |caller: usize| {
         let (store, mut acknowledged) = (&*stores[caller % stores.len()], Vec::new());
@@ -241,7 +241,7 @@ async fn a_backup_taken_during_writes_is_the_state_of_one_revision() {
     }
 }
 
-/// Shows few states at a time, and fails where it is told to.
+/// Shows few states at a time, and fails where it is set to.
 pub struct Paged {
     source: Arc<dyn CopySource>,
     pages: AtomicUsize,
@@ -334,7 +334,7 @@ async fn a_backup_that_was_cut_off_is_gone_on_with_at_its_revision() {
         assert_eq!(mode, 0o600, "nobody else reads it, whoever made what it was begun in");
         assert!(matches!(back_up(&*source, &backup_of(&file)).await, Err(CopyError::Exists(_))));
 
-        // What is not kept any more is begun anew, and said.
+        // What is not kept any more is begun anew, and reported.
         std::fs::remove_file(&file).unwrap();
         back_up(&Paged::failing_after(source.clone(), 3), &backup_of(&file)).await.unwrap_err();
         let revision = put(&*store, &key("a/1"), "last").await;

@@ -1,6 +1,6 @@
 //! A start, a write and a stop that are cut off at any step: by a kill, a loss of power, a disk that fails once or for good, one that
 //! is full. Whatever is left the next start serves it, in the right epoch. A library of ours stands between the process and its disk
-//! (`portico_tests::disk`); where there is no C compiler this says so and tests nothing.
+//! (`portico_tests::disk`); where there is no C compiler this reports so and tests nothing.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use rand::rngs::StdRng;
 
 use crate::harness::*;
 
-/// Tells the child, which is this same program, where its database is.
+/// For the child, which is this same program: where its database is.
 const CHILD: &str = "PORTICO_STORE_CUT";
 /// More steps than a start, a write and a stop have.
 const MOST_STEPS: u64 = 400;
@@ -53,24 +53,24 @@ fn tune(settings: &mut Settings) {
     settings.reserve_bytes = 64 << 10;
 }
 
-fn say(line: &str) {
-    io::stdout().lock().write_all(format!("said {line}\n").as_bytes()).unwrap();
+fn report(line: &str) {
+    io::stdout().lock().write_all(format!("report {line}\n").as_bytes()).unwrap();
 }
 
-/// The child: starts, writes, stops, and says what came of it.
+/// The child: starts, writes, stops, and reports what came of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the program that a test of this file starts and cuts off, no test of its own"]
 async fn serving() {
     let path = std::env::var(CHILD).expect("started by the test that cuts it off");
     let store = match open_sqlite(path.into(), &tune).await {
         Ok(store) => store,
-        Err(error) => return say(&format!("refused {error}")),
+        Err(error) => return report(&format!("refused {error}")),
     };
-    say(&format!("epoch {}", store.identity().epoch));
+    report(&format!("epoch {}", store.identity().epoch));
     let key = key("a/late");
     let txn = Txn::one(key.clone(), Expect::Any, Change::Put(value(&key, "late")));
     if let Ok(written) = commit(&store, txn).await {
-        say(&format!("written {}", written.revision));
+        report(&format!("written {}", written.revision));
     }
     store.close().await;
 }
@@ -113,16 +113,16 @@ impl Prepared {
     }
 }
 
-/// What a child said.
+/// What a child reported.
 #[derive(Debug, Default)]
-struct Said {
+struct Report {
     epoch: Option<i64>,
     written: Option<i64>,
     steps: u64,
 }
 
 /// Runs the child on the files of `data` and cuts it off at a step.
-fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Said {
+fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Report {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "cuts::serving", "--ignored", "--nocapture", "--test-threads=1"]);
     shim.prepare(data, command.env(CHILD, data.join("portico.db"))).unwrap();
@@ -133,18 +133,18 @@ fn cut_off(mut shim: Shim, data: &Path, cut: Cut, step: u64) -> Said {
     };
     shim.cut(step..=last, errno).unwrap();
     let output = command.output().unwrap();
-    let mut said = Said { steps: shim.steps().unwrap(), ..Said::default() };
+    let mut report = Report { steps: shim.steps().unwrap(), ..Report::default() };
     for line in String::from_utf8_lossy(&output.stdout).lines() {
-        match line.split_once("said ").and_then(|(_, said)| said.split_once(' ')) {
-            Some(("epoch", epoch)) => said.epoch = Some(epoch.parse().unwrap()),
-            Some(("written", revision)) => said.written = Some(revision.parse().unwrap()),
+        match line.split_once("report ").and_then(|(_, report)| report.split_once(' ')) {
+            Some(("epoch", epoch)) => report.epoch = Some(epoch.parse().unwrap()),
+            Some(("written", revision)) => report.written = Some(revision.parse().unwrap()),
             _ => {}
         }
     }
-    if cut == Cut::Power && said.steps >= step {
+    if cut == Cut::Power && report.steps >= step {
         lose_power(shim.shadow(), data, &mut StdRng::seed_from_u64(step)).unwrap();
     }
-    said
+    report
 }
 
 /// In memory where that can be: what is synced is kept by the library, on whatever disk.
@@ -165,11 +165,11 @@ async fn walk(shim: &Shim, prepared: &Prepared, before: Before, cut: Cut) -> (u6
         copied.arg("-r").arg(template).arg(&data);
         assert!(copied.status().unwrap().success());
         let (own, served) = (shim.of(folder.path()).unwrap(), data.clone());
-        let said = tokio::task::spawn_blocking(move || cut_off(own, &served, cut, step)).await.unwrap();
-        let checked = check(&data.join("portico.db"), before, prepared.revision, &said).await;
-        wrong.extend(checked.err().map(|why| format!("{what}: {why} ({said:?})")));
-        if said.steps < step {
-            assert!(said.written.is_some(), "{what}: {said:?}");
+        let report = tokio::task::spawn_blocking(move || cut_off(own, &served, cut, step)).await.unwrap();
+        let checked = check(&data.join("portico.db"), before, prepared.revision, &report).await;
+        wrong.extend(checked.err().map(|why| format!("{what}: {why} ({report:?})")));
+        if report.steps < step {
+            assert!(report.written.is_some(), "{what}: {report:?}");
             return (step, wrong);
         }
     }
@@ -177,16 +177,16 @@ async fn walk(shim: &Shim, prepared: &Prepared, before: Before, cut: Cut) -> (u6
 }
 
 /// The start after the cut, and the one after that; what is wrong with them.
-async fn check(path: &Path, before: Before, last: i64, said: &Said) -> Result<(), String> {
+async fn check(path: &Path, before: Before, last: i64, report: &Report) -> Result<(), String> {
     let epoch = if before == Before::WithoutLog { 2 } else { 1 };
     let right = |what: &str, is_right: bool| if is_right { Ok(()) } else { Err(what.to_owned()) };
-    right("it served in the wrong epoch", said.epoch.is_none_or(|said| said == epoch))?;
+    right("it served in the wrong epoch", report.epoch.is_none_or(|report| report == epoch))?;
     for start in ["the next start", "the start after it"] {
         let opened = open_sqlite(path.to_owned(), &tune).await;
         let store = opened.map_err(|error| format!("{start}: {error}"))?;
         let found = store.identity().epoch;
         right(&format!("{start} is of epoch {found}"), found == epoch)?;
-        if let Some(written) = said.written {
+        if let Some(written) = report.written {
             let snapshot = store.snapshot(&config_maps()).await.unwrap();
             let found = snapshot.get_path("a/late").map(|record| record.revision);
             right(&format!("{start} has lost a write"), found == Some(written))?;

@@ -100,7 +100,7 @@ async fn contradictions_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_past_state_that_cannot_be_read_and_a_damaged_page_are_told_apart() {
+async fn a_past_state_that_cannot_be_read_and_a_damaged_page_are_distinguished() {
     let backend = Sqlite::new();
     filled(&backend).await;
     execute(&backend, "UPDATE log SET value = x'09' WHERE revision = 2").await;

@@ -85,7 +85,7 @@ impl Backend for Etcd {
         1
     }
 
-    fn tells_of_deletions_what_was_stored(&self) -> bool {
+    fn shows_deletions_as_stored_before(&self) -> bool {
         true
     }
 }
@@ -312,7 +312,7 @@ async fn what_others_write_that_cannot_be_read_is_apart_and_stops_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_etcd_that_is_full_says_so_and_takes_deletions() {
+async fn an_etcd_that_is_full_reports_so_and_takes_deletions() {
     let Some(server) = EtcdServer::start_with(&["--unsafe-no-fsync", "--quota-backend-bytes=2000000"]) else {
         return;
     };

@@ -32,7 +32,7 @@ fn cluster() -> Option<EtcdCluster> {
     tokio::task::block_in_place(EtcdCluster::start)
 }
 
-/// Reads again and again until told to stop; the longest time between two answers.
+/// Reads again and again until stopped; the longest time between two answers.
 async fn read(store: Arc<dyn Store>, until: Instant) -> (Duration, u64) {
     let (mut last, mut longest, mut failed) = (Instant::now(), Duration::ZERO, 0);
     while Instant::now() < until {

@@ -93,7 +93,7 @@ pub async fn what_stays_by_wish_stays_and_what_grows_too_large_leaves(backend: &
     assert_eq!(store.counts().await.unwrap(), [(config_maps(), 3), (leases(), 2)]);
 }
 
-/// The pages of a list of the newest state, and how many each said that follow.
+/// The pages of a list of the newest state, and how many follow each by its own count.
 async fn pages(store: &dyn Store, namespace: Option<&str>, limit: usize) -> (Vec<usize>, Vec<u64>) {
     let scope = namespace.map_or_else(|| Scope::all(&config_maps()), |n| Scope::namespace(&config_maps(), n));
     let revision = store.state(&config_maps()).await.unwrap().revision();
@@ -110,7 +110,7 @@ async fn pages(store: &dyn Store, namespace: Option<&str>, limit: usize) -> (Vec
     }
 }
 
-pub async fn pages_say_how_many_follow_while_objects_come_and_go(backend: &dyn Backend) {
+pub async fn pages_count_how_many_follow_while_objects_come_and_go(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.cache_max_bytes = Some(1)).await;
     for n in 0..10 {
         put(&*store, &key(&format!("a/{n}")), "x").await;
@@ -147,7 +147,7 @@ pub async fn pages_are_full_whatever_is_deleted_before_among_and_behind_them(bac
     }
 }
 
-/// Adds one to the number that an object says, whatever others do meanwhile.
+/// Adds one to the number that an object has, whatever others do meanwhile.
 async fn add_one(store: &dyn Store, key: &Key) {
     loop {
         let Some(Ok(record)) = store.find(key).await.unwrap().object else { panic!("{key} is gone") };
@@ -198,7 +198,7 @@ pub async fn nobody_notices_that_resources_come_and_go(backend: &dyn Backend) {
         let Some(Ok(record)) = store.find(counter).await.unwrap().object else { panic!("{counter}") };
         assert_eq!(text(&record), (WRITERS * EACH).to_string());
     }
-    // Each change tells what was there before it.
+    // Each change has what was there before it.
     let events = take(&mut watch, WRITERS * EACH).await;
     for (at, event) in events.iter().enumerate() {
         assert_eq!(text(event.previous.as_ref().unwrap()), at.to_string());

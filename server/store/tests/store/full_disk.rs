@@ -1,5 +1,5 @@
 //! A disk without any space: stores open, take deletions and close on it. Each test runs in a process with a small file system
-//! of its own, which ends with the process; where none may be mounted it says so and tests nothing.
+//! of its own, which ends with the process; where none may be mounted it reports so and tests nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use portico_store::{
 use crate::copies::restoring;
 use crate::harness::*;
 
-/// Tells the child, which is this same program, where its file system is.
+/// For the child, which is this same program: where its file system is.
 const CHILD: &str = "PORTICO_STORE_SMALL_DISK";
 const DISK: &str = "size=8m";
 const RESERVE: u64 = 1 << 20;
@@ -37,11 +37,11 @@ fn on_small_disk(test: &str) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(error.to_string()),
         started => {
             let output = started.unwrap();
-            let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-            let not_mounted = output.status.code() == Some(NOT_MOUNTED) || said.starts_with("unshare: ");
-            assert!(not_mounted || output.status.success(), "{said}");
-            assert!(not_mounted || said.contains("1 passed"), "{said}");
-            not_mounted.then_some(said)
+            let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            let not_mounted = output.status.code() == Some(NOT_MOUNTED) || text.starts_with("unshare: ");
+            assert!(not_mounted || output.status.success(), "{text}");
+            assert!(not_mounted || text.contains("1 passed"), "{text}");
+            not_mounted.then_some(text)
         }
     };
     if let Some(why) = skipped {

@@ -24,8 +24,8 @@ pub trait Backend: Send + Sync {
         0
     }
 
-    /// Whether watchers are told what was stored before a deletion, and not what the deletion says.
-    fn tells_of_deletions_what_was_stored(&self) -> bool {
+    /// Whether the event of a deletion has the state stored before it, and not that of the deletion.
+    fn shows_deletions_as_stored_before(&self) -> bool {
         false
     }
 
@@ -167,7 +167,7 @@ pub fn key(path: &str) -> Key {
     Key::new(&config_maps(), namespace, name)
 }
 
-/// An object whose content is told apart by `text`.
+/// An object whose content differs by `text`.
 pub fn value(key: &Key, text: &str) -> Value {
     owned(key, text, &[])
 }

@@ -14,10 +14,10 @@ use crate::harness::*;
 const ROUNDS: usize = 20;
 /// Callers that write at the same time.
 const CALLERS: usize = 16;
-/// Tells the child, which is this same program, where to write.
+/// For the child, which is this same program: where to write.
 const CHILD: &str = "PORTICO_STORE_STORM";
 
-/// The child: writes until it is killed, and says each write only after it was acknowledged.
+/// The child: writes until it is killed, and reports each write only after it was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "the program that a test of this file starts and kills, no test of its own"]
 async fn storm() {
@@ -28,16 +28,16 @@ async fn storm() {
         for n in 0.. {
             let key = key(&format!("a/{round}-{caller}-{n}"));
             let created = commit(&store, Txn::create(key.clone(), value(&key, "1"))).await.unwrap();
-            say(&format!("{} {}", key.name(), created.revision));
+            report(&format!("{} {}", key.name(), created.revision));
             let updated = Txn::update(key.clone(), created.revision, value(&key, "2"));
             let updated = commit(&store, updated).await.unwrap();
-            say(&format!("{} {}", key.name(), updated.revision));
+            report(&format!("{} {}", key.name(), updated.revision));
         }
     };
     futures::future::join_all((0..CALLERS).map(caller)).await;
 }
 
-fn say(line: &str) {
+fn report(line: &str) {
     // One write call of a whole line: the pipe keeps it whole.
     std::io::stdout().lock().write_all(format!("ack {line}\n").as_bytes()).unwrap();
 }

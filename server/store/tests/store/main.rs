@@ -162,7 +162,7 @@ suite! {
     evictions::what_was_not_used_makes_room_and_comes_back,
     evictions::what_is_used_keeps_its_room_and_the_other_one_is_read_from_the_database,
     evictions::what_stays_by_wish_stays_and_what_grows_too_large_leaves,
-    evictions::pages_say_how_many_follow_while_objects_come_and_go,
+    evictions::pages_count_how_many_follow_while_objects_come_and_go,
     evictions::pages_are_full_whatever_is_deleted_before_among_and_behind_them,
     evictions::nobody_notices_that_resources_come_and_go,
 }

@@ -33,8 +33,8 @@ async fn a_full_database_takes_deletions_and_recovers() {
             Err(error) => break error,
         }
     };
-    let said = "the database or its disk is full: ";
-    assert!(matches!(full, TxnError::Full(_)) && full.to_string().starts_with(said), "{full}");
+    let message = "the database or its disk is full: ";
+    assert!(matches!(full, TxnError::Full(_)) && full.to_string().starts_with(message), "{full}");
     assert!(created > 20, "{created}");
     assert!(store.condition().full.is_some());
     // An update would grow it: only what makes objects go is written.

@@ -1,4 +1,4 @@
-//! Objects whose stored bytes cannot be read: they stand in nobody's way, and go when they are told to.
+//! Objects whose stored bytes cannot be read: they stand in nobody's way, and go when they are deleted.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::harness::*;
 
-/// What an object is overwritten with, and what is said of it.
+/// What an object is overwritten with, and the error that is reported.
 const DAMAGES: [(&str, &str); 4] = [
     ("x'00ffdeadbeef'", "unknown value format 0"),
     ("x''", "the value is empty"),
@@ -121,7 +121,7 @@ async fn what_cannot_be_read_is_deleted_and_nothing_else() {
     assert!(store.snapshot(&config_maps()).await.unwrap().unreadable("a/2").is_none());
     assert!(store.condition().unreadable.is_empty());
     assert!(store.dependents("owner").await.unwrap().is_empty());
-    // The past says the same, and the name is free again.
+    // The past reports the same, and the name is free again.
     store.close().await;
     drop(store);
     let store = backend.open().await;

@@ -79,7 +79,7 @@ async fn a_process_that_has_fallen_behind_takes_up_large_writes_in_parts() {
     assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
     let snapshot = behind.store.snapshot(&config_maps()).await.unwrap();
     assert_eq!(snapshot.len(), 100);
-    // Nothing is missing for those who watched: all of it, or they are told that it was too much for them.
+    // Nothing is missing for those who watched: all of it, or an error that it was too much for them.
     let mut seen = 0;
     while seen < 100 {
         match watch.next().await {

@@ -20,8 +20,8 @@ pub async fn a_watch_gets_every_change_in_order_with_the_state_before(backend: &
     let before: Vec<_> =
         events.iter().map(|event| event.previous.as_ref().map(|record| text(record))).collect();
     assert_eq!(before, [None, Some("1".to_owned()), Some("2".to_owned())]);
-    let told = if backend.tells_of_deletions_what_was_stored() { "2" } else { "gone" };
-    assert_eq!(text(&events[2].record), told);
+    let shown = if backend.shows_deletions_as_stored_before() { "2" } else { "gone" };
+    assert_eq!(text(&events[2].record), shown);
     assert!(watch.try_next().is_none());
 }
 

@@ -167,7 +167,7 @@ fn what_is_added_left_out_doubled_or_in_another_order_is_noticed() {
 
 #[test]
 fn what_is_none_is_named() {
-    for (bytes, said) in [
+    for (bytes, expected) in [
         (&b""[..], "it is not a backup of Portico"),
         (b"-- PostgreSQL database dump", "it is not a backup of Portico"),
         (b"SQLite format 3\0 and so on", "it is a SQLite file, not a portable backup"),
@@ -175,7 +175,7 @@ fn what_is_none_is_named() {
         (b"PORTICO-BACKUP 01\n", "it is not a backup of Portico"),
         (b"PORTICO-BACKUP 1\n", "it is cut off at byte 17: it holds nothing yet"),
     ] {
-        assert_eq!(read(bytes).1.unwrap_err().to_string(), said);
+        assert_eq!(read(bytes).1.unwrap_err().to_string(), expected);
     }
     // A length that nobody has memory for is not believed.
     let huge = [b"PORTICO-BACKUP 1\nS", &[0xff; 8][..], &[0; 64]].concat();
@@ -236,7 +236,7 @@ fn an_archive_in_another_order_without_its_end_or_behind_the_revision_is_refused
     let objects = [vec![state("a", 5)]];
     let first = || part(vec![past("a", 4, 5)]);
     let future = ArchivePart { marks: vec![TimeMark { revision: 0, at: 7 }], ..ArchivePart::default() };
-    for (parts, said) in [
+    for (parts, expected) in [
         (vec![], "its archive is not whole"),
         (vec![kept()], "its archive is not whole"),
         (vec![kept(), first()], "its archive is not whole"),
@@ -247,7 +247,7 @@ fn an_archive_in_another_order_without_its_end_or_behind_the_revision_is_refused
         (vec![kept(), part(vec![past("a", 6, 5)]), kept()], "cannot end at 5"),
     ] {
         let error = read_all(&written_with(&objects, &parts)).2.unwrap_err().to_string();
-        assert!(error.contains(said), "{error}: {said}");
+        assert!(error.contains(expected), "{error}: {expected}");
     }
     // A version that has none shows none.
     let mut writer = BackupWriter::begin(Vec::new(), &header(), false).unwrap();

@@ -17,7 +17,7 @@ pub struct ExportEnd {
     pub left_out: u64,
     /// Objects that are known to have been there, and whose last state is on a page that cannot be read.
     pub lost: u64,
-    /// What SQLite said of the file, where it is damaged: there may have been more objects.
+    /// What SQLite reported of the file, where it is damaged: there may have been more objects.
     pub damage: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn is_damage(error: &sqlx::Error) -> bool {
 /// Number of a resource, namespace and name as they stand there.
 type StoredKey = (i64, Vec<u8>, Vec<u8>);
 
-/// The last state of each object that anything tells of: its revision, and whether it is a tombstone.
+/// The last state of each object that any row is about: its revision, and whether it is a tombstone.
 #[derive(Default)]
 pub(super) struct Heads(BTreeMap<StoredKey, (i64, bool)>);
 
