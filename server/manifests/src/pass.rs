@@ -214,7 +214,7 @@ impl<'a> Pass<'a> {
 
 /// Why a kind is not served, as its definition has it.
 fn not_served(registry: &Registry, kind: &GroupVersionKind) -> Refusal {
-    let standings = registry.standings(&kind.group_version());
+    let standings = registry.version_statuses(&kind.group_version());
     let failing = standings.into_iter().find(|standing| !standing.serves);
     match failing {
         Some(standing) => {

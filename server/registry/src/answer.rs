@@ -65,7 +65,7 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// Audit annotations.
     pub audit: Vec<(String, String)>,
-    /// What else an audit event is to say.
+    /// Further annotations of the audit event.
     pub record: Record,
     /// The revision of the object or list; 0 when there is none.
     pub revision: i64,

@@ -19,7 +19,7 @@ use crate::typed::{Context, Part, Place, Written};
 use crate::update::forget_zero_version;
 use crate::verbs::Verbs;
 
-/// A configuration and what a strict reading says of it.
+/// A configuration and the errors of a strict reading of it.
 pub(crate) struct Configuration {
     object: Object,
     duplicates: Vec<String>,
@@ -195,7 +195,7 @@ fn typed(served: &ServedResource, merged: Object, config: &Object) -> Result<Obj
     }
 }
 
-/// 500, as upstream says it of what its schema let pass.
+/// 500, in upstream's words for what its schema let pass.
 fn unconvertible(config: &Object, why: &str) -> Box<Status> {
     let (namespace, name, ty) = (config.namespace(), config.name(), managed_fields::type_of(config));
     Box::new(Status::failure(

@@ -131,6 +131,6 @@ pub struct Call {
     pub accept: String,
     /// The User-Agent header.
     pub user_agent: String,
-    /// What an audit event is to say of it.
+    /// The annotations of its audit event.
     pub recorded: Recorded,
 }

@@ -22,13 +22,13 @@ pub struct Condition {
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The generation that it was validated at, where somebody says so; kept when a later validate does not.
+    /// The generation that it was validated at, where its writer sets it; kept when a later validation does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
 
 impl Condition {
-    /// A condition as it is told; when it came to be so, [`set`] says.
+    /// A condition without the time of its last transition, which [`set`] adds.
     #[must_use]
     pub fn new(kind: &str, status: &str, reason: &str, message: impl Into<String>) -> Self {
         Self {

@@ -94,7 +94,7 @@ impl Verbs {
         };
         match created {
             Ok(written) => Ok(written.with_first(first)),
-            Err(status) if prefixed => Err(told_of_prefix(status).with_warnings(first)),
+            Err(status) if prefixed => Err(with_prefix_hint(status).with_warnings(first)),
             Err(status) => Err(status.with_warnings(first)),
         }
     }
@@ -255,7 +255,7 @@ struct ValidObject {
 }
 
 /// As upstream answers of every object that has a prefix for its name, whoever chose the name.
-fn told_of_prefix(mut status: Box<Status>) -> Box<Status> {
+fn with_prefix_hint(mut status: Box<Status>) -> Box<Status> {
     if status.reason() != Reason::AlreadyExists {
         return status;
     }
@@ -263,7 +263,7 @@ fn told_of_prefix(mut status: Box<Status>) -> Box<Status> {
     Box::new(status.with_retry_after(1))
 }
 
-/// Whether something was dropped that only a write of the status may say.
+/// Whether something was dropped that only a write of the status may set.
 fn prepare(served: &ServedResource, object: &mut Object, moment: Moment) -> bool {
     let mut dropped = false;
     if let Some(status) = served.info.status.as_ref().filter(|s| !s.kept_on_create) {

@@ -20,8 +20,8 @@ mod schemas;
 mod select;
 mod serving;
 mod shapes;
-mod standing;
 mod validate;
+mod version_status;
 mod webhook;
 
 pub use check::{Checked, Finding, FindingKind, MAX_OBJECTS};
@@ -40,9 +40,9 @@ pub(crate) use scale::Shown as Scaled;
 pub(crate) use select::field_values;
 pub(crate) use serving::Serving;
 pub(crate) use shapes::Shapes;
-pub use standing::Standing;
 pub(crate) use validate::Validation;
 pub use validate::embedded_metadata;
+pub use version_status::VersionStatus;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What all have to say alike who deal with CustomResourceDefinitions: who serves them, their strategy, their controllers,
+//! What all parts that deal with CustomResourceDefinitions share: who serves them, their strategy, their controllers,
 //! documents.
 
 mod approval;

@@ -6,7 +6,7 @@ use portico_store::{StoreError, TxnError};
 
 use crate::unreadable;
 
-/// What every reader of a stale object is told.
+/// The message for every writer of a stale object.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 

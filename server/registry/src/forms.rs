@@ -55,7 +55,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Where forms of this record are kept: those at no revision nowhere, for nothing tells them apart.
+    /// The cache for forms of this record; none for one at no revision, as nothing would identify it.
     fn cache_for(&self, record: &Record) -> Option<&FormCache> {
         self.cache.filter(|_| record.revision != 0)
     }

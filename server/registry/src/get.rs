@@ -32,8 +32,8 @@ impl Objects {
     pub async fn get(&self, served: &ServedResource, namespace: &str, name: &str) -> Result<Arc<Record>> {
         if let Some(records) = served.computed()? {
             let found = records.into_iter().find(|record| record.key.name() == name);
-            let said = GroupResource::new(served.resource.group.clone(), served.info.singular.clone());
-            return found.ok_or_else(|| Box::new(Status::not_found(&said, name)));
+            let resource = GroupResource::new(served.resource.group.clone(), served.info.singular.clone());
+            return found.ok_or_else(|| Box::new(Status::not_found(&resource, name)));
         }
         self.read(served, namespace, name)
             .await?

@@ -84,7 +84,7 @@ pub use consistent_snapshots::ConsistentSnapshots;
 pub use custom::{
     Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, FailingWebhook,
     Finding, FindingKind, MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
-    Standing, Subresources, Version, Webhook,
+    Subresources, Version, VersionStatus, Webhook,
 };
 pub use etcd_layout::EtcdLayout;
 pub use follow::{Change, ChangeStream, Followed, FollowedTogether};

@@ -73,7 +73,7 @@ struct Request<'a> {
     /// Behind which key to read: while a page is read in parts it moves on from `begin`.
     after: Option<String>,
     limit: Option<usize>,
-    /// Whether it is said how many follow.
+    /// Whether the list reports how many follow.
     counted: bool,
     selection: Selection,
     /// The path of the only object that can match, when a selector names it.
@@ -260,7 +260,7 @@ fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
 }
 
 impl Page {
-    /// Says that so many objects follow.
+    /// Reports that so many objects follow.
     fn followed_by(mut self, left: u64, request: &Request<'_>) -> Self {
         self.remaining = (left > 0 && request.selection.is_everything()).then_some(left);
         self.continue_token = match self.records.last() {

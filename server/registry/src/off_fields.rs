@@ -1,6 +1,6 @@
 //! Fields of features that are off: a write does not set them, and what has them keeps them.
 //!
-//! Which fields those are is said by the table of resources; nothing here knows a kind or a feature.
+//! The table of resources lists these fields; nothing here knows a kind or a feature.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl OffField {
         Self(parts)
     }
 
-    /// Whether an object says something there.
+    /// Whether an object has something there.
     fn is_used(&self, object: &Object) -> bool {
         is_used(&object.cursor(), &self.0)
     }

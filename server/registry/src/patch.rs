@@ -84,16 +84,17 @@ pub(crate) fn apply(
         Patch::Strategic(_) => (schema.convert(merged, kind), None),
         Patch::Json(_) | Patch::Merge(_) => match schema.retype(&merged, kind) {
             Ok(decoded) if decoded.strict.is_empty() => (Ok(decoded), Some(merged)),
-            // What is wrong is told in the order in which upstream has written the result.
+            // Errors are reported in the order in which upstream has written the result.
             _ => (schema.retype(&written(served, current, patch, &merged), kind), Some(merged)),
         },
     };
     let shown = || shown(served, current, patch, merged.as_ref().unwrap_or(current));
     let mut decoded = decoded.map_err(|e| misfit(served, e).patch_status(&shown()))?;
     if options.write.field_validation != FieldValidation::Ignore {
-        let mut said = merge::diagnostics(patch.bytes(), matches!(patch, Patch::Json(_)));
-        said.extend(decoded.strict.drain(..).filter(|text| !said.contains(text)).collect::<Vec<_>>());
-        decoded.strict = said;
+        let mut diagnostics = merge::diagnostics(patch.bytes(), matches!(patch, Patch::Json(_)));
+        diagnostics
+            .extend(decoded.strict.drain(..).filter(|text| !diagnostics.contains(text)).collect::<Vec<_>>());
+        decoded.strict = diagnostics;
     }
     match options.write.field_validation {
         FieldValidation::Strict if decoded.strict.is_empty() => Ok((decoded.object, Vec::new())),
@@ -136,14 +137,14 @@ fn written(served: &ServedResource, current: &Object, patch: &Patch, merged: &Ob
     }
 }
 
-/// A strategic merge patch says nothing of what the object is.
+/// A strategic merge patch does not name the type of the object.
 fn tagged(mut new: Object, current: &Object) -> Object {
     new.copy_from(current, &["kind"]);
     new.copy_from(current, &["apiVersion"]);
     new
 }
 
-/// A written object must say the name that its path says.
+/// A written object must have the name that its path has.
 pub(crate) fn check_name(object: &Object, name: &str) -> Result<()> {
     match object.name() {
         same if same == name => Ok(()),

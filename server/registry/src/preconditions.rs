@@ -23,7 +23,7 @@ impl Verbs {
     /// anew from the newest state for as long as that still admits the write.
     ///
     /// # Errors
-    /// What the newest state says against the write; what else goes wrong is the inner result's.
+    /// The conflict of the newest state with the write; what else goes wrong is the inner result's.
     pub(crate) async fn commit_write(
         &self,
         attributes: Attributes<'_>,

@@ -1,4 +1,4 @@
-//! What an audit event is to say of a call, besides what its request line says: noted while it is answered.
+//! Annotations of a call's audit event, besides what its request line shows: noted while it is answered.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ pub enum Recorded {
 /// What was noted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// What the object says that was sent.
+    /// The namespace in the object that was sent.
     pub namespace: String,
     /// See [`Record::namespace`].
     pub name: String,

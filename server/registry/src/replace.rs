@@ -105,7 +105,7 @@ impl Replacement<'_> {
         }
         if !self.terms.admitted {
             match verbs.admit_mutate(attributes, Some(new), Some(old)).await {
-                Ok(said) => warnings.extend(said),
+                Ok(reported) => warnings.extend(reported),
                 Err(status) => return Err(status.with_warnings(warnings)),
             }
         }

@@ -25,15 +25,15 @@ pub enum ScaleSelector {
 pub(crate) struct Scale {
     wanted: Cow<'static, str>,
     there: Cow<'static, str>,
-    /// Nothing when the parent does not tell.
+    /// Nothing when the parent has none.
     selector: Option<(Cow<'static, str>, ScaleSelector)>,
     /// Of custom resources, which need not have what a scale shows.
     custom: Option<ScalePaths>,
 }
 
-/// What nobody can ask for: it stands where a custom resource does not say how many there should be, while a change of its
+/// A number that nobody can ask for: it replaces the one that a custom resource does not set while a change of its
 /// scale is under way.
-const UNSAID: i64 = i32::MIN as i64;
+const UNSET: i64 = i32::MIN as i64;
 
 fn fields(path: &str) -> Vec<&str> {
     path.split('.').filter(|name| !name.is_empty()).collect()
@@ -50,7 +50,7 @@ impl Scale {
         }
     }
 
-    /// As a definition tells.
+    /// With the paths of a definition.
     pub(crate) fn of_paths(paths: &ScalePaths) -> Self {
         Self {
             wanted: paths.spec_replicas_path.clone().into(),
@@ -91,11 +91,11 @@ impl View for Scale {
     }
 
     fn leave_open(&self, view: &mut Object) {
-        view.set(&["spec", "replicas"], UNSAID);
+        view.set(&["spec", "replicas"], UNSET);
     }
 
     fn still_open(&self, view: &Object) -> Option<String> {
-        let open = self.custom.is_some() && view.at(&["spec", "replicas"]).i64() == Some(UNSAID);
+        let open = self.custom.is_some() && view.at(&["spec", "replicas"]).i64() == Some(UNSET);
         open.then(|| format!("the spec replicas field {:?} cannot be empty", self.wanted))
     }
 

@@ -19,9 +19,9 @@ use crate::view::View;
 
 /// A kind as one group version serves it.
 pub struct ServedResource {
-    /// What data says.
+    /// What data defines.
     pub info: Arc<KindInfo>,
-    /// What code says.
+    /// What code defines.
     pub strategies: Strategies,
     /// Where objects are stored.
     pub storage: Resource,
@@ -31,7 +31,7 @@ pub struct ServedResource {
     pub resource: GroupResource,
     /// `apiVersion`.
     pub api_version: String,
-    /// Tells this description from any other, also from an older one of the same kind: part of cache keys.
+    /// Identifies this description among all others, also older ones of the same kind: part of cache keys.
     pub(crate) id: u32,
     /// How the JSON of an object of this version begins: items of lists leave it out. Empty where they do not.
     pub(crate) head: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What data cannot say of a kind: its strategy (upstream's `rest.RESTCreateStrategy` and its siblings), in traits of a few methods each.
+//! What a kind needs beyond data: its strategy (upstream's `rest.RESTCreateStrategy` and its siblings), in traits of a few methods each.
 //!
 //! A strategy sees decoded, defaulted objects through cursors. The verbs call it and name no kind themselves.
 
@@ -73,13 +73,13 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Whether what validates a change validates the whole of a new object besides, metadata and all: what is wrong with metadata
-    /// is then said once more.
+    /// is then reported once more.
     fn validates_metadata_again(&self) -> bool {
         false
     }
 
     /// Whether what validates a change compares the metadata with what it was: upstream's storage does so for every kind, and
-    /// what is wrong is then said once more.
+    /// what is wrong is then reported once more.
     fn compares_metadata_again(&self, _is_status: bool) -> bool {
         true
     }
@@ -133,7 +133,7 @@ pub trait PermitStrategy: Send + Sync {
         Ok(())
     }
 
-    /// What whoever writes may not do, told as errors of fields, once a write is valid otherwise.
+    /// What this writer may not do, as errors of fields; called once a write is valid otherwise.
     fn permit(&self, _write: &Write<'_>) -> Errors {
         Vec::new()
     }
@@ -185,7 +185,7 @@ pub trait FieldStrategy: Send + Sync {
         Cow::Borrowed(field)
     }
 
-    /// What is said of a field that cannot be selected by, where others than the name and namespace can.
+    /// The error for a field that cannot be selected by, where others than the name and namespace can.
     fn unknown_field(&self, field: &str) -> String {
         format!("field label not supported: {field}")
     }
@@ -215,7 +215,7 @@ pub trait ComputedStrategy: Send + Sync {
     fn computed(&self, kind: &GroupVersionKind) -> Vec<Object>;
 }
 
-/// All that code says of one kind.
+/// All that code defines of one kind.
 #[derive(Clone, Copy)]
 pub struct Strategies {
     /// Creates and updates.
@@ -237,7 +237,7 @@ pub struct Strategies {
 }
 
 impl Default for Strategies {
-    /// Of kinds with nothing to say.
+    /// Of kinds with nothing of their own.
     fn default() -> Self {
         Self {
             main: &Plain,
@@ -252,7 +252,7 @@ impl Default for Strategies {
     }
 }
 
-/// A kind with nothing of its own to say.
+/// A kind with nothing of its own in code.
 struct Plain;
 
 impl DecodeStrategy for Plain {}

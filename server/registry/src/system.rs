@@ -8,29 +8,29 @@ use portico_machinery::{Object, Status, names, time};
 
 use crate::Result;
 
-/// Clears what a client may not say of a new object but its revision (upstream's `WipeObjectMetaSystemFields`).
+/// Clears what a client may not set on a new object but its revision (upstream's `WipeObjectMetaSystemFields`).
 pub fn clear_create(object: &mut Object) {
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "uid", "creationTimestamp"] {
         object.remove(&["metadata", field]);
     }
 }
 
-/// Says when a new object is made, and which one it is.
+/// Sets when a new object is made, and which one it is.
 pub fn fill_create(object: &mut Object, now: Timestamp) {
     object.set(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
     object.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
 }
 
-/// Takes away the revision that a new object says it has; what is no number counts as none, 0.
+/// Removes and returns the revision of a new object; what is no number counts as none, 0.
 pub(crate) fn take_revision(object: &mut Object) -> i64 {
-    let said = object.resource_version().parse().unwrap_or_default();
+    let revision = object.resource_version().parse().unwrap_or_default();
     object.remove(&["metadata", "resourceVersion"]);
-    said
+    revision
 }
 
 /// Refuses that revision, with the words of upstream's store, when it comes to writing.
-pub(crate) fn refuse_revision(said: i64) -> Result<()> {
-    if said == 0 {
+pub(crate) fn refuse_revision(revision: i64) -> Result<()> {
+    if revision == 0 {
         return Ok(());
     }
     let words = "resourceVersion should not be set on objects to be created";
@@ -68,7 +68,7 @@ pub(crate) fn prepare_update(new: &mut Object, old: &Object) {
     }
     new.remove(&["metadata", "selfLink"]);
     for field in ["uid", "resourceVersion"] {
-        // Who says nothing of them means the object that is there.
+        // Without these fields the writer means the object that is there.
         if new.at(&["metadata", field]).str().is_empty() {
             new.copy_from(old, &["metadata", field]);
         }

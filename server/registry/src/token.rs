@@ -71,7 +71,7 @@ impl Token {
     }
 }
 
-/// As upstream's decoder says it.
+/// In the words of upstream's decoder.
 fn no_base64(text: &str, error: &DecodeError) -> String {
     let at = match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,

@@ -9,7 +9,7 @@ use portico_machinery::user::MASTERS;
 
 use crate::stored::Stored;
 
-/// What the audit log is to say of a request besides: keys and values, noted while it is carried out. Clones share them.
+/// Annotations of the request's audit event: keys and values, noted while it is carried out. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Annotations(Arc<Mutex<Noted>>);
 
@@ -52,7 +52,7 @@ pub struct Context {
     pub user: UserInfo,
     /// The User-Agent, for the field manager.
     pub user_agent: String,
-    /// What the audit log is to say of the request.
+    /// The annotations of the request's audit event.
     pub annotations: Annotations,
 }
 

@@ -12,7 +12,7 @@ use portico_validation::Errors;
 pub(crate) enum Gap {
     /// A part of it is of another type.
     TypeMismatch(String),
-    /// What the view is about is not there. Who writes the view says it.
+    /// What the view is about is not there. The writer of the view reports that.
     Absent(String),
 }
 
@@ -26,7 +26,7 @@ pub(crate) trait View: Send + Sync {
         None
     }
 
-    /// Marks what [`Gap::Absent`] is about, so that a change of the view that leaves it alone can be told.
+    /// Marks what [`Gap::Absent`] is about, so that a change of the view that leaves it alone is detected.
     fn leave_open(&self, _view: &mut Object) {}
 
     /// Why a view in which the mark still stands cannot be written, in upstream's words.
@@ -43,7 +43,7 @@ pub(crate) trait View: Send + Sync {
     /// Validates a view that was sent, metadata aside.
     fn validate(&self, view: &Object, errors: &mut Errors);
 
-    /// Writes what a view says into its parent.
+    /// Writes the content of a view into its parent.
     fn write(&self, view: &Object, parent: &mut Object);
 
     /// The field that managers own through the view: dotted paths in the parent and in the view.

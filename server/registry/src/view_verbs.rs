@@ -132,7 +132,7 @@ impl Verbs {
         let shared = Shared::of(target);
         if let Tracked::By(manager) = terms.tracked {
             shared.show(current.object(), &mut shown);
-            // A scale of nothing says nothing, and is nobody's.
+            // A scale of nothing has no fields, and is nobody's.
             for side in [&mut shown, &mut view] {
                 target.viewed.served.info.schema.normalise(side);
             }
@@ -149,7 +149,7 @@ impl Verbs {
         // What was written may stand in a part that was not there, whose other fields have defaults.
         target.parent.default_dropped(&mut parent);
         for field in ["resourceVersion", "uid"] {
-            // Who says nothing of them has no wish about them.
+            // Without these fields the writer has no wish about them.
             if !view.at(&["metadata", field]).str().is_empty() {
                 parent.copy_from(&view, &["metadata", field]);
             }
@@ -201,7 +201,7 @@ fn validate(target: ViewTarget<'_>, view: &Object) -> Result<()> {
     Err(Box::new(Status::invalid(&info.group_kind(), view.name(), &errors)))
 }
 
-/// Which custom resource it must be, a patch of its view cannot say.
+/// Which custom resource it must be, a patch of its view cannot name.
 fn without_wish(target: ViewTarget<'_>, mut view: Object, shown: &Object) -> Object {
     if target.parent.custom.is_some() {
         view.copy_from(shown, &["metadata", "uid"]);

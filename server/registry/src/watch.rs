@@ -54,7 +54,7 @@ enum Woken {
 
 /// What a watch begins with.
 struct Start {
-    /// Or why it cannot be shown: a watch tells by an event.
+    /// Or why it cannot be shown: a watch reports that by an event.
     initial: Result<VecDeque<Arc<Record>>>,
     initial_end: Option<i64>,
     from: i64,
@@ -213,7 +213,7 @@ impl Watcher {
         }
     }
 
-    /// A watcher that was too slow just ends; one that can go on nowhere is told.
+    /// A watch that was too slow just ends; one that cannot go on anywhere ends with an error event.
     fn end(&mut self, error: &WatchError) -> Option<Arc<Frame>> {
         self.ended = true;
         match error {
@@ -348,7 +348,7 @@ fn too_old(error: &WatchError) -> Status {
     Status::expired(error.to_string())
 }
 
-/// A watch that says one thing and ends.
+/// A watch with one frame that ends.
 fn only(frame: Frame) -> Watch {
     Watch { frames: Box::pin(stream::iter([Arc::new(frame)])), initial: 0, from: 0 }
 }

@@ -38,7 +38,7 @@ use transport::{Transport, Transports};
 
 /// How many addresses of a Service are dialled when some cannot be.
 const ADDRESSES: usize = 3;
-/// A dial that its call has cut short after less than this says nothing of the address.
+/// A dial that its call has cut short after less than this shows nothing about the address.
 const MIN_DIAL: Duration = Duration::from_secs(1);
 /// What upstream's clients of webhooks call themselves.
 const USER_AGENT: &str = "kube-apiserver-admission";
@@ -104,9 +104,9 @@ pub enum CallError {
     Refused {
         /// Its HTTP code.
         code: u16,
-        /// What it says.
+        /// The error.
         reason: String,
-        /// Whether it says when it is to be asked again.
+        /// Whether it sets when it is to be asked again.
         retry_after: bool,
     },
 }
@@ -269,7 +269,7 @@ impl Exchange<'_> {
         let mut failure = "there is no address to dial".to_owned();
         let mut dialled = 0;
         for (circuit, target) in self.transport.circuits(&targets).iter().zip(targets) {
-            // What is left of the time says nothing of an address any more.
+            // What is left of the time shows nothing about an address any more.
             if dialled == ADDRESSES || (dialled > 0 && Instant::now() >= deadline) {
                 break;
             }
@@ -335,7 +335,7 @@ impl Exchange<'_> {
     }
 }
 
-/// What a failed exchange says about its address.
+/// What a failed exchange shows about its address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// The webhook was reached: another address is no better.

@@ -93,7 +93,7 @@ pub fn compile(index: &Index, settings: &Settings, name: &str, revision: i64) ->
     }
 }
 
-/// What the local chain serves though no APIService says so (deleted by hand, or not written yet).
+/// What the local chain serves though no APIService has it (deleted by hand, or not written yet).
 fn local(name: &str, installed: &Installed, revision: i64) -> Compiled {
     let route = Route {
         name: name.to_owned(),
@@ -148,7 +148,7 @@ fn backend(index: &Index, settings: &Settings, facts: &BackendFacts) -> Backend 
     }
 }
 
-/// As it is said, with the addresses of a mirror that is a Service. One that leads nowhere gets nothing.
+/// As it is configured, with the addresses of a mirror that is a Service. One that leads nowhere gets nothing.
 fn policy(index: &Index, settings: &Settings, facts: &BackendFacts) -> BackendPolicy {
     let mut policy = facts.policy.clone();
     if let Some(mirror) = &mut policy.mirror

@@ -4,7 +4,7 @@
 
 use portico_machinery::GroupVersion;
 use portico_machinery::route::{Availability, Backend, ResolveError};
-use portico_registry::{FailingWebhook, Standing};
+use portico_registry::{FailingWebhook, VersionStatus};
 
 use crate::Index;
 use crate::compiler::{Compiled, Shadow};
@@ -18,13 +18,13 @@ pub struct Stage {
     pub stage: &'static str,
     /// Whether it holds.
     pub ok: bool,
-    /// A condition's reason or another single word; empty when there is nothing to say.
+    /// A condition's reason or another single word; empty when there is none.
     pub reason: String,
     /// For people.
     pub message: String,
     /// RFC 3339 time since when, when that is known.
     pub since: String,
-    /// Who says so: `control`, or facades by name.
+    /// Who reports it: `control`, or facades by name.
     pub seen_by: Vec<String>,
 }
 
@@ -109,8 +109,8 @@ pub trait Evidence {
     fn mirrored(&self, _: &str) -> Vec<Mirrored> {
         Vec::new()
     }
-    /// How the definitions stand that have this version; nothing where there are none.
-    fn definitions(&self, _: &GroupVersion) -> Vec<Standing> {
+    /// The statuses of this version in the definitions that have it; nothing where there are none.
+    fn definitions(&self, _: &GroupVersion) -> Vec<VersionStatus> {
         Vec::new()
     }
     /// What is wrong with the conversion webhooks of its custom resources; nothing where there are none.
@@ -193,7 +193,7 @@ pub(crate) fn explain(
     if let Some(backend) = &compiled.route.backend {
         stages.push(resolved(backend));
         let policy = backend.policy.to_string();
-        stages.extend((!policy.is_empty()).then(|| said("policy", "Configured", policy)));
+        stages.extend((!policy.is_empty()).then(|| passed("policy", "Configured", policy)));
         stages.extend(backend.policy.mirror.as_ref().and_then(|_| mirrored(evidence.mirrored(&name))));
         stages.extend(reached(&evidence.reached(&name)));
     }
@@ -208,17 +208,17 @@ pub(crate) fn explain(
 fn by_definition(
     compiled: Option<&Compiled>,
     name: &str,
-    definitions: Vec<Standing>,
+    definitions: Vec<VersionStatus>,
     failing_webhooks: Vec<FailingWebhook>,
 ) -> Vec<Stage> {
-    let served = definitions.iter().any(|standing| standing.serves);
+    let served = definitions.iter().any(|version| version.serves);
     let mut stages = vec![match (compiled, served) {
         (Some(_), true) => {
-            said("registered", "Registered", "served by this server for definitions".to_owned())
+            passed("registered", "Registered", "served by this server for definitions".to_owned())
         }
         (None, true) => {
             let message = format!("served by this server; there is no APIService {name:?}");
-            said("registered", "Registered", message)
+            passed("registered", "Registered", message)
         }
         (_, false) => failed("registered", "NotServed", "no definition serves it".to_owned()),
     }];
@@ -228,17 +228,17 @@ fn by_definition(
     stages
 }
 
-fn defined(standing: Standing) -> Stage {
-    let Standing { definition, serves, reason, message, since } = standing;
-    let stage = said("defined", &reason, format!("{definition}: {message}"));
+fn defined(version: VersionStatus) -> Stage {
+    let VersionStatus { definition, serves, reason, message, since } = version;
+    let stage = passed("defined", &reason, format!("{definition}: {message}"));
     Stage { ok: serves, since, ..stage }
 }
 
 /// What is there is reachable, whatever becomes of a later change of its manifest.
 fn from_folder(Manifest { from, error }: Manifest) -> Stage {
     match error {
-        None => said("manifest", "Applied", from),
-        Some(error) => said("manifest", "ChangeNotApplied", format!("{from}: {error}")),
+        None => passed("manifest", "Applied", from),
+        Some(error) => passed("manifest", "ChangeNotApplied", format!("{from}: {error}")),
     }
 }
 
@@ -254,7 +254,7 @@ fn registered(index: &Index, compiled: &Compiled) -> Stage {
     };
     let hidden = matches!(compiled.shadow, Some(Shadow::ReservedGroup | Shadow::NothingServes));
     let reason = if hidden { "Shadowed" } else { "Registered" };
-    Stage { ok: !hidden, ..said("registered", reason, message) }
+    Stage { ok: !hidden, ..passed("registered", reason, message) }
 }
 
 fn resolved(backend: &Backend) -> Stage {
@@ -262,7 +262,7 @@ fn resolved(backend: &Backend) -> Stage {
         Some(ResolveError { reason, message }) => failed("resolved", reason, message.clone()),
         None => {
             let targets: Vec<_> = backend.targets.iter().map(ToString::to_string).collect();
-            said("resolved", "Resolved", targets.join(", "))
+            passed("resolved", "Resolved", targets.join(", "))
         }
     }
 }
@@ -302,21 +302,21 @@ fn mirrored(seen: Vec<Mirrored>) -> Option<Stage> {
         format!("{facade}: {sent} sent, {dropped} dropped, {failed} failed{why}")
     };
     let message = seen.iter().map(words).collect::<Vec<_>>().join("; ");
-    let stage = said("mirror", if fails { "Incomplete" } else { "Sent" }, message);
+    let stage = passed("mirror", if fails { "Incomplete" } else { "Sent" }, message);
     let seen_by = seen.into_iter().map(|one| one.facade).collect::<Vec<_>>();
     (!seen_by.is_empty()).then_some(Stage { seen_by, ..stage })
 }
 
 fn available(available: &Availability) -> Stage {
     let reason = if available.reason.is_empty() { "Unknown" } else { &available.reason };
-    let stage = said("available", reason, available.message.clone());
+    let stage = passed("available", reason, available.message.clone());
     Stage { ok: available.ok, since: available.since.clone(), ..stage }
 }
 
 fn published(compiled: &Compiled, revision: i64) -> Stage {
     let message = format!("at revision {}; the table is at {revision}", compiled.route.revision);
     if compiled.is_published() {
-        said("published", "Published", message)
+        passed("published", "Published", message)
     } else {
         failed("published", "NotPublished", "the APIService is shadowed".to_owned())
     }
@@ -336,7 +336,7 @@ fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
         (false, false) => "Pending",
     };
     let seen_by = done.iter().map(|ack| ack.facade.clone()).collect();
-    Some(Stage { ok: others.is_empty(), seen_by, ..said("acknowledged", reason, message) })
+    Some(Stage { ok: others.is_empty(), seen_by, ..passed("acknowledged", reason, message) })
 }
 
 /// One stage for each resource that a broken webhook keeps from being converted; the others of its version are served.
@@ -347,13 +347,13 @@ fn conversions(failing_webhooks: Vec<FailingWebhook>) -> impl Iterator<Item = St
     })
 }
 
-fn said(stage: &'static str, reason: &str, message: String) -> Stage {
+fn passed(stage: &'static str, reason: &str, message: String) -> Stage {
     let seen_by = vec!["control".to_owned()];
     Stage { stage, ok: true, reason: reason.to_owned(), message, since: String::new(), seen_by }
 }
 
 fn failed(stage: &'static str, reason: &str, message: String) -> Stage {
-    Stage { ok: false, ..said(stage, reason, message) }
+    Stage { ok: false, ..passed(stage, reason, message) }
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_is_where_its_api_service_says() {
+    fn a_service_is_the_one_that_its_api_service_names() {
         let mut index = Index::default();
         let json = br#"{"metadata":{"name":"v1.a.io","annotations":{"portico.dev/backend-urls":"https://10.9.9.9:1"}},
             "spec":{"group":"a.io","version":"v1","groupPriorityMinimum":1,"versionPriority":1,"caBundle":"QUJD",

@@ -1,4 +1,4 @@
-//! What the compiler is told from outside: the resolver's mode, the own address, and what the local chain serves.
+//! The compiler's inputs from outside: the resolver's mode, the own address, and what the local chain serves.
 
 use portico_machinery::GroupVersion;
 use portico_machinery::resolve::Mode;

@@ -3,7 +3,7 @@
 use portico_controllers::availability::{Availability, HttpProber, Observation, ProbeStage};
 use portico_machinery::GroupVersion;
 use portico_manifests::State;
-use portico_registry::{FailingWebhook, Registry, Standing};
+use portico_registry::{FailingWebhook, Registry, VersionStatus};
 use portico_routes::{Ack, Evidence, Manifest, Mirrored, ReachStage, Reached};
 
 use crate::grpc::config::facades::{Facades, Hints};
@@ -39,8 +39,8 @@ impl Evidence for Seen {
         self.facades.mirrored(name)
     }
 
-    fn definitions(&self, group_version: &GroupVersion) -> Vec<Standing> {
-        self.registry.standings(group_version)
+    fn definitions(&self, group_version: &GroupVersion) -> Vec<VersionStatus> {
+        self.registry.version_statuses(group_version)
     }
 
     fn conversions(&self, group_version: &GroupVersion) -> Vec<FailingWebhook> {

@@ -1,10 +1,10 @@
-//! What a definition would do if it were written now: a rehearsal for people who are about to change one.
+//! What a definition would do if it were written now: a dry run for people who are about to change one.
 //!
 //! Nothing is written. The definition passes the pipeline of all writes as a dry run; what it serves is compared with
 //! what the installed one serves; and what is stored is validated by what would be served.
 
 mod finding;
-mod rehearsed;
+mod proposed;
 mod stored;
 mod versions;
 
@@ -14,7 +14,7 @@ use portico_machinery::{Object, Status};
 use portico_schema::Format;
 use portico_store::Record;
 
-use rehearsed::Rehearsed;
+use proposed::Proposed;
 
 use crate::Result;
 use crate::definition;
@@ -48,12 +48,12 @@ impl Registry {
         checked.findings.extend(decoded.strict.into_iter().map(warn));
         let installed = objects.read(&served, "", &checked.name).await?;
         checked.installed = installed.is_some();
-        let rehearsed =
-            self.verbs().rehearse(context, &served, decoded.object.clone(), installed.as_deref()).await;
-        checked.take(rehearsed);
-        let Some(new) = Rehearsed::of(self, decoded.object) else { return Ok(checked) };
+        let written =
+            self.verbs().dry_run(context, &served, decoded.object.clone(), installed.as_deref()).await;
+        checked.take(written);
+        let Some(new) = Proposed::of(self, decoded.object) else { return Ok(checked) };
         if let Some(installed) = installed {
-            let old = Rehearsed::of_record(self, installed)?;
+            let old = Proposed::of_record(self, installed)?;
             checked.findings.extend(versions::compare(&old, &new));
             objects.check_stored(&old.facts, &new, &mut checked).await?;
         }
@@ -63,7 +63,7 @@ impl Registry {
 
 impl Verbs {
     /// The write as a dry run, on top of what is installed.
-    async fn rehearse(
+    async fn dry_run(
         &self,
         context: &Context,
         served: &ServedResource,

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_without_a_description_tells_its_path() {
+    fn a_column_without_a_description_is_described_by_its_path() {
         let described = of(&[column("A", ".a")]).pop().unwrap().column.description;
         assert!(described.ends_with(": .a"), "{described}");
     }

@@ -1,5 +1,5 @@
 //! What was converted for one watch, for the others of the same version that get the same event: a webhook is asked
-//! once, and a failure is told to all who wait for it.
+//! once, and all who wait for it get its failure.
 //!
 //! A bounded table by revision in which newer states push out older ones. It must not know how objects are converted.
 

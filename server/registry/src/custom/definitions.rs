@@ -92,7 +92,7 @@ impl Definitions {
         found.into_iter().filter(is_meant).map(kind).collect()
     }
 
-    /// What all definitions say that requests can reach now; none of them is compiled for it.
+    /// The facts of all definitions that requests can reach now; none of them is compiled for it.
     pub(crate) fn reachable(&self, store: &dyn Store) -> Vec<Arc<Facts>> {
         let all = self.called(store, |_, _| true).into_iter().map(|definition| definition.facts);
         all.filter(|facts| facts.is_reachable()).collect()
@@ -184,8 +184,8 @@ impl Definitions {
         }
     }
 
-    /// What a definition would serve that nobody has written.
-    pub(super) fn rehearse(&self, facts: &Arc<Facts>, record: &Arc<Record>) -> Serving {
+    /// What a definition that nobody has written would serve.
+    pub(super) fn proposed(&self, facts: &Arc<Facts>, record: &Arc<Record>) -> Serving {
         Serving::new(facts, record, &self.shapes)
     }
 

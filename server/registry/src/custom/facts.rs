@@ -268,7 +268,7 @@ impl Facts {
         self.status.conditions.names_accepted || self.is_established()
     }
 
-    /// Whether discovery and OpenAPI tell of it.
+    /// Whether discovery and OpenAPI describe it.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.status.conditions.established

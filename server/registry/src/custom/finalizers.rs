@@ -17,12 +17,12 @@ pub fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
 }
 
 fn about_finalizer(name: &str) -> Vec<String> {
-    let said = |text: &str| format!("metadata.finalizers: {name:?}: {text}");
+    let warning = |text: &str| format!("metadata.finalizers: {name:?}: {text}");
     let mut warnings: Vec<String> =
-        portico_machinery::names::qualified_name(name).iter().map(|text| said(text)).collect();
+        portico_machinery::names::qualified_name(name).iter().map(|text| warning(text)).collect();
     if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
         let with = if name.contains('.') { " including a path (/)" } else { "" };
-        warnings.push(said(&format!(
+        warnings.push(warning(&format!(
             "prefer a domain-qualified finalizer name{with} to avoid accidental conflicts with other finalizer writers"
         )));
     }

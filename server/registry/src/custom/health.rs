@@ -11,11 +11,11 @@ pub struct FailingWebhook {
     pub group: String,
     /// Since when it fails, RFC 3339.
     pub since: String,
-    /// What requests are told.
+    /// The message that requests get.
     pub message: String,
 }
 
-/// The state of a definition's webhook, as its last answer told it.
+/// The state of a definition's webhook after its last response.
 #[derive(Debug, Default)]
 pub(crate) struct Health(Mutex<Option<FailingWebhook>>);
 

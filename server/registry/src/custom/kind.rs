@@ -94,8 +94,8 @@ fn deprecation(facts: &Facts, version: &Version, gvk: &GroupVersionKind) -> Stri
     if !version.deprecated {
         return String::new();
     }
-    if let Some(said) = &version.deprecation_warning {
-        return said.clone();
+    if let Some(warning) = &version.deprecation_warning {
+        return warning.clone();
     }
     let better = facts.versions().iter().filter(|other| {
         other.served && !other.deprecated && preferred_first(&other.name, &version.name).is_lt()

@@ -37,7 +37,7 @@ pub struct Review<'a> {
 pub enum Fault {
     /// There is none.
     Call,
-    /// The review, or it tells of a failure.
+    /// The review, or it reports a failure.
     Malformed,
     /// The number of objects.
     Partial,

@@ -51,8 +51,8 @@ fn null_parts_of_an_answer_are_empty_ones() {
         )
     };
     assert_eq!(message(&with("null")), "failed: no response provided");
-    let unsaid = "failed: response.result.status was '', not 'Success'";
-    assert_eq!(message(&with(r#"{"uid":"q","result":null,"convertedObjects":null}"#)), unsaid);
+    let no_status = "failed: response.result.status was '', not 'Success'";
+    assert_eq!(message(&with(r#"{"uid":"q","result":null,"convertedObjects":null}"#)), no_status);
     let none = with(r#"{"uid":"q","result":{"status":"Success","metadata":null},"convertedObjects":null}"#);
     assert_eq!(message(&none), "returned 0 objects, expected 1");
 }
@@ -89,7 +89,7 @@ fn metadata_is_the_originals_but_for_labels_and_annotations() {
 }
 
 #[test]
-fn answers_that_are_wrong_are_told_in_upstreams_words() {
+fn wrong_responses_are_reported_in_upstreams_words() {
     let originals = a();
     let good = r#"{"name":"a","namespace":"n","uid":"u"}"#;
     let table = [
@@ -173,7 +173,7 @@ fn answers_that_are_wrong_are_told_in_upstreams_words() {
 }
 
 #[test]
-fn of_a_list_the_index_is_told() {
+fn an_error_in_a_list_names_the_index() {
     let mut originals = a();
     originals.extend(a());
     let good = r#"{"apiVersion":"g.io/v2","kind":"K","metadata":{"name":"a","namespace":"n","uid":"u"}}"#;

@@ -34,7 +34,7 @@ fn number(path: &str, object: &Object, errors: &mut Errors) {
 
 /// What a scale shows of an object.
 pub(crate) struct Shown {
-    /// How many there should be; nothing when the object does not say.
+    /// How many there should be; nothing when the object does not set it.
     pub(crate) wanted: Option<i32>,
     /// How many there are.
     pub(crate) there: i32,

@@ -1,5 +1,5 @@
 //! What all versions of all definitions have in common, held once for all of them: the types of built-in kinds that they
-//! use, and what a kind says that no definition can say otherwise.
+//! use, and the properties of a kind that no definition can set otherwise.
 
 use std::sync::Arc;
 

@@ -38,7 +38,7 @@ impl Validation<'_> {
         Findings { errors, ..validated }
     }
 
-    /// Rules come last: what they say of a badly shaped object would only confuse.
+    /// Rules come last: their errors about an object of the wrong type would only confuse.
     fn rules(self, new: &Object, validated: &mut Findings) {
         let Some(schema) = self.served.info.schema.custom().filter(|schema| schema.has_rules()) else {
             return;
@@ -47,9 +47,9 @@ impl Validation<'_> {
             validated.errors.push(error);
             return;
         }
-        let said = schema.check_rules(new, self.old);
-        validated.errors.extend(said.errors);
-        validated.warnings.extend(said.warnings);
+        let checked = schema.check_rules(new, self.old);
+        validated.errors.extend(checked.errors);
+        validated.warnings.extend(checked.warnings);
     }
 
     fn type_meta(self, new: &Object) -> Errors {

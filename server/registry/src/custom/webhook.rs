@@ -1,4 +1,4 @@
-//! Conversion by webhook: what is sent in which review, and what is told when that fails (6.2 to 6.4).
+//! Conversion by webhook: which objects are sent in which review, and which error is returned when that fails.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::webhooks::{WebhookCall, WebhookEndpoint, WebhookUsers};
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Objects of more bytes go in several reviews, one after the other.
 const REVIEW_BYTES: usize = 16 << 20;
-/// Conversions that take longer than this, and [`SLOW_OBJECT`] for each object, are told in the log (upstream's).
+/// Conversions that take longer than this, and [`SLOW_OBJECT`] for each object, are logged (upstream's).
 const SLOW: Duration = Duration::from_millis(50);
 /// See [`SLOW`].
 const SLOW_OBJECT: Duration = Duration::from_millis(8);
@@ -116,7 +116,7 @@ impl Asked<'_> {
         Review { version, uid: &uid, wanted: self.wanted, objects, single: self.single }.read(&answer)
     }
 
-    /// What is told of a failure for as long as it lasts: of a long message the beginning.
+    /// The message of a failure for as long as it lasts: of a long message the beginning.
     fn failing(&self, message: &str, since: String) -> FailingWebhook {
         let facts = &self.custom.facts;
         let (definition, group) = (facts.name().to_owned(), facts.group().to_owned());

@@ -3,7 +3,7 @@
 
 use portico_gostd::url::Url;
 
-/// Where a protected group's definition says who approved it.
+/// The annotation of a protected group's definition that names who approved it.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
 
 const LEARN_MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
@@ -16,7 +16,7 @@ pub fn is_protected(group: &str) -> bool {
     })
 }
 
-/// What the approval annotation says.
+/// The content of the approval annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// A URL: approved there.

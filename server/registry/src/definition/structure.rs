@@ -1,4 +1,4 @@
-//! Whether the schemas of a definition are structural, told of all its versions at once.
+//! Whether the schemas of a definition are structural, reported for all its versions at once.
 
 use portico_machinery::{Object, aggregate};
 use portico_schema::structural::definition::violations;
@@ -11,7 +11,7 @@ pub enum Structure {
     Sound,
     /// They are not: why, as upstream joins errors.
     Violated(String),
-    /// It cannot be told of one of them.
+    /// One of them cannot be checked.
     Unreadable(String),
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_schemas_are_told_what_is_not_structural_about_them() {
+    fn violations_of_old_schemas_are_reported() {
         let of = |spec: &str| {
             Structure::of(&Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap())
         };

@@ -17,7 +17,7 @@ use crate::served::ServedResource;
 /// About how many bytes one piece has.
 const PIECE: usize = 64 * 1024;
 
-/// The metadata of a list; `bare` lists, those of custom resources, tell an empty token, too.
+/// The metadata of a list; `bare` lists, those of custom resources, contain an empty token, too.
 pub(super) fn metadata(page: &Page, bare: bool) -> Vec<u8> {
     if page.revision == 0 {
         return b"{}".to_vec();

@@ -42,7 +42,7 @@ impl Renderer<'_> {
     /// A table of one row; watches leave the columns out from the second event on.
     pub(crate) fn table_of_one(&self, record: &Record, columns: bool) -> Vec<u8> {
         let version = match record.revision {
-            // A bookmark says it itself, and what a dry run would have written has none.
+            // A bookmark has it itself, and what a dry run would have written has none.
             0 => stored::decode(record).resource_version().to_owned(),
             revision => revision.to_string(),
         };
@@ -96,7 +96,7 @@ impl Renderer<'_> {
         columns
             .map(|column| match &column.cell {
                 CellRule::Function { name } => self.served.strategies.table.cell(name, &object),
-                // Data says every other cell itself.
+                // Data defines every other cell.
                 rule => rule.cell(&object).unwrap_or(Cell::Null),
             })
             .collect()

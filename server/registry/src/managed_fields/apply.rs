@@ -124,7 +124,7 @@ fn failed(text: String) -> Box<Status> {
     Box::new(Status::failure(Reason::Unknown, text))
 }
 
-/// What an object says it is, as upstream prints it: the group may be empty.
+/// The type that an object has, as upstream prints it: the group may be empty.
 pub(crate) fn type_of(object: &Object) -> String {
     let (version, kind) = (object.api_version(), object.kind());
     let slash = if version.contains('/') { "" } else { "/" };

@@ -7,7 +7,7 @@ use portico_schema::apply::Conflicts;
 use portico_schema::fields::print_path;
 use portico_schema::managed::{Manager, Operation};
 
-/// 409 in upstream's words: managers in order, the fields of each beneath it. Of very many fields the first are told.
+/// 409 in upstream's words: managers in order, the fields of each beneath it. Of very many fields the first are listed.
 pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
     let (mut causes, mut lines, mut count, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
     for (manager, set) in &conflicts.0 {

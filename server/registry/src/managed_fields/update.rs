@@ -18,7 +18,7 @@ const FIELD: [&str; 2] = ["metadata", "managedFields"];
 pub enum Tracked<'a> {
     /// The manager of this name.
     By(&'a str),
-    /// The object says so already: it was applied.
+    /// The object has it already: it was applied.
     Already,
 }
 

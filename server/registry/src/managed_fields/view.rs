@@ -50,7 +50,7 @@ impl<'a> Shared<'a> {
         entries.owners.retain(|_, owned| self.field(&owned.version).is_some());
         for (manager, owned) in &mut entries.owners {
             let Some(Some(field)) = self.field(&owned.version) else { continue };
-            // Upstream tells who applies by name, and who updates by the version written, too: that is the view's there.
+            // Upstream identifies appliers by name, and updaters by the version written, too: that is the view's there.
             let keeps = manager.operation == Operation::Apply
                 && shown.remove(&in_version(manager, self.view.0)).is_some();
             if !keeps {

@@ -1,4 +1,4 @@
-//! The name of a manager: what the client says, or how its User-Agent begins.
+//! The name of a manager: the one that the client sends, or how its User-Agent begins.
 
 use std::borrow::Cow;
 

@@ -146,7 +146,7 @@ impl<'q> Query<'q> {
             .parse_version()
     }
 
-    /// Options of list, watch and deletecollection, validated. `watch` tells which rules apply (7.1).
+    /// Options of list, watch and deletecollection, validated. `watch` selects the rules that apply.
     pub(crate) fn list_options(&self, watch: bool) -> Result<ListOptions> {
         if self.0.is_empty() && !watch {
             return Ok(ListOptions::default());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_without_a_body_may_tell_in_its_query_what_it_means() {
+    fn a_deletion_without_a_body_may_have_its_options_in_the_query() {
         let options = Query::parse("uid=u&resourceVersion=7").delete_options().unwrap();
         let (uid, version) = (Some("u".to_owned()), Some("7".to_owned()));
         assert_eq!(options.preconditions, delete::Preconditions { uid, resource_version: version });
@@ -250,17 +250,17 @@ mod tests {
 
     #[test]
     fn a_manager_of_any_length_is_refused_with_few_errors() {
-        let told = |manager: &str| {
+        let causes = |manager: &str| {
             let status = Query::parse(&format!("fieldManager={manager}")).create_options().unwrap_err();
             assert!(status.message.len() < 1 << 18, "{} bytes", status.message.len());
             status.details.unwrap().causes.len()
         };
         assert_eq!(
-            told(&"%00".repeat(validate::MANAGER_MAX)),
+            causes(&"%00".repeat(validate::MANAGER_MAX)),
             validate::MANAGER_MAX,
             "each character of a name that may be as long"
         );
-        assert_eq!(told(&"%00".repeat(300_000)), 2, "its length, and the first character");
+        assert_eq!(causes(&"%00".repeat(300_000)), 2, "its length, and the first character");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Whether the caller wants dependents orphaned or deleted first; nothing when the caller does not say.
+    /// Whether the caller wants dependents orphaned or deleted first; nothing when the caller does not set it.
     #[must_use]
     pub fn wanted_propagation(&self) -> Option<Propagation> {
         self.propagation.or(match self.orphan_dependents {

@@ -18,15 +18,15 @@ pub(super) fn refuse(kind: &str, errors: &[field::Error]) -> Result<()> {
 }
 
 /// Each error about a character shows the whole name. So of a name that is too long, which may be as long as a request's head, only
-/// the first wrong character is told: the errors would otherwise grow with the square of its length.
+/// the first wrong character is reported: the errors would otherwise grow with the square of its length.
 pub(super) fn field_manager(manager: &str, errors: &mut Vec<field::Error>) {
     let path = Path::from("fieldManager");
     let too_long = manager.len() > MANAGER_MAX;
     if too_long {
         errors.push(field::Error::too_long(&path, MANAGER_MAX));
     }
-    let told = if too_long { 1 } else { MANAGER_MAX };
-    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()).take(told) {
+    let most = if too_long { 1 } else { MANAGER_MAX };
+    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()).take(most) {
         let text = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
         errors.push(field::Error::invalid(&path, manager, &text));
     }
@@ -39,7 +39,7 @@ pub(super) fn dry_run(values: &[String], errors: &mut Vec<field::Error>) {
     }
 }
 
-/// What decides from where a list or watch reads, as the query said it.
+/// What decides from where a list or watch reads, as the query has it.
 pub(super) struct RawList<'q> {
     pub(super) version: &'q str,
     pub(super) version_match: &'q str,

@@ -121,7 +121,7 @@ pub(super) fn delete_options(
     }
 }
 
-/// Upstream says of such options what is wrong, and not of what.
+/// Upstream's error about such options does not name what they are of.
 fn unread(error: &DecodeError) -> Box<Status> {
     Box::new(match error {
         DecodeError::CannotBeHandled { error, .. } => Status::bad_request(error.clone()),

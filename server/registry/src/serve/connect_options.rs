@@ -10,7 +10,7 @@ use crate::served::ServedResource;
 /// Where what follows a proxied object in the path stands in its options.
 const PATH: &str = "path";
 
-/// The options that the query of a connection says; nothing for a subresource that is read rather than connected to (`log`).
+/// The options in the query of a connection; nothing for a subresource that is read rather than connected to (`log`).
 pub(super) fn of(served: &ServedResource, call: &Call, query: &Query<'_>) -> Option<Object> {
     let subresource = served.info.subresource(&call.target.subresource).filter(|known| known.connect)?;
     if subresource.kind == served.info.gvk {

@@ -1,5 +1,5 @@
 //! Routes of custom resources, which differ from those of built-in kinds: no path table stands before
-//! them, so that what is wrong is said by the resource itself.
+//! them, so that the resource itself reports what is wrong.
 
 use std::sync::Arc;
 

@@ -40,7 +40,7 @@ pub(super) fn check_route(action: Verb, served: &ServedResource, call: &Call) ->
     check_accept(call, &MEDIA_TYPES, more)
 }
 
-/// No route table stands before custom resources: the handler says what it does not take.
+/// No route table stands before custom resources: the handler reports what it does not take.
 fn check_custom(action: Verb, call: &Call) -> Result<()> {
     let taken = |text| body::is_patch(text) && !body::is_strategic(text);
     if action == Verb::Patch && !taken(&call.content_type) {
@@ -55,7 +55,7 @@ pub(super) fn check_log(served: &ServedResource, call: &Call) -> Result<()> {
     object(served, call).map(drop)
 }
 
-/// 406 for who reads none of the known types, with all of them and what else is told.
+/// 406 for who reads none of the known types; the message lists all of them and `more`.
 fn check_accept(call: &Call, known: &[&str], more: &[&str]) -> Result<()> {
     if call.accept.is_empty() || accept::route_takes(&call.accept, known) {
         return Ok(());

@@ -85,7 +85,7 @@ impl Request<'_> {
                 span.set(key, value.to_owned());
             }
         }
-        // Line breaks in what a client says of itself would look like lines of the log.
+        // Line breaks in what a client sends about itself would look like lines of the log.
         let describe = || self.trace_fields().map(|(key, value)| format!("{key}:{}", shown(value))).join(",");
         let carried_out = async {
             let answer = self.carry_out(action).await;
@@ -95,7 +95,7 @@ impl Request<'_> {
         slow_trace::watch(name, SLOW, describe, span.within(carried_out)).await
     }
 
-    /// What upstream says of a request in its traces (`traceFields`), as far as it is known here.
+    /// What upstream's traces show of a request (`traceFields`), as far as it is known here.
     fn trace_fields(&self) -> [(&'static str, &str); 9] {
         let target = &self.call.target;
         [

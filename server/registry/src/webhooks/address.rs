@@ -26,7 +26,7 @@ pub(super) struct Address {
     pub(super) place: Place,
     /// The `Host` header.
     pub(super) host: String,
-    /// Path and query: upstream's clients tell their timeout.
+    /// Path and query: upstream's clients send their timeout there.
     pub(super) path: String,
     /// All of it, for messages.
     pub(super) url: String,
@@ -51,7 +51,7 @@ impl Place {
 }
 
 impl Address {
-    /// What a configuration says; definitions with other ones are refused when they are written.
+    /// The address of a configuration; definitions with other ones are refused when they are written.
     pub(super) fn of(config: &ClientConfig, timeout: Duration) -> Result<Self, String> {
         let (place, path) = match (&config.service, &config.url) {
             (Some(service), _) => {

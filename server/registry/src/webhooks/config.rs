@@ -1,4 +1,4 @@
-//! The client configuration of a webhook, as objects say it. Who writes one is told what is wrong with it elsewhere.
+//! The client configuration of a webhook, as objects contain it. The validation of writes reports its errors.
 
 use portico_machinery::route::Target;
 use serde::Deserialize;
@@ -40,6 +40,6 @@ pub struct WebhookService {
     pub name: String,
     /// A path, with a leading slash.
     pub path: Option<String>,
-    /// 443 when it does not say.
+    /// 443 when it is not set.
     pub port: Option<u16>,
 }

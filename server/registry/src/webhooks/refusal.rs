@@ -7,13 +7,13 @@ use portico_machinery::Status;
 /// More of a text is left out.
 const MAX_LENGTH: usize = 1024;
 
-/// A Status's message, or what the code says.
+/// A Status's message, or a description of the code.
 pub(super) fn words(answer: &Fetched) -> String {
     let reported = Status::from_json(&answer.body);
     if let Some(status) = reported.filter(|status| status.is_failure() && !status.message.is_empty()) {
         return status.message;
     }
-    let said = match answer.status.as_u16() {
+    let reason = match answer.status.as_u16() {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",
         404 => "the server could not find the requested resource",
@@ -38,7 +38,7 @@ pub(super) fn words(answer: &Fetched) -> String {
             );
         }
     };
-    said.to_owned()
+    reason.to_owned()
 }
 
 /// What an answer without a body is called.
@@ -50,7 +50,7 @@ pub(super) fn empty(answer: &Fetched) -> String {
     )
 }
 
-/// Whether it says after how many seconds it is to be asked again.
+/// Whether it sets after how many seconds it is to be asked again.
 pub(super) fn retry_after(answer: &Fetched) -> bool {
     let seconds = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     seconds.is_some_and(|seconds| seconds.parse::<u32>().is_ok())
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_webhooks_words_where_it_has_some() {
+    fn a_refusal_has_the_webhooks_message_where_there_is_one() {
         let answer = |code: u16, content_type: &'static str, body: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -123,8 +123,8 @@ mod tests {
                 "the server responded with the status code 302 but did not return more information",
             ),
         ];
-        for (code, content_type, body, said) in table {
-            assert_eq!(answer(code, content_type, body), said);
+        for (code, content_type, body, expected) in table {
+            assert_eq!(answer(code, content_type, body), expected);
         }
     }
 }

@@ -90,7 +90,7 @@ pub(super) struct PeerIdentity {
     pub(super) ca_bundle: String,
     /// The name that they must have, where that is not the place's own.
     pub(super) server_name: Option<String>,
-    /// The addresses that the configuration names itself; none where a Service says them.
+    /// The addresses that the configuration names itself; none where a Service has them.
     pub(super) targets: Vec<route::Target>,
 }
 

@@ -79,8 +79,8 @@ async fn every_rule_has_its_field_and_its_words() {
         let reply = harness.post(URL, &body).await;
         assert_eq!(reply.code, 422, "{body}");
         let message = reply.at("message");
-        let (_, said) = message.split_once("is invalid: ").unwrap();
-        assert!(said.starts_with(words), "{said}\nis not\n{words}");
+        let (_, reported) = message.split_once("is invalid: ").unwrap();
+        assert!(reported.starts_with(words), "{reported}\nis not\n{words}");
     }
 }
 
@@ -127,7 +127,7 @@ async fn a_put_must_name_the_revision_and_finds_only_what_is_there() {
 }
 
 #[tokio::test]
-async fn a_table_tells_service_and_availability_and_metadata_is_cut_out() {
+async fn a_table_shows_service_and_availability_and_metadata_is_cut_out() {
     let harness = Harness::open().await;
     let url = format!("{URL}/v1.a.example.com");
     harness.post(URL, &api_service("v1", "a.example.com", &remote(""))).await;

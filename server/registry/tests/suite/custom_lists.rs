@@ -70,7 +70,7 @@ async fn a_version_without_columns_shows_ages() {
 }
 
 #[tokio::test]
-async fn lists_tell_an_empty_token_and_the_kind_of_each_item() {
+async fn lists_have_an_empty_token_and_the_kind_of_each_item() {
     let harness = with_tabs("").await;
     let all = harness.get(TABS).await;
     assert!(all.text.contains(r#""continue":"""#), "{}", all.text);
@@ -178,7 +178,7 @@ async fn tables_of_a_watch_carry_columns_once() {
     assert!(lines[0].contains(r#""columnDefinitions":[{"#), "{}", lines[0]);
     assert!(lines[1..].iter().all(|line| line.contains(r#""columnDefinitions":null"#)), "{lines:?}");
     assert!(lines[3].starts_with(r#"{"type":"BOOKMARK","object":{"kind":"Table""#), "{}", lines[3]);
-    assert!(lines[3].contains(r#""metadata":{"resourceVersion":""#), "a bookmark's table tells its revision");
+    assert!(lines[3].contains(r#""metadata":{"resourceVersion":""#), "a bookmark's table has its revision");
 }
 
 #[tokio::test]

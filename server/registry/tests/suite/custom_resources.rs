@@ -125,7 +125,7 @@ async fn a_changed_schema_is_seen_at_once_and_ends_watches() {
 }
 
 #[tokio::test]
-async fn a_check_tells_what_a_definition_would_do_to_clients_and_to_what_is_stored() {
+async fn a_check_reports_what_a_definition_would_do_to_clients_and_to_what_is_stored() {
     use portico_registry::{Context, FindingKind};
     let harness = defined(&version("v1", true, PROPERTIES)).await;
     harness.post(TABS, &tab("v1", r#""cronSpec":"x","replicas":3"#)).await;
@@ -135,18 +135,18 @@ async fn a_check_tells_what_a_definition_would_do_to_clients_and_to_what_is_stor
     let context = Context::system("suite");
     let checked = harness.registry.check_definition(&context, body.as_bytes(), JSON).await.unwrap();
     assert!(checked.installed && (checked.objects, checked.hit) == (1, 1), "{checked:?}");
-    let said = |kind| -> Vec<String> {
+    let findings = |kind| -> Vec<String> {
         let of_kind = checked.findings.iter().filter(|finding| finding.kind == kind);
         of_kind.map(|f| format!("{} {}: {}", f.object, f.field, f.text)).collect()
     };
-    assert_eq!(said(FindingKind::Error), Vec::<String>::new());
+    assert_eq!(findings(FindingKind::Error), Vec::<String>::new());
     assert_eq!(
-        said(FindingKind::Breaking),
+        findings(FindingKind::Breaking),
         [" spec.cronSpec: has a lower maxLength, 0", " spec.replicas: is gone: its values are pruned"]
     );
-    assert_eq!(said(FindingKind::Lost), [r#"default/t : unknown field "spec.replicas""#]);
+    assert_eq!(findings(FindingKind::Lost), [r#"default/t : unknown field "spec.replicas""#]);
     assert_eq!(
-        said(FindingKind::Invalid),
+        findings(FindingKind::Invalid),
         ["default/t spec.cronSpec: Too long: may not be more than 0 bytes"]
     );
     let untyped = definition(&version("v1", true, r#""odd":{}"#));

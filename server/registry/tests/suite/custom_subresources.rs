@@ -32,7 +32,7 @@ fn scale(rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_scale_shows_what_its_paths_say() {
+async fn a_scale_shows_the_fields_that_its_paths_name() {
     let harness = with_tab().await;
     let (one, url) = (format!("{TABS}/t"), format!("{TABS}/t/scale"));
     let shown = harness.get(&url).await;
@@ -91,8 +91,8 @@ async fn what_a_scale_is_about_may_be_missing() {
         (silent.code, silent.at("message").as_str()),
         (400, r#"the spec replicas field ".spec.pods.wanted" cannot be empty"#)
     );
-    let said = harness.patch(&url, MERGE, r#"{"spec":{"replicas":0}}"#).await;
-    assert_eq!((said.code, harness.get(&url).await.code), (200, 200), "{}", said.text);
+    let written = harness.patch(&url, MERGE, r#"{"spec":{"replicas":0}}"#).await;
+    assert_eq!((written.code, harness.get(&url).await.code), (200, 200), "{}", written.text);
 }
 
 #[tokio::test]

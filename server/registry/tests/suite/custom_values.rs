@@ -68,7 +68,7 @@ async fn an_update_is_forgiven_what_was_wrong_before() {
 }
 
 #[tokio::test]
-async fn what_is_forgiven_is_told_also_where_something_else_is_refused() {
+async fn a_forgiven_value_is_reported_also_where_something_else_is_refused() {
     let harness = defined(&version("v1", true, LOOSE)).await;
     let made = harness.post(TABS, &tab("v1", r#""image":"nginx","other":"a""#)).await;
     assert_eq!(made.code, 201, "{}", made.text);

@@ -52,7 +52,7 @@ async fn an_apply_fails_when_the_object_does_not_fit_the_version_applied_before(
 }
 
 #[tokio::test]
-async fn an_apply_is_told_all_that_does_not_fit() {
+async fn an_apply_reports_every_type_mismatch() {
     let harness = defined(&two_versions()).await;
     let url = format!("{TABS}/t?fieldManager=me");
     let refused = harness.patch(&url, APPLY, &tab("v1", r#""size":1,"old":true"#)).await;
@@ -66,7 +66,7 @@ async fn an_apply_is_told_all_that_does_not_fit() {
 }
 
 #[tokio::test]
-async fn warnings_are_told_with_a_refusal() {
+async fn warnings_are_returned_with_a_refusal() {
     let harness = defined(&two_versions()).await;
     let odd = [r#"unknown field "spec.odd""#];
     let refused = harness.post(TABS, &tab("v1", r#""size":1,"odd":1"#)).await;
@@ -108,7 +108,7 @@ async fn a_creation_that_names_a_revision_fails_when_it_would_be_stored() {
     let harness = defined(&two_versions()).await;
     let named = |spec: &str| tab("v1", spec).replace(r#""name":"t""#, r#""name":"t","resourceVersion":"5""#);
     let invalid = harness.post(TABS, &named(r#""size":1"#)).await;
-    assert_eq!(invalid.code, 422, "what is wrong with it is told first: {}", invalid.text);
+    assert_eq!(invalid.code, 422, "its own errors are reported first: {}", invalid.text);
     let refused = harness.post(TABS, &named(r#""size":"1""#)).await;
     assert_eq!((refused.code, refused.text.contains("reason")), (500, false), "{}", refused.text);
     assert_eq!(refused.at("message"), "resourceVersion should not be set on objects to be created");

@@ -161,7 +161,7 @@ async fn a_write_of_the_status_may_change_metadata_and_shorten_what_was_stored()
 }
 
 #[tokio::test]
-async fn a_delete_marks_and_says_what_follows() {
+async fn a_delete_marks_the_definition_and_reports_what_follows() {
     let harness = Harness::open().await;
     harness.post(URL, &plain()).await;
     let reply = harness.delete(&format!("{ONE}?propagationPolicy=Foreground")).await;

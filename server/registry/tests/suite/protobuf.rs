@@ -135,7 +135,7 @@ async fn refusals_are_protobuf_for_who_reads_nothing_else() {
     assert_eq!(code, 404);
     let want: Status = serde_json::from_str(&harness.get(&format!("{MAPS}/missing")).await.text).unwrap();
     assert_eq!(bytes, want.to_protobuf());
-    for (body, says) in [
+    for (body, expected) in [
         ("", "empty data"),
         ("{\"kind\":\"ConfigMap\"}", "expected prefix [107 56 115 0] ({"),
         ("k8s\0\n\x01", "unexpected EOF"),
@@ -144,7 +144,7 @@ async fn refusals_are_protobuf_for_who_reads_nothing_else() {
     ] {
         let refused = harness.ask("POST", MAPS, JSON, PROTOBUF, body).await;
         assert_eq!(refused.code, 400, "{}", refused.text);
-        assert!(refused.at("message").contains(says), "{}", refused.text);
+        assert!(refused.at("message").contains(expected), "{}", refused.text);
     }
     let options = harness
         .ask("DELETE", &format!("{MAPS}/missing"), JSON, PROTOBUF, "k8s\0\n\x0f\x12\x0dDeleteOptions\x12\0")

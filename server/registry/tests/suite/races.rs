@@ -307,7 +307,7 @@ async fn who_fails_or_leaves_takes_nobody_along() {
 }
 
 #[tokio::test]
-async fn a_quota_that_never_rests_is_told_as_a_passing_failure() {
+async fn a_quota_that_never_rests_is_reported_as_a_temporary_failure() {
     let harness = Arc::new(Harness::open().await);
     quota(&harness, 10).await;
     let racing = Arc::clone(&harness);

@@ -42,7 +42,7 @@ async fn an_address_stays_once_set_and_is_kept_when_left_out() {
 }
 
 #[tokio::test]
-async fn wrong_services_are_told_why() {
+async fn errors_of_wrong_services_name_the_cause() {
     let harness = Harness::open().await;
     for (spec, words) in [
         ("{}", "spec.ports: Required value"),

@@ -13,7 +13,7 @@ fn text(frame: &Frame) -> String {
     String::from_utf8(frame.object().to_vec()).unwrap()
 }
 
-fn said(frame: &Frame) -> (EventType, String) {
+fn summary(frame: &Frame) -> (EventType, String) {
     let object = portico_machinery::Object::from_json(&frame.object()).unwrap();
     (frame.kind, object.name().to_owned())
 }
@@ -32,9 +32,9 @@ async fn a_watch_from_a_revision_shows_each_change_once() {
         String::from_utf8(first.line().to_vec()).unwrap(),
         format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", created.text.trim_end())
     );
-    assert_eq!(said(&*next(&mut frames).await), (EventType::Modified, "a".into()));
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Modified, "a".into()));
     let last = next(&mut frames).await;
-    assert_eq!(said(&last), (EventType::Deleted, "a".into()));
+    assert_eq!(summary(&last), (EventType::Deleted, "a".into()));
     assert!(text(&last).contains(&format!("\"resourceVersion\":\"{}\"", last.revision)));
 }
 
@@ -57,8 +57,8 @@ async fn initial_events_come_in_order_and_end_with_a_bookmark() {
         harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }
     let mut frames = harness.watch(&format!("{MAPS}?watch=1&allowWatchBookmarks=true"), JSON).await;
-    assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "a".into()));
-    assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "b".into()));
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Added, "a".into()));
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Added, "b".into()));
     let end = next(&mut frames).await;
     assert_eq!(end.kind, EventType::Bookmark);
     let want = format!(
@@ -81,13 +81,13 @@ async fn what_leaves_a_selection_is_deleted_and_what_enters_is_added() {
     let left = harness.patch(&format!("{MAPS}/a"), MERGE, &label("out")).await;
     harness.delete(&format!("{MAPS}/a")).await;
     harness.post(MAPS, r#"{"metadata":{"name":"b","labels":{"l":"in"}}}"#).await;
-    assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "a".into()));
-    assert_eq!(said(&*next(&mut frames).await), (EventType::Modified, "a".into()));
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Added, "a".into()));
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Modified, "a".into()));
     let gone = next(&mut frames).await;
     assert_eq!(gone.kind, EventType::Deleted);
     assert!(text(&gone).contains(r#""l":"in""#), "the state that was last selected is shown");
     assert_eq!(gone.revision.to_string(), left.at("metadata.resourceVersion"));
-    assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "b".into()));
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Added, "b".into()));
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn one_object_is_watched_by_the_old_path() {
         harness.post(MAPS, &object("ConfigMap", name, "")).await;
     }
     let mut frames = harness.watch("/api/v1/watch/namespaces/default/configmaps/b", JSON).await;
-    assert_eq!(said(&*next(&mut frames).await), (EventType::Added, "b".into()));
+    assert_eq!(summary(&*next(&mut frames).await), (EventType::Added, "b".into()));
 }
 
 #[tokio::test]

@@ -131,7 +131,7 @@ async fn a_job_has_the_labels_of_its_pods_unless_it_has_its_own() {
 }
 
 #[tokio::test]
-async fn what_the_first_version_of_an_autoscaler_cannot_say_survives_its_patch() {
+async fn fields_that_the_first_version_of_an_autoscaler_lacks_survive_its_patch() {
     let harness = Harness::open().await;
     let v2 = r#"{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":5,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"AverageValue","averageValue":"1Gi"}}}]}}"#;
     let made = harness.post(&format!("/apis/autoscaling/v2{HPAS}"), v2).await;

@@ -45,7 +45,7 @@ async fn a_name_is_given_or_generated() {
 }
 
 #[tokio::test]
-async fn what_a_create_may_not_say_is_refused() {
+async fn a_create_with_fields_that_it_may_not_set_is_refused() {
     let harness = Harness::open().await;
     let rows = [
         (
@@ -93,7 +93,7 @@ async fn unknown_fields_warn_vanish_or_refuse() {
 }
 
 #[tokio::test]
-async fn keys_that_yaml_has_twice_are_told_by_line() {
+async fn duplicate_keys_in_yaml_are_reported_by_line() {
     let harness = Harness::open().await;
     let body = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\ndata:\n  k: one\n  k: two\n";
     let line = "line 7: key \"k\" already set in map";
@@ -148,7 +148,7 @@ async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
 
 /// Writers, followers and the next write share one decoded object: it must be the one that the stored bytes hold.
 #[tokio::test]
-async fn what_a_write_hands_on_is_what_its_bytes_say() {
+async fn a_write_passes_on_the_object_that_its_bytes_hold() {
     let harness = Harness::open().await;
     let service = r#","spec":{"ports":[{"port":80}],"selector":{"b":"2","a":"1"}}"#;
     let ca = r#","caBundle":"eA==","service":{"namespace":"n","name":"s"}"#;

@@ -7,7 +7,7 @@ use crate::informers::Informers;
 use crate::{Installed, Routes, Settings};
 
 #[test]
-fn paths_group_versions_and_names_say_the_same() {
+fn paths_group_versions_and_names_mean_the_same() {
     for asked in ["/apis/g.io/v1/namespaces/x", "/apis/g.io/v1", "/apis/g.io/v1?x=/y", "g.io/v1", "v1.g.io"] {
         assert_eq!(group_version_of(asked), Some(GroupVersion::new("g.io", "v1")), "{asked}");
     }
@@ -24,7 +24,7 @@ fn observed(seen_by: &str, failed_at: Option<ReachStage>, since: &str) -> Reache
 }
 
 #[test]
-fn the_first_stage_that_nobody_passed_is_the_last_one_told() {
+fn the_first_stage_that_nobody_passed_is_the_last_one_reported() {
     let stages = reached(&[observed("control", Some(ReachStage::Tls), "2026-01-01T00:00:00Z")]);
     let reported: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
     assert_eq!(reported, [("dial", true), ("tls", false)]);
@@ -43,7 +43,7 @@ fn a_backend_that_one_observer_reaches_is_reached() {
 }
 
 #[test]
-fn what_is_not_there_and_what_the_server_serves_itself_is_said() {
+fn missing_versions_and_those_that_the_server_serves_itself_are_explained() {
     let installed = Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() };
     let routes = Routes::new(Settings::default(), &Informers::default(), [installed]);
     let stages = routes.explain("/apis/nope/v1", &NoEvidence);
@@ -75,8 +75,8 @@ fn a_facade_that_lags_or_refuses_is_named() {
     assert!(acknowledged(&compiled, &[]).is_none());
 }
 
-/// What definitions say of themselves.
-struct Defined(Vec<Standing>);
+/// The statuses of versions in definitions.
+struct Defined(Vec<VersionStatus>);
 
 impl Evidence for Defined {
     fn reached(&self, _: &str) -> Vec<Reached> {
@@ -87,14 +87,14 @@ impl Evidence for Defined {
         Vec::new()
     }
 
-    fn definitions(&self, _: &GroupVersion) -> Vec<Standing> {
+    fn definitions(&self, _: &GroupVersion) -> Vec<VersionStatus> {
         self.0.clone()
     }
 }
 
 #[test]
-fn what_a_definition_serves_is_registered_and_one_that_does_not_says_why() {
-    let standing = |serves, reason: &str| Standing {
+fn a_served_definition_is_registered_and_another_has_the_reason() {
+    let version = |serves, reason: &str| VersionStatus {
         definition: "foos.g.io".into(),
         serves,
         reason: reason.into(),
@@ -102,17 +102,17 @@ fn what_a_definition_serves_is_registered_and_one_that_does_not_says_why() {
         since: "2026-01-01T00:00:00Z".into(),
     };
     let routes = Routes::new(Settings::default(), &Informers::default(), []);
-    let reported = |standings: Vec<Standing>| {
-        let stages = routes.explain("g.io/v1", &Defined(standings));
+    let reported = |versions: Vec<VersionStatus>| {
+        let stages = routes.explain("g.io/v1", &Defined(versions));
         stages.into_iter().map(|s| (s.stage, s.ok, s.reason)).collect::<Vec<_>>()
     };
     let established = ("defined", true, "InitialNamesAccepted".to_owned());
     let conflicting = ("defined", false, "KindConflict".to_owned());
     let registered = ("registered", true, "Registered".to_owned());
     assert_eq!(
-        reported(vec![standing(true, "InitialNamesAccepted"), standing(false, "KindConflict")]),
+        reported(vec![version(true, "InitialNamesAccepted"), version(false, "KindConflict")]),
         [registered, established, conflicting.clone()]
     );
     let none = ("registered", false, "NotServed".to_owned());
-    assert_eq!(reported(vec![standing(false, "KindConflict")]), [none, conflicting]);
+    assert_eq!(reported(vec![version(false, "KindConflict")]), [none, conflicting]);
 }

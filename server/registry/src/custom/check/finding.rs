@@ -60,8 +60,8 @@ impl Finding {
 }
 
 impl Checked {
-    pub(super) fn take(&mut self, rehearsed: Result<Written>) {
-        match rehearsed {
+    pub(super) fn take(&mut self, written: Result<Written>) {
+        match written {
             Ok(written) => {
                 let warn = |text| Finding::of(FindingKind::Warning, "", text);
                 self.findings.extend(written.warnings.into_iter().map(warn));

@@ -6,7 +6,7 @@ use portico_machinery::Object;
 use portico_store::{Record, Resource};
 
 use super::finding::{Checked, Finding, FindingKind, MAX_OBJECTS};
-use super::rehearsed::Rehearsed;
+use super::proposed::Proposed;
 use crate::Result;
 use crate::custom::facts::Facts;
 use crate::custom::validate::Validation;
@@ -16,7 +16,7 @@ use crate::served::ServedResource;
 use crate::stored;
 use crate::typed::Part;
 
-/// The most that is told of one object.
+/// The most findings that are reported for one object.
 const MAX_FINDINGS: usize = 10;
 /// After so many objects others get their turn.
 const TURN: usize = 64;
@@ -26,7 +26,7 @@ impl Objects {
     pub(super) async fn check_stored(
         &self,
         old: &Facts,
-        new: &Rehearsed,
+        new: &Proposed,
         checked: &mut Checked,
     ) -> Result<()> {
         let Some(served) = new.serving.storage().filter(|_| old.resource() == new.facts.resource()) else {

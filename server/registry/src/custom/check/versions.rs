@@ -3,20 +3,20 @@
 use portico_schema::structural::Structural;
 
 use super::finding::{Finding, FindingKind};
-use super::rehearsed::Rehearsed;
+use super::proposed::Proposed;
 use crate::custom::facts::{Facts, Version};
 use crate::served::ServedResource;
 
 /// In the order of the installed definition's versions.
-pub(super) fn compare(old: &Rehearsed, new: &Rehearsed) -> Vec<Finding> {
+pub(super) fn compare(old: &Proposed, new: &Proposed) -> Vec<Finding> {
     let mut findings = stored_versions(&old.facts, &new.facts);
     for before in old.facts.versions().iter().filter(|version| version.served) {
         let after = new.facts.versions().iter().find(|version| version.name == before.name);
-        let said = |text: &str| found(&before.name, "", text.to_owned());
+        let of_version = |text: &str| found(&before.name, "", text.to_owned());
         match after {
-            None => findings.push(said("the version is gone: clients that speak it get 404")),
+            None => findings.push(of_version("the version is gone: clients that speak it get 404")),
             Some(after) if !after.served => {
-                findings.push(said("the version is no longer served: clients that speak it get 404"));
+                findings.push(of_version("the version is no longer served: clients that speak it get 404"));
             }
             Some(after) => {
                 findings.extend(surface(before, after));
@@ -49,27 +49,29 @@ fn stored_versions(old: &Facts, new: &Facts) -> Vec<Finding> {
 /// Subresources, columns and selectable fields that are gone.
 fn surface(before: &Version, after: &Version) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say = |text: String| findings.push(found(&before.name, "", text));
+    let mut report = |text: String| findings.push(found(&before.name, "", text));
     if before.subresources.status.is_some() && after.subresources.status.is_none() {
-        say("/status is gone: whoever writes it gets 404, and writes of the object change the status"
-            .to_owned());
+        report(
+            "/status is gone: whoever writes it gets 404, and writes of the object change the status"
+                .to_owned(),
+        );
     }
     if before.subresources.status.is_none() && after.subresources.status.is_some() {
-        say("/status is new: writes of the object no longer change the status".to_owned());
+        report("/status is new: writes of the object no longer change the status".to_owned());
     }
     match (&before.subresources.scale, &after.subresources.scale) {
-        (Some(_), None) => say("/scale is gone: autoscalers and kubectl scale get 404".to_owned()),
-        (Some(old), Some(new)) if old != new => say("/scale reads other fields".to_owned()),
+        (Some(_), None) => report("/scale is gone: autoscalers and kubectl scale get 404".to_owned()),
+        (Some(old), Some(new)) if old != new => report("/scale reads other fields".to_owned()),
         _ => {}
     }
     for field in &before.selectable_fields {
         if !after.selectable_fields.iter().any(|kept| kept.json_path == field.json_path) {
-            say(format!("{} cannot be selected by any more: such lists get 400", field.json_path));
+            report(format!("{} cannot be selected by any more: such lists get 400", field.json_path));
         }
     }
     for column in &before.additional_printer_columns {
         if !after.additional_printer_columns.iter().any(|kept| kept.name == column.name) {
-            say(format!("the column {} is gone from tables", column.name));
+            report(format!("the column {} is gone from tables", column.name));
         }
     }
     findings

@@ -12,12 +12,12 @@ use crate::definition;
 use crate::registry::Registry;
 
 /// A definition and what it would serve.
-pub(super) struct Rehearsed {
+pub(super) struct Proposed {
     pub(super) facts: Arc<Facts>,
     pub(super) serving: Serving,
 }
 
-impl Rehearsed {
+impl Proposed {
     /// Of a body, under the names that it asks for; nothing when it cannot be read as a definition.
     pub(super) fn of(registry: &Registry, mut object: Object) -> Option<Self> {
         let names = object.get(&["spec", "names"])?;
@@ -29,7 +29,7 @@ impl Rehearsed {
 
     pub(super) fn of_record(registry: &Registry, record: Arc<Record>) -> Result<Self> {
         let facts = Arc::new(Facts::read(record.value.json()).map_err(Status::internal)?);
-        let serving = registry.definitions().rehearse(&facts, &record);
+        let serving = registry.definitions().proposed(&facts, &record);
         Ok(Self { facts, serving })
     }
 }

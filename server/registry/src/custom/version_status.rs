@@ -1,4 +1,4 @@
-//! Whether a definition serves a version, and why it does not: what its conditions say.
+//! Whether a definition serves a version, and why it does not, by its conditions.
 
 use portico_machinery::{GroupVersion, Object};
 
@@ -9,9 +9,9 @@ use crate::definition::{ESTABLISHED, NAMES_ACCEPTED, TERMINATING};
 use crate::registry::Registry;
 use crate::stored;
 
-/// How a definition stands to one of its versions.
+/// Whether a definition serves one of its versions, and the condition that decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct VersionStatus {
     /// The definition's name.
     pub definition: String,
     /// Whether requests in this version find its objects.
@@ -20,42 +20,42 @@ pub struct Standing {
     pub reason: String,
     /// Its message.
     pub message: String,
-    /// RFC 3339: since when that is so; empty when nobody says.
+    /// RFC 3339: since when that is so; empty when no condition has a time.
     pub since: String,
 }
 
 impl Registry {
-    /// How the definitions stand that have this version, by name.
+    /// The statuses of this version in all definitions that have it, by name of the definition.
     #[must_use]
-    pub fn standings(&self, group_version: &GroupVersion) -> Vec<Standing> {
+    pub fn version_statuses(&self, group_version: &GroupVersion) -> Vec<VersionStatus> {
         let store = self.store();
-        let mut standings: Vec<Standing> = self
+        let mut version_statuses: Vec<VersionStatus> = self
             .definitions()
             .of_group(&**store, &group_version.group)
             .iter()
             .filter_map(|definition| {
                 let versions = definition.facts.versions();
                 let version = versions.iter().find(|version| version.name == group_version.version)?;
-                Some(standing(definition, version))
+                Some(version_status(definition, version))
             })
             .collect();
-        standings.sort_by(|a, b| a.definition.cmp(&b.definition));
-        standings
+        version_statuses.sort_by(|a, b| a.definition.cmp(&b.definition));
+        version_statuses
     }
 }
 
-fn standing(definition: &Definition, version: &Version) -> Standing {
+fn version_status(definition: &Definition, version: &Version) -> VersionStatus {
     let object = stored::decode(&definition.record);
     let serves = version.served && definition.facts.is_reachable();
     let reported = reported(&object, version);
-    Standing { definition: definition.facts.name().to_owned(), serves, ..reported }
+    VersionStatus { definition: definition.facts.name().to_owned(), serves, ..reported }
 }
 
 /// The condition that decides: the first that keeps something from being served, else the one that lets it be.
-fn reported(object: &Object, version: &Version) -> Standing {
+fn reported(object: &Object, version: &Version) -> VersionStatus {
     if !version.served {
         let message = format!("the definition does not serve version {}", version.name);
-        return Standing { reason: "NotServed".to_owned(), message, ..Standing::default() };
+        return VersionStatus { reason: "NotServed".to_owned(), message, ..VersionStatus::default() };
     }
     let is = |kind: &str, status: &str| condition::get(object, kind).filter(|c| c.status == status);
     let deciding = is(TERMINATING, "True")
@@ -63,16 +63,16 @@ fn reported(object: &Object, version: &Version) -> Standing {
         .or_else(|| is(ESTABLISHED, "False"))
         .or_else(|| is(ESTABLISHED, "True"));
     match deciding {
-        Some(condition) => Standing {
+        Some(condition) => VersionStatus {
             reason: condition.reason,
             message: condition.message,
             since: condition.last_transition_time.unwrap_or_default(),
-            ..Standing::default()
+            ..VersionStatus::default()
         },
-        None => Standing {
+        None => VersionStatus {
             reason: "Pending".to_owned(),
             message: "nobody has validated its names yet".to_owned(),
-            ..Standing::default()
+            ..VersionStatus::default()
         },
     }
 }
