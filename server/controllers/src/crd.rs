@@ -1,8 +1,8 @@
-//! Keeps the promises of CustomResourceDefinitions: which names are accepted, when they are established, what is said of
+//! Keeps the promises of CustomResourceDefinitions: which names are accepted, when they are established, the conditions of
 //! their schemas and approval, that their instances go with them, and that their group versions have APIServices.
 //!
 //! One follower keeps an index of what the controllers need to know (hook `start-apiextensions-informers`); a change queues
-//! only definitions that it touches, and what several decides say of one is one write. It must not know what serving a
+//! only definitions that it touches, and all that is decided about one is one write. It must not know what serving a
 //! definition takes.
 
 mod approval;

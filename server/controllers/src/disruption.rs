@@ -38,7 +38,7 @@ const GATHER: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Disruption {
     budgets: WorkQueue<NamespacedName>,
-    /// Pods that say that they will be disrupted.
+    /// Pods with the condition that they will be disrupted.
     claims: WorkQueue<NamespacedName>,
     selectors: Arc<Mutex<Selectors>>,
     recorder: EventRecorder,
@@ -151,7 +151,7 @@ fn selector_of(budget: &Object) -> Option<LabelSelector> {
     LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten()
 }
 
-/// Whether a pod may say that it will be disrupted: nearly all of them need not be decoded for it.
+/// Whether a pod may have the condition that it will be disrupted: nearly all of them need not be decoded for it.
 fn may_claim(pod: &Stored) -> bool {
     const CLAIM: &[u8] = b"\"DisruptionTarget\"";
     memchr::memmem::find(pod.record().value.json(), CLAIM).is_some()
@@ -175,7 +175,7 @@ async fn report(
     };
     let pods: Vec<&Object> = selected.iter().map(Stored::object).collect();
     if pods.is_empty() {
-        recorder.tell(budget, "NoPods", "No matching pods found".to_owned());
+        recorder.normal(budget, "NoPods", "No matching pods found".to_owned());
     }
     let disrupted = decide::disrupted(budget, &pods, now);
     let reported = match expected(registry, budget, &pods).await {
@@ -204,7 +204,7 @@ fn warn_of_pods(recorder: &EventRecorder, budget: &Object, pods: &[&Object], lat
         recorder.warn(budget, "UnmanagedPods", format!("Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."));
     }
     for pod in pods.iter().filter(|pod| late.contains(pod.name())) {
-        // Upstream says the namespace twice, and not the name.
+        // Upstream prints the namespace twice, and not the name.
         let namespace = budget.namespace();
         let message = format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
         recorder.warn(pod, "NotDeleted", message);

@@ -21,7 +21,7 @@ const QUEUED: usize = 1_000;
 
 /// Writes the events of all recorders. Cheap to clone.
 #[derive(Clone)]
-pub struct Events(mpsc::Sender<Said>);
+pub struct Events(mpsc::Sender<PendingEvent>);
 
 /// Records in the name of a controller. Cheap to clone.
 #[derive(Clone)]
@@ -31,8 +31,8 @@ pub struct EventRecorder {
     account: &'static str,
 }
 
-/// What is said of an object.
-struct Said {
+/// An event that waits to be written.
+struct PendingEvent {
     /// The event without what other events decide.
     event: Object,
     source: Source,
@@ -45,15 +45,15 @@ impl Events {
     /// Writes until `tasks` is cancelled.
     #[must_use]
     pub fn start(registry: &Registry, tasks: &TaskSet) -> Self {
-        let (sender, mut said) = mpsc::channel::<Said>(QUEUED);
+        let (sender, mut queue) = mpsc::channel::<PendingEvent>(QUEUED);
         let registry = registry.clone();
         tasks.spawn_until_cancelled("event-recorder", async move {
             let mut correlator = Correlator::default();
-            while let Some(said) = said.recv().await {
+            while let Some(pending) = queue.recv().await {
                 let now = Timestamp::now();
-                let correlated = correlator.correlate(&said.source, said.reason, &said.message, now);
+                let correlated = correlator.correlate(&pending.source, pending.reason, &pending.message, now);
                 let Some(correlated) = correlated else { continue };
-                if let Err(status) = write(&registry, said, correlated, now).await
+                if let Err(status) = write(&registry, pending, correlated, now).await
                     && !is_namespace_going(&status)
                 {
                     tracing::warn!(%status, "an event could not be recorded");
@@ -76,8 +76,8 @@ impl EventRecorder {
         self.record("Warning", about, reason, message);
     }
 
-    /// Something is to be known of an object.
-    pub(crate) fn tell(&self, about: &Object, reason: &'static str, message: String) {
+    /// Records an event of type Normal.
+    pub(crate) fn normal(&self, about: &Object, reason: &'static str, message: String) {
         self.record("Normal", about, reason, message);
     }
 
@@ -93,8 +93,8 @@ impl EventRecorder {
             kind,
             about: [about.kind(), about.namespace(), about.name(), about.uid()].join("/"),
         };
-        let said = Said { event, source, reason, message, account: self.account };
-        if self.events.0.try_send(said).is_err() {
+        let pending = PendingEvent { event, source, reason, message, account: self.account };
+        if self.events.0.try_send(pending).is_err() {
             tracing::warn!(reason, "too many events wait to be written: one is dropped");
         }
     }
@@ -103,17 +103,17 @@ impl EventRecorder {
 /// Creates an event, or counts it in the one that is there.
 async fn write(
     registry: &Registry,
-    said: Said,
+    pending: PendingEvent,
     correlated: Correlated,
     now: Timestamp,
 ) -> Result<(), Box<Status>> {
-    let (resource, context) = (GroupResource::new("", "events"), account(said.account));
+    let (resource, context) = (GroupResource::new("", "events"), account(pending.account));
     let Correlated { id, count, first, message } = correlated;
-    let name = format!("{}.{id:x}", said.event.at(&["involvedObject", "name"]).str());
-    let namespace = said.event.namespace().to_owned();
+    let name = format!("{}.{id:x}", pending.event.at(&["involvedObject", "name"]).str());
+    let namespace = pending.event.namespace().to_owned();
     let at = ObjectRef { resource: resource.clone(), namespace, name: name.clone() };
     let there = if count > 1 { registry.get_stored(&at).await? } else { None };
-    let mut event = there.as_ref().map_or(said.event, |there| there.object().clone());
+    let mut event = there.as_ref().map_or(pending.event, |there| there.object().clone());
     event.set(&["metadata", "name"], name);
     event.set(&["message"], message);
     event.set(&["count"], count);

@@ -27,7 +27,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// What an object needs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It is right, or not ours to say.
+    /// It is right, or not ours to change.
     Leave,
     /// It is missing.
     Create(Object),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggested_object_belongs_to_whoever_says_so() {
+    fn the_annotation_decides_whose_a_suggested_object_is() {
         let low = builtin("PriorityLevelConfiguration", "workload-low");
         let mut edited = low.object.clone();
         edited.set(&["spec", "limited", "nominalConcurrencyShares"], 1);
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(step(low, Some(&edited)), Step::Leave);
         edited.remove(&["metadata", "annotations"]);
         edited.set(&["metadata", "generation"], 2);
-        let Step::Update(theirs) = step(low, Some(&edited)) else { panic!("it is told whose it is") };
+        let Step::Update(theirs) = step(low, Some(&edited)) else { panic!("it is marked as theirs") };
         assert_eq!(theirs.annotation(ANNOTATION), Some("false"));
         assert_eq!(theirs.at(&["spec", "limited", "nominalConcurrencyShares"]).i64(), Some(1));
     }

@@ -1,4 +1,4 @@
-//! Follows flow schemas and priority levels and hands on what they say.
+//! Follows flow schemas and priority levels and hands on their content.
 //!
 //! It must not know who queues by it.
 
@@ -13,7 +13,7 @@ use portico_registry::{Change, Registry, Stored};
 /// Events handed on together, at most.
 const BATCH: usize = 128;
 
-/// What objects say from now on; nothing stands for one that is gone or cannot be used.
+/// The content of objects from now on; nothing stands for one that is gone or cannot be used.
 pub type Changes = Vec<(Key, Option<Fact>)>;
 
 /// Why flow control can no longer be kept up to date.
@@ -54,7 +54,7 @@ pub async fn run(
     Ok(())
 }
 
-/// What there is, so that a relist tells what is gone.
+/// The keys that there are, so that a relist shows which are gone.
 #[derive(Default)]
 struct Known {
     keys: BTreeSet<Key>,

@@ -158,15 +158,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_told_whether_its_level_is_there_once() {
+    fn whether_a_schemas_level_is_there_is_reported_once() {
         let mut schema = Object::new(&GroupVersion::new(GROUP, "v1").kind("FlowSchema"));
         schema.set(&["spec", "priorityLevelConfiguration", "name"], "p");
         let now = Timestamp::from_second(0).unwrap();
         let found = condition(&schema, true, now).unwrap();
         assert_eq!((found.status, found.reason), ("False", "Found"));
-        let said =
+        let message =
             "This FlowSchema references the PriorityLevelConfiguration object named \"p\" and it exists";
-        assert_eq!(found.message, said);
+        assert_eq!(found.message, message);
         schema.set(&["status", "conditions"], [found]);
         assert_eq!(condition(&schema, true, now), None);
         let missing = condition(&schema, false, now).unwrap();

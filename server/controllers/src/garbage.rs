@@ -1,11 +1,11 @@
 //! Garbage collection: dependents go with their last owner, first, after it, or not at all (`garbage-collector-controller`).
 //!
 //! Reads the one log and the store's owner index; keeps no graph. What was missed (at a start, or by reading too
-//! slowly) is found again in the index. Owners and dependents that other servers hold are asked for live (`elsewhere`).
+//! slowly) is found again in the index. Owners and dependents that other servers hold are asked for live (`aggregated`).
 
 mod act;
+pub mod aggregated;
 pub mod decide;
-pub mod elsewhere;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use portico_registry::{Logged, ObjectRef, Registry, Stored};
 
 use crate::log::Listener;
 use act::Actor;
+use aggregated::{ForeignDependents, ForeignOwners, OtherServers};
 use decide::{FOREGROUND, ORPHAN};
-use elsewhere::{ForeignDependents, ForeignOwners, OtherServers};
 
 /// How many objects are checked at a time.
 const WORKERS: usize = 4;
@@ -75,7 +75,7 @@ impl GarbageCollector {
     }
 
     /// Owners that wait for a dependent look again.
-    fn tell_waiting(&self, owners: &[Box<str>]) {
+    fn wake_waiting(&self, owners: &[Box<str>]) {
         if owners.is_empty() {
             return;
         }
@@ -153,13 +153,13 @@ impl Listener for GarbageCollector {
                 self.foreign_dependents.gone(change.uid());
             }
             self.waiting.lock().remove(change.uid());
-            return self.tell_waiting(change.owners());
+            return self.wake_waiting(change.owners());
         }
         let stored = change.stored();
         if stored.is_deleting() && waits(&stored) {
             self.queue.add(Item::Finish(change.object()));
         }
-        self.tell_waiting(change.owners_before());
+        self.wake_waiting(change.owners_before());
         if !change.owners().is_empty() && change.owners() != change.owners_before() {
             self.queue.add(Item::Check(change.object()));
         }

@@ -31,7 +31,7 @@ pub struct LeaderLease {
     user: &'static str,
     identity: String,
     timers: LeadershipTimers,
-    /// What the Lease said last, and since when it says so.
+    /// The last content of the Lease, and since when it has it.
     observed: Option<(Object, Instant)>,
 }
 
@@ -100,7 +100,7 @@ impl LeaderLease {
         ObjectRef { resource: leases(), namespace: NAMESPACE.to_owned(), name: self.name.to_owned() }
     }
 
-    /// For how long the Lease has said what it says: by this clock, not by the holder's.
+    /// For how long the Lease has not changed: by this clock, not by the holder's.
     fn observe(&mut self, current: Option<&Object>) -> Duration {
         let Some(current) = current else { return Duration::ZERO };
         match &self.observed {

@@ -52,7 +52,7 @@ impl Listening {
                 Ok(mut log) => {
                     self.begun.signal();
                     backoff.reset();
-                    self.tell(&mut log).await;
+                    self.dispatch(&mut log).await;
                 }
                 Err(status) => tracing::warn!(%status, "controllers cannot read the store"),
             }
@@ -68,8 +68,8 @@ impl Listening {
         Ok(log)
     }
 
-    /// Ends when something was missed, or the store closed.
-    async fn tell(&self, log: &mut Log) {
+    /// Passes changes to the listeners. Ends when something was missed, or the store closed.
+    async fn dispatch(&self, log: &mut Log) {
         loop {
             match log.next().await {
                 Ok(change) => self.listeners.iter().for_each(|listener| listener.on_event(&change)),

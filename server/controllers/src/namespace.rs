@@ -32,16 +32,16 @@ const FINALIZER: &str = "kubernetes";
 /// What is left is looked at again when something goes, and after this long in any case.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// What other API servers hold in namespaces.
-pub trait Elsewhere: Send + Sync {
-    /// Deletes what is there and tells what is left, and who could not be asked.
+/// The content of namespaces that other API servers hold.
+pub trait ForeignContent: Send + Sync {
+    /// Deletes what is there and returns what is left, and who could not be asked.
     fn empty<'a>(&'a self, namespace: &'a str, remaining: &'a mut Remaining) -> BoxFuture<'a, ()>;
 }
 
 /// The controller. Cheap to clone.
 #[derive(Clone)]
 pub struct NamespaceDeletion {
-    elsewhere: Arc<dyn Elsewhere>,
+    foreign: Arc<dyn ForeignContent>,
     queue: WorkQueue<String>,
     /// Namespaces that wait for their content to go.
     emptying: Arc<Mutex<HashSet<String>>>,
@@ -50,9 +50,9 @@ pub struct NamespaceDeletion {
 impl NamespaceDeletion {
     /// Knows nothing yet.
     #[must_use]
-    pub fn new(elsewhere: Arc<dyn Elsewhere>, metrics: &QueueMetrics) -> Self {
+    pub fn new(foreign: Arc<dyn ForeignContent>, metrics: &QueueMetrics) -> Self {
         Self {
-            elsewhere,
+            foreign,
             queue: WorkQueue::with_metrics("namespace", Policy::CONTROLLER, metrics),
             emptying: Arc::default(),
         }
@@ -76,7 +76,7 @@ impl NamespaceDeletion {
         };
         self.emptying.lock().insert(name.to_owned());
         let mut remaining = empty(registry, name).await?;
-        self.elsewhere.empty(name, &mut remaining).await;
+        self.foreign.empty(name, &mut remaining).await;
         let (context, options) = (context(), UpdateOptions::default());
         let mut current = namespace.object().clone();
         if let Some(reported) = conditions::reported(&current, &remaining, &time::rfc3339(Timestamp::now())) {
@@ -138,7 +138,7 @@ fn waits(namespace: &Object) -> bool {
     namespace.deletion_timestamp().is_some() && finalizers.items().any(|f| f.str() == FINALIZER)
 }
 
-/// Deletes what is there, pods first, and tells what is left.
+/// Deletes what is there, pods first, and returns what is left.
 async fn empty(registry: &Registry, namespace: &str) -> Result<Remaining, Box<Status>> {
     let mut resources = served_in(registry, namespace).await?;
     let pods = GroupResource::new("", "pods");

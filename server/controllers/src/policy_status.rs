@@ -58,7 +58,7 @@ fn expressions<'p>(policy: &'p Object) -> Vec<(String, &'p str)> {
     validations.items().enumerate().flat_map(of_one).collect()
 }
 
-/// The status that says what is wrong with a policy.
+/// The status that reports what is wrong with a policy.
 fn configuration(policy: &Object, warnings: &[ExpressionWarning]) -> Object {
     let mut config = Object::new(&GroupVersion::new(GROUP, "v1").kind(KIND));
     config.set(&["metadata", "name"], policy.name());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_which_generation_it_is_about_and_what_is_wrong() {
+    fn a_status_reports_the_observed_generation_and_what_is_wrong() {
         let policy = policy(r#"{"metadata": {"name": "p", "uid": "u", "generation": 3}}"#);
         let right = String::from_utf8(configuration(&policy, &[]).to_json()).unwrap();
         assert!(right.ends_with(r#""status":{"observedGeneration":3,"typeChecking":{}}}"#), "{right}");

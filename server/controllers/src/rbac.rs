@@ -1,4 +1,4 @@
-//! Roles and bindings: what they say is followed for whoever decides, and the first of them are made at the start.
+//! Roles and bindings: their content is followed for whoever decides, and the first of them are made at the start.
 
 pub mod aggregation;
 pub mod bootstrap;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use portico_machinery::{GroupResource, GroupVersion, Object, time};
 use portico_registry::{Context, CreateOptions, Registry, Stored};
 
-/// So many warnings are remembered as told; then all are forgotten, and told again when they come again.
+/// So many warnings are remembered as reported; then all are forgotten, and reported again when they come again.
 const REMEMBERED: usize = 4_096;
 
 /// Writes events in a controller's name. Cheap to clone.
@@ -22,7 +22,7 @@ pub struct Recorder {
     reported: Arc<Mutex<HashSet<String>>>,
 }
 
-/// What there is to say of an object.
+/// What to report about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Why, in one word.
@@ -41,7 +41,7 @@ impl Recorder {
         Self { registry, controller, instance, reported: Arc::default() }
     }
 
-    /// Warns about an object; the same is said of the same state once.
+    /// Warns about an object; the same warning about the same state is written once.
     pub async fn warn(&self, about: &Stored, warning: &Warning) {
         let key = format!("{}/{}/{}", about.uid(), warning.reason, warning.note);
         {
@@ -75,7 +75,7 @@ impl Recorder {
     }
 }
 
-/// Says which object an event is about, and puts it into the namespace of that.
+/// Sets the object that an event is about, and puts the event into the namespace of that.
 pub(crate) fn refer(event: &mut Object, about: &Object) {
     let namespace = Some(about.namespace()).filter(|n| !n.is_empty()).unwrap_or("default");
     event.set(&["metadata", "namespace"], namespace);

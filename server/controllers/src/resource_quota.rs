@@ -4,9 +4,9 @@
 //! when objects go or use less, and once in a while. It reads the one log, counts a state of one moment, and writes by the
 //! verbs of users. What is charged while it counts comes on top of what it has counted: no charge is lost.
 
+pub mod aggregated;
 mod count;
 pub mod decide;
-pub mod elsewhere;
 mod watched;
 mod write;
 
@@ -27,8 +27,8 @@ use tokio::time::Instant;
 
 use crate::log::Listener;
 use crate::rounds::at_intervals;
+use aggregated::{ForeignCounts, OtherServers};
 use count::Counter;
-use elsewhere::{ForeignCounts, OtherServers};
 use watched::{ConcernedQuota, QuotaKey, Watched, quotas};
 use write::Writer;
 

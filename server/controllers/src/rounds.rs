@@ -9,8 +9,8 @@ use portico_machinery::Status;
 /// for the bootstrap policy).
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does rounds for ever, each `period` after the last, or sooner when that one has not succeeded. `round` tells whether it
-/// has, and says itself what is wrong.
+/// Does rounds for ever, each `period` after the last, or sooner when that one has not succeeded. `round` returns whether
+/// it has, and logs itself what is wrong.
 pub(crate) async fn at_intervals<R>(period: Duration, policy: Policy, mut round: impl FnMut() -> R)
 where
     R: Future<Output = bool>,
@@ -27,11 +27,11 @@ where
     }
 }
 
-/// Does rounds until one succeeds, and answers what it did; `said` is what the log is told in between.
+/// Does rounds until one succeeds, and returns what it did; `message` is logged after each that fails.
 ///
 /// # Errors
 /// The last refusal, after half a minute.
-pub(crate) async fn until_done<T, R>(said: &str, mut round: impl FnMut() -> R) -> Result<T, Box<Status>>
+pub(crate) async fn until_done<T, R>(message: &str, mut round: impl FnMut() -> R) -> Result<T, Box<Status>>
 where
     R: Future<Output = Result<T, Box<Status>>>,
 {
@@ -43,7 +43,7 @@ where
             Err(status) if tokio::time::Instant::now() >= until => return Err(status),
             Err(status) => status,
         };
-        tracing::warn!(%status, "{said}");
+        tracing::warn!(%status, "{message}");
         tokio::time::sleep(backoff.next_wait()).await;
     }
 }

@@ -157,10 +157,10 @@ fn filled(secret: &Object, root_ca: &str) -> Option<Object> {
     Some(wanted)
 }
 
-/// Whether a Secret is this account's: a uid that is not told fits any.
+/// Whether a Secret is this account's: without a uid, it fits any.
 pub(crate) fn is_of(secret: &Object, account: &str, uid: &str) -> bool {
-    let said = secret.annotation(ACCOUNT_UID).unwrap_or_default();
-    secret.annotation(ACCOUNT) == Some(account) && (said.is_empty() || said == uid)
+    let named = secret.annotation(ACCOUNT_UID).unwrap_or_default();
+    secret.annotation(ACCOUNT) == Some(account) && (named.is_empty() || named == uid)
 }
 
 fn item_of(secret: &Stored) -> Item {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_an_accounts_by_name_and_by_uid_when_that_is_told() {
+    fn a_secret_is_an_accounts_by_name_and_by_uid_when_it_has_one() {
         let mut secret = secret();
         assert!(is_of(&secret, "s", "1") && !is_of(&secret, "t", "1"));
         secret.set(&["metadata", "annotations", ACCOUNT_UID], "1");

@@ -3,7 +3,7 @@
 //!
 //! A StorageVersionMigration names the resource; of one resource one runs at a time. What upstream shares out among three
 //! controllers is one here: which steps there are to do is decided from the migrations alone. A definition of custom
-//! resources is told that its objects are being migrated, and forgets the older versions once they are.
+//! resources reports that its objects are being migrated, and forgets the older versions once they are.
 
 mod decide;
 mod definition;
@@ -103,7 +103,7 @@ impl Migrator {
 
     async fn start(&self, resource: &GroupResource, migration: &Stored) -> Result<(), Box<Status>> {
         definition::started(&self.registry, resource, migration.name()).await?;
-        self.tell(migration, RUNNING, "MigrationRunning", "The migration is running").await.map(drop)
+        self.set_condition(migration, RUNNING, "MigrationRunning", "The migration is running").await.map(drop)
     }
 
     async fn clean_up(&self, resource: &GroupResource, migration: &Stored) -> Result<(), Box<Status>> {
@@ -120,7 +120,7 @@ impl Migrator {
         .map(drop)
     }
 
-    /// Notes the revision up to which objects are to be stored anew, stores them, and tells how that ended.
+    /// Notes the revision up to which objects are to be stored anew, stores them, and reports how that ended.
     async fn run(&self, resource: &GroupResource, migration: &Stored) -> Result<Reconciled, Box<Status>> {
         let object = migration.object();
         let verbs = rewrite::VERBS;
@@ -142,7 +142,7 @@ impl Migrator {
         };
         match rewrite::all(&self.registry, &self.context, resource, upto).await? {
             Rewritten::Done => {
-                self.tell(&migration, SUCCEEDED, "StorageVersionMigrationSucceeded", "").await?;
+                self.set_condition(&migration, SUCCEEDED, "StorageVersionMigrationSucceeded", "").await?;
                 Ok(Reconciled::Done)
             }
             Rewritten::Refused(status) => {
@@ -160,11 +160,11 @@ impl Migrator {
     }
 
     async fn fail(&self, migration: &Stored, message: &str) -> Result<Reconciled, Box<Status>> {
-        self.tell(migration, FAILED, "StorageVersionMigrationFailed", message).await?;
+        self.set_condition(migration, FAILED, "StorageVersionMigrationFailed", message).await?;
         Ok(Reconciled::Done)
     }
 
-    async fn tell(
+    async fn set_condition(
         &self,
         migration: &Stored,
         kind: &str,

@@ -1,7 +1,7 @@
-//! Tells in which version this server stores each built-in resource (hook `built-in-resources-storage-version-updater`).
+//! Reports in which version each built-in resource is stored (hook `built-in-resources-storage-version-updater`).
 //!
 //! One StorageVersion object per resource, with an entry per server: a migrator waits until all servers agree. Until the
-//! first round is done, [`StorageVersions::refusal`] holds writes, so that nothing is stored in a version not told of.
+//! first round is done, [`StorageVersions::refusal`] holds writes, so that nothing is stored in a version not reported.
 
 mod hold;
 mod report;
@@ -49,7 +49,7 @@ struct Shared {
 }
 
 impl StorageVersions {
-    /// Nothing is told yet, and writes of these resources are held. `server` is this server's identity.
+    /// Nothing is reported yet, and writes of these resources are held. `server` is this server's identity.
     #[must_use]
     pub fn new(server: impl Into<String>, registrations: Vec<Registration>) -> Self {
         let pending =
@@ -59,18 +59,18 @@ impl StorageVersions {
                 server: server.into(),
                 pending: RwLock::new(pending.collect()),
                 registrations,
-                reported: Signal::new("StorageVersionsTold"),
+                reported: Signal::new("StorageVersionsReported"),
             }),
         }
     }
 
-    /// Given once everything is told and nothing is held any more.
+    /// Given once everything is reported and nothing is held any more.
     #[must_use]
     pub fn reported(&self) -> Signal {
         self.shared.reported.clone()
     }
 
-    /// Tells every ten minutes until `tasks` is cancelled, from when this server's identity lease is `held`: entries of
+    /// Reports every ten minutes until `tasks` is cancelled, once this server's identity lease is `held`: entries of
     /// servers without a lease are collected.
     pub async fn run(self, registry: Registry, held: Signal, tasks: TaskSet) {
         let keep = async {
@@ -90,11 +90,12 @@ impl StorageVersions {
     /// Whether all objects are as they should be.
     async fn round(&self, registry: &Registry) -> bool {
         // All at once: they share commits.
-        let tell = self.shared.registrations.iter().map(|registration| self.tell(registry, registration));
-        join_all(tell).await.into_iter().all(|done| done)
+        let reports =
+            self.shared.registrations.iter().map(|registration| self.report(registry, registration));
+        join_all(reports).await.into_iter().all(|done| done)
     }
 
-    async fn tell(&self, registry: &Registry, registration: &Registration) -> bool {
+    async fn report(&self, registry: &Registry, registration: &Registration) -> bool {
         let mut reported = Ok(());
         for _ in 0..TRIES {
             reported = self.write(registry, registration).await;
@@ -108,7 +109,7 @@ impl StorageVersions {
             match &reported {
                 Ok(()) => drop(pending.remove(covered)),
                 Err(status) => {
-                    // Once told of, a resource is not held again.
+                    // Once reported, a resource is not held again.
                     if let Some(error) = pending.get_mut(covered) {
                         *error = Some(status.to_string());
                     }
@@ -116,7 +117,7 @@ impl StorageVersions {
             }
         }
         if let Err(status) = &reported {
-            tracing::warn!(resource = %registration.resource, %status, "the storage version could not be told");
+            tracing::warn!(resource = %registration.resource, %status, "the storage version could not be reported");
         }
         reported.is_ok()
     }

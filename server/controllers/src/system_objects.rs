@@ -18,7 +18,7 @@ use portico_registry::{Context, CreateOptions, Logged, ObjectRef, Part, Registry
 use crate::log::Listener;
 use crate::outcome::unless;
 
-/// What an object should be, from what is there; nothing when that is right, or when nothing can be said yet.
+/// What an object should be, from what is there; nothing when that is right, or when it cannot be decided yet.
 type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
 
 /// One object that is kept.
@@ -121,7 +121,7 @@ fn context() -> Context {
     Context::system("system:apiserver")
 }
 
-/// What is new gets its place here: the decisions say what it holds.
+/// What is new gets its namespace and name here: the decisions make its content.
 async fn write(
     registry: &Registry,
     at: &ObjectRef,

@@ -1,4 +1,4 @@
-//! `ttl-after-finished-controller`: deletes Jobs some time after they have finished, when they say so.
+//! `ttl-after-finished-controller`: deletes Jobs some time after they have finished, when they have a TTL.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct TtlAfterFinished {
 /// What is to be done about a Job now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Nothing: it has not finished, or says nothing, or is going.
+    /// Nothing: it has not finished, or has no TTL, or is going.
     Leave,
     /// Look again after this long.
     Wait(Duration),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, header};
-use portico_controllers::namespace::Elsewhere;
+use portico_controllers::namespace::ForeignContent;
 use portico_controllers::namespace::conditions::Remaining;
 use portico_gostd::json::{self, Readable};
 use portico_kit::fetch::{FetchRequest, Fetched};
@@ -273,7 +273,7 @@ impl Aggregated {
     }
 }
 
-impl Elsewhere for Aggregated {
+impl ForeignContent for Aggregated {
     fn empty<'a>(&'a self, namespace: &'a str, remaining: &'a mut Remaining) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let mut seen = BTreeSet::new();

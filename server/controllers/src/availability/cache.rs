@@ -1,4 +1,4 @@
-//! What probes found, and what facades tell: the memory of the remote controller.
+//! What probes found, and what facades report: the memory of the remote controller.
 //!
 //! Time comes in as a value. It must not know how a probe is made.
 
@@ -50,7 +50,7 @@ pub struct Hint {
 }
 
 impl Hint {
-    /// A failure, until something else is seen: whoever cannot reach a backend need not say it twice.
+    /// A failure, until something else is seen: whoever cannot reach a backend need not report it twice.
     fn counts(&self, now: Instant) -> bool {
         self.failed_at.is_some() || now < self.at + HINT_AGE
     }
@@ -84,7 +84,7 @@ pub enum Next {
 pub struct Cache {
     outcomes: HashMap<Arc<str>, Outcome>,
     running: HashMap<Arc<str>, Running>,
-    /// What facades tell, by facade: few, and mostly one.
+    /// What facades report, by facade: few, and mostly one.
     hints: HashMap<Arc<str>, Vec<(Box<str>, Hint)>>,
     limiter: KeyLimiter<Arc<str>>,
     /// Probed because a connection was lost: when they fail, all that use the same address are probed.
@@ -216,7 +216,7 @@ impl Cache {
         let is_news = match hints.iter_mut().find(|(who, _)| **who == *facade) {
             Some((_, known)) => {
                 let is_news = known.failed_at.is_some() != failed_at.is_some();
-                // What is repeated has been so since it was first said.
+                // What is repeated has been so since it was first reported.
                 if known.failed_at == failed_at && known.counts(now) {
                     hint.since = std::mem::take(&mut known.since);
                 }
@@ -263,7 +263,7 @@ impl Cache {
         self.outcomes.get(name)
     }
 
-    /// What facades tell about an APIService and still counts, sorted by facade.
+    /// What facades report about an APIService and still counts, sorted by facade.
     #[must_use]
     pub fn hints(&self, name: &str, now: Instant) -> Vec<(&str, &Hint)> {
         let counting = self.hints.get(name).into_iter().flatten().filter(|(_, hint)| hint.counts(now));

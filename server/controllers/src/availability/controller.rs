@@ -1,4 +1,4 @@
-//! What both controllers share: queues, memory, and what is said of a backend.
+//! What both controllers share: queues, memory, and how verdicts are reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +102,7 @@ impl<P: Prober> Availability<P> {
             .spawn_until_cancelled("availability-status", StatusWriter { queue, sink, metrics, again }.run());
     }
 
-    /// A facade tells what it sees of a backend: that it is reached, or where that fails. It repeats a good experience at least every
+    /// A facade reports what it sees of a backend: that it is reached, or where that fails. It repeats a success at least every
     /// 30 seconds: after [`HINT_AGE`](super::HINT_AGE) it counts no more. A bad one makes us probe at once.
     pub fn hint(&self, facade: &str, name: &str, failed_at: Option<ProbeStage>, detail: &str) {
         // Facades outlive APIServices by a moment; what is not there needs no memory.
@@ -172,10 +172,10 @@ impl<P: Prober> Availability<P> {
         self.inner.status.len()
     }
 
-    /// A verdict: shown in the gauge each time, written only when the condition says something else.
-    pub(super) fn say(&self, facts: &ApiServiceFacts, verdict: Verdict) {
+    /// A verdict: shown in the gauge each time, written only when it differs from the condition.
+    pub(super) fn report(&self, facts: &ApiServiceFacts, verdict: Verdict) {
         self.inner.metrics.decided(&facts.name, verdict.status == ConditionStatus::True);
-        if verdict.is_said(facts.available.as_ref()) {
+        if verdict.is_reported_by(facts.available.as_ref()) {
             self.inner.status.withdraw(&facts.name);
         } else {
             // It opens or closes a route.
@@ -192,7 +192,7 @@ impl<P: Prober> Availability<P> {
 }
 
 impl<P> Inner<P> {
-    /// Local ones to the local queue, others to the remote one; what was remote a moment ago is told to both.
+    /// Local ones go to the local queue, others to the remote one; what was remote a moment ago goes to both.
     fn enqueue(&self, facts: &Facts, touched: &Touched) {
         for name in touched {
             let local = facts.api_service(name).is_some_and(|f| f.backend.is_none());

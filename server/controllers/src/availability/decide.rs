@@ -1,4 +1,4 @@
-//! What the Available condition of an APIService should say: upstream's table R1-R9, pure.
+//! What the Available condition of an APIService should be: upstream's table R1-R9, pure.
 //!
 //! It must not know time, sockets or the registry: what a probe found comes in, what to probe goes out.
 
@@ -32,7 +32,7 @@ impl ConditionStatus {
     }
 }
 
-/// What the condition should say.
+/// What the condition should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Its status.
@@ -52,9 +52,9 @@ impl Verdict {
         Self { status: ConditionStatus::False, reason: reason.into(), message }
     }
 
-    /// Whether the condition says so already.
+    /// Whether the condition reports the same already.
     #[must_use]
-    pub fn is_said(&self, condition: Option<&Availability>) -> bool {
+    pub fn is_reported_by(&self, condition: Option<&Availability>) -> bool {
         condition.is_some_and(|c| {
             c.ok == (self.status == ConditionStatus::True)
                 && c.reason == self.reason
@@ -107,9 +107,9 @@ impl ProbePlan {
 /// What to do about an APIService.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The condition should say this.
+    /// The condition should be this.
     Settled(Verdict),
-    /// Only a probe can tell.
+    /// Only a probe can decide.
     Probe(ProbePlan),
 }
 
@@ -139,7 +139,7 @@ fn targets(backend: &BackendFacts, services: &ServiceIndex, mode: Mode) -> Resul
     if service.kind == ServiceType::ClusterIp {
         usable_endpoints(service, &services.slices(&key), &backend.service)?;
     }
-    // What the resolver says after these tests is upstream's failed probe.
+    // What the resolver reports after these tests is upstream's failed probe.
     services
         .resolve(mode, &backend.service)
         .map_err(|error| ResolveError { reason: FAILED_DISCOVERY_CHECK.to_owned(), ..error })

@@ -29,6 +29,6 @@ fn reconcile<P: Prober>(controller: &Availability<P>, name: &Arc<str>) {
     let facts = controller.inner.informers.index();
     let Some(facts) = facts.api_service(name) else { return controller.forget(name) };
     if let Some(verdict) = decide_local(facts) {
-        controller.say(facts, verdict);
+        controller.report(facts, verdict);
     }
 }

@@ -19,7 +19,7 @@ pub enum ProbeStage {
     Status,
 }
 
-/// Why a probe failed. The text tells the stage and certificate names, never what the backend said in a body.
+/// Why a probe failed. The text names the stage and certificate names, never what the backend sent in a body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProbeFailure {

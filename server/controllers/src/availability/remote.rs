@@ -1,4 +1,4 @@
-//! The loop of the remote controller: decide, probe when only a probe can tell, decide again.
+//! The loop of the remote controller: decide, probe when only a probe can decide, decide again.
 //!
 //! Workers never wait for a network. A probe is a task of its own behind one of two gates: backends whose last probe
 //! ran into a time limit have their own, so that any number of dead ones delays nobody else's probe.
@@ -49,7 +49,7 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
             None
         }
         Some(Decision::Settled(verdict)) => {
-            controller.say(service, verdict);
+            controller.report(service, verdict);
             Some(PERIOD)
         }
         Some(Decision::Probe(plan)) => {
@@ -65,7 +65,7 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
                     None
                 }
                 Next::Known(outcome, fresh_for) => {
-                    controller.say(service, decide_probed(&outcome.plan, &outcome.result, reached));
+                    controller.report(service, decide_probed(&outcome.plan, &outcome.result, reached));
                     Some(fresh_for)
                 }
             }

@@ -124,7 +124,7 @@ pub struct StatusQueue {
 type Batch = Vec<(Arc<str>, Wanted)>;
 
 impl StatusQueue {
-    /// The condition should say this. Replaces what waits for the same name.
+    /// The condition should be this. Replaces what waits for the same name.
     pub fn put(&self, name: &Arc<str>, uid: &str, verdict: Verdict, urgent: bool) {
         let wanted = Wanted { uid: uid.to_owned(), verdict };
         let mut pending = self.inner.0.lock();
@@ -140,7 +140,7 @@ impl StatusQueue {
         self.inner.1.notify_one();
     }
 
-    /// The condition says so already, or the object is gone: nothing is to be written.
+    /// The condition is so already, or the object is gone: nothing is to be written.
     pub fn withdraw(&self, name: &str) {
         let mut pending = self.inner.0.lock();
         pending.urgent.remove(name);

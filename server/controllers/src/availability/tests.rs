@@ -56,7 +56,7 @@ pub(super) fn slice(rest: &str) -> Object {
     ))
 }
 
-/// Plays the registry: a write is stored under a revision of its own and told to the informers, a status write counted.
+/// Plays the registry: a write is stored under a revision of its own and sent to the informers, a status write counted.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) informers: Informers,
@@ -136,10 +136,10 @@ impl Sink for World {
             }
         }
         let condition = object.at(&["status", "conditions"]).items().next().unwrap();
-        let said = format!("{} {}", condition.field("status").str(), condition.field("reason").str());
+        let summary = format!("{} {}", condition.field("status").str(), condition.field("reason").str());
         assert!(!condition.field("lastTransitionTime").str().is_empty());
         drop(condition);
-        self.writes.lock().push((name, said));
+        self.writes.lock().push((name, summary));
         self.put(Watched::ApiServices, object);
         Ok(())
     }

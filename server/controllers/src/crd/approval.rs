@@ -7,7 +7,7 @@ use portico_registry::definition::Approval;
 use super::condition_types::APPROVED;
 use super::definition::Definition;
 
-/// What is to be said; nothing for groups that need no approval, or when it is said already.
+/// The condition to write; nothing for groups that need no approval, or when it is reported already.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Condition> {
     let annotation = definition.approval.as_deref()?;
@@ -19,7 +19,7 @@ pub fn decide(definition: &Definition) -> Option<Condition> {
         Approval::Invalid => ("False", "InvalidAnnotation"),
     };
     let reported = Condition::new(APPROVED, status, reason, approval.message(annotation));
-    (!definition.says(&reported)).then_some(reported)
+    (!definition.has_condition(&reported)).then_some(reported)
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_protected_groups_are_told_and_only_once() {
+    fn the_condition_is_reported_for_protected_groups_only_and_once() {
         let mut definition = Definition::default();
         assert_eq!(decide(&definition), None);
         definition.approval = Some("unapproved, testing only".into());

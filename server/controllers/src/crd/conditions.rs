@@ -1,4 +1,4 @@
-//! Writes what the decides say. Definitions are written side by side and share the store's commits; the names that one is
+//! Writes the conditions that were decided. Definitions are written side by side and share commits; the names that one is
 //! about to get are taken while that is being written.
 
 use std::sync::Arc;

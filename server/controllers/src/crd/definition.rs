@@ -19,7 +19,7 @@ pub struct Version {
     pub served: bool,
 }
 
-/// A definition. Two are equal when no controller could tell them apart.
+/// A definition. Two are equal when no controller could distinguish them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definition {
     /// `metadata.uid`
@@ -34,7 +34,7 @@ pub struct Definition {
     pub accepted: Names,
     /// All versions, in their order.
     pub versions: Box<[Version]>,
-    /// The conditions that are decided here; Terminating is told by the finalizer alone.
+    /// The conditions that are decided here; the finalizer alone reports Terminating.
     pub conditions: Vec<Condition>,
     /// The approval annotation, for groups that need one.
     pub approval: Option<String>,
@@ -48,7 +48,7 @@ pub struct Definition {
 
 impl Definition {
     /// Reads a definition. What was known of the same generation of the same object is not worked out again, nor what
-    /// its status tells.
+    /// its status reports.
     #[must_use]
     pub fn read(stored: &Stored, known: Option<&Self>) -> Self {
         Self::decided(stored.read().unwrap_or_default(), known, || Structure::of(stored.object()))
@@ -61,8 +61,8 @@ impl Definition {
     }
 
     /// What cannot be read stands for nothing: what is stored has been decided.
-    fn decided(reported: Told, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
-        let Told { metadata, spec, status } = reported;
+    fn decided(reported: Parsed, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
+        let Parsed { metadata, spec, status } = reported;
         let decided = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
         let mut conditions = status.conditions.unwrap_or_default();
         conditions.retain(|condition| decided.contains(&&*condition.kind));
@@ -87,15 +87,17 @@ impl Definition {
             same.map_or_else(|| is_sound(&spec.conversion), |known| known.has_sound_ca_bundle);
         let structure = match same {
             Some(known) => known.structure.clone(),
-            None if known.is_none() && read.is_told_sound(spec.preserve_unknown_fields) => Structure::Sound,
+            None if known.is_none() && read.is_reported_sound(spec.preserve_unknown_fields) => {
+                Structure::Sound
+            }
             None => structure(),
         };
         Self { has_sound_ca_bundle, structure, ..read }
     }
 
-    /// Whether its status says that its schemas are structural: it was decided before it was established, and no change
+    /// Whether its status reports structural schemas: that was decided before it was established, and no change
     /// makes a structural schema another one. So nobody has to look into the schemas of all definitions at a start.
-    fn is_told_sound(&self, preserves_unknown_fields: bool) -> bool {
+    fn is_reported_sound(&self, preserves_unknown_fields: bool) -> bool {
         self.is(ESTABLISHED) && self.condition(NON_STRUCTURAL).is_none() && !preserves_unknown_fields
     }
 
@@ -116,8 +118,8 @@ impl Definition {
         self.condition(kind).is_some_and(|condition| condition.status == "True")
     }
 
-    /// Whether a condition says this already, whenever it began to.
-    pub(super) fn says(&self, condition: &Condition) -> bool {
+    /// Whether it has this condition already, whenever it began.
+    pub(super) fn has_condition(&self, condition: &Condition) -> bool {
         self.condition(&condition.kind).is_some_and(|current| {
             (&current.status, &current.reason, &current.message)
                 == (&condition.status, &condition.reason, &condition.message)
@@ -128,7 +130,7 @@ impl Definition {
 /// What of a definition is read; its schemas are passed over.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Told {
+struct Parsed {
     metadata: Metadata,
     spec: Spec,
     status: State,

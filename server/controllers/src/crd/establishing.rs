@@ -9,7 +9,7 @@ use portico_registry::condition::Condition;
 use super::definition::Definition;
 use portico_registry::definition::{ESTABLISHED, NAMES_ACCEPTED};
 
-/// What is to be said; nothing when it is said already, or when it is too early.
+/// The condition to write; nothing when it is reported already, or when it is too early.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Condition> {
     if !definition.is(NAMES_ACCEPTED) || definition.is(ESTABLISHED) {
@@ -20,7 +20,7 @@ pub fn decide(definition: &Definition) -> Option<Condition> {
     } else {
         Condition::new(ESTABLISHED, "False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
     };
-    (!definition.says(&reported)).then_some(reported)
+    (!definition.has_condition(&reported)).then_some(reported)
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_nobody_can_read_is_told_once() {
+    fn a_bundle_that_nobody_can_read_is_reported_once() {
         assert_eq!(decided("True", "False", false).as_deref(), Some("False InvalidCABundle"));
         let names = Condition::new(NAMES_ACCEPTED, "True", "R", "m");
         let mut definition = Definition { conditions: vec![names], ..Definition::default() };

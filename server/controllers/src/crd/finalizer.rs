@@ -1,7 +1,7 @@
 //! Deletes the instances of definitions that are being deleted, then lets the definitions go (condition Terminating).
 //!
-//! What its finalizer holds, this controller takes off: in one write with the last word of the condition. Instances that
-//! others hold are waited for; the log tells when one goes.
+//! It removes its own finalizer, in one write with the last state of the condition. It waits for instances that have
+//! other finalizers; the log shows when one goes.
 
 mod decide;
 mod instances;
@@ -32,7 +32,7 @@ const WORKERS: usize = 5;
 
 /// What is left is looked at again when something goes, and after this long in any case.
 const PERIOD: Duration = Duration::from_secs(5);
-/// After so long without an end that is told, and everything begins again.
+/// After so long without an end a failure is reported, and everything begins again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The controller. Cheap to clone.
@@ -108,16 +108,16 @@ impl Finalizer {
                 Ok(true) => decide::completed(),
                 Ok(false) => return Ok(Attempt::Ended(Reconciled::Again(PERIOD))),
                 Err(failure) => {
-                    tell(registry, &stored, failure.condition(), false).await?;
+                    write_condition(registry, &stored, failure.condition(), false).await?;
                     return Err(failure.status());
                 }
             },
         };
         let ended = Attempt::Ended(Reconciled::Done);
-        Ok(tell(registry, &stored, reported, true).await?.map_or(Attempt::Overtaken, |_| ended))
+        Ok(write_condition(registry, &stored, reported, true).await?.map_or(Attempt::Overtaken, |_| ended))
     }
 
-    /// Whether all instances are gone. They are told to go once; after that they are waited for.
+    /// Whether all instances are gone. They are deleted once; after that they are waited for.
     async fn empty(
         &self,
         registry: &Registry,
@@ -144,7 +144,7 @@ impl Finalizer {
 }
 
 impl Listener for Finalizer {
-    /// The definitions' follower tells of all that are being deleted; who waits looks again.
+    /// The definitions' follower lists all that are being deleted; who waits looks again.
     fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
         self.waiting.lock().values().for_each(|(name, _)| self.queue.add(Arc::clone(name)));
         Box::pin(async { Ok(()) })
@@ -160,19 +160,25 @@ impl Listener for Finalizer {
     }
 }
 
-/// Says that the deletion is in progress, unless it is told what is in the way of it; nothing when somebody was faster.
+/// Reports that the deletion is in progress, unless a failure is reported already; nothing when somebody was faster.
 async fn begin(registry: &Registry, stored: Stored) -> Result<Option<Stored>, Box<Status>> {
     let failed = condition::get(stored.object(), TERMINATING).filter(decide::is_failure);
     match failed {
         Some(_) => Ok(Some(stored)),
         None => {
-            tell(registry, &stored, decide::terminating("True", IN_PROGRESS.0, IN_PROGRESS.1), false).await
+            write_condition(
+                registry,
+                &stored,
+                decide::terminating("True", IN_PROGRESS.0, IN_PROGRESS.1),
+                false,
+            )
+            .await
         }
     }
 }
 
 /// Writes the condition, and takes the finalizer off when that was all; nothing when somebody was faster.
-async fn tell(
+async fn write_condition(
     registry: &Registry,
     stored: &Stored,
     reported: Condition,

@@ -15,7 +15,7 @@ fn object(plural: &str, short: &str, versions: &[(&str, bool)]) -> Object {
     Object::from_json(json.as_bytes()).unwrap()
 }
 
-/// An index, and the store that it would be told of.
+/// An index, and the revision of the store that would feed it.
 #[derive(Default)]
 struct Harness {
     index: Index,

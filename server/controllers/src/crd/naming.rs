@@ -60,7 +60,7 @@ fn drop_one(counts: &mut HashMap<Box<str>, usize>, name: &str) {
     }
 }
 
-/// What a definition comes to have, and what is said of it.
+/// The names that a definition gets, and its conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// `status.acceptedNames`: as many as can be had.
@@ -72,12 +72,12 @@ pub struct Named {
 /// Validates a definition whose names are not all accepted; nothing when nothing changes. `in_use` counts what it has itself.
 #[must_use]
 pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Named> {
-    // Upstream's rule: who has asked for what it has by now keeps what was said before.
+    // Upstream's rule: who has asked for what it has by now keeps its conditions.
     if definition.names == definition.accepted {
         return None;
     }
     let (accepted, names_accepted) = accept(definition, in_use);
-    if accepted == definition.accepted && definition.says(&names_accepted) {
+    if accepted == definition.accepted && definition.has_condition(&names_accepted) {
         return None;
     }
     let established = established(definition, &names_accepted);
@@ -87,7 +87,7 @@ pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Named> {
 /// Why names are not accepted: a word, and a sentence.
 type Conflict = (&'static str, String);
 
-/// Of several conflicts the last is told.
+/// Of several conflicts the last is reported.
 fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
     let (wanted, has) = (&definition.names, &definition.accepted);
     let mut accepted = Names { categories: wanted.categories.clone(), ..has.clone() };
@@ -114,7 +114,7 @@ fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
     (accepted, reported)
 }
 
-/// Gives a name to who has it or is the first to ask, or says why not.
+/// Gives a name to who has it or is the first to ask, or reports why not.
 fn grant(
     wanted: &String,
     has: &mut String,

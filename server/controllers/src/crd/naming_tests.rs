@@ -1,4 +1,4 @@
-//! Tables of names: who gets which, and what is said.
+//! Tables of names: who gets which, and what is reported.
 
 use super::*;
 use portico_registry::Names;
@@ -45,7 +45,7 @@ fn the_first_to_ask_gets_everything_and_begins_to_be_installed() {
 }
 
 #[test]
-fn each_name_is_refused_by_its_own_pool_and_the_last_refusal_is_told() {
+fn each_name_is_refused_by_its_own_pool_and_the_last_refusal_is_reported() {
     let bolts = names("bolts", "Bolt", &["bt"]);
     let rows = [
         (names("bolts", "Nut", &[]), "PluralConflict: \"bolts\" is already in use"),
@@ -104,7 +104,7 @@ fn what_is_established_keeps_its_names_and_stays_established() {
     let named = decide(&nuts, &in_use(&[&had, &others])).unwrap();
     assert_eq!((named.accepted.clone(), &named.conditions[1]), (had, &established));
     assert_eq!(named.conditions[0].reason, "ShortNamesConflict");
-    // Said once.
+    // Reported once.
     assert_eq!(decide(&after(&nuts, &named), &in_use(&[&nuts.accepted, &others])), None);
     // And once it is free:
     let free = decide(&after(&nuts, &named), &in_use(&[&nuts.accepted])).unwrap();
@@ -113,7 +113,7 @@ fn what_is_established_keeps_its_names_and_stays_established() {
 }
 
 #[test]
-fn who_goes_back_to_what_it_has_is_told_nothing_new() {
+fn going_back_to_accepted_names_changes_no_condition() {
     let had = names("nuts", "Nut", &["zz"]);
     let refused = Condition::new(NAMES_ACCEPTED, "False", "ShortNamesConflict", "\"bt\" is already in use");
     let nuts = Definition { accepted: had.clone(), conditions: vec![refused], ..asking(had.clone()) };

@@ -10,13 +10,13 @@ use super::definition::Definition;
 /// What is to be done about the condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is to say this.
+    /// Set it to this.
     Set(Condition),
-    /// It is to go.
+    /// Remove it.
     Remove,
 }
 
-/// Nothing when it says, or is absent, as it should.
+/// Nothing when it is set, or absent, as it should be.
 #[must_use]
 pub fn decide(definition: &Definition) -> Option<Change> {
     let reported = match &definition.structure {
@@ -24,7 +24,7 @@ pub fn decide(definition: &Definition) -> Option<Change> {
         Structure::Violated(why) => Condition::new(NON_STRUCTURAL, "True", "Violations", why),
         Structure::Unreadable(why) => Condition::new(NON_STRUCTURAL, "Unknown", "StructuralError", why),
     };
-    (!definition.says(&reported)).then_some(Change::Set(reported))
+    (!definition.has_condition(&reported)).then_some(Change::Set(reported))
 }
 
 #[cfg(test)]
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn violations_are_told_once_and_the_condition_goes_with_them() {
+    fn violations_are_reported_once_and_the_condition_goes_with_them() {
         let structure = Structure::Violated("spec: Invalid value".into());
         let mut definition = Definition { structure, ..Definition::default() };
         let Some(Change::Set(reported)) = decide(&definition) else { panic!() };

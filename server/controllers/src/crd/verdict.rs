@@ -1,4 +1,4 @@
-//! What is to be written of a definition's status: what all decides say, in one write.
+//! What is to be written of a definition's status: the conditions of all deciders, in one write.
 
 use jiff::Timestamp;
 use portico_machinery::Object;
@@ -44,7 +44,7 @@ pub fn decide(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
 }
 
 impl Verdict {
-    /// Says it in the object's status.
+    /// Writes it into the object's status.
     pub fn apply(self, object: &mut Object, now: Timestamp) {
         if let Some(accepted) = self.accepted {
             object.set(&["status", "acceptedNames"], accepted);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_protected_group_is_told_of_its_approval_in_the_first_write() {
+    fn the_approval_of_a_protected_group_is_reported_in_the_first_write() {
         let mut object = definition("example.k8s.io", "");
         let writes = writes(&mut object);
         assert_eq!((writes.len(), writes[0].len()), (2, 3));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_bundle_is_told_until_it_is_mended() {
+    fn a_bad_bundle_is_reported_until_it_is_replaced() {
         let conversion = r#","conversion":{"webhook":{"clientConfig":{"caBundle":"bm8="}}}"#;
         let mut object = definition("example.com", conversion);
         assert_eq!(writes(&mut object).last().unwrap()[1], "Established=False/InvalidCABundle");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_say_of_a_generation_stays() {
+    fn the_observed_generation_that_clients_write_stays() {
         let mut object = definition("example.com", "");
         writes(&mut object);
         object.edit_each(&["status", "conditions"], |condition| condition.set(&["observedGeneration"], 7));

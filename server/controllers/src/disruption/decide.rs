@@ -1,4 +1,4 @@
-//! What a PodDisruptionBudget says of its pods, pure (`pkg/controller/disruption`).
+//! What the status of a PodDisruptionBudget reports of its pods, pure (`pkg/controller/disruption`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use portico_registry::condition::{self, Condition};
 
 /// How long a pod that an eviction was granted for may take to be deleted (`DeletionTimeout`).
 const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_secs(2 * 60);
-/// How long a pod may say that it is about to be disrupted without being deleted (`stalePodDisruptionTimeout`).
+/// How long a pod may report that it is about to be disrupted without being deleted (`stalePodDisruptionTimeout`).
 const STALE_TIMEOUT: SignedDuration = SignedDuration::from_secs(2 * 60);
 /// The condition of budgets.
 const ALLOWED: &str = "DisruptionAllowed";
@@ -130,8 +130,9 @@ pub fn reported(
     let has_same_pods = granted.len() == disrupted.len()
         && disrupted.iter().all(|(pod, at)| granted.entry_str(pod) == Some(at));
     let (status, reason) = if spare > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
-    let says_so = condition::get(budget, ALLOWED).is_some_and(|c| c.status == status && c.reason == reason);
-    if numbers.iter().all(is_same) && has_same_pods && says_so {
+    let has_same_condition =
+        condition::get(budget, ALLOWED).is_some_and(|c| c.status == status && c.reason == reason);
+    if numbers.iter().all(is_same) && has_same_pods && has_same_condition {
         return None;
     }
     for (field, number) in numbers {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_written_once_and_its_condition_says_whether_pods_can_be_spared() {
+    fn a_status_is_written_once_and_its_condition_shows_whether_pods_can_be_spared() {
         let budget = object(r#"{"metadata":{"name":"b","generation":2}}"#);
         let few = Expected { pods: 3, healthy: 3 };
         let none = BTreeMap::new();
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_not_deleted_says_no_longer_that_it_will_be_disrupted() {
+    fn a_pod_that_is_not_deleted_loses_its_disruption_condition() {
         let pod = |more: &str, phase: &str| {
             object(&format!(
                 r#"{{"metadata":{{}},"status":{{"phase":"{phase}","conditions":[{{"type":"DisruptionTarget","status":"True",

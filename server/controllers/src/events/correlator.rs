@@ -1,22 +1,22 @@
-//! Which events are one event said again, which are combined, and which are not written (`EventCorrelator`). Pure: the time is
+//! Which events repeat an earlier one, which are combined, and which are not written (`EventCorrelator`). Pure: the time is
 //! given.
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// So many objects are remembered; the one that was said something of longest ago goes (`maxLruCacheEntries`).
+/// So many objects are remembered; the one whose last event is the oldest goes (`maxLruCacheEntries`).
 const REMEMBERED: usize = 4_096;
 /// So many events of one reason that differ by message become one (`defaultAggregateMaxEvents`), ...
 const ALIKE: usize = 10;
-/// ... unless nothing was said for so long (`defaultAggregateIntervalInSeconds`).
+/// ... unless there was none for so long (`defaultAggregateIntervalInSeconds`).
 const INTERVAL: SignedDuration = SignedDuration::from_secs(600);
 /// So many events of an object are written at once (`defaultSpamBurst`), ...
 const BURST: f64 = 25.0;
 /// ... and one more each five minutes (`defaultSpamQPS`).
 const PER_SECOND: f64 = 1.0 / 300.0;
 
-/// Who says something of what.
+/// Who reports which type of events about what.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Source {
     pub(super) component: &'static str,
@@ -28,9 +28,9 @@ pub(super) struct Source {
 /// An event that is to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Correlated {
-    /// What its name tells it from others by: when it was said first, in nanoseconds.
+    /// Part of its name, to distinguish it from others: when it was recorded first, in nanoseconds.
     pub(super) id: i128,
-    /// How often it was said.
+    /// How often it was recorded.
     pub(super) count: u32,
     pub(super) first: Timestamp,
     pub(super) message: String,
@@ -50,7 +50,7 @@ struct Known {
 /// The events of one reason.
 struct Group {
     /// By message, less than [`ALIKE`].
-    said: HashMap<String, Counted>,
+    by_message: HashMap<String, Counted>,
     combined: Option<Counted>,
     last: Timestamp,
 }
@@ -82,7 +82,7 @@ impl Correlator {
         let passed = now.duration_since(known.last).as_secs_f64().max(0.0);
         known.tokens = passed.mul_add(PER_SECOND, known.tokens).min(BURST);
         known.last = now;
-        let none = || Group { said: HashMap::new(), combined: None, last: now };
+        let none = || Group { by_message: HashMap::new(), combined: None, last: now };
         let correlated = known.reasons.entry(reason).or_insert_with(none).count(message, now);
         // What is not written is counted, too.
         if known.tokens < 1.0 {
@@ -96,14 +96,15 @@ impl Correlator {
 impl Group {
     fn count(&mut self, message: &str, now: Timestamp) -> Correlated {
         if now.duration_since(self.last) > INTERVAL {
-            self.said.retain(|said, _| said == message);
+            self.by_message.retain(|known, _| known == message);
         }
         self.last = now;
-        if let Some(counted) = self.said.get_mut(message) {
+        if let Some(counted) = self.by_message.get_mut(message) {
             return counted.again(message.to_owned());
         }
-        if self.said.len() + 1 < ALIKE {
-            let counted = self.said.entry(message.to_owned()).or_insert(Counted { count: 0, first: now });
+        if self.by_message.len() + 1 < ALIKE {
+            let counted =
+                self.by_message.entry(message.to_owned()).or_insert(Counted { count: 0, first: now });
             return counted.again(message.to_owned());
         }
         let combined = self.combined.get_or_insert(Counted { count: 0, first: now });
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_again_is_counted_and_what_is_said_too_often_is_not_written() {
+    fn a_repeated_event_is_counted_and_one_repeated_too_often_is_not_written() {
         let mut correlator = Correlator::default();
         let first = correlator.correlate(&about(1), "R", "m", at(0)).unwrap();
         assert_eq!((first.count, first.id), (1, at(0).as_nanosecond()));
@@ -147,16 +148,16 @@ mod tests {
     #[test]
     fn events_that_differ_by_message_become_one() {
         let mut correlator = Correlator::default();
-        let mut say = |message: usize, seconds| {
+        let mut record = |message: usize, seconds| {
             correlator.correlate(&about(1), "R", &message.to_string(), at(seconds)).unwrap()
         };
-        assert!((0..9).all(|message| say(message, 0).count == 1));
-        let combined = say(9, 1);
+        assert!((0..9).all(|message| record(message, 0).count == 1));
+        let combined = record(9, 1);
         assert_eq!((combined.message.as_str(), combined.count), ("(combined from similar events): 9", 1));
-        let again = say(10, 2);
+        let again = record(10, 2);
         assert_eq!((again.message.as_str(), again.count), ("(combined from similar events): 10", 2));
-        assert_eq!((again.id, say(3, 3).count), (combined.id, 2));
-        assert_eq!(say(11, 604).message, "11", "nothing was said for ten minutes");
+        assert_eq!((again.id, record(3, 3).count), (combined.id, 2));
+        assert_eq!(record(11, 604).message, "11", "nothing was recorded for ten minutes");
     }
 
     #[test]

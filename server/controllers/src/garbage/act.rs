@@ -8,8 +8,8 @@ use portico_registry::{
 };
 use serde::Serialize;
 
+use super::aggregated::{ForeignOwner, ForeignOwners};
 use super::decide::{self, Dependent, FOREGROUND, Owner, Verdict};
-use super::elsewhere::{ForeignOwner, ForeignOwners};
 use crate::outcome::unless;
 
 type Result<T> = std::result::Result<T, Box<Status>>;
@@ -50,7 +50,7 @@ impl Actor {
         Ok((dependents, blocking))
     }
 
-    /// Decides over an object and does it. Where an owner's fate is not known nothing is done: it is checked again once that
+    /// Decides over an object and acts. While an owner's state is not known it does nothing, and checks again once that
     /// is known.
     pub(super) async fn check(&self, object: &ObjectRef, stored: &Stored) -> Result<()> {
         let mut owners = Vec::new();

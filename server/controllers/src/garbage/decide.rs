@@ -12,7 +12,7 @@ pub enum Owner {
     Waiting,
     /// Nothing of this kind, name and uid exists.
     Absent,
-    /// Nobody can tell: its kind is not served here, or whoever serves it does not answer.
+    /// Nobody knows: its kind is not served here, or whoever serves it does not answer.
     Unknown,
 }
 
@@ -21,7 +21,7 @@ pub enum Owner {
 pub enum Verdict {
     /// Nothing.
     Keep,
-    /// Nothing now: an owner's fate is not known.
+    /// Nothing now: an owner's state is not known.
     Later,
     /// It loses the references to these uids and stays.
     Release(Vec<String>),
@@ -34,7 +34,7 @@ pub enum Verdict {
     },
 }
 
-/// A dependent as far as its fate depends on it.
+/// A dependent, with what its deletion depends on.
 #[derive(Clone, Debug)]
 pub struct Dependent<'a> {
     /// Its references, each with what is known of the owner.

@@ -17,7 +17,7 @@ use crate::rounds::at_intervals;
 /// Upstream's period.
 const PERIOD: Duration = Duration::from_secs(3600);
 
-/// Whether nobody renews it any more, or nobody can tell; pure.
+/// Whether nobody renews it any more, or its end is not known; pure.
 #[must_use]
 pub fn is_expired(lease: &Object, now: Timestamp) -> bool {
     let renewed = lease.at(&["spec", "renewTime"]).opt_str().and_then(time::parse);
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_lasts_as_long_as_it_says_and_one_that_does_not_say_is_void() {
+    fn a_lease_lasts_for_its_duration_and_one_without_a_duration_is_expired() {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         let mut lease = renewed(None, &Identity::new("host", "1"), None, at(1_000));
         assert!(!is_expired(&lease, at(4_600)));

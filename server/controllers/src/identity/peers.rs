@@ -40,7 +40,7 @@ pub async fn run(
     sink(&peers.addresses());
     let stop = tasks.token();
     while let Some(change) = stop.run_until_cancelled(followed.changes.next()).await {
-        // Most Leases are others', and most changes say that their holder is alive.
+        // Most Leases are others', and most changes only renew one.
         if peers.take(&change.ok_or(PeersError::Closed)?) {
             sink(&peers.addresses());
         }

@@ -11,14 +11,14 @@ pub(super) const OLDEST_EMULATION_VERSION: &str = "OldestEmulationVersion";
 /// A candidate that has not renewed for so long does not count (`leaseCandidateValidDuration`).
 pub(super) const VALID_SECONDS: i64 = 30 * 60;
 
-/// What a LeaseCandidate says.
+/// The content of a LeaseCandidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) name: String,
     pub(super) strategy: String,
     /// When it was asked whether it is still there.
     pub(super) pinged: Option<Timestamp>,
-    /// When it said so last.
+    /// When it answered that last.
     pub(super) renewed: Timestamp,
     binary: Option<Version>,
     emulation: Option<Version>,

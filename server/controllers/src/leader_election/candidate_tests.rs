@@ -41,7 +41,7 @@ fn the_oldest_emulation_version_leads_then_the_oldest_binary_then_the_oldest_obj
 }
 
 #[test]
-fn the_newest_binaries_say_by_which_strategy_and_must_agree() {
+fn the_newest_binaries_choose_the_strategy_and_must_agree() {
     let with = |name: &str, binary: &str, strategy: &str| Candidate {
         strategy: strategy.to_owned(),
         ..candidate(name, "1.0.0", binary, 1)

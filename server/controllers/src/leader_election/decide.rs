@@ -86,7 +86,7 @@ fn is_needed(candidates: &[Candidate], lease: Option<&Object>, now: Timestamp) -
     Ok(candidate::oldest(candidates).is_some_and(|best| best.name != holder))
 }
 
-/// Asks those that have not said lately that they are there; waits for those that were asked.
+/// Asks those that have not reported lately that they are there; waits for those that were asked.
 fn ask(candidates: &[Candidate], now: Timestamp) -> Option<Step> {
     let mut owing = false;
     let mut ping = Vec::new();

@@ -124,7 +124,7 @@ fn candidates_that_disagree_are_looked_at_again_only_while_the_lease_is_held() {
 }
 
 #[test]
-fn a_lease_is_handed_over_when_its_holder_is_gone_and_otherwise_says_who_is_preferred() {
+fn a_lease_is_handed_over_when_its_holder_is_gone_and_otherwise_names_the_preferred_one() {
     assert_eq!(changed(&lease("a", -1), &elected("a"), now()), None);
     assert_eq!(changed(&lease("a", -11), &elected("a"), now()), None);
     let preferred = changed(&lease("a", -1), &elected("b"), now()).unwrap();

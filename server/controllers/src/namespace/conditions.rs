@@ -1,4 +1,4 @@
-//! What a namespace that is being deleted says of itself, pure (upstream's five conditions).
+//! The conditions of a namespace that is being deleted, pure (upstream's five conditions).
 
 use std::collections::BTreeMap;
 
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn five_conditions_tell_what_is_left_and_change_only_with_it() {
+    fn five_conditions_report_what_is_left_and_change_only_with_it() {
         let namespace = Object::from_json(br#"{"metadata":{"name":"n"}}"#).unwrap();
         let mut remaining = Remaining::default();
         remaining.objects.insert(GroupResource::new("", "pods"), 2);
         remaining.finalizers.insert("example.com/x".to_owned(), 1);
-        let told_once = reported(&namespace, &remaining, "2026-01-02T03:04:05Z").unwrap();
+        let reported_once = reported(&namespace, &remaining, "2026-01-02T03:04:05Z").unwrap();
         assert_eq!(
-            summary(&told_once),
+            summary(&reported_once),
             [
                 "False ResourcesDiscovered",
                 "False ParsedGroupVersions",
@@ -182,11 +182,11 @@ mod tests {
                 "True SomeFinalizersRemain",
             ]
         );
-        let text = String::from_utf8(told_once.to_json()).unwrap();
+        let text = String::from_utf8(reported_once.to_json()).unwrap();
         assert!(text.contains("Some resources are remaining: pods. has 2 resource instances"));
         assert!(text.contains("has finalizers remaining: example.com/x in 1 resource instances"));
-        assert_eq!(reported(&told_once, &remaining, "2026-01-02T03:04:06Z"), None);
-        let empty = reported(&told_once, &Remaining::default(), "2026-01-02T03:04:07Z").unwrap();
+        assert_eq!(reported(&reported_once, &remaining, "2026-01-02T03:04:06Z"), None);
+        let empty = reported(&reported_once, &Remaining::default(), "2026-01-02T03:04:07Z").unwrap();
         assert_eq!(summary(&empty)[3..], ["False ContentRemoved", "False ContentHasNoFinalizers"]);
         let moved: Vec<_> = (0..5)
             .map(|at| {

@@ -17,7 +17,7 @@ use portico_registry::{
 
 use crate::rounds::until_done;
 pub use decide::Step;
-pub use facts::{Entry, Says, WrongFacts, entries};
+pub use facts::{Content, Entry, WrongFacts, entries};
 
 /// The namespaces that roles of the policy live in.
 const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
@@ -58,7 +58,7 @@ async fn present(registry: &Registry) -> Result<HashMap<Key, Stored>, Box<Status
     Ok(present)
 }
 
-/// A role needs its namespace; that it may be there already, or cannot be made, the role's own creation tells.
+/// Creates the namespace of a role, if need be. A failure is left to the role's own creation, which reports it.
 async fn ensure_namespace(registry: &Registry, context: &Context, name: &str) {
     let namespaces = GroupResource::new("", "namespaces");
     if registry.get(&namespaces, "", name).await.is_ok() {

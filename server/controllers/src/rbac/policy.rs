@@ -1,4 +1,4 @@
-//! Follows roles and bindings and hands on what they say, with the revision at which they said it.
+//! Follows roles and bindings and hands on their content, with its revision.
 //!
 //! It must not know who decides by it.
 
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 /// Events handed on together, at most.
 const BATCH: usize = 512;
 
-/// What objects say from now on; nothing stands for one that is gone.
+/// The content of objects from now on; nothing stands for one that is gone.
 pub type Changes = Vec<(Key, Option<Fact>)>;
 
 /// Why the policy can no longer be kept up to date.
@@ -97,7 +97,7 @@ impl PolicyFeed {
     }
 }
 
-/// What there is, so that a relist tells what is gone.
+/// The keys that there are, so that a relist shows which are gone.
 #[derive(Default)]
 struct Names {
     keys: BTreeSet<Key>,

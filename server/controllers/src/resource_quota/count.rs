@@ -9,8 +9,8 @@ use portico_machinery::{GroupResource, Object, Quantity, Status};
 use portico_quota::{Amounts, Evaluator, Surroundings, counted_resources, evaluator, requirements, total};
 use portico_registry::{ConsistentSnapshots, Registry, Stored};
 
+use super::aggregated::{COUNTABLE_VERBS, Collection, ForeignCounts};
 use super::decide::{self, Counted};
-use super::elsewhere::{COUNTABLE_VERBS, Collection, ForeignCounts};
 use super::watched::{QuotaKey, quotas};
 
 /// Counts quotas. Cheap to clone.
@@ -75,7 +75,7 @@ impl Counter {
                     counted.push(kind);
                     changes_at = [changes_at, at].into_iter().flatten().min();
                 }
-                Kind::Foreign(resource) => counted.extend(self.elsewhere(resource, quota.object(), key)),
+                Kind::Foreign(resource) => counted.extend(self.foreign_usage(resource, quota.object(), key)),
             }
         }
         Ok(Some(Recount { quota, counted, changes_at }))
@@ -116,7 +116,7 @@ impl Counter {
     }
 
     /// What another server's objects use; nothing while their number is not known.
-    fn elsewhere(&self, resource: &GroupResource, quota: &Object, key: &QuotaKey) -> Option<Counted> {
+    fn foreign_usage(&self, resource: &GroupResource, quota: &Object, key: &QuotaKey) -> Option<Counted> {
         let collection = Collection { namespace: key.namespace.clone(), resource: resource.clone() };
         let count = self.foreign.count(collection)?;
         let surroundings = Surroundings::default();

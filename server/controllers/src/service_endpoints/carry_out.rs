@@ -51,7 +51,7 @@ impl SliceChanges {
         self.delete = kept;
     }
 
-    /// Sets what the slices that are written say of when their cause was.
+    /// Sets the annotation that names when the cause of the written slices was.
     pub fn set_trigger_time(&mut self, time: Option<&str>) {
         const PATH: [&str; 3] = ["metadata", "annotations", trigger_times::ANNOTATION];
         for slice in self.create.iter_mut().chain(&mut self.update) {

@@ -147,7 +147,7 @@ impl Pod {
         parsed.filter(move |ip| ip.is_ipv6() == wants_v6)
     }
 
-    /// Its host name, where endpoints of the Service say it (`ShouldSetHostname`).
+    /// Its host name, where endpoints of the Service have it (`ShouldSetHostname`).
     #[must_use]
     pub fn hostname_for(&self, service: &Service) -> Option<&str> {
         let spec = &self.spec;

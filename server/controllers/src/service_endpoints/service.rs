@@ -85,7 +85,7 @@ pub enum TargetPort {
 }
 
 impl Service {
-    /// Whether controllers say where it is: it selects pods, and is no mere name for something elsewhere.
+    /// Whether controllers write where it is: it selects pods, and is no mere name for something elsewhere.
     #[must_use]
     pub fn selects_pods(&self) -> bool {
         self.spec.selector.is_some() && self.spec.r#type != "ExternalName"

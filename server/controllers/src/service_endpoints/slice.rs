@@ -48,7 +48,7 @@ pub struct Port {
     pub app_protocol: Option<String>,
 }
 
-/// What tells sets of ports apart: their order does not.
+/// What distinguishes sets of ports: their order does not.
 pub type PortSet = BTreeSet<Port>;
 
 /// An endpoint.
@@ -225,7 +225,7 @@ impl Slice {
         Self { object, address_type, ports, ..Self::default() }
     }
 
-    /// The object that says so.
+    /// The object of this slice.
     #[must_use]
     pub fn into_object(self) -> Object {
         let mut object = self.object;

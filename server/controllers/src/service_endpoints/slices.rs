@@ -286,18 +286,18 @@ impl Listener for EndpointSlices {
 /// Whether a change of a node may change the shares of zones.
 fn changes_shares(change: &Logged) -> bool {
     let Some(before) = change.before().filter(|_| !change.is_gone()) else { return true };
-    let said = |node: &Object| (node::is_ready(node), node::zone(node).map(str::to_owned));
-    said(change.stored().object()) != said(before.object())
+    let shared = |node: &Object| (node::is_ready(node), node::zone(node).map(str::to_owned));
+    shared(change.stored().object()) != shared(before.object())
 }
 
-/// What is said of pods that are left out because their nodes do not exist.
+/// The messages about pods that are left out because their nodes do not exist.
 fn skipped(key: &NamespacedName, pods: &[Pod], missing_nodes: &BTreeSet<String>) -> Vec<String> {
     let skipped = pods.iter().filter(|pod| missing_nodes.contains(&pod.spec.node_name));
-    let say = |pod: &Pod| {
+    let message = |pod: &Pod| {
         let (pod, node) = (&pod.metadata.name, &pod.spec.node_name);
         format!("skipping Pod {pod} for Service {}/{}: Node {node} Not Found", key.namespace, key.name)
     };
-    skipped.map(say).collect()
+    skipped.map(message).collect()
 }
 
 /// The pods that a Service selects.

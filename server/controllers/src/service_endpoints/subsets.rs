@@ -55,7 +55,7 @@ pub struct SubsetPort {
     pub app_protocol: Option<String>,
 }
 
-/// What tells addresses apart: pods on the host's network share one.
+/// What distinguishes addresses: pods on the host's network share one.
 type AddressKey = (String, String);
 
 impl Address {
@@ -111,7 +111,7 @@ pub fn repack(subsets: &[Subset]) -> Vec<Subset> {
     ports_at.into_iter().map(of).collect()
 }
 
-/// Whether two lists of subsets say the same in their normal forms; in which states targets are does not matter.
+/// Whether two lists of subsets are equal in their normal forms; in which states targets are does not matter.
 #[must_use]
 pub fn are_same(one: &[Subset], other: &[Subset]) -> bool {
     let normal = |subsets: &[Subset]| {

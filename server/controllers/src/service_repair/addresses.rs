@@ -48,7 +48,7 @@ impl Addresses {
             let referred = referred.as_ref().map(Stored::object);
             match decide::repair(service.object(), address, &ranges, known_object, referred) {
                 Repair::Leave => {}
-                Repair::Tell(warning) => self.recorder.warn(&service, &warning).await,
+                Repair::Warn(warning) => self.recorder.warn(&service, &warning).await,
                 Repair::Make(warning) => {
                     if let Some(warning) = warning {
                         self.recorder.warn(&service, &warning).await;

@@ -23,8 +23,8 @@ const UNDO: Duration = Duration::from_secs(5);
 pub enum Repair {
     /// Nothing.
     Leave,
-    /// Nothing can be done but to say it.
-    Tell(Warning),
+    /// Nothing can be done but to report it.
+    Warn(Warning),
     /// Make the IPAddress, after taking away what stands there.
     Make(Option<Warning>),
 }
@@ -60,7 +60,7 @@ pub fn repair(
 ) -> Repair {
     let Ok(ip) = address.parse::<IpAddr>() else {
         let note = format!("Cluster IP {address} is not a valid IP; please recreate Service");
-        return Repair::Tell(Warning { reason: "ClusterIPNotValid", action: "ClusterIPValidation", note });
+        return Repair::Warn(Warning { reason: "ClusterIPNotValid", action: "ClusterIPValidation", note });
     };
     let (family, ip_of) = (family(ip), (service.namespace(), service.name()));
     let warning = |reason, note| Warning { reason, action: "ClusterIPAllocation", note };
@@ -68,7 +68,7 @@ pub fn repair(
         let note = format!(
             "Cluster IP [{family}]: {ip} is not within any configured Service CIDR; please recreate service"
         );
-        return Repair::Tell(warning("ClusterIPOutOfRange", note));
+        return Repair::Warn(warning("ClusterIPOutOfRange", note));
     }
     let Some(known) = known else {
         let note = format!("Cluster IP [{family}]: {ip} is not allocated; repairing");
@@ -85,7 +85,7 @@ pub fn repair(
     if parent(known) != ip_of && referred.is_some_and(|other| addresses_of(other).contains(&known.name())) {
         let note =
             format!("Cluster IP [{family}]:{ip} was assigned to multiple services; please recreate service");
-        return Repair::Tell(warning("ClusterIPAlreadyAllocated", note));
+        return Repair::Warn(warning("ClusterIPAlreadyAllocated", note));
     }
     match is_managed(known) && known.label(FAMILY_LABEL) == Some(family) {
         true => Repair::Leave,

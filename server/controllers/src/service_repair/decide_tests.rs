@@ -26,7 +26,7 @@ fn address(service: &str) -> Object {
 fn reason(repair: &Repair) -> &'static str {
     match repair {
         Repair::Leave => "",
-        Repair::Tell(warning) | Repair::Make(Some(warning)) => warning.reason,
+        Repair::Warn(warning) | Repair::Make(Some(warning)) => warning.reason,
         Repair::Make(None) => "make",
     }
 }

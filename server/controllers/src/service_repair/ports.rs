@@ -48,7 +48,7 @@ impl Ports {
         Self { registry: registry.clone(), in_use, range, recorder, found, failed }
     }
 
-    /// Checks all of them; tells when to do it again.
+    /// Checks all of them; returns when to do it again.
     pub(super) async fn check(&self) -> Result<Duration, Box<Status>> {
         let checked = self.check_all().await;
         if checked.is_err() {
@@ -82,7 +82,7 @@ impl Ports {
         port: i64,
         held: &HashMap<u16, HeldPort>,
     ) -> Result<(), Box<Status>> {
-        let tell = |reason, note| async move {
+        let warn = |reason, note| async move {
             let warning = Warning { reason, action: "PortAllocation", note };
             self.recorder.warn(service, &warning).await;
         };
@@ -91,7 +91,7 @@ impl Ports {
             self.count("outOfRange");
             let note =
                 format!("Port {port} is not within the port range {first}-{last}; please recreate service");
-            tell("PortOutOfRange", note).await;
+            warn("PortOutOfRange", note).await;
             return Ok(());
         };
         match held.get(&number) {
@@ -99,13 +99,13 @@ impl Ports {
             Some(_) => {
                 self.count("duplicate");
                 let note = format!("Port {port} was assigned to multiple services; please recreate service");
-                tell("PortAlreadyAllocated", note).await;
+                warn("PortAlreadyAllocated", note).await;
             }
             // A Service that was written since has its own way, and its own event.
             None => {
                 if self.in_use.hold(number, service).await? {
                     self.count("repair");
-                    tell("PortNotAllocated", format!("Port {port} is not allocated; repairing")).await;
+                    warn("PortNotAllocated", format!("Port {port} is not allocated; repairing")).await;
                 }
             }
         }

@@ -14,7 +14,7 @@ pub(super) const FAILED: &str = "Failed";
 /// What a migration has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It has ended: it runs no longer, and the definition is told.
+    /// It has ended: it runs no longer, and the definition's condition is to be set.
     CleanUp,
     /// It is its turn.
     Start,

@@ -1,4 +1,4 @@
-//! What the definition of a custom resource is told of its migrations (condition StorageMigrating). Built-in resources have
+//! What the definition of a custom resource reports of its migrations (condition StorageMigrating). Built-in resources have
 //! none.
 
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use portico_registry::definition::{self, storage_version};
 use portico_registry::{Context, Registry};
 
 const STORAGE_MIGRATING: &str = "StorageMigrating";
-/// Who upstream says it.
+/// The field manager that upstream writes it as.
 const MANAGER: &str = "migration-runner-controller";
 /// How often somebody else may be faster.
 const ATTEMPTS: usize = 5;
@@ -21,7 +21,7 @@ pub(super) async fn started(
 ) -> Result<(), Box<Status>> {
     change(registry, resource, |definition| {
         let message = format!("Migration {migration} is running");
-        tell(definition, reported("True", "MigrationRunning", message));
+        set_condition(definition, reported("True", "MigrationRunning", message));
     })
     .await
 }
@@ -38,7 +38,7 @@ pub(super) async fn ended(
 /// Upstream drops the older versions after a failure, too, when the definition is the same; here they stay.
 fn end(definition: &mut Object, succeeded: bool) {
     if !succeeded {
-        return tell(definition, reported("False", "MigrationFailed", "The migration has failed"));
+        return set_condition(definition, reported("False", "MigrationFailed", "The migration has failed"));
     }
     let before =
         condition::get(definition, STORAGE_MIGRATING).and_then(|reported| reported.observed_generation);
@@ -50,14 +50,17 @@ fn end(definition: &mut Object, succeeded: bool) {
     if let (true, Some(storage)) = (is_same, storage_version(definition)) {
         definition.set(&["status", "storedVersions"], [storage]);
     }
-    tell(definition, reported("False", "MigrationSucceeded", format!("The migration has succeeded {rest}")));
+    set_condition(
+        definition,
+        reported("False", "MigrationSucceeded", format!("The migration has succeeded {rest}")),
+    );
 }
 
 fn reported(status: &str, reason: &str, message: impl Into<String>) -> Condition {
     Condition::new(STORAGE_MIGRATING, status, reason, message)
 }
 
-fn tell(definition: &mut Object, reported: Condition) {
+fn set_condition(definition: &mut Object, reported: Condition) {
     let reported = Condition { observed_generation: Some(definition.generation()), ..reported };
     condition::set(definition, reported, Timestamp::now());
 }
@@ -109,7 +112,7 @@ mod tests {
         ];
         for (succeeded, generation, left, reason) in rows {
             let mut object = definition(1);
-            tell(&mut object, reported("True", "MigrationRunning", ""));
+            set_condition(&mut object, reported("True", "MigrationRunning", ""));
             object.set(&["metadata", "generation"], generation);
             end(&mut object, succeeded);
             let reported = condition::get(&object, STORAGE_MIGRATING).unwrap();

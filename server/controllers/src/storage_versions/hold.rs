@@ -1,11 +1,11 @@
-//! Which requests wait until storage versions are told: the last filter of upstream's chain.
+//! Which requests wait until storage versions are reported: the last filter of upstream's chain.
 
 use portico_machinery::{GroupResource, RequestInfo, Status, UserInfo};
 
 use super::{GROUP, RESOURCE, StorageVersions};
 
 impl StorageVersions {
-    /// Why a request cannot be served yet: 503 for writes of resources whose storage version is not told.
+    /// Why a request cannot be served yet: 503 for writes of resources whose storage version is not reported.
     #[must_use]
     pub fn refusal(&self, request: &RequestInfo, user: &UserInfo) -> Option<Status> {
         if self.shared.reported.is_signaled() || passes(request, user) {
@@ -20,7 +20,7 @@ impl StorageVersions {
     }
 }
 
-/// Reads, the objects that tell, and what telling waits for: the system's namespaces, which the server makes itself, and
+/// Reads, the reports, and what reports wait for: the system's namespaces, which the server makes itself, and
 /// the lease that is its identity.
 fn passes(request: &RequestInfo, user: &UserInfo) -> bool {
     if !request.is_resource_request || matches!(request.verb.as_str(), "get" | "list" | "watch") {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_wait_and_what_telling_needs_does_not() {
+    fn writes_wait_and_what_reporting_needs_does_not() {
         let held =
             [("", "pods"), ("apps", "deployments"), ("", "namespaces"), ("coordination.k8s.io", "leases")];
         let versions = holding(&held);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_refusal_says_what_it_waits_for_and_ends_when_all_is_told() {
+    fn the_refusal_names_what_it_waits_for_and_ends_when_all_is_reported() {
         let versions = holding(&[("apps", "deployments")]);
         let (create, user) = (request("create", "apps", "deployments", "x"), UserInfo::default());
         let status = versions.refusal(&create, &user).unwrap();

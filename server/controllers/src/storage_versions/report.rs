@@ -1,4 +1,4 @@
-//! What a StorageVersion should say, pure.
+//! What a StorageVersion should report, pure.
 
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, time};
@@ -88,7 +88,7 @@ pub fn reported(current: &Object, server: &str, registration: &Registration, now
     object
 }
 
-/// Sets the common version and the condition that tells whether there is one.
+/// Sets the common version and the condition that reports whether there is one.
 fn agree(object: &mut Object, now: Timestamp) {
     let before = object.at(&COMMON).opt_str().map(str::to_owned);
     let common = {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_agree_or_do_not_and_the_time_tells_since_when() {
+    fn servers_agree_or_do_not_and_the_time_shows_since_when() {
         let empty = Object::from_json(b"{}").unwrap();
         let one = reported(&empty, "a", &registration("v1"), at(0));
         assert_eq!(summary(&one), (Some("v1"), "True".into(), "1970-01-01T00:00:00Z".into()));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_group_and_resource() {
+    fn names_consist_of_group_and_resource() {
         assert_eq!(registration("v1").name(), "core.pods");
         let apps = Registration { resource: GroupResource::new("apps", "deployments"), ..registration("v1") };
         assert_eq!(apps.name(), "apps.deployments");

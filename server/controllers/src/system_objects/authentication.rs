@@ -1,7 +1,7 @@
 //! The ConfigMap from which backends learn whom to trust: `kube-system/extension-apiserver-authentication`.
 //!
-//! Several API servers of one store may tell of different authorities. As in a kube-apiserver, each adds what is missing of its own and
-//! leaves what others have said, so that they come to rest.
+//! Several API servers of one store may publish different authorities. As in a kube-apiserver, each adds what is missing of its own and
+//! leaves what others have published, so that they come to rest.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ const NAME: &str = "extension-apiserver-authentication";
 const CLIENT_CA: &str = "client-ca-file";
 const PROXY_CA: &str = "requestheader-client-ca-file";
 const ALLOWED_NAMES: &str = "requestheader-allowed-names";
-/// All that is told of front proxies.
+/// All keys about front proxies.
 const PROXY_KEYS: [&str; 6] = [
     PROXY_CA,
     ALLOWED_NAMES,
@@ -28,22 +28,22 @@ const PROXY_KEYS: [&str; 6] = [
 /// How often a process takes trust back, at most: a write may lose a race, and another control service that still has its own front
 /// proxy puts it back, which must come to rest.
 const WITHDRAWALS: usize = 3;
-/// For how long an expired authority is still told of, for clocks that differ. Upstream's.
+/// For how long an expired authority is still published, for clocks that differ. Upstream's.
 const SLACK: Duration = Duration::from_secs(300);
 
-/// What the ConfigMap tells.
+/// The content of the ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthenticationInfo {
     /// The CAs of client certificates, PEM.
     pub client_ca: Option<String>,
-    /// How front proxies say who calls, when there may be any, and the CAs of their certificates, PEM.
+    /// In which headers front proxies name the caller, when there may be any, and the CAs of their certificates, PEM.
     pub front_proxy: Option<(String, FrontProxy)>,
     /// The client's name of a front proxy that an earlier start may have made, and that this one does not have: its trust is taken back.
     pub withdrawn: Option<String>,
 }
 
 impl AuthenticationInfo {
-    /// The object that is kept. What others say in it stays.
+    /// The object that is kept. What others write in it stays.
     #[must_use]
     pub fn object(self) -> SystemObject {
         let left = AtomicUsize::new(WITHDRAWALS);
@@ -59,9 +59,10 @@ impl AuthenticationInfo {
     }
 
     fn reported(&self, current: Option<&Object>) -> Option<Object> {
-        let said = |key: &str| current.and_then(|now| now.at(&["data"]).entry_str(key)).unwrap_or_default();
-        let wanted = self.merged(&said);
-        if current.is_some() && wanted.iter().all(|(key, value)| said(key) == value) {
+        let published =
+            |key: &str| current.and_then(|now| now.at(&["data"]).entry_str(key)).unwrap_or_default();
+        let wanted = self.merged(&published);
+        if current.is_some() && wanted.iter().all(|(key, value)| published(key) == value) {
             return None;
         }
         let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
@@ -72,12 +73,12 @@ impl AuthenticationInfo {
         Some(reported)
     }
 
-    /// What is said and what is ours, for the keys of which there is something of ours.
-    fn merged<'a>(&self, said: &impl Fn(&str) -> &'a str) -> Vec<(&'static str, String)> {
+    /// What is published and what is ours, for the keys of which there is something of ours.
+    fn merged<'a>(&self, published: &impl Fn(&str) -> &'a str) -> Vec<(&'static str, String)> {
         let mut data = Vec::new();
-        data.extend(self.client_ca.as_ref().map(|ca| (CLIENT_CA, all_of(said(CLIENT_CA), ca))));
+        data.extend(self.client_ca.as_ref().map(|ca| (CLIENT_CA, all_of(published(CLIENT_CA), ca))));
         let Some((ca, proxy)) = &self.front_proxy else { return data };
-        data.push((PROXY_CA, all_of(said(PROXY_CA), ca)));
+        data.push((PROXY_CA, all_of(published(PROXY_CA), ca)));
         let own: [&[String]; 5] = [
             &proxy.allowed_names,
             &proxy.username_headers,
@@ -86,13 +87,13 @@ impl AuthenticationInfo {
             &proxy.extra_headers_prefix,
         ];
         for (key, own) in PROXY_KEYS.into_iter().skip(1).zip(own) {
-            let mut names = names(said(key));
+            let mut names = names(published(key));
             for name in own {
                 if !names.contains(name) {
                     names.push(name.clone());
                 }
             }
-            // Older servers tell nothing of uids.
+            // Older servers publish nothing about uids.
             if key != "requestheader-uid-headers" || !names.is_empty() {
                 data.push((key, list(&names)));
             }
@@ -105,10 +106,10 @@ impl AuthenticationInfo {
 /// would believe every name of the other authorities.
 fn without_own(current: &Object, name: &str) -> Option<Object> {
     let data = current.at(&["data"]);
-    let told = certificates(data.entry_str(PROXY_CA).unwrap_or_default());
+    let published = certificates(data.entry_str(PROXY_CA).unwrap_or_default());
     let others: Vec<&(CertInfo, String)> =
-        told.iter().filter(|(info, _)| info.common_name != FRONT_PROXY_CA).collect();
-    if others.len() == told.len() {
+        published.iter().filter(|(info, _)| info.common_name != FRONT_PROXY_CA).collect();
+    if others.len() == published.len() {
         return None;
     }
     let mut left = current.clone();
@@ -129,11 +130,11 @@ fn without_own(current: &Object, name: &str) -> Option<Object> {
 }
 
 /// The authorities of both texts that have not expired, each once.
-fn all_of(said: &str, own: &str) -> String {
+fn all_of(published: &str, own: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let oldest = i64::try_from(now.saturating_sub(SLACK).as_secs()).unwrap_or(i64::MAX);
     let mut all: Vec<String> = Vec::new();
-    for (info, pem) in certificates(said).into_iter().chain(certificates(own)) {
+    for (info, pem) in certificates(published).into_iter().chain(certificates(own)) {
         if info.not_after > oldest && !all.contains(&pem) {
             all.push(pem);
         }
@@ -164,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    fn told(ca: &str, names: &[&str]) -> AuthenticationInfo {
+    fn info(ca: &str, names: &[&str]) -> AuthenticationInfo {
         let allowed_names = names.iter().map(ToString::to_string).collect();
         let front_proxy = Some((ca.to_owned(), FrontProxy { allowed_names, ..FrontProxy::default() }));
         AuthenticationInfo { front_proxy, ..AuthenticationInfo::default() }
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn several_servers_add_what_is_missing_and_come_to_rest() {
         let (one, two) = (Authority::create("one").unwrap(), Authority::create("two").unwrap());
-        let (a, b) = (told(one.cert_pem(), &["front"]), told(two.cert_pem(), &["b"]));
+        let (a, b) = (info(one.cert_pem(), &["front"]), info(two.cert_pem(), &["b"]));
         let first = a.reported(None).unwrap();
         assert_eq!(text(&first, "requestheader-group-headers").unwrap(), "[]");
         assert_eq!(text(&first, "requestheader-uid-headers"), None);
@@ -191,13 +192,13 @@ mod tests {
     #[test]
     fn trust_in_a_front_proxy_of_ours_is_taken_back_and_that_of_others_stays() {
         let (own, other) = (Authority::create(FRONT_PROXY_CA).unwrap(), Authority::create("other").unwrap());
-        let mut alone = told(own.cert_pem(), &["front"]).reported(None).unwrap();
+        let mut alone = info(own.cert_pem(), &["front"]).reported(None).unwrap();
         alone.set(&["data", "kept"], "of others");
         let left = without_own(&alone, "front").unwrap();
         let keys: Vec<&str> = left.at(&["data"]).entries().map(|(key, _)| key).collect();
         assert_eq!(keys, ["kept"]);
         assert_eq!(without_own(&left, "front"), None);
-        let both = told(other.cert_pem(), &["b"]).reported(Some(&alone)).unwrap();
+        let both = info(other.cert_pem(), &["b"]).reported(Some(&alone)).unwrap();
         let left = without_own(&both, "front").unwrap();
         assert_eq!(text(&left, PROXY_CA).unwrap(), other.cert_pem());
         assert_eq!(text(&left, ALLOWED_NAMES).unwrap(), r#"["b"]"#);

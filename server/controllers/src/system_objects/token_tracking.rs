@@ -1,4 +1,4 @@
-//! The ConfigMap that tells since when the use of legacy tokens leaves a date on their Secrets:
+//! The ConfigMap that names the day since when the use of legacy tokens leaves a date on their Secrets:
 //! `kube-system/kube-apiserver-legacy-service-account-token-tracking`. Cleaners trust no Secret unused before that.
 
 use jiff::civil::Date;
@@ -26,8 +26,8 @@ pub fn object(today: impl Fn() -> Date + Send + Sync + 'static) -> SystemObject 
 
 /// A day that has come stands; another, or none, becomes today.
 fn since(current: Option<&Object>, today: Date) -> Option<Object> {
-    let said = current.and_then(|object| object.at(&["data"]).entry_str("since")?.parse::<Date>().ok());
-    if said.is_some_and(|since| since <= today) {
+    let stored = current.and_then(|object| object.at(&["data"]).entry_str("since")?.parse::<Date>().ok());
+    if stored.is_some_and(|since| since <= today) {
         return None;
     }
     let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));

@@ -111,7 +111,7 @@ async fn a_served_version_has_an_api_service_as_long_as_a_definition_serves_it()
 }
 
 #[tokio::test]
-async fn a_protected_group_is_told_whether_it_is_approved() {
+async fn a_protected_group_reports_whether_it_is_approved() {
     let harness = Harness::open().await;
     let mut bolts = definition("example.k8s.io", "bolts", "Bolt", &[]);
     bolts.set(&["metadata", "annotations", "api-approved.kubernetes.io"], "unapproved, a test");

@@ -13,12 +13,14 @@ use portico_controllers::auto_register::{AutoRegister, Desired, Mode};
 use portico_controllers::availability::{Availability, HttpProber, ProbeSettings, RegistrySink};
 use portico_controllers::crd::CustomResources;
 use portico_controllers::garbage::GarbageCollector;
+use portico_controllers::garbage::aggregated::{
+    Action, ForeignObject, ForeignOwner, Held, OtherServers, Outcomes,
+};
 use portico_controllers::garbage::decide::Owner;
-use portico_controllers::garbage::elsewhere::{Deed, Fates, ForeignObject, ForeignOwner, Held, OtherServers};
 use portico_controllers::identity::{Identity, IdentityLease};
 use portico_controllers::log::Listening;
 use portico_controllers::namespace::conditions::Remaining;
-use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
+use portico_controllers::namespace::{ForeignContent, NamespaceDeletion};
 use portico_controllers::storage_migration::StorageMigration;
 use portico_controllers::system_namespaces::SystemNamespaces;
 use portico_kinds::Kinds;
@@ -180,7 +182,7 @@ impl Harness {
 /// There are no other servers.
 struct Nowhere;
 
-impl Elsewhere for Nowhere {
+impl ForeignContent for Nowhere {
     fn empty<'a>(&'a self, _namespace: &'a str, _remaining: &'a mut Remaining) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
@@ -191,14 +193,14 @@ impl OtherServers for Nowhere {
         Box::pin(async { Owner::Unknown })
     }
 
-    fn dependents<'a>(&'a self, _fates: &'a Fates) -> BoxFuture<'a, Held> {
+    fn dependents<'a>(&'a self, _outcomes: &'a Outcomes) -> BoxFuture<'a, Held> {
         Box::pin(async { Held::default() })
     }
 
     fn carry_out<'a>(
         &'a self,
         _object: &'a ForeignObject,
-        _deed: &'a Deed,
+        _action: &'a Action,
     ) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }

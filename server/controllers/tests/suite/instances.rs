@@ -71,19 +71,19 @@ async fn a_definition_goes_after_its_instances_and_can_be_made_anew() {
 }
 
 #[tokio::test]
-async fn what_was_never_established_has_nothing_to_wait_for_and_says_so() {
+async fn a_definition_that_was_never_established_waits_for_nothing_and_reports_so() {
     let harness = open().await;
     let mut rival = definition("g.example.com", "others", "Bolt", &[]);
     // Somebody else's, so that the end can be looked at.
     rival.set(&["metadata", "finalizers"], ["example.com/hold"]);
     harness.create(&definitions(), rival).await;
-    let told_so = |kind: &'static str, so: &'static str| {
+    let has_condition = |kind: &'static str, so: &'static str| {
         move |object: Option<Object>| object.filter(|object| reported(object, kind) == so)
     };
     let rival = "others.g.example.com";
-    harness.until_so(&definitions(), rival, told_so("NamesAccepted", "False ListKindConflict")).await;
+    harness.until_so(&definitions(), rival, has_condition("NamesAccepted", "False ListKindConflict")).await;
     harness.delete(&definitions(), "", rival).await;
-    harness.until_so(&definitions(), rival, told_so("Terminating", "False NeverEstablished")).await;
+    harness.until_so(&definitions(), rival, has_condition("Terminating", "False NeverEstablished")).await;
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ async fn a_registered_backend_becomes_available_and_its_route_is_published() {
 }
 
 #[tokio::test]
-async fn a_dead_backend_says_why_and_a_live_one_beside_it_does_not_wait() {
+async fn a_dead_backend_is_reported_with_the_cause_and_a_live_one_does_not_wait_for_it() {
     let harness = Harness::open().await;
     let (dead, live) = (Backend::start("dead.wardle.svc").await, Backend::start("live.wardle.svc").await);
     dead.tasks.shutdown(Duration::from_secs(5)).await;

@@ -68,8 +68,8 @@ async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_
     assert_eq!(held, [30_777]);
     let (events, all) = (GroupResource::new("", "events"), ListOptions::default());
     let events = harness.registry.list(&events, "default", &all).await.unwrap().items;
-    let said: Vec<&str> = events.iter().map(|e| e.object().at(&["message"]).str()).collect();
-    assert_eq!(said, ["Cluster IP [IPv4]: 10.0.0.77 is not allocated; repairing"]);
+    let messages: Vec<&str> = events.iter().map(|e| e.object().at(&["message"]).str()).collect();
+    assert_eq!(messages, ["Cluster IP [IPv4]: 10.0.0.77 is not allocated; repairing"]);
 
     // And while it runs.
     harness.delete(&addresses(), "", "10.0.0.77").await;

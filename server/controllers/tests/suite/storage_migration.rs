@@ -21,10 +21,10 @@ async fn ended(harness: &Harness, name: &str) -> Vec<String> {
     let ended = |object: Option<Object>| {
         let object = object?;
         let running = condition::get(&object, "Running")?;
-        let say = |c: portico_machinery::object::Cursor<'_>| {
+        let summary = |c: portico_machinery::object::Cursor<'_>| {
             format!("{} {} {}", c.field("type").str(), c.field("status").str(), c.field("reason").str())
         };
-        let all = || object.at(&["status", "conditions"]).items().map(say).collect();
+        let all = || object.at(&["status", "conditions"]).items().map(summary).collect();
         (running.status == "False").then(all)
     };
     harness.until_so(&migrations(), name, ended).await

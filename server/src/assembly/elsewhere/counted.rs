@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use futures::future::BoxFuture;
-use portico_controllers::resource_quota::elsewhere::{COUNTABLE_VERBS, OtherServers};
+use portico_controllers::resource_quota::aggregated::{COUNTABLE_VERBS, OtherServers};
 use portico_machinery::GroupResource;
 use portico_machinery::route::Backend;
 

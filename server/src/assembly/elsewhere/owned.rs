@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::Method;
+use portico_controllers::garbage::aggregated::{
+    Action, ForeignObject, ForeignOwner, Held, OtherServers, Outcomes,
+};
 use portico_controllers::garbage::decide::{FOREGROUND, Owner};
-use portico_controllers::garbage::elsewhere::{Deed, Fates, ForeignObject, ForeignOwner, Held, OtherServers};
 use portico_machinery::GroupResource;
 use portico_machinery::object::OwnerReference;
 use portico_machinery::route::{Backend, Route};
@@ -79,14 +81,14 @@ impl Aggregated {
         }
     }
 
-    async fn search(&self, fates: &Fates) -> Held {
+    async fn search(&self, outcomes: &Outcomes) -> Held {
         let (mut held, mut seen) = (Held::default(), BTreeSet::new());
         let mut routes = self.routes.published();
         routes.sort_by_key(|route| std::cmp::Reverse(route.version_priority));
         for route in &routes {
             if let Some(backend) = &route.backend
                 && let Err(reason) =
-                    self.search_group(route, backend, fates, &mut seen, &mut held.objects).await
+                    self.search_group(route, backend, outcomes, &mut seen, &mut held.objects).await
             {
                 held.unreachable.push(format!("{}: {reason}", route.group_version));
             }
@@ -98,7 +100,7 @@ impl Aggregated {
         &self,
         route: &Route,
         backend: &Backend,
-        fates: &Fates,
+        outcomes: &Outcomes,
         seen: &mut BTreeSet<GroupResource>,
         found: &mut Vec<ForeignObject>,
     ) -> Result<(), String> {
@@ -106,7 +108,7 @@ impl Aggregated {
         let served = self.resources(backend, USER, gv).await?;
         for resource in served.iter().filter(|resource| resource.is_deletable()) {
             if seen.insert(GroupResource::new(&gv.group, &resource.name)) {
-                self.search_resource(route, backend, &resource.name, fates, found).await?;
+                self.search_resource(route, backend, &resource.name, outcomes, found).await?;
             }
         }
         Ok(())
@@ -117,7 +119,7 @@ impl Aggregated {
         route: &Route,
         backend: &Backend,
         resource: &str,
-        fates: &Fates,
+        outcomes: &Outcomes,
         found: &mut Vec<ForeignObject>,
     ) -> Result<(), String> {
         let (gv, mut go_on) = (route.group_version.to_string(), String::new());
@@ -125,7 +127,7 @@ impl Aggregated {
             let page = format!("/apis/{gv}/{resource}?{}", page(PAGE, &go_on));
             let page = self.objects(backend, USER, &page).await?;
             let concerned = |item: &Item| {
-                item.metadata.owner_references.iter().any(|owner| fates.contains_key(&owner.uid))
+                item.metadata.owner_references.iter().any(|owner| outcomes.contains_key(&owner.uid))
             };
             let items = page.items.into_iter().filter(concerned);
             found.extend(items.map(|item| foreign(route, &gv, resource, item)));
@@ -136,20 +138,20 @@ impl Aggregated {
         }
     }
 
-    async fn act(&self, object: &ForeignObject, deed: &Deed) -> Result<(), String> {
+    async fn act(&self, object: &ForeignObject, action: &Action) -> Result<(), String> {
         let routes = self.routes.published();
         let route = routes.iter().find(|route| route.name == object.route);
         let backend = route.and_then(|route| route.backend.as_deref());
         let backend = backend.ok_or("its API is no longer served elsewhere")?;
         let (uid, resource_version) = (object.uid.as_str(), object.resource_version.as_str());
-        let (method, content_type, body) = match deed {
-            Deed::Delete(propagation_policy) => {
+        let (method, content_type, body) = match action {
+            Action::Delete(propagation_policy) => {
                 let preconditions = Preconditions { uid, resource_version };
                 let (kind, api_version) = ("DeleteOptions", "v1");
                 let options = DeleteOptions { kind, api_version, preconditions, propagation_policy };
                 (Method::DELETE, "application/json", serde_json::to_vec(&options))
             }
-            Deed::Keep(owner_references) => {
+            Action::Keep(owner_references) => {
                 let metadata = PatchedMetadata { uid, resource_version, owner_references };
                 (Method::PATCH, "application/merge-patch+json", serde_json::to_vec(&Patch { metadata }))
             }
@@ -212,15 +214,15 @@ impl OtherServers for Aggregated {
         })
     }
 
-    fn dependents<'a>(&'a self, fates: &'a Fates) -> BoxFuture<'a, Held> {
-        Box::pin(self.search(fates))
+    fn dependents<'a>(&'a self, outcomes: &'a Outcomes) -> BoxFuture<'a, Held> {
+        Box::pin(self.search(outcomes))
     }
 
     fn carry_out<'a>(
         &'a self,
         object: &'a ForeignObject,
-        deed: &'a Deed,
+        action: &'a Action,
     ) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.act(object, deed))
+        Box::pin(self.act(object, action))
     }
 }

@@ -29,7 +29,7 @@ pub trait Prober: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), ProbeFailure>> + Send;
 }
 
-/// Probes until the first success, or until all attempts have failed. The failure told is the first attempt's, so that
+/// Probes until the first success, or until all attempts have failed. Returns the failure of the first attempt, so that
 /// the same state of things gives the same message.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), Prob
     }
 }
 
-/// Whether one succeeded; the failure of the lowest number is left in `told`.
+/// Whether one succeeded; the failure of the lowest number is left in `reported`.
 async fn race<P: Prober>(prober: &P, plan: &ProbePlan, reported: &mut Option<(usize, ProbeFailure)>) -> bool {
     let one = |number| async move { (number, prober.probe(plan, number).await) };
     let mut running = FuturesUnordered::from_iter([one(0)]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn when_all_fail_the_first_attempts_failure_is_told() {
+    async fn when_all_fail_the_first_attempts_failure_is_returned() {
         assert_eq!(run([(10, false), (1, false), (1, false), (1, false), (1, false)]).await.0, "failure 0");
         let (reported, took, _) = run([(400, false), (1, false), (1, false), (1, false), (1, false)]).await;
         assert_eq!((reported.as_str(), took), ("failure 0", 400));

@@ -81,7 +81,7 @@ impl Setup {
         self.world.put(Watched::ApiServices, api_service(group, &reference));
     }
 
-    /// Time passes (in no time) until something is so, and says how much.
+    /// Time passes (in no time) until a condition is met; returns how much.
     async fn until(&self, what: impl Fn(&Self) -> bool) -> Duration {
         let start = Instant::now();
         while !what(self) {
@@ -263,7 +263,7 @@ async fn a_conflict_is_checked_and_written_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_facade_reaches_is_available_as_long_as_it_says_so() {
+async fn what_a_facade_reaches_is_available_as_long_as_it_reports_so() {
     with(|s| async move {
         s.backends.set("v1.g", None);
         s.register("g");

@@ -1,4 +1,4 @@
-//! What upstream's `AvailableConditionController.sync` says of a Service, its port and its endpoints, without a network.
+//! What upstream's `AvailableConditionController.sync` reports of a Service, its port and its endpoints, without a network.
 
 use portico_machinery::resolve::{Facts, Touched};
 
@@ -62,7 +62,7 @@ fn only_cluster_ip_services_need_slices() {
 }
 
 #[test]
-fn what_the_resolver_says_is_a_failed_check() {
+fn an_error_of_the_resolver_is_a_failed_check() {
     let headless = r#""clusterIP":"None","ports":[{"name":"https","port":443}]"#;
     let reported = reason(Some(headless), Some(READY));
     assert!(reported.starts_with(r#"FailedDiscoveryCheck: service/svc in "ns" is headless"#), "{reported}");
@@ -115,7 +115,7 @@ fn several_targets_are_shown_as_their_service_and_urls_never_get_masters() {
 }
 
 #[test]
-fn a_probe_that_fails_is_told_unless_a_facade_gets_through() {
+fn a_failed_probe_is_reported_unless_a_facade_gets_through() {
     let failure = ProbeFailure {
         stage: ProbeStage::Status,
         timed_out: false,
@@ -128,7 +128,7 @@ fn a_probe_that_fails_is_told_unless_a_facade_gets_through() {
     );
     assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::False, "FailedDiscoveryCheck"));
     let answered = decide_probed(&plan(), &Err(failure), true);
-    assert_eq!(answered, verdict, "what the backend says counts, whoever reaches it");
+    assert_eq!(answered, verdict, "the backend's response counts, whoever reaches it");
     let unreached = ProbeFailure { stage: ProbeStage::Dial, timed_out: false, message: "refused".into() };
     for verdict in [decide_probed(&plan(), &Ok(()), false), decide_probed(&plan(), &Err(unreached), true)] {
         assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::True, "Passed"));

@@ -55,7 +55,7 @@ pub(super) fn completed() -> Condition {
     terminating("False", "InstanceDeletionCompleted", "removed all instances")
 }
 
-/// Whether it tells what is in the way: that is not wiped out by trying again.
+/// Whether it reports a failure: trying again does not replace that.
 pub(super) fn is_failure(reported: &Condition) -> bool {
     [FAILED, CHECK].contains(&reported.reason.as_str())
 }

@@ -30,12 +30,12 @@ impl Failure {
         Self { reason: CHECK, message: message.to_owned() }
     }
 
-    /// What the definition is told.
+    /// What the definition's condition reports.
     pub(super) fn condition(&self) -> Condition {
         terminating("True", self.reason, &*self.message)
     }
 
-    /// What the log is told.
+    /// What is logged.
     pub(super) fn status(self) -> Box<Status> {
         Box::new(Status::internal(self.message))
     }

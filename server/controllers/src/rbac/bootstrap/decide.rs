@@ -5,7 +5,7 @@ use portico_machinery::{Cursor, GroupVersionKind, Node, Object};
 use portico_registry::Stored;
 use serde::Serialize;
 
-use super::facts::{Entry, Says};
+use super::facts::{Content, Entry};
 
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
@@ -49,7 +49,7 @@ fn step_of(wanted: &Entry, present: Option<&Object>) -> Option<Step> {
     if present.annotation(AUTO_UPDATE) == Some("false") {
         return None;
     }
-    if let Says::Binds(binding) = &wanted.says
+    if let Content::Binds(binding) = &wanted.content
         && !grants(present, binding)
     {
         let verb = Verb::Recreate { uid: present.uid().to_owned() };
@@ -57,10 +57,10 @@ fn step_of(wanted: &Entry, present: Option<&Object>) -> Option<Step> {
     }
     let mut object = present.clone();
     complete_metadata(&mut object, wanted);
-    match &wanted.says {
-        Says::Rules(rules) => complete_rules(&mut object, rules),
-        Says::Gathers(what) => complete_selectors(&mut object, what),
-        Says::Binds(binding) => complete_subjects(&mut object, binding),
+    match &wanted.content {
+        Content::Rules(rules) => complete_rules(&mut object, rules),
+        Content::Gathers(what) => complete_selectors(&mut object, what),
+        Content::Binds(binding) => complete_subjects(&mut object, binding),
     }
     (object != *present).then_some(Step { resource, verb: Verb::Update, object })
 }
@@ -79,10 +79,10 @@ fn whole(wanted: &Entry) -> Object {
         object.set(&["metadata", "namespace"], &key.namespace);
     }
     complete_metadata(&mut object, wanted);
-    match &wanted.says {
-        Says::Rules(rules) => object.set(&["rules"], rules),
-        Says::Gathers(what) => complete_selectors(&mut object, what),
-        Says::Binds(binding) => {
+    match &wanted.content {
+        Content::Rules(rules) => object.set(&["rules"], rules),
+        Content::Gathers(what) => complete_selectors(&mut object, what),
+        Content::Binds(binding) => {
             let role = &binding.role;
             object.set(&["roleRef"], RoleRefJson { api_group: GROUP, kind: role.kind(), name: &role.name });
             complete_subjects(&mut object, binding);

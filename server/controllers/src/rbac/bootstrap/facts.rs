@@ -1,4 +1,4 @@
-//! The policy as data: an embedded file, read into what each object has to say. Its form is told at the head of `data/rbac.yaml`.
+//! The policy as data: an embedded file, read into the content of each object. The head of `data/rbac.yaml` describes its form.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub struct Entry {
     pub key: Key,
     /// The role that this role's rules are gathered into, by a label.
     pub into: Option<String>,
-    /// What it says.
-    pub says: Says,
+    /// Its content.
+    pub content: Content,
 }
 
-/// What an object of the policy says.
+/// The content of an object of the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum Content {
     /// A role with rules.
     Rules(Vec<Rule>),
     /// A ClusterRole that gathers the rules of those labelled for it.
@@ -80,11 +80,11 @@ pub fn entries() -> Result<Vec<Entry>, WrongFacts> {
     let mut entries = Vec::new();
     for (resource, roles) in roles {
         for (name, role) in roles {
-            let says = match role.gathers {
-                Some(what) => Says::Gathers(what),
-                None => Says::Rules(role.rules.iter().map(|text| rule(text)).collect::<Result<_, _>>()?),
+            let content = match role.gathers {
+                Some(what) => Content::Gathers(what),
+                None => Content::Rules(role.rules.iter().map(|text| rule(text)).collect::<Result<_, _>>()?),
             };
-            entries.push(Entry { key: key(resource, &name), into: role.into, says });
+            entries.push(Entry { key: key(resource, &name), into: role.into, content });
         }
     }
     for (resource, bindings) in bindings {
@@ -93,7 +93,7 @@ pub fn entries() -> Result<Vec<Entry>, WrongFacts> {
             let cluster = resource == Resource::ClusterRoleBindings;
             let role = RoleRef { cluster, name: grant.role.unwrap_or_else(|| key.name.clone()) };
             let subjects = grant.to.iter().map(|text| subject(text)).collect::<Result<_, _>>()?;
-            entries.push(Entry { key, into: None, says: Says::Binds(Binding { role, subjects }) });
+            entries.push(Entry { key, into: None, content: Content::Binds(Binding { role, subjects }) });
         }
     }
     Ok(entries)
@@ -143,14 +143,14 @@ mod tests {
         let of = |resource| entries.iter().filter(|e| e.key.resource == resource).count();
         assert_eq!(Resource::ALL.map(of), [69, 50, 7, 7]);
         let admin = entries.iter().find(|e| e.key.name == "cluster-admin").unwrap();
-        assert_eq!(admin.says, Says::Rules(portico_machinery::rbac::cluster_admin().to_vec()));
+        assert_eq!(admin.content, Content::Rules(portico_machinery::rbac::cluster_admin().to_vec()));
     }
 
     #[test]
     fn every_binding_grants_a_role_of_the_policy() {
         let entries = entries().unwrap();
         for entry in &entries {
-            let Says::Binds(Binding { role, .. }) = &entry.says else { continue };
+            let Content::Binds(Binding { role, .. }) = &entry.content else { continue };
             let resource = if role.cluster { Resource::ClusterRoles } else { Resource::Roles };
             let namespace = entry.key.namespace.clone();
             let role = Key { resource, namespace, name: role.name.clone() };

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_thousand_addresses_are_cut_and_that_is_said() {
+    fn more_than_a_thousand_addresses_are_cut_and_annotated() {
         let service = service(HTTP);
         let count = |endpoints: &Object, field: &str| {
             endpoints.at(&["subsets"]).items().map(|subset| subset.field(field).len()).sum::<usize>()

@@ -184,7 +184,7 @@ fn ready_endpoints_are_hinted_as_traffic_is_to_be_distributed() {
     assert_eq!(hints("PreferSameZone"), (1, 0));
     assert_eq!(hints("PreferSameNode"), (1, 1));
     assert_eq!(hints("Elsewhere"), (0, 0));
-    // A Service that no longer says so loses the hints.
+    // A Service that no longer asks for hints loses them.
     let spec = format!(r#"{HTTP},"trafficDistribution":"PreferClose""#);
     let there = written(decide_on(&service(&spec), &pods(2), Vec::new(), 3));
     let decision = decide_on(&service(HTTP), &pods(2), there.clone(), 3);

@@ -4,25 +4,25 @@ use portico_machinery::object::OwnerReference;
 use portico_registry::Propagation;
 
 use super::super::decide::{self, Dependent, Owner, Verdict};
-use super::{Deed, Fate, Fates, ForeignObject};
+use super::{Action, ForeignObject, Outcome, Outcomes};
 
-/// What is to be done, or nothing; an error while an owner's fate is not known. `others` are those of its owners that are
-/// not among the fates, each with what is known of it.
+/// What is to be done, or nothing; an error while an owner's state is not known. `others` are those of its owners that
+/// are not among the outcomes, each with what is known of it.
 ///
 /// # Errors
-/// Nobody can tell yet.
-pub fn deed(
+/// An owner's state is not known yet.
+pub fn action(
     object: &ForeignObject,
-    fates: &Fates,
+    outcomes: &Outcomes,
     others: Vec<(OwnerReference, Owner)>,
-) -> Result<Option<Deed>, Undecided> {
-    let fate = |owner: &OwnerReference| fates.get(&owner.uid).copied();
-    let orphaned = object.owners.iter().any(|owner| fate(owner) == Some(Fate::Orphaned));
-    let gone = object.owners.iter().filter(|o| fate(o) == Some(Fate::Deleted));
+) -> Result<Option<Action>, Undecided> {
+    let outcome = |owner: &OwnerReference| outcomes.get(&owner.uid).copied();
+    let orphaned = object.owners.iter().any(|owner| outcome(owner) == Some(Outcome::Orphaned));
+    let gone = object.owners.iter().filter(|o| outcome(o) == Some(Outcome::Deleted));
     let owners: Vec<_> = gone.map(|owner| (owner.clone(), Owner::Absent)).chain(others).collect();
     let keep = |gone: &[String]| {
-        let stays = |o: &&OwnerReference| fate(o) != Some(Fate::Orphaned) && !gone.contains(&o.uid);
-        Deed::Keep(object.owners.iter().filter(stays).cloned().collect())
+        let stays = |o: &&OwnerReference| outcome(o) != Some(Outcome::Orphaned) && !gone.contains(&o.uid);
+        Action::Keep(object.owners.iter().filter(stays).cloned().collect())
     };
     let finalizers = object.finalizers.iter().map(String::as_str).collect();
     let dependent = Dependent { owners, finalizers, has_dependents: false, waited_on: false };
@@ -33,7 +33,7 @@ pub fn deed(
         Verdict::Release(uids) => Some(keep(&uids)),
         // Somebody wanted it to stay: it does, without owners.
         Verdict::Delete { .. } if orphaned => Some(keep(&absent().collect::<Vec<_>>())),
-        Verdict::Delete { propagation, .. } => Some(Deed::Delete(match propagation {
+        Verdict::Delete { propagation, .. } => Some(Action::Delete(match propagation {
             Propagation::Orphan => "Orphan",
             Propagation::Foreground => "Foreground",
             Propagation::Background => "Background",
@@ -41,7 +41,7 @@ pub fn deed(
     })
 }
 
-/// An owner's fate is not known.
+/// An owner's outcome is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undecided;
 
@@ -65,14 +65,15 @@ mod tests {
         }
     }
 
-    /// Its owners' uids, what is known of those that have no fate, and what follows.
-    type Row<'a> = (&'a [&'a str], &'a [(&'a str, Owner)], Result<Option<Deed>, Undecided>);
+    /// Its owners' uids, what is known of those that have no outcome, and what follows.
+    type Row<'a> = (&'a [&'a str], &'a [(&'a str, Owner)], Result<Option<Action>, Undecided>);
 
     #[test]
     fn a_dependent_goes_when_all_its_owners_went_and_stays_when_one_let_it() {
-        let fates: Fates = [("d".to_owned(), Fate::Deleted), ("o".to_owned(), Fate::Orphaned)].into();
-        let keep = |uids: &[&str]| Ok(Some(Deed::Keep(uids.iter().map(|uid| reference(uid)).collect())));
-        let deleted = Ok(Some(Deed::Delete("Background")));
+        let outcomes: Outcomes =
+            [("d".to_owned(), Outcome::Deleted), ("o".to_owned(), Outcome::Orphaned)].into();
+        let keep = |uids: &[&str]| Ok(Some(Action::Keep(uids.iter().map(|uid| reference(uid)).collect())));
+        let deleted = Ok(Some(Action::Delete("Background")));
         let rows: [Row<'_>; 8] = [
             (&["d"], &[], deleted.clone()),
             (&["o"], &[], keep(&[])),
@@ -85,7 +86,7 @@ mod tests {
         ];
         for (owners, others, want) in rows {
             let known = others.iter().map(|(uid, owner)| (reference(uid), *owner)).collect();
-            assert_eq!(deed(&object(owners), &fates, known), want, "{owners:?}");
+            assert_eq!(action(&object(owners), &outcomes, known), want, "{owners:?}");
         }
     }
 }

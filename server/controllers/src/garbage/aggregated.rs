@@ -50,7 +50,7 @@ pub struct ForeignObject {
 
 /// What became of an owner of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Outcome {
     /// Gone, with its dependents.
     Deleted,
     /// Gone without them.
@@ -58,7 +58,7 @@ pub enum Fate {
 }
 
 /// Owners of ours that are gone, by uid.
-pub type Fates = HashMap<String, Fate>;
+pub type Outcomes = HashMap<String, Outcome>;
 
 /// What others hold of the dependents of some owners.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ pub struct Held {
 
 /// What to do to an object that another server holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// Delete it, with this propagation policy.
     Delete(&'static str),
     /// Leave it these owners.
@@ -84,12 +84,12 @@ pub trait OtherServers: Send + Sync {
     fn owner<'a>(&'a self, owner: &'a ForeignOwner) -> BoxFuture<'a, Owner>;
 
     /// Looks for dependents of these owners.
-    fn dependents<'a>(&'a self, fates: &'a Fates) -> BoxFuture<'a, Held>;
+    fn dependents<'a>(&'a self, outcomes: &'a Outcomes) -> BoxFuture<'a, Held>;
 
     /// Does it, unless the object has changed; what is gone already is done.
     fn carry_out<'a>(
         &'a self,
         object: &'a ForeignObject,
-        deed: &'a Deed,
+        action: &'a Action,
     ) -> BoxFuture<'a, Result<(), String>>;
 }

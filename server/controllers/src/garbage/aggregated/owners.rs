@@ -19,7 +19,7 @@ use super::{ForeignOwner, OtherServers};
 const WORKERS: usize = 2;
 /// How often is asked while there are dependents.
 const PERIOD: Duration = Duration::from_secs(30);
-/// When is asked again for one that nobody can tell of.
+/// How long until one is asked for again whose state nobody knows.
 const LATER: Duration = Duration::from_secs(120);
 
 /// What is known of them. Cheap to clone; no larger than there are owners of this kind that existing objects name.

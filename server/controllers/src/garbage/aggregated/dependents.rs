@@ -12,7 +12,7 @@ use portico_machinery::Status;
 use tokio::time::Instant;
 
 use super::super::act::Actor;
-use super::{Fate, Fates, ForeignObject, OtherServers, decide};
+use super::{ForeignObject, OtherServers, Outcome, Outcomes, decide};
 
 /// From the first deletion to the sweep: others often follow at once.
 const GATHER: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const SHARE: u32 = 10;
 pub(crate) struct ForeignDependents {
     others: Arc<dyn OtherServers>,
     queue: WorkQueue<()>,
-    gone: Arc<Mutex<Fates>>,
+    gone: Arc<Mutex<Outcomes>>,
     /// Before this no sweep begins: deletions that arrive earlier wait for it.
     not_before: Arc<Mutex<Option<Instant>>>,
 }
@@ -44,21 +44,21 @@ impl ForeignDependents {
 
     /// An owner is about to go without its dependents.
     pub(crate) fn orphaned(&self, uid: &str) {
-        self.remember(uid, Fate::Orphaned);
+        self.remember(uid, Outcome::Orphaned);
     }
 
     /// An owner is gone.
     pub(crate) fn gone(&self, uid: &str) {
-        self.remember(uid, Fate::Deleted);
+        self.remember(uid, Outcome::Deleted);
         let not_before = *self.not_before.lock();
         self.queue.add_after((), until_sweep(not_before, Instant::now()));
     }
 
-    /// What was said first counts.
-    fn remember(&self, uid: &str, fate: Fate) {
+    /// The first outcome counts.
+    fn remember(&self, uid: &str, outcome: Outcome) {
         let mut gone = self.gone.lock();
         if gone.len() < REMEMBERED {
-            gone.entry(uid.to_owned()).or_insert(fate);
+            gone.entry(uid.to_owned()).or_insert(outcome);
         } else {
             tracing::warn!(uid, "too many deletions at once: dependents that other API servers hold stay");
         }
@@ -85,19 +85,19 @@ impl ForeignDependents {
     }
 
     async fn sweep_all(&self, actor: &Actor) -> Result<Reconciled, Box<Status>> {
-        let fates = self.gone.lock().clone();
-        let held = self.others.dependents(&fates).await;
+        let outcomes = self.gone.lock().clone();
+        let held = self.others.dependents(&outcomes).await;
         let mut complete = held.unreachable.is_empty();
         if !complete {
             tracing::info!(servers = ?held.unreachable, "dependents could not be looked for everywhere");
         }
         for object in &held.objects {
-            complete &= self.settle(actor, object, &fates).await?;
+            complete &= self.settle(actor, object, &outcomes).await?;
         }
         if !complete {
             return Ok(Reconciled::Again(AGAIN));
         }
-        self.gone.lock().retain(|uid, _| !fates.contains_key(uid));
+        self.gone.lock().retain(|uid, _| !outcomes.contains_key(uid));
         Ok(Reconciled::Done)
     }
 
@@ -106,15 +106,15 @@ impl ForeignDependents {
         &self,
         actor: &Actor,
         object: &ForeignObject,
-        fates: &Fates,
+        outcomes: &Outcomes,
     ) -> Result<bool, Box<Status>> {
         let mut others = Vec::new();
-        for owner in object.owners.iter().filter(|owner| !fates.contains_key(&owner.uid)) {
+        for owner in object.owners.iter().filter(|owner| !outcomes.contains_key(&owner.uid)) {
             others.push((owner.clone(), actor.owner(&object.namespace, owner).await?));
         }
-        let Ok(deed) = decide::deed(object, fates, others) else { return Ok(false) };
-        let Some(deed) = deed else { return Ok(true) };
-        match self.others.carry_out(object, &deed).await {
+        let Ok(action) = decide::action(object, outcomes, others) else { return Ok(false) };
+        let Some(action) = action else { return Ok(true) };
+        match self.others.carry_out(object, &action).await {
             Ok(()) => Ok(true),
             Err(reason) => {
                 tracing::info!(path = object.path, reason, "a dependent that another API server holds waits");
