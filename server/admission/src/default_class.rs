@@ -46,8 +46,8 @@ impl Plugin for DefaultClass {
     fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             let path = ["spec", self.field];
-            let says = change.new.at(&path).is_present() || change.new.annotation(self.old).is_some();
-            if change.old.is_some() || says {
+            let has_class = change.new.at(&path).is_present() || change.new.annotation(self.old).is_some();
+            if change.old.is_some() || has_class {
                 return Ok(());
             }
             let classes = all(objects, self.classes.0, self.classes.1).await?;

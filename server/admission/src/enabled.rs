@@ -1,4 +1,4 @@
-//! Which plugins are on, as flags say it (upstream's `AdmissionOptions`).
+//! Which plugins are on, as flags set it (upstream's `AdmissionOptions`).
 
 use crate::enabled_plugins::EnabledPlugins;
 use crate::plugins::{PLUGINS, Row};
@@ -15,14 +15,14 @@ pub enum PluginNameError {
 }
 
 impl Default for EnabledPlugins {
-    /// What is on when flags say nothing.
+    /// What is on when no flag is given.
     fn default() -> Self {
         Self::of(|row| row.on_by_default)
     }
 }
 
 impl EnabledPlugins {
-    /// All names that flags may say, in order of the alphabet.
+    /// All names that flags may contain, in order of the alphabet.
     #[must_use]
     pub fn known() -> Vec<&'static str> {
         let mut names: Vec<_> = PLUGINS.iter().map(|row| row.name).collect();
@@ -30,7 +30,7 @@ impl EnabledPlugins {
         names
     }
 
-    /// Checks the names that one flag says.
+    /// Checks the names that one flag lists.
     ///
     /// # Errors
     /// [`PluginNameError::Unknown`] for the first that is none.
@@ -55,8 +55,8 @@ impl EnabledPlugins {
             both.dedup();
             return Err(PluginNameError::Overlapped(both));
         }
-        let says = |names: &[String], row: &Row| names.iter().any(|name| name == row.name);
-        Ok(Self::of(|row| says(enable, row) || row.on_by_default && !says(disable, row)))
+        let lists = |names: &[String], row: &Row| names.iter().any(|name| name == row.name);
+        Ok(Self::of(|row| lists(enable, row) || row.on_by_default && !lists(disable, row)))
     }
 
     /// These plugins and no others (upstream's deprecated `--admission-control`).

@@ -37,7 +37,7 @@ impl EventRateLimit {
         Self { limits: configuration.limits.iter().map(enforced).collect(), started: Instant::now() }
     }
 
-    /// Takes one from each limit's bucket; what is said of those that have none left.
+    /// Takes one from each limit's bucket; returns the messages of those that have none left.
     fn refusals(&self, request: &ValidationRequest<'_>) -> Vec<String> {
         let since = self.started.elapsed();
         let refusal = |enforced: &Enforced| {

@@ -33,7 +33,7 @@ const FAILED_OPEN: &str = "failed-open";
 pub(crate) struct ImagePolicyWebhook {
     configuration: ImagePolicyConfiguration,
     verdicts: Verdicts,
-    /// Whether the last call has failed: a log says so once.
+    /// Whether the last call has failed: that is logged once.
     failing: AtomicBool,
 }
 

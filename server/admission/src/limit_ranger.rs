@@ -1,7 +1,7 @@
 //! LimitRanger: containers get a namespace's defaults; pods, containers and claims keep within its limits.
 //!
-//! Upstream rules: plugin/pkg/admission/limitranger. Defaults are filled in before a write is request, limits are looked at
-//! when it is valid; every error of one LimitRange is told.
+//! Upstream rules: plugin/pkg/admission/limitranger. Defaults are filled in before a write is validated, limits are checked
+//! when it is valid; every error of one LimitRange is reported.
 
 mod constraints;
 
@@ -14,7 +14,7 @@ use portico_registry::Result;
 use portico_registry::{Objects, Part};
 use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
 
-/// Says what was filled in.
+/// Lists what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const RESIZE: Part<'static> = Part::Subresource("resize");
 
@@ -65,7 +65,7 @@ async fn ranges(objects: &Objects, namespace: &str) -> Result<Vec<Object>> {
     all_in(objects, namespace, &GroupResource::new("", "limitranges")).await
 }
 
-/// Fills in what containers do not say, and notes it.
+/// Fills in what containers do not set, and notes it.
 fn fill_in(pod: &mut Object, range: &Object) {
     let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
     for limit in range.at(&["spec", "limits"]).items().filter(|l| l.field("type").str() == "Container") {
@@ -117,8 +117,8 @@ fn errors_of(range: &Object, object: &Object, is_pod: bool) -> Vec<String> {
                 }
             }
             "Pod" if is_pod => {
-                let said = |name: &str| matches!(name, "cpu" | "memory");
-                let [requests, limits] = ["requests", "limits"].map(|list| of_spec(&spec, list, said));
+                let is_summed = |name: &str| matches!(name, "cpu" | "memory");
+                let [requests, limits] = ["requests", "limits"].map(|list| of_spec(&spec, list, is_summed));
                 check(&limit, &Constrained { requests, limits: Some(limits) }, &mut errors);
             }
             "PersistentVolumeClaim" if !is_pod => {

@@ -52,11 +52,11 @@ pub(crate) struct Counted<'a> {
 /// Why a call rejected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorType {
-    /// The webhook said no.
+    /// The webhook refused it.
     None,
     /// It could not be asked.
     Calling,
-    /// What it said could not be done.
+    /// Its response could not be carried out.
     Server,
 }
 

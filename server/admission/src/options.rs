@@ -3,7 +3,7 @@
 use portico_registry::{CreateOptions, DeleteOptions, FieldValidation, Options, Propagation};
 use serde::Serialize;
 
-/// `CreateOptions`, `UpdateOptions` or `DeleteOptions` of `meta.k8s.io/v1`. What is not said is left out.
+/// `CreateOptions`, `UpdateOptions` or `DeleteOptions` of `meta.k8s.io/v1`. What is not set is left out.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RequestOptions<'a> {
@@ -56,7 +56,7 @@ impl<'a> RequestOptions<'a> {
         Self {
             field_manager: &options.field_manager,
             field_validation: match options.field_validation {
-                // What is not said means this.
+                // The default, which is left out.
                 FieldValidation::Warn => None,
                 FieldValidation::Ignore => Some("Ignore"),
                 FieldValidation::Strict => Some("Strict"),

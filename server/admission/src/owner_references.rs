@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn what_holds_up_an_owner_anew_is_found() {
-        let (yes, no, unsaid) = (Some(true), Some(false), None);
+        let (yes, no, unset) = (Some(true), Some(false), None);
         for (new, old, found) in [
             (vec![("a", yes)], vec![], vec!["a"]),
-            (vec![("a", no), ("b", unsaid)], vec![], vec![]),
+            (vec![("a", no), ("b", unset)], vec![], vec![]),
             (vec![("a", yes)], vec![("a", yes)], vec![]),
             (vec![("a", yes)], vec![("a", no)], vec!["a"]),
-            (vec![("a", yes)], vec![("a", unsaid)], vec!["a"]),
+            (vec![("a", yes)], vec![("a", unset)], vec!["a"]),
             (vec![("a", yes), ("b", yes)], vec![("a", yes)], vec!["b"]),
         ] {
             let owners = |list: &[(&str, Option<bool>)]| {

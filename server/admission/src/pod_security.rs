@@ -1,4 +1,4 @@
-//! PodSecurity: what a namespace's labels say that pods may be, enforced on pods, told to whoever writes their templates.
+//! PodSecurity: which pods a namespace's labels allow, enforced on pods, and a warning to whoever writes their templates.
 //!
 //! Upstream rules: k8s.io/pod-security-admission. Unless it is configured otherwise, everything is privileged where labels say
 //! nothing, and nothing is exempt.
@@ -110,9 +110,9 @@ impl PodSecurity {
         if policy.is_privileged() || policy.is_equivalent(&self.configuration.default) {
             return Vec::new();
         }
-        let (name, said) = (namespace.name(), policy.said(namespace));
+        let (name, summary) = (namespace.name(), policy.summary(namespace));
         vec![format!(
-            "namespace {name:?} is exempt from Pod Security, and the policy ({said}) will be ignored"
+            "namespace {name:?} is exempt from Pod Security, and the policy ({summary}) will be ignored"
         )]
     }
 
@@ -264,8 +264,8 @@ fn note(request: &ValidationRequest<'_>, what: &str, value: String) {
 
 fn warning(standard: Standard, pod: &Pod<'_>) -> Option<String> {
     let found = violations(standard, pod);
-    let said = || format!("would violate PodSecurity \"{standard}\": {}", checks::detailed(&found));
-    (!found.is_empty()).then(said)
+    let message = || format!("would violate PodSecurity \"{standard}\": {}", checks::detailed(&found));
+    (!found.is_empty()).then(message)
 }
 
 /// Whether a change of a pod's spec has to be looked at: containers came, went, or run another image.
@@ -278,11 +278,11 @@ fn is_significant(new: &Cursor<'_>, old: &Cursor<'_>) -> bool {
 
 /// Names and images of a list of containers.
 fn images(spec: &Cursor<'_>, list: &str) -> Vec<(String, String)> {
-    let said = |container: &Cursor<'_>, field: &str| container.field(field).str().to_owned();
-    spec.field(list).items().map(|c| (said(&c, "name"), said(&c, "image"))).collect()
+    let text = |container: &Cursor<'_>, field: &str| container.field(field).str().to_owned();
+    spec.field(list).items().map(|c| (text(&c, "name"), text(&c, "image"))).collect()
 }
 
-/// What is said of the pods of a namespace that becomes stricter: one line for each kind of violation.
+/// The warnings about the pods of a namespace that becomes stricter: one line for each kind of violation.
 fn existing(namespace: &str, standard: Standard, pods: &[&Object]) -> Vec<String> {
     let first = by_controller(pods);
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();

@@ -113,8 +113,8 @@ fn memory_pressure() -> Toleration {
 
 /// Upstream's `GetPodQOS`: what the status says, or what the spec comes to.
 fn is_more_than_best_effort(pod: &Object) -> bool {
-    let said = pod.str_at("status.qosClass");
-    let class = if said.is_empty() { quality::class(&pod.at(&["spec"])) } else { said };
+    let reported = pod.str_at("status.qosClass");
+    let class = if reported.is_empty() { quality::class(&pod.at(&["spec"])) } else { reported };
     class != "BestEffort"
 }
 

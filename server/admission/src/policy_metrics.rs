@@ -44,7 +44,7 @@ pub(crate) enum ErrorType {
 }
 
 impl ErrorType {
-    /// By what is said of it (upstream's `ErrorType`).
+    /// By its message (upstream's `ErrorType`).
     pub(crate) fn of(message: &str) -> Self {
         if message.starts_with("compilation") {
             Self::Compile

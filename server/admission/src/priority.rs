@@ -71,7 +71,7 @@ async fn create(objects: &Objects, change: MutationRequest<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the client says must be what is computed.
+/// What the client sets must be what is computed.
 fn agrees(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<()> {
     if let Some(sent) = change.new.at(&["spec", "priority"]).i64().filter(|sent| *sent != priority) {
         return Err(change.forbidden(&format!(

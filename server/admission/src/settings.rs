@@ -34,7 +34,7 @@ impl Default for AdmissionSettings {
     }
 }
 
-/// How long pods that say nothing of it stay on a node that is lost, in seconds.
+/// How long pods that do not set it stay on a node that is lost, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DefaultTolerations {
     /// `--default-not-ready-toleration-seconds`

@@ -1,4 +1,4 @@
-//! DefaultTolerationSeconds: pods stay five minutes on a node that is lost, unless they say otherwise.
+//! DefaultTolerationSeconds: pods stay five minutes on a node that is lost, unless they set something else.
 
 use portico_machinery::Object;
 

@@ -3,7 +3,7 @@
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
 use portico_registry::{Objects, Part};
 
-/// What is copied from the node, over whatever the pod says.
+/// What is copied from the node, over whatever the pod has.
 const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
 pub(super) struct PodTopologyLabels;

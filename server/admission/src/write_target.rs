@@ -16,7 +16,7 @@ pub(crate) struct WriteTarget<'a> {
     pub(crate) name: &'a str,
 }
 
-/// What requests say that nobody makes.
+/// The options and context of requests that nobody makes.
 pub(crate) struct ExplainedRequests {
     context: Context,
     create: CreateOptions,

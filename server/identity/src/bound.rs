@@ -28,8 +28,8 @@ async fn account(objects: &Objects, bound: &Kubernetes, now: i64) -> Result<(), 
     let (namespace, wanted) = (&bound.namespace, &bound.serviceaccount);
     let account = find(objects, "serviceaccounts", namespace, &wanted.name).await.map_err(|s| s.message)?;
     if account.uid() != wanted.uid {
-        let (is, said) = (account.uid(), &wanted.uid);
-        return Err(format!("service account UID ({is}) does not match claim ({said})"));
+        let (is, claimed) = (account.uid(), &wanted.uid);
+        return Err(format!("service account UID ({is}) does not match claim ({claimed})"));
     }
     if is_gone(&account, now) {
         return Err(format!("service account {namespace}/{} has been deleted", wanted.name));
@@ -48,8 +48,10 @@ async fn alive(
 ) -> Result<(), String> {
     let object = find(objects, resource, namespace, &bound.name).await.map_err(|_| VOID.to_owned())?;
     if object.uid() != bound.uid {
-        let (is, said) = (object.uid(), &bound.uid);
-        return Err(format!("{what} UID ({is}) does not match service account {claim} ref claim ({said})"));
+        let (is, claimed) = (object.uid(), &bound.uid);
+        return Err(format!(
+            "{what} UID ({is}) does not match service account {claim} ref claim ({claimed})"
+        ));
     }
     if is_gone(&object, now) { Err(VOID.to_owned()) } else { Ok(()) }
 }
@@ -57,18 +59,18 @@ async fn alive(
 fn named(bound: &Kubernetes, jti: &str) -> UserInfo {
     let account = &bound.serviceaccount;
     let mut user = service_account(&bound.namespace, &account.name, &account.uid);
-    let mut tell = |key: &str, value: String| {
+    let mut add = |key: &str, value: String| {
         if !value.is_empty() {
             user.extra.insert(format!("{EXTRA}{key}"), vec![value]);
         }
     };
     if !jti.is_empty() {
-        tell("credential-id", credential_id(jti));
+        add("credential-id", credential_id(jti));
     }
     for (what, bound) in [("pod", &bound.pod), ("node", &bound.node)] {
         if let Some(Ref { name, uid }) = bound {
-            tell(&format!("{what}-name"), name.clone());
-            tell(&format!("{what}-uid"), uid.clone());
+            add(&format!("{what}-name"), name.clone());
+            add(&format!("{what}-uid"), uid.clone());
         }
     }
     user

@@ -43,7 +43,7 @@ impl Identity {
     }
 }
 
-/// What a legacy token says: it names its Secret and has no end.
+/// The claims of a legacy token: it names its Secret and has no end.
 fn claims(namespace: &str, account: &str, uid: &str, secret: &str) -> Claims {
     Claims {
         iss: LEGACY_ISSUER.to_owned(),
@@ -91,8 +91,8 @@ async fn look_up(objects: &Objects, token: &str, claims: &Claims) -> Result<Stor
         return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
     }
     if account.uid() != claims.legacy_uid {
-        let (is, said) = (account.uid(), &claims.legacy_uid);
-        return Err(format!("ServiceAccount UID ({is}) does not match claim ({said})"));
+        let (is, claimed) = (account.uid(), &claims.legacy_uid);
+        return Err(format!("ServiceAccount UID ({is}) does not match claim ({claimed})"));
     }
     Ok(secret)
 }

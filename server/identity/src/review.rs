@@ -1,4 +1,4 @@
-//! Whose token is this: all authenticators that can tell, in upstream's order.
+//! Whose token is this: all authenticators that may know it, in upstream's order.
 
 use std::sync::Arc;
 

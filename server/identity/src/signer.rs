@@ -16,7 +16,7 @@ pub type Looking<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 
 /// Somebody else who signs tokens and has the keys.
 pub trait ExternalSigner: Send + Sync {
-    /// A compact token that says this.
+    /// A compact token with these claims.
     fn sign<'a>(&'a self, claims: &'a Claims) -> Signing<'a>;
 
     /// Fetches keys now, for a token of a key that is not known, unless that was done just before.
@@ -32,7 +32,7 @@ pub enum Signer {
 }
 
 impl Signer {
-    /// A compact token that says this.
+    /// A compact token with these claims.
     ///
     /// # Errors
     /// Why it is not signed.

@@ -28,7 +28,7 @@ pub(crate) struct TokenRequest {
 }
 
 impl TokenRequest {
-    /// Issues tokens as this says.
+    /// Issues tokens of these settings.
     pub(crate) fn new(identity: Arc<Identity>) -> Self {
         Self { identity }
     }
@@ -44,7 +44,7 @@ impl Action for TokenRequest {
     }
 }
 
-/// Fills in what the account says and was left out, and checks what needs nothing else.
+/// Fills in from the account what was left out, and checks what needs nothing else.
 async fn complete(identity: &Identity, asked: &mut ActionRequest<'_>) -> Result<()> {
     let (namespace, name) = (asked.place.namespace, asked.place.name);
     let request = &mut asked.body;
@@ -184,7 +184,7 @@ async fn node_of(objects: &Objects, pod: &Stored) -> Option<Ref> {
     Some(node.as_ref().map_or_else(|| Ref { name: name.to_owned(), uid: String::new() }, named))
 }
 
-/// Brings a life that is too long down to the server's limit, and says so.
+/// Brings a life that is too long down to the server's limit, and warns of it.
 fn shorten(request: &mut Object, identity: &Identity) -> Vec<String> {
     let asked = life(request);
     match identity.max_expiration {

@@ -17,7 +17,7 @@ impl Plugin for ClusterTrustBundleAttest {
     fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
             let signer = request.new.str_at("spec.signerName");
-            let unchanged = request.old.is_some_and(|old| says_the_same(request.new, old));
+            let unchanged = request.old.is_some_and(|old| attests_the_same(request.new, old));
             if signer.is_empty()
                 || unchanged
                 || signer::may(objects, &request.attributes.context.user, "attest", signer).await
@@ -30,7 +30,7 @@ impl Plugin for ClusterTrustBundleAttest {
 }
 
 /// Whether two states differ only in what garbage collection and migration change (upstream's `IsOnlyMutatingGCFields`).
-fn says_the_same(new: &Object, old: &Object) -> bool {
+fn attests_the_same(new: &Object, old: &Object) -> bool {
     let bare = |object: &Object| {
         let mut object = object.clone();
         for field in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {

@@ -42,7 +42,7 @@ const DENY_TTL: Time = Time { default: 30 * SECOND, ..ALLOW_TTL };
 pub(crate) struct ImagePolicyConfiguration {
     /// The kubeconfig whose current context is the backend.
     pub(crate) kube_config_file: Option<PathBuf>,
-    /// What that says.
+    /// The backend of that context.
     pub(crate) backend: ImageBackend,
     /// How long it is known that images are allowed.
     pub(super) allow_ttl: Duration,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_a_default_or_off_or_what_it_says() {
+    fn a_time_is_a_default_or_off_or_what_is_configured() {
         let times = |section: &str| {
             let read = read(&format!("kubeConfigFile: /dev/null, {section}")).unwrap();
             [read.retry_backoff, read.allow_ttl, read.deny_ttl]

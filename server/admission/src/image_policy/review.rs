@@ -58,7 +58,7 @@ pub(super) fn question(spec: &str) -> Bytes {
     format!(r#"{{{of},"spec":{spec},"status":{{"allowed":false}}}}"#).into()
 }
 
-/// What the backend says.
+/// The backend's verdict.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Verdict {
@@ -119,7 +119,7 @@ mod tests {
         "spec":{"initContainers":[{"image":"init"}],"containers":[{"image":"a"},{"image":"b"}],"ephemeralContainers":[{"image":"debug"}]}}"#;
 
     #[test]
-    fn a_question_is_about_the_images_and_what_annotations_say_of_them() {
+    fn a_review_has_the_images_and_the_annotations_about_them() {
         let pod = Object::from_json(POD.as_bytes()).unwrap();
         let annotations = r#""annotations":{"x.image-policy.k8s.io/ticket":"1"},"#;
         for (subresource, images) in [
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_allows_or_says_why_not() {
+    fn a_response_allows_or_denies_with_a_reason() {
         let refusal = |answer: &str| verdict(answer.as_bytes()).map(|verdict| verdict.refusal());
         let rejected = Some("one or more images rejected by webhook backend");
         for (answer, expected) in [

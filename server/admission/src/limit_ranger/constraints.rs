@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn each_bound_is_told_in_upstreams_words() {
+    fn each_violated_bound_is_reported_in_upstreams_words() {
         let container = r#"{"type":"Container","min":{"cpu":"100m"},"max":{"cpu":"2"},"maxLimitRequestRatio":{"cpu":"3"}}"#;
         assert!(errors(container, &[("cpu", "1")], Some(&[("cpu", "2")])).is_empty());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Rules and selectors together: what a webhook, a policy or a binding says of the requests that it is about.
+//! Rules and selectors together: which requests a webhook, a policy or a binding is about.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Constraints {
         }
     }
 
-    /// Those of a policy or a binding, which say `MatchResources`.
+    /// Those of a policy or a binding, which have `MatchResources`.
     pub(crate) fn of_policy(resources: &Cursor<'_>) -> Self {
         let included = resources.field("resourceRules");
         Self {

@@ -103,8 +103,8 @@ async fn check_owner(node_request: &NodeRequest<'_>, node: &str, pod: &Object) -
             ));
         }
     };
-    let says = [("apiVersion", "v1"), ("kind", "Node"), ("name", node)];
-    if says.iter().any(|(field, text)| owner.field(field).str() != *text) {
+    let expected = [("apiVersion", "v1"), ("kind", "Node"), ("name", node)];
+    if expected.iter().any(|(field, text)| owner.field(field).str() != *text) {
         return refused(format!("node {node:?} can only create pods with an owner reference set to itself"));
     }
     if !owner.field("controller").bool() {

@@ -57,7 +57,7 @@ const CHECKS: [Check; 19] = [
     restricted(&[(0, volumes::restricted)], Some(HOST_PATHS)),
     restricted(&[(0, pods::non_root), (35, pods::non_root_unless_own_users)], None),
     restricted(&[(23, pods::root_user), (35, pods::root_user_unless_own_users)], None),
-    restricted(&[(19, pods::seccomp_said), (25, pods::seccomp_said_unless_windows)], Some(SECCOMP)),
+    restricted(&[(19, pods::seccomp_required), (25, pods::seccomp_required_unless_windows)], Some(SECCOMP)),
 ];
 
 impl Check {

@@ -74,21 +74,21 @@ impl PodSecurityConfiguration {
     }
 }
 
-/// The default policy; what is not said is privileged, in its latest version (upstream's `ToPolicy`).
+/// The default policy; what is not configured is privileged, in its latest version (upstream's `ToPolicy`).
 fn policy(object: &Object) -> Result<Policy, PluginConfigurationError> {
     let (mut policy, mut errors) = (Policy::default(), Vec::new());
     let modes: [(&str, &mut Standard); 3] =
         [("enforce", &mut policy.enforce), ("audit", &mut policy.audit), ("warn", &mut policy.warn)];
     for (mode, standard) in modes {
         let of_version = format!("{mode}-version");
-        let said = |field: &str| object.at(&["defaults", field]).str().to_owned();
-        if let Some(text) = Some(said(mode)).filter(|text| !text.is_empty()) {
+        let text_of = |field: &str| object.at(&["defaults", field]).str().to_owned();
+        if let Some(text) = Some(text_of(mode)).filter(|text| !text.is_empty()) {
             match level(&text) {
                 Ok(level) => standard.level = level,
                 Err(why) => errors.push(format!("{mode}: {why}")),
             }
         }
-        if let Some(text) = Some(said(&of_version)).filter(|text| !text.is_empty()) {
+        if let Some(text) = Some(text_of(&of_version)).filter(|text| !text.is_empty()) {
             match version(&text) {
                 Ok(version) => standard.version = version,
                 Err(why) => errors.push(format!("{of_version}: {why}")),

@@ -1,4 +1,4 @@
-//! Checks of what is said for a pod as a whole, and of what may be said for it or for its containers.
+//! Checks of the fields of a pod as a whole, and of those that may be set for it or for its containers.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ const SYSCTLS: [&str; 12] = [
 const SELINUX_TYPES: [&str; 5] =
     ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
 
-/// Who says something that nobody should: the pod, and containers by name.
+/// Who sets something that nobody should: the pod, and containers by name.
 #[derive(Default)]
 struct Setters<'a> {
     pod: bool,
@@ -164,7 +164,7 @@ pub(super) fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
     })
 }
 
-/// Whether a context says a seccomp profile, and whether that is one that is allowed.
+/// Whether a context sets a seccomp profile, and whether that is one that is allowed.
 fn seccomp_profile(context: &Cursor<'_>) -> Option<bool> {
     let profile = context.field("seccompProfile");
     profile.is_present().then(|| matches!(profile.field("type").str(), "RuntimeDefault" | "Localhost"))
@@ -185,9 +185,9 @@ pub(super) fn seccomp(pod: &Pod<'_>) -> Option<Violation> {
     Some(Violation::new("seccompProfile", detail))
 }
 
-pub(super) fn seccomp_said(pod: &Pod<'_>) -> Option<Violation> {
-    if let Some(said) = seccomp(pod) {
-        return Some(said);
+pub(super) fn seccomp_required(pod: &Pod<'_>) -> Option<Violation> {
+    if let Some(violation) = seccomp(pod) {
+        return Some(violation);
     }
     let silent = silent(pod, seccomp_profile(&pod.spec.field("securityContext")).is_some(), |context| {
         seccomp_profile(context).is_none()
@@ -198,26 +198,26 @@ pub(super) fn seccomp_said(pod: &Pod<'_>) -> Option<Violation> {
     Some(Violation::new("seccompProfile", detail))
 }
 
-pub(super) fn seccomp_said_unless_windows(pod: &Pod<'_>) -> Option<Violation> {
-    if pod.is_windows() { None } else { seccomp_said(pod) }
+pub(super) fn seccomp_required_unless_windows(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.is_windows() { None } else { seccomp_required(pod) }
 }
 
-/// The containers that say nothing where the pod does not speak for them.
-fn silent<'a>(pod: &Pod<'a>, pod_says: bool, is_silent: impl Fn(&Cursor<'a>) -> bool) -> Option<String> {
-    let silent = pod.containers().filter(|c| !pod_says && is_silent(&c.field("securityContext")));
+/// The containers that set nothing where the pod does not set it for them.
+fn silent<'a>(pod: &Pod<'a>, pod_sets: bool, is_silent: impl Fn(&Cursor<'a>) -> bool) -> Option<String> {
+    let silent = pod.containers().filter(|c| !pod_sets && is_silent(&c.field("securityContext")));
     let names: Vec<&str> = silent.map(|container| container.field("name").str()).collect();
     (!names.is_empty()).then(|| containers_named(&names))
 }
 
 pub(super) fn non_root(pod: &Pod<'_>) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
-    let said = |context: &Cursor<'_>| context.field("runAsNonRoot").opt_bool();
-    if let Some(who) = Setters::of(pod, |context| said(context) == Some(false)).joined() {
+    let non_root_of = |context: &Cursor<'_>| context.field("runAsNonRoot").opt_bool();
+    if let Some(who) = Setters::of(pod, |context| non_root_of(context) == Some(false)).joined() {
         let detail = format!("{who} must not set securityContext.runAsNonRoot=false");
         return Some(Violation::new(REASON, detail));
     }
-    let pod_says = said(&pod.spec.field("securityContext")) == Some(true);
-    let silent = silent(pod, pod_says, |context| said(context).is_none())?;
+    let pod_sets = non_root_of(&pod.spec.field("securityContext")) == Some(true);
+    let silent = silent(pod, pod_sets, |context| non_root_of(context).is_none())?;
     Some(Violation::new(REASON, format!("pod or {silent} must set securityContext.runAsNonRoot=true")))
 }
 

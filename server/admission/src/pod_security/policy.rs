@@ -75,11 +75,11 @@ impl Policy {
         labels.version("audit", &mut policy.audit.version);
         let warn = labels.level("warn");
         policy.warn.level = warn.map_or(default.warn.level, or_nothing);
-        let says_version = labels.version("warn", &mut policy.warn.version);
+        let has_warn_version = labels.version("warn", &mut policy.warn.version);
         // Whoever is held to something stricter is warned of it in templates, too.
         if warn.is_none() && enforce.flatten().is_some_and(|level| level > policy.warn.level) {
             policy.warn.level = policy.enforce.level;
-            if !says_version {
+            if !has_warn_version {
                 policy.warn.version = policy.enforce.version;
             }
         }
@@ -99,15 +99,15 @@ impl Policy {
         self.standards().iter().zip(&other.standards()).all(same)
     }
 
-    /// What labels of a namespace ask for beyond nothing, as upstream lists it.
-    pub(super) fn said(&self, namespace: &Object) -> String {
-        let says = |mode: &str| {
+    /// The levels that a namespace's labels set above privileged, as upstream lists them.
+    pub(super) fn summary(&self, namespace: &Object) -> String {
+        let is_labelled = |mode: &str| {
             let label = |suffix: &str| namespace.label(&format!("{PREFIX}{mode}{suffix}"));
             label("").or_else(|| label("-version")).is_some()
         };
         let modes = ["enforce", "audit", "warn"].into_iter().zip(self.standards());
-        let said = modes.filter(|(mode, standard)| standard.level != Level::Privileged && says(mode));
-        said.map(|(mode, standard)| format!("{mode}={standard}")).collect::<Vec<_>>().join(", ")
+        let set = modes.filter(|(mode, standard)| standard.level != Level::Privileged && is_labelled(mode));
+        set.map(|(mode, standard)| format!("{mode}={standard}")).collect::<Vec<_>>().join(", ")
     }
 
     fn standards(&self) -> [Standard; 3] {

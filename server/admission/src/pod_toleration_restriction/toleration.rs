@@ -85,10 +85,10 @@ mod tests {
 
     /// `key operator value effect seconds`, each `-` where it is empty.
     fn toleration(text: &str) -> Toleration {
-        let said = |text: &str| if text == "-" { String::new() } else { text.to_owned() };
+        let field = |text: &str| if text == "-" { String::new() } else { text.to_owned() };
         let parts: Vec<&str> = text.split(' ').collect();
         let [key, operator, value, effect, seconds] = parts[..] else { panic!("{text}") };
-        let [key, operator, value, effect] = [key, operator, value, effect].map(said);
+        let [key, operator, value, effect] = [key, operator, value, effect].map(field);
         Toleration { key, operator, value, effect, seconds: seconds.parse().ok() }
     }
 

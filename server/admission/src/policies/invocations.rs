@@ -47,7 +47,7 @@ impl<E> Invocation<'_, E> {
         Names { policy: &self.policy.name, binding: Some(&self.binding.name) }
     }
 
-    /// What tells it from others of the same request.
+    /// Identifies it among others of the same request.
     pub(super) fn id(&self) -> String {
         let param = self.param.as_ref().map(|param| (param.namespace(), param.name())).unwrap_or_default();
         format!("{}/{}/{}/{}", self.policy.name, self.binding.name, param.0, param.1)

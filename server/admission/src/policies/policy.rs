@@ -15,7 +15,7 @@ pub(super) struct Policy<E> {
     pub(super) evaluator: E,
 }
 
-/// What both kinds say of their expressions.
+/// What both kinds have in common about their expressions.
 pub(super) struct Common<'s> {
     pub(super) conditions: Vec<&'s str>,
     pub(super) variables: Vec<(&'s str, &'s str)>,

@@ -41,7 +41,7 @@ impl Hooks<ValidatingPolicy> {
 /// Evaluates those of these whose selectors match. Gives what the caller is warned of.
 ///
 /// # Errors
-/// What the first validation says that does not hold, or 404 when the namespace is not there.
+/// The message of the first validation that does not hold, or 404 when the namespace is not there.
 pub(crate) async fn validate(
     matches: &[Match<Hook<ValidatingPolicy>>],
     objects: &Objects,
@@ -194,7 +194,7 @@ impl<'a> Validation<'a> {
         }
     }
 
-    /// What several bindings say alike is said once.
+    /// The same value of several bindings is noted once.
     fn annotate(&mut self, key: &str, value: String) {
         match self.annotations.iter_mut().find(|(known, _)| known == key) {
             Some((_, values)) if values.contains(&value) => {}

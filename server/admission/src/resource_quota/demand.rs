@@ -71,7 +71,7 @@ impl<'a> QuotaDemand<'a> {
         Box::new(Status::forbidden(self.resource, self.write.new.name(), why))
     }
 
-    /// Whether a quota is about the write, which then has to say what is limited, as has the quota what is used.
+    /// Whether a quota is about the write. Then the write has to set what is limited, and the quota's status its use.
     fn concerns(&self, quota: &Object, uncovered: &mut Uncovered<'_>) -> Result<bool, String> {
         let (name, hard) = (quota.name(), quota.at(&["status", "hard"]));
         let scopes = requirements(quota);

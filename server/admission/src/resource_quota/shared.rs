@@ -103,7 +103,7 @@ impl Turn<'_> {
     /// Joins the open transaction of the namespace or begins the next. `taken` is what the write takes of each quota.
     ///
     /// # Errors
-    /// What `taken` says when the write does not fit in what is stored.
+    /// The error of `taken` when the write does not fit in what is stored.
     pub(super) fn join<E>(
         &self,
         write: &Counting<'_>,

@@ -162,7 +162,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
     #[test]
-    fn all_are_asked_in_the_rounds_that_the_rules_say(world in worlds(), number: u8) {
+    fn all_are_asked_in_the_rounds_that_upstreams_rules_require(world in worlds(), number: u8) {
         prop_assert_eq!(by_code(&world, number), by_rules(&world, number));
     }
 }

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_says_whose_it_is_and_is_always_a_failure() {
+    fn a_denial_names_its_webhook_and_is_always_a_failure() {
         let denial = |json: &str| denied("w.x.y", serde_json::from_str(json).unwrap());
         let table = [
             ("null", 400, "", " without explanation"),

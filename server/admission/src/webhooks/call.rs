@@ -33,9 +33,9 @@ pub(super) struct ReviewContext<'a> {
 pub(super) enum Failure {
     /// It could not be asked: its failure policy decides. With upstream's reason and the code for metrics.
     Calling(String, u16),
-    /// It said no.
+    /// It refused the request.
     Denied(Box<Status>),
-    /// What it said cannot be done, or it must not be asked.
+    /// Its response cannot be carried out, or it must not be asked.
     Refused(Box<Status>),
 }
 
@@ -157,7 +157,7 @@ impl<'a> ReviewContext<'a> {
         Err(Failure::Denied(status))
     }
 
-    /// Keeps what a webhook wants the audit log to say.
+    /// Keeps the annotations that a webhook adds to the audit event.
     pub(super) fn note(&self, webhook: &Webhook, answer: &Answer) {
         let annotations = &self.target.attributes.context.annotations;
         for (key, value) in &answer.annotations {

@@ -1,4 +1,4 @@
-//! Webhooks as their configurations say them.
+//! Webhooks as their configurations define them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::health::Health;
 use crate::matching::Constraints;
 use crate::metrics::PassedCalls;
 
-/// What upstream waits when a webhook does not say.
+/// How long upstream waits when a webhook sets no timeout.
 const DEFAULT_TIMEOUT: i64 = 10;
 
 /// The version of the review that a webhook is sent.
@@ -28,9 +28,9 @@ pub(crate) enum ReviewVersion {
 /// One webhook.
 pub(crate) struct Webhook {
     pub(crate) name: String,
-    /// The object that says it.
+    /// The object that configures it.
     pub(crate) configuration: String,
-    /// What tells it from all others.
+    /// Identifies it among all others.
     pub(crate) id: String,
     pub(crate) endpoint: WebhookEndpoint,
     pub(crate) constraints: Constraints,

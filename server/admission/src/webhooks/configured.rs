@@ -19,12 +19,12 @@ pub(crate) struct ConfiguredWebhooks {
 }
 
 impl ConfiguredWebhooks {
-    /// Those that MutatingWebhookConfigurations say, called anonymously.
+    /// Those of MutatingWebhookConfigurations, called anonymously.
     pub(crate) fn mutating() -> Self {
         Self::of("mutatingwebhookconfigurations", true)
     }
 
-    /// Those that ValidatingWebhookConfigurations say, called anonymously.
+    /// Those of ValidatingWebhookConfigurations, called anonymously.
     pub(crate) fn validating() -> Self {
         Self::of("validatingwebhookconfigurations", false)
     }

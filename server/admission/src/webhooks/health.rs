@@ -25,7 +25,7 @@ pub(crate) struct Failing {
 }
 
 impl Health {
-    /// It has answered, whatever it said.
+    /// It has answered, whatever the answer was.
     pub(super) fn answered(&self) {
         self.answered_ms.store(now_ms(), Ordering::Relaxed);
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::configuration::ReviewVersion;
 use crate::shown::Shown;
 
-/// What is sent, and what the answer must say to be one to it.
+/// What is sent, and the uid that its answer must repeat.
 pub(super) struct ReviewRequest {
     pub(super) uid: String,
     pub(super) body: Bytes,

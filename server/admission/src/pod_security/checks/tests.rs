@@ -46,7 +46,7 @@ fn the_baseline_keeps_pods_off_the_host() {
 }
 
 #[test]
-fn restricted_pods_must_say_that_they_are() {
+fn restricted_pods_must_declare_each_restriction() {
     let good = r#"{"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}},
         "containers":[{C:"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}"#;
     assert_eq!(found(Level::Restricted, None, good), "");
