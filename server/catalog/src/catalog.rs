@@ -18,7 +18,7 @@ use crate::entries::{Entries, ServedReader};
 use crate::local::{Fragment, fragment};
 use crate::remote::{Fetch, Remote};
 
-/// What documents say of this server.
+/// What documents show of this server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The Kubernetes version in OpenAPI's `info`, `1.36`.

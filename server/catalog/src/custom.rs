@@ -1,4 +1,4 @@
-//! Documents of custom resources: which definitions make up a group version, and what is told of it.
+//! Documents of custom resources: which definitions make up a group version, and how documents describe it.
 //!
 //! A definition costs its facts and its bytes, which others hold anyway; documents are named by what they are made of
 //! and made when somebody asks. A change concerns the group versions of that definition only. It must not know how

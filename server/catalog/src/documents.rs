@@ -20,7 +20,7 @@ const RETIRED: usize = 256;
 /// Documents of backends together, as kept. A new document beyond that is refused.
 const LIMIT: usize = 256 << 20;
 
-/// Makes a document that is a function of what its name says.
+/// Makes a document that is a function of its name.
 pub(crate) type Recipe = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 /// The store. One per control service; clones share it.
@@ -123,7 +123,7 @@ impl Documents {
         Self(Arc::new(Mutex::new(Store { made, ..Store::default() })))
     }
 
-    /// Keeps a document and tells its hash; empty when the store is full.
+    /// Keeps a document and returns its hash; empty when the store is full.
     #[must_use]
     pub(crate) fn put(&self, bytes: &[u8]) -> String {
         let hash = sha256_hex(bytes);

@@ -14,7 +14,7 @@ use openapi::{Own, Words};
 
 pub(crate) use described::{Described, Kind, Subresource};
 
-/// Tells the code that makes documents from any other: part of the names of what it makes.
+/// Identifies the version of the code that makes documents: part of the names of what it makes.
 pub(crate) const MADE_BY: &str = env!("PORTICO_OPENAPI_MADE_BY");
 
 /// Everything that is published of one group version of built-in kinds.

@@ -1,4 +1,4 @@
-//! A definition as documents tell of it.
+//! A definition as documents describe it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Definition {
     facts: Arc<Facts>,
     /// Its newest bytes; their spec is that of the facts.
     stored: RwLock<Stored>,
-    /// Tells what discovery says of it from anything else that it could say.
+    /// Changes whenever discovery's description of it changes.
     mark: String,
 }
 
@@ -46,12 +46,12 @@ impl Definition {
         self.stored.read().clone()
     }
 
-    /// Whether documents tell of it.
-    pub(super) fn is_told(&self) -> bool {
+    /// Whether documents describe it.
+    pub(super) fn is_published(&self) -> bool {
         self.facts.is_established()
     }
 
-    /// The versions that documents tell of.
+    /// The versions that documents describe.
     pub(super) fn versions(&self) -> impl Iterator<Item = &Version> {
         self.facts.versions().iter().filter(|version| version.served)
     }
@@ -61,25 +61,25 @@ impl Definition {
         self.versions().map(|version| GroupVersion::new(self.facts.group(), &version.name))
     }
 
-    /// The name of what discovery says of it.
+    /// The name of discovery's description of it.
     pub(super) fn discovery_mark(&self) -> &str {
         &self.mark
     }
 
-    /// The name of what OpenAPI says of it: its spec decides.
+    /// The name of OpenAPI's description of it: its spec decides.
     pub(super) fn openapi_mark(&self) -> String {
         format!("{}/{}", self.facts.uid(), self.facts.generation())
     }
 
-    /// Whether documents say the same of the other one.
-    pub(super) fn is_told_like(&self, other: &Self) -> bool {
-        self.is_told() == other.is_told()
+    /// Whether documents describe both alike.
+    pub(super) fn is_published_like(&self, other: &Self) -> bool {
+        self.is_published() == other.is_published()
             && self.mark == other.mark
             && self.facts.uid() == other.facts.uid()
             && self.facts.generation() == other.facts.generation()
     }
 
-    /// Takes the bytes of a newer state that documents tell alike, so that the older ones can go.
+    /// Takes the bytes of a newer state that documents describe alike, so that the older ones can go.
     pub(super) fn renew(&self, newer: &Self) {
         *self.stored.write() = newer.stored();
     }

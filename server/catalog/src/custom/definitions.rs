@@ -1,4 +1,4 @@
-//! All definitions that documents tell of, by the group versions that they serve.
+//! All definitions that documents describe, by the group versions that they serve.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ pub(crate) struct Definitions {
 }
 
 impl Definitions {
-    /// Takes definitions by name: new, changed or (nothing) gone. Tells the group versions of which something else is
-    /// told now, or nothing any more.
+    /// Takes definitions by name: new, changed or (nothing) gone. Returns the group versions whose documents change,
+    /// with their new groups, or nothing where none is left.
     pub fn change(
         &mut self,
         types: &Arc<TypeSet>,
@@ -26,7 +26,7 @@ impl Definitions {
     ) -> Vec<(GroupVersion, Option<Group>)> {
         let mut touched = BTreeSet::new();
         for (name, after) in changes {
-            self.set(name, after.filter(Definition::is_told), &mut touched);
+            self.set(name, after.filter(Definition::is_published), &mut touched);
         }
         let group = |gv: GroupVersion| {
             let members = self.by_group_version.get(&gv);
@@ -37,14 +37,14 @@ impl Definitions {
         touched.into_iter().map(group).collect()
     }
 
-    /// The names of all that are told of.
+    /// The names of all that documents describe.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.by_name.keys()
     }
 
     fn set(&mut self, name: String, after: Option<Definition>, touched: &mut BTreeSet<GroupVersion>) {
         if let (Some(before), Some(after)) = (self.by_name.get(&name), &after)
-            && before.is_told_like(after)
+            && before.is_published_like(after)
         {
             before.renew(after);
             return;

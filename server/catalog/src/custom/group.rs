@@ -1,4 +1,4 @@
-//! A group version of custom resources: its members, and the documents that tell of them.
+//! A group version of custom resources: its members, and the documents that describe them.
 
 use std::sync::Arc;
 

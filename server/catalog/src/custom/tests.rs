@@ -14,7 +14,7 @@ use portico_store::{Indexed, Key, Record, Resource, Value};
 use super::*;
 use crate::local::tests::{assert_entries, recorded, undescribed};
 
-/// What a real server was given: two definitions of one group, with all that schemas may say.
+/// What a real server was given: two definitions of one group, with all that schemas may contain.
 fn given() -> Vec<Object> {
     let all = format!("{{\"all\":{}}}", include_str!("testdata/definitions.json"));
     let all = Object::from_json(all.as_bytes()).unwrap();
@@ -41,7 +41,7 @@ fn definition(stored: &Stored) -> Definition {
     Definition::new(Arc::new(Facts::read(stored.record().value.json()).unwrap()), stored)
 }
 
-/// Changes definitions, and what is told anew then.
+/// Changes definitions; returns the groups whose documents changed.
 fn change(all: &mut Definitions, of: impl IntoIterator<Item = Stored>) -> BTreeMap<String, Option<Group>> {
     let changes = of.into_iter().map(|stored| (stored.name().to_owned(), Some(definition(&stored))));
     let kinds = Kinds::all().unwrap();
@@ -132,7 +132,7 @@ fn discovery_is_upstreams() {
 }
 
 #[test]
-fn nothing_is_told_of_a_definition_before_it_is_established_and_after_it_is_gone() {
+fn a_definition_is_published_from_when_it_is_established_until_it_is_gone() {
     let mut all = Definitions::default();
     let lanterns = given().remove(0);
     assert!(change(&mut all, [stored(&lanterns, 1)]).is_empty());
@@ -161,7 +161,7 @@ fn a_change_concerns_the_group_versions_of_its_definition_only() {
     let mut all = Definitions::default();
     let [lanterns, apples] = <[Object; 2]>::try_from(given()).unwrap();
     change(&mut all, [established(lanterns.clone(), 1), established(apples.clone(), 2)]);
-    // Another condition, another label: nothing that documents tell of.
+    // Another condition, another label: nothing that documents show.
     let mut labelled = apples.clone();
     labelled.set(&["metadata", "labels", "a"], "b");
     assert!(change(&mut all, [established(labelled, 3)]).is_empty());
@@ -195,7 +195,7 @@ fn documents_go_by_what_they_are_made_of() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_told_breaks_only_itself() {
+fn a_schema_that_cannot_be_published_breaks_only_itself() {
     let [mut lanterns, apples] = <[Object; 2]>::try_from(given()).unwrap();
     lanterns.edit(&["spec"], |spec| {
         spec.edit_each(&["versions"], |version| version.set(&["schema", "openAPIV3Schema", "$ref"], "#/x"));

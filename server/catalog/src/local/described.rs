@@ -1,4 +1,4 @@
-//! What documents tell of a group version, wherever its kinds come from: data of this build, or definitions that arrive
+//! What documents show of a group version, wherever its kinds come from: data of this build, or definitions that arrive
 //! at run time.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct Kind<'a> {
     pub namespaced: bool,
     pub verbs: Vec<&'a str>,
     pub subresources: Vec<Subresource<'a>>,
-    /// `group/version/kind` in which objects are stored; empty when there is nothing to tell.
+    /// `group/version/kind` in which objects are stored; empty when nothing is to be published.
     pub stored_as: String,
     /// Its name among types, `io.k8s.api.core.v1.Pod`.
     pub type_name: String,

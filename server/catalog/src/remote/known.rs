@@ -7,7 +7,7 @@ use portico_machinery::GroupVersion;
 use portico_machinery::discovery::VersionDiscovery;
 use portico_machinery::route::Backend;
 
-/// What a service said of its group versions.
+/// What a service reported of its group versions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// The tag of the aggregated document; empty for legacy answers, which are asked for anew each time.

@@ -20,7 +20,15 @@ struct Script {
 }
 
 impl Script {
-    fn says(&self, service: &str, path: &str, status: u16, content_type: &str, etag: &str, body: &str) {
+    fn set_response(
+        &self,
+        service: &str,
+        path: &str,
+        status: u16,
+        content_type: &str,
+        etag: &str,
+        body: &str,
+    ) {
         let answer = Answer {
             status,
             content_type: content_type.to_owned(),
@@ -101,7 +109,14 @@ fn aggregated(service: &str, versions: &[&str], resource: &str) -> String {
 
 impl World {
     fn serve(&self, service: &str, versions: &[&str], resource: &str, etag: &str) {
-        self.script.says(service, "/apis", 200, TRIPLE, etag, &aggregated(service, versions, resource));
+        self.script.set_response(
+            service,
+            "/apis",
+            200,
+            TRIPLE,
+            etag,
+            &aggregated(service, versions, resource),
+        );
     }
 
     /// Waits until an entry is as wanted; virtual time makes minutes pass at once.
@@ -166,7 +181,7 @@ async fn a_dead_backend_keeps_its_last_good_answer_marked_stale_and_recovers() {
     w.serve("a", &["v1"], "things", "");
     w.remote.routes([route("a", "v1", 1, true)]);
     w.until("the first answer", |all| current(all, A)).await;
-    w.script.says("a", "/apis", 503, "text/plain", "", "away");
+    w.script.set_response("a", "/apis", 503, "text/plain", "", "away");
     w.until("stale", |all| all[A].stale).await;
     assert_eq!(w.resources(A).await, ["things"]);
     w.serve("a", &["v1"], "things", "");
@@ -222,16 +237,16 @@ async fn other_answers_lead_to_the_legacy_lists_and_503_does_not() {
         (200, "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", "{}"),
     ] {
         let w = world();
-        w.script.says("a", "/apis", status, media, "", body);
-        w.script.says("a", "/apis/a.example.com/v1", 200, "application/json", "", list);
+        w.script.set_response("a", "/apis", status, media, "", body);
+        w.script.set_response("a", "/apis/a.example.com/v1", 200, "application/json", "", list);
         w.remote.routes([route("a", "v1", 1, true)]);
         w.until("the legacy list", |all| current(all, A)).await;
         assert_eq!(w.resources(A).await, ["olds"], "{status} {media}");
         w.tasks.cancel();
     }
     let w = world();
-    w.script.says("a", "/apis", 503, "text/plain", "", "away");
-    w.script.says("a", "/apis/a.example.com/v1", 200, "application/json", "", list);
+    w.script.set_response("a", "/apis", 503, "text/plain", "", "away");
+    w.script.set_response("a", "/apis/a.example.com/v1", 200, "application/json", "", list);
     w.remote.routes([route("a", "v1", 1, true)]);
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!(w.script.asked("a /apis/a.example.com/v1"), 0);
@@ -249,8 +264,8 @@ async fn documents_of_version_3_are_fetched_by_their_address_and_version_2_is_cu
             "apis/other/v1":{{"serverRelativeURL":"/openapi/v3/apis/other/v1?hash=x"}}}}}}"#
         )
     };
-    w.script.says("a", "/openapi/v3", 200, "text/plain", "", &index("H1"));
-    w.script.says(
+    w.script.set_response("a", "/openapi/v3", 200, "text/plain", "", &index("H1"));
+    w.script.set_response(
         "a",
         "/openapi/v3/apis/a.example.com/v1?hash=H1",
         200,
@@ -260,7 +275,7 @@ async fn documents_of_version_3_are_fetched_by_their_address_and_version_2_is_cu
     );
     let v2 = r##"{"swagger":"2.0","paths":{"/apis/a.example.com/v1/x":{"get":{"schema":{"$ref":"#/definitions/X"}}},
         "/apis/other/v1/y":{"get":{"schema":{"$ref":"#/definitions/Y"}}}},"definitions":{"X":{},"Y":{}}}"##;
-    w.script.says("a", "/openapi/v2", 200, "application/json", "\"v2\"", v2);
+    w.script.set_response("a", "/openapi/v2", 200, "application/json", "\"v2\"", v2);
     w.remote.routes([route("a", "v1", 1, true)]);
     let described = |all: &BTreeMap<String, Arc<Served>>| {
         all.get(A).is_some_and(|s| !s.openapi_v3.is_empty() && !s.openapi_v2.is_empty())
@@ -276,10 +291,10 @@ async fn documents_of_version_3_are_fetched_by_their_address_and_version_2_is_cu
     assert_eq!(
         w.script.asked("a /openapi/v3/apis/a.example.com/v1?hash=H1"),
         1,
-        "the address says it is the same"
+        "the address set_response it is the same"
     );
-    w.script.says("a", "/openapi/v3", 200, "text/plain", "", &index("H2"));
-    w.script.says(
+    w.script.set_response("a", "/openapi/v3", 200, "text/plain", "", &index("H2"));
+    w.script.set_response(
         "a",
         "/openapi/v3/apis/a.example.com/v1?hash=H2",
         200,
@@ -295,9 +310,9 @@ async fn documents_of_version_3_are_fetched_by_their_address_and_version_2_is_cu
 async fn a_backend_without_version_3_has_its_version_2_converted() {
     let w = world();
     w.serve("a", &["v1"], "things", "\"1\"");
-    w.script.says("a", "/openapi/v3", 404, "text/plain", "", "");
+    w.script.set_response("a", "/openapi/v3", 404, "text/plain", "", "");
     let v2 = r##"{"paths":{"/apis/a.example.com/v1/":{"get":{}}},"definitions":{"X":{"type":"object"}}}"##;
-    w.script.says("a", "/openapi/v2", 200, "application/json", "", v2);
+    w.script.set_response("a", "/openapi/v2", 200, "application/json", "", v2);
     w.remote.routes([route("a", "v1", 1, true)]);
     w.until("a converted document", |all| all.get(A).is_some_and(|s| !s.openapi_v3.is_empty())).await;
     let json = w.entries.documents().get(&w.entries.all()[A].openapi_v3).await.unwrap();
@@ -310,7 +325,7 @@ async fn an_index_cannot_lead_elsewhere() {
     let w = world();
     w.serve("a", &["v1"], "things", "\"1\"");
     let index = r#"{"paths":{"apis/a.example.com/v1":{"serverRelativeURL":"/metrics"}}}"#;
-    w.script.says("a", "/openapi/v3", 200, "text/plain", "", index);
+    w.script.set_response("a", "/openapi/v3", 200, "text/plain", "", index);
     w.remote.routes([route("a", "v1", 1, true)]);
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(w.script.asked("a /metrics"), 0);

@@ -19,8 +19,8 @@ pub(super) struct Resource<'a> {
 }
 
 impl Resource<'_> {
-    /// The type of the kind. Without a schema, or one of version 2 that keeps what it does not name, clients must not
-    /// take the fields that they are told for all that there are: they are told none.
+    /// The type of the kind. Without a schema, or with one of version 2 that keeps unnamed fields, it lists no fields:
+    /// clients must not take those listed for all that there are.
     pub fn complete<'a>(
         &self,
         schema: Option<Props<'a>>,
@@ -70,8 +70,8 @@ impl Resource<'_> {
     /// Objects in objects have the fields that all have.
     fn add_embedded<'a>(&self, schema: &mut Props<'a>, phrases: &'a Phrases) {
         schema.below().for_each(|below| self.add_embedded(below, phrases));
-        let untold = self.dialect == Dialect::V2 && schema.preserves_unknown();
-        if !schema.embedded || untold {
+        let is_open = self.dialect == Dialect::V2 && schema.preserves_unknown();
+        if !schema.embedded || is_open {
             return;
         }
         add_type(schema, &phrases.embedded_api_version, &phrases.embedded_kind);

@@ -6,7 +6,7 @@
 use super::props::{Additional, Props};
 
 impl Props<'_> {
-    /// Says of every value that is an integer or a string what it may be, unless the schema does.
+    /// Adds to every value that is an integer or a string which of these it may be, unless the schema does.
     pub fn unfold(&mut self) {
         if self.int_or_string
             && !is_either(&self.any_of)
@@ -22,7 +22,7 @@ impl Props<'_> {
         self.below().for_each(Props::unfold);
     }
 
-    /// Leaves out what version 2 cannot say, and what kubectl stumbles over there.
+    /// Leaves out what version 2 cannot express, and what kubectl stumbles over there.
     pub fn reduce(&mut self) {
         self.default = None;
         self.all_of.clear();

@@ -1,4 +1,4 @@
-//! What documents say of the fields that all custom resources have: upstream's words, as clients show them.
+//! The descriptions of the fields that all custom resources have: upstream's words, as clients show them.
 
 use serde_json::value::{RawValue, to_raw_value};
 

@@ -1,4 +1,4 @@
-//! A `JSONSchemaProps` as far as OpenAPI tells of it. Values stay the text that they are in the definition.
+//! A `JSONSchemaProps` as far as OpenAPI uses it. Values stay the text that they are in the definition.
 //!
 //! Members that no structural schema has are refused when it is read.
 

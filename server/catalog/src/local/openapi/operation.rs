@@ -39,7 +39,7 @@ pub(super) enum Body {
 /// In which media types an operation takes its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Of built-in kinds: what the server reads, which is not told.
+    /// Of built-in kinds: what the server reads, which documents do not list.
     Anything,
     /// Of custom resources.
     JsonOrYaml,

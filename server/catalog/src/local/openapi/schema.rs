@@ -195,7 +195,7 @@ fn properties(
     fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
 }
 
-/// What is said of a field, with the values that it may have, as kube-openapi's enumType prints them.
+/// The description of a field, with the values that it may have, as kube-openapi's enumType prints them.
 fn description(words: &str, values: &[Box<str>]) -> String {
     if values.is_empty() {
         return words.to_owned();
@@ -261,7 +261,7 @@ fn empty_object() -> Option<Box<RawValue>> {
     RawValue::from_string("{}".to_owned()).ok()
 }
 
-/// The schema of a value, without what its field says.
+/// The schema of a value, without its field's description.
 fn value(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
     match ty {
         FieldType::List(item) => {

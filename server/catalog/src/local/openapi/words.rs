@@ -1,4 +1,4 @@
-//! What types and fields say of themselves, for people: k8s-openapi's words, taken when this crate was built.
+//! The descriptions of types and fields, for people: k8s-openapi's words, taken when this crate was built.
 //!
 //! Kept compressed in the binary; opened while documents are made, and dropped when the last of them is.
 
@@ -101,7 +101,7 @@ impl Words {
     }
 
     fn of_list(&self, kind: &str) -> TypeWords<'_> {
-        // What all objects say of these two.
+        // The descriptions of these two in all objects.
         let like = self.of(&format!("{META}Status")).fields;
         let mut fields =
             HashMap::from([("items", "The objects."), ("metadata", "The metadata of the list.")]);
