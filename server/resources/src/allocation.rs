@@ -1,4 +1,4 @@
-//! What Services are given out of bounded pools: addresses and node ports. Choosing is pure; who has what the store says.
+//! What Services are given out of bounded pools: addresses and node ports. Choosing is pure; the store has who has what.
 //!
 //! An address in use is an IPAddress, which clients see; a port in use is a record that nobody serves. Both are keyed by
 //! what they stand for and written in the transaction of their Service with the expectation that they are absent: two

@@ -1,5 +1,5 @@
-//! Connections to what runs elsewhere (`log`, `exec`, `attach`, `portforward`, `proxy`): what is wrong with a request is
-//! said before anything is dialled, and who may have the connection is told where to dial. Whoever asked dials.
+//! Connections to what runs elsewhere (`log`, `exec`, `attach`, `portforward`, `proxy`): a request is validated before
+//! anything is dialled, and who may have the connection gets the address to dial. Whoever asked dials.
 //!
 //! In upstream's order: options, permission, the object, the way. Admission of connections comes between options and
 //! permission, with webhooks and policies; none of the plugins that are here looks at them.

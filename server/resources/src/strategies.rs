@@ -1,4 +1,4 @@
-//! What data cannot say of a kind: one small file per kind, only where there is something to say.
+//! What data cannot express of a kind: one small file per kind, only where there is something.
 //!
 //! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
 

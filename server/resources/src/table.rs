@@ -1,6 +1,6 @@
 //! The one table of built-in resources: a row per resource that code adds something to.
 //!
-//! A new kind is a data file and, where data cannot say everything, a strategy and a row here.
+//! A new kind is a data file and, where data cannot express everything, a strategy and a row here.
 
 use portico_machinery::features::FeatureGates;
 use portico_registry::{ResourceTable, Row, ScaleSelector};

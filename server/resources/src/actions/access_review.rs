@@ -1,5 +1,4 @@
-//! SubjectAccessReview, SelfSubjectAccessReview, LocalSubjectAccessReview: what the authorizer says, told and not kept
-//! (access kinds 3).
+//! SubjectAccessReview, SelfSubjectAccessReview, LocalSubjectAccessReview: the authorizer's decision, not stored.
 
 mod attributes;
 mod subject;

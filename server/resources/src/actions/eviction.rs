@@ -77,7 +77,7 @@ fn overtaken(status: &Status, options: &DeleteOptions) -> bool {
     status.reason() == Reason::Conflict && options.preconditions.resource_version.is_none()
 }
 
-/// Says in the pod why it goes, and deletes it as that left it.
+/// Sets in the pod's condition why it goes, and deletes it as that left it.
 async fn remove(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Result<()> {
     let ActionRequest { verbs, served, place, .. } = request;
     if !options.dry_run {

@@ -76,7 +76,7 @@ impl NodePorts {
     }
 }
 
-/// What a record says; one that names no port is nobody's.
+/// The content of a record; one that names no port is nobody's.
 fn held(record: &Arc<Record>) -> Option<HeldPort> {
     let object = stored::decode(record);
     let service = |field| object.at(&["service", field]).str().to_owned();

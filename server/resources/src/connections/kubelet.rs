@@ -7,7 +7,7 @@ use portico_machinery::{Cursor, GroupResource, Object, Reason, Status};
 use super::{Kind, Resolver};
 use portico_registry::{Result, TranslationSettings};
 
-/// Where a kubelet listens when its node does not say.
+/// Where a kubelet listens when its node does not set it.
 const KUBELET_PORT: u16 = 10250;
 
 impl Resolver<'_> {
@@ -98,7 +98,7 @@ fn preferred_address(node: &Object, types: &[String]) -> Result<String, String> 
     Err(format!("no preferred addresses found; known addresses: [{}]", known.join(" ")))
 }
 
-/// Whether the node says that its kubelet has this feature.
+/// Whether the node reports that its kubelet has this feature.
 fn declares(node: &Object, feature: &str) -> bool {
     node.at(&["status", "declaredFeatures"]).items().any(|declared| declared.str() == feature)
 }

@@ -102,14 +102,14 @@ impl LogOptions {
                 out.append_pair(key, &value);
             }
         };
-        let said = |flag: bool| flag.then(|| "true".to_owned());
-        put("follow", said(self.follow));
+        let given = |flag: bool| flag.then(|| "true".to_owned());
+        put("follow", given(self.follow));
         put("limitBytes", self.limit_bytes.map(|n| n.to_string()));
-        put("previous", said(self.previous));
+        put("previous", given(self.previous));
         put("sinceSeconds", self.since_seconds.map(|n| n.to_string()));
         put("sinceTime", self.since_time.clone());
         put("tailLines", self.tail_lines.map(|n| n.to_string()));
-        put("timestamps", said(self.timestamps));
+        put("timestamps", given(self.timestamps));
         out.finish()
     }
 }
@@ -130,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kubelet_hears_what_is_set_and_nothing_else() {
-        for (asked, said) in [
+    fn the_kubelet_gets_the_options_that_are_set_and_no_others() {
+        for (asked, expected) in [
             ("", ""),
             ("container=c&follow=false&previous=0&dryRun=All", ""),
             ("follow&timestamps=1", "follow=true&timestamps=true"),
@@ -139,7 +139,7 @@ mod tests {
             ("sinceTime=2026-01-02T03:04:05.6%2B01:00", "sinceTime=2026-01-02T02%3A04%3A05Z"),
             ("sinceTime=", "sinceTime=0001-01-01T00%3A00%3A00Z"),
         ] {
-            assert_eq!(options(asked).unwrap().query(), said, "{asked}");
+            assert_eq!(options(asked).unwrap().query(), expected, "{asked}");
         }
     }
 
@@ -150,11 +150,11 @@ mod tests {
         let time = options("sinceTime=yesterday").unwrap_err();
         assert!(time.starts_with("parsing time \"yesterday\" as "), "{time}");
         let wrong = |query| options(query).unwrap().check("p").unwrap_err().message;
-        let said = wrong("tailLines=-1&limitBytes=0&sinceSeconds=0&stream=Stdout");
+        let message = wrong("tailLines=-1&limitBytes=0&sinceSeconds=0&stream=Stdout");
         for part in
             ["tailLines: ", "limitBytes: ", "sinceSeconds: ", "stream: Forbidden: may not be specified"]
         {
-            assert!(said.contains(part), "{part} is not in {said}");
+            assert!(message.contains(part), "{part} is not in {message}");
         }
         let both = wrong("sinceSeconds=0&sinceTime=2026-01-02T03:04:05Z");
         assert!(both.contains("at most one of") && !both.contains("greater"), "{both}");

@@ -1,4 +1,4 @@
-//! What the query of a connection may say, in upstream's reading, and what of it is said to the kubelet.
+//! Which options the query of a connection may have, in upstream's reading, and which of them the kubelet gets.
 
 use std::num::IntErrorKind;
 
@@ -24,9 +24,9 @@ pub(super) fn stream(connection: Kind, query: &Query<'_>) -> Result<String> {
             out.append_pair("command", &word);
         }
     }
-    for (flag, said) in [("stderr", "error"), ("stdin", "input"), ("stdout", "output"), ("tty", "tty")] {
+    for (flag, name) in [("stderr", "error"), ("stdin", "input"), ("stdout", "output"), ("tty", "tty")] {
         if query.flag(flag) == Some(true) {
-            out.append_pair(said, "1");
+            out.append_pair(name, "1");
         }
     }
     Ok(out.finish())
@@ -67,22 +67,22 @@ fn number_error(function: &str, text: &str, kind: &IntErrorKind) -> String {
 mod tests {
     use super::*;
 
-    fn said(connection: Kind, query: &str) -> Result<String, String> {
+    fn translated(connection: Kind, query: &str) -> Result<String, String> {
         stream(connection, &Query::parse(query)).map_err(|status| status.message)
     }
 
     #[test]
     fn streams_are_asked_for_in_the_kubelets_words() {
         let exec = "container=c&command=sh&command=-c&stdin=true&stdout&stderr=0&tty=false&x=y";
-        assert_eq!(said(Kind::Exec, exec).unwrap(), "command=sh&command=-c&input=1&output=1");
-        assert_eq!(said(Kind::Attach, exec).unwrap(), "input=1&output=1");
-        assert_eq!(said(Kind::Ports, "ports=80,81&ports=82").unwrap(), "port=80%2C81%2C82");
-        assert_eq!(said(Kind::Ports, "").unwrap(), "");
+        assert_eq!(translated(Kind::Exec, exec).unwrap(), "command=sh&command=-c&input=1&output=1");
+        assert_eq!(translated(Kind::Attach, exec).unwrap(), "input=1&output=1");
+        assert_eq!(translated(Kind::Ports, "ports=80,81&ports=82").unwrap(), "port=80%2C81%2C82");
+        assert_eq!(translated(Kind::Ports, "").unwrap(), "");
     }
 
     #[test]
     fn numbers_are_refused_in_gos_words() {
-        let wrong = |text| said(Kind::Ports, text).unwrap_err();
+        let wrong = |text| translated(Kind::Ports, text).unwrap_err();
         let prefix = "cannot convert to []int32: strconv.ParseUint: parsing";
         assert_eq!(wrong("ports=70000"), format!("{prefix} \"70000\": value out of range"));
         assert_eq!(wrong("ports=%2B5"), format!("{prefix} \"+5\": invalid syntax"));

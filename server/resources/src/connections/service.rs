@@ -14,7 +14,7 @@ use portico_registry::Result;
 use portico_registry::options::ListOptions;
 use portico_registry::stored;
 
-/// An address of a Service's port, and the pod that it is said to be.
+/// An address of a Service's port, and the pod that its endpoint names.
 #[derive(Debug, PartialEq, Eq)]
 struct Candidate {
     target: Target,
@@ -90,7 +90,7 @@ impl Resolver<'_> {
         Ok(page.records.iter().map(|record| stored::decode(record)).collect())
     }
 
-    /// Whether the address is the pod's that it is said to be.
+    /// Whether the address is that of the pod that its endpoint names.
     async fn is_pod(&self, address: &str, pod: Option<(String, String)>) -> Result<bool> {
         let Some((_, name)) = pod.filter(|(namespace, _)| namespace == self.request.namespace) else {
             return Ok(false);

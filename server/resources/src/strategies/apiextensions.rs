@@ -1,6 +1,6 @@
 //! apiextensions.k8s.io: CustomResourceDefinitions, the descriptions that arrive at run time.
 //!
-//! What a schema may say is validated by `portico_schema`; here stands what is particular to the object around it.
+//! `portico_schema` validates what a schema may contain; here stands what is particular to the object around it.
 
 mod columns;
 mod conversion;

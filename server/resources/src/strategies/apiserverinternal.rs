@@ -1,4 +1,4 @@
-//! internal.apiserver.k8s.io: StorageVersion, what each server says of how it stores a resource.
+//! internal.apiserver.k8s.io: StorageVersion, what each server reports of how it stores a resource.
 
 use std::collections::HashMap;
 
@@ -81,19 +81,19 @@ fn diagnostics(api_version: &str) -> Vec<String> {
     group.into_iter().map(of("group")).chain(version.into_iter().map(of("version"))).collect()
 }
 
-/// The common version is that of all servers, and nothing where they differ or none has told.
+/// The common version is that of all servers, and nothing where they differ or none has reported.
 fn validate_common(status: &Cursor<'_>, errors: &mut Errors) {
     let mut reported = status.field("storageVersions").items().map(|s| s.field("encodingVersion").str());
     let first = reported.next();
     let actual = first.filter(|first| reported.all(|other| other == *first));
-    let said = status.field("commonEncodingVersion");
-    match (actual, said.opt_str()) {
-        (None, Some(_)) => errors.push(said.invalid(
+    let common = status.field("commonEncodingVersion");
+    match (actual, common.opt_str()) {
+        (None, Some(_)) => errors.push(common.invalid(
             "should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet",
         )),
-        (Some(actual), None) => errors.push(said.invalid(&format!("the common encoding version is {actual}"))),
+        (Some(actual), None) => errors.push(common.invalid(&format!("the common encoding version is {actual}"))),
         (Some(actual), Some(text)) if actual != text => {
-            errors.push(said.invalid(&format!("the actual common encoding version is {actual}")));
+            errors.push(common.invalid(&format!("the actual common encoding version is {actual}")));
         }
         _ => {}
     }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_say_must_fit_together() {
+    fn the_reports_of_servers_must_fit_together() {
         let good = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"apps/v1","decodableVersions":["apps/v1"],
             "servedVersions":["apps/v1"]}],"commonEncodingVersion":"apps/v1",
             "conditions":[{"type":"AllEncodingVersionsEqual","status":"True","reason":"R","message":"m"}]}"#;

@@ -84,7 +84,7 @@ fn validate_names(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// V9, V10: upstream says "less than" and accepts the limit itself.
+/// V9, V10: upstream's message is "less than", and it accepts the limit itself.
 fn in_range(priority: &Cursor<'_>, limit: i64, errors: &mut Errors) {
     let value = priority.i64().unwrap_or(0);
     if value <= 0 || value > limit {

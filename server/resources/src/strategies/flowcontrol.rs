@@ -27,7 +27,7 @@ fn status(object: &Object, errors: &mut Errors) {
     }
 }
 
-/// What stands at a field of the built-in object of this name must be what it says.
+/// The spec of a built-in object of this name must stay as it is, but for `part`.
 fn fixed(object: &Object, kind: &str, text: &str, part: &[&str], errors: &mut Errors) {
     let builtin = flow_objects().iter().find(|b| b.mandatory && b.is(kind, object.name()));
     let Some(builtin) = builtin else { return };

@@ -91,7 +91,7 @@ fn docker(object: &Object, key: &str, errors: &mut Errors) {
 fn parser_words(error: &portico_machinery::object::NotAnObject) -> String {
     use portico_machinery::object::NotAnObject;
     match error {
-        // The parser tells a place, never the content.
+        // The parser reports a place, never the content.
         NotAnObject::Json(error) => format!("not JSON at line {} column {}", error.line(), error.column()),
         NotAnObject::Type(_) => "not a JSON object".to_owned(),
     }

@@ -71,7 +71,7 @@ impl TableStrategy for StorageVersionMigration {
                 let [group, name] = ["group", "resource"].map(|field| resource.field(field).str());
                 Cell::text(GroupResource::new(group, name).to_string())
             }
-            "storageversionmigration-status" => Cell::text(standing(object)),
+            "storageversionmigration-status" => Cell::text(status_column(object)),
             _ => Cell::Null,
         }
     }
@@ -91,7 +91,7 @@ fn is_revision(text: &str) -> bool {
 }
 
 /// The last of the conditions that is true.
-fn standing(object: &Object) -> &str {
+fn status_column(object: &Object) -> &str {
     let conditions = object.at(&["status", "conditions"]);
     let kinds =
         conditions.items().filter(|c| c.field("status").str() == "True").map(|c| c.field("type").str());
@@ -152,9 +152,9 @@ mod tests {
         assert_eq!(validated(&moved, &done), ["status.resourceVersion: Invalid value"]);
         assert_eq!(validated(&of("07", &[]), &of("", &[])), ["status.resourceVersion: Invalid value"]);
         assert_eq!(
-            standing(&of("", &[reported("Running", "True"), reported("Succeeded", "False")])),
+            status_column(&of("", &[reported("Running", "True"), reported("Succeeded", "False")])),
             "Running"
         );
-        assert_eq!((standing(&both), standing(&of("", &[]))), ("Failed", "Unknown"));
+        assert_eq!((status_column(&both), status_column(&of("", &[]))), ("Failed", "Unknown"));
     }
 }

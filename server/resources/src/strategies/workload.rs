@@ -62,7 +62,7 @@ pub(super) fn template_warnings(new: &Object, old: Option<&Object>, path: &[&str
     }
 }
 
-/// A number as Go's `strconv` reads it, or what Go's function of that name says of the text.
+/// A number as Go's `strconv` reads it, or the error of Go's function of that name about the text.
 pub(super) fn go_number(function: &str, text: &str) -> Result<i64, String> {
     text.parse::<i64>().map_err(|error| {
         let why = match error.kind() {

@@ -15,7 +15,7 @@ pub(super) fn user(spec: &Cursor<'_>) -> UserInfo {
     }
 }
 
-/// What is request; an empty version is any.
+/// The request to decide on; an empty version is any.
 pub(super) fn request(spec: &Cursor<'_>) -> RequestInfo {
     let (path, resource) = (spec.field("nonResourceAttributes"), spec.field("resourceAttributes"));
     let text = |at: &Cursor<'_>, field: &str| at.field(field).str().to_owned();
@@ -85,7 +85,7 @@ fn label_selector(selector: &Cursor<'_>) -> String {
     terms.collect::<Vec<_>>().join(",")
 }
 
-/// Selectors that could not be read count as none, and are told.
+/// Selectors that could not be read count as none, and are reported.
 pub(super) fn selector_errors(resource: &Cursor<'_>) -> Vec<String> {
     let field = (resource.field("fieldSelector"), "fieldSelector", &["In", "NotIn"][..]);
     let label =

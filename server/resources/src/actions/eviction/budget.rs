@@ -19,7 +19,7 @@ pub(super) fn spares_unready(budget: &Object) -> bool {
         || (number(budget, "currentHealthy") >= desired && desired > 0)
 }
 
-/// Takes one disruption off a budget, or says why it cannot.
+/// Takes one disruption off a budget, or reports why it cannot.
 pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
     let name = budget.name().to_owned();
     if number(budget, "observedGeneration") < budget.generation() {
@@ -84,7 +84,7 @@ fn why_not(budget: &Object) -> String {
     }
 }
 
-/// The last disruption is taken: the condition says so.
+/// The last disruption is taken: the condition reports so.
 fn exhaust(budget: &mut Object, now: &str) {
     let generation = budget.at(&["status", "observedGeneration"]).i64().unwrap_or(0);
     let write = |condition: &mut Object| {

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_told_from_words_of_the_language() {
+    fn identifiers_are_distinguished_from_words_of_the_language() {
         for (text, good) in
             [("a", true), ("_a1", true), ("1a", false), ("a-b", false), ("for", false), ("", false)]
         {

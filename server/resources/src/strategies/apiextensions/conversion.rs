@@ -1,4 +1,4 @@
-//! How objects get from version to version (`validateCustomResourceConversion` upstream), told under the names that upstream uses inside.
+//! How objects get from version to version (`validateCustomResourceConversion` upstream). Errors name fields as upstream does inside.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

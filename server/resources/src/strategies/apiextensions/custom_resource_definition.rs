@@ -1,4 +1,4 @@
-//! CustomResourceDefinition: defaults, generation, stored versions, and a DELETE that says what will follow.
+//! CustomResourceDefinition: defaults, generation, stored versions, and a DELETE that reports what will follow.
 
 use portico_kinds::KindInfo;
 use portico_machinery::{Cursor, Object, time};
@@ -31,7 +31,7 @@ impl DecodeStrategy for CustomResourceDefinition {
         if !object.at(&["spec", "conversion"]).is_present() {
             object.set(&["spec", "conversion", "strategy"], "None");
         }
-        if says_nothing(&object.at(&["spec", "conversion", "webhook"])) {
+        if is_blank(&object.at(&["spec", "conversion", "webhook"])) {
             object.remove(&["spec", "conversion", "webhook"]);
         }
         object.edit(&["spec", "conversion", "webhook", "clientConfig", "service"], |service| {
@@ -80,7 +80,7 @@ impl DeleteStrategy for CustomResourceDefinition {
         true
     }
 
-    /// The first DELETE marks and says what is to come; others are none of this kind's business.
+    /// The first DELETE marks the object and reports what is to come; others are none of this kind's business.
     fn own_delete(&self, _wanted: &Object, old: &Object, moment: Moment) -> OwnDelete {
         if old.deletion_timestamp().is_some() {
             return OwnDelete::Generic;
@@ -97,7 +97,7 @@ impl DeleteStrategy for CustomResourceDefinition {
     }
 }
 
-/// Upstream forgets a webhook of which nothing is said.
-fn says_nothing(webhook: &Cursor<'_>) -> bool {
+/// Upstream forgets a webhook without any content.
+fn is_blank(webhook: &Cursor<'_>) -> bool {
     !webhook.field("clientConfig").is_present() && webhook.field("conversionReviewVersions").is_empty()
 }

@@ -1,4 +1,4 @@
-//! How upstream lays a definition out inside: what all versions say alike stands once, outside of them.
+//! How upstream lays a definition out inside: what is alike in all versions stands once, outside of them.
 //!
 //! Nobody sees that layout but in the paths of errors, and in a few rules that only it explains.
 

@@ -36,7 +36,7 @@ pub(super) struct Demands<'a> {
 }
 
 impl<'a> Demands<'a> {
-    /// On a new definition. A bad CA bundle is told later, by a condition.
+    /// On a new definition. A bad CA bundle is reported later, by a condition.
     pub(super) fn on_create(metadata: Metadata<'a>) -> Self {
         Self {
             schemas: true,

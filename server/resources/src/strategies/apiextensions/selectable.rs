@@ -11,7 +11,7 @@ use portico_validation::Errors;
 
 const TYPES: [&str; 3] = ["string", "boolean", "integer"];
 
-/// Validates the fields that one version has for itself. Upstream says the opposite of what it means.
+/// Validates the fields that one version has for itself. Upstream's message is the opposite of what it means.
 pub(super) fn of_version(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,

@@ -43,7 +43,7 @@ pub(super) fn changed(new: &Object, old: &Object, demands: Demands<'_>, errors: 
     rest(new, Some(old), &layout, errors);
 }
 
-/// Validates what a status may say.
+/// Validates what a status may contain.
 pub(super) fn status(new: &Object, errors: &mut Errors) {
     names::validate(&new.at(&["status", "acceptedNames"]), errors);
 }

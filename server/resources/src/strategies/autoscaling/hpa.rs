@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler: stored as v2; v1 keeps in annotations what it cannot say.
+//! HorizontalPodAutoscaler: stored as v2; v1 keeps in annotations what it has no fields for.
 
 mod cells;
 mod convert;

@@ -154,7 +154,7 @@ fn default_spec(spec: &mut Object) {
     }
 }
 
-/// Pods of this job are told from all others by its uid.
+/// The uid distinguishes pods of this job from all others.
 fn generate_selector(new: &mut Object) {
     let (name, uid) = (new.name().to_owned(), new.uid().to_owned());
     for (key, value) in spec::generated_labels(&name, &uid) {

@@ -38,7 +38,7 @@ pub(super) fn validate_name(signer: &Cursor<'_>, legacy_allowed: bool, errors: &
     }
 }
 
-/// Each part between dots; the first bad one is told and no other.
+/// Each part between dots; only the first bad one is reported.
 fn segments(path: &field::Path, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     let bad =
         text.split('.').map(|label| (label, rule(label))).find(|(_, diagnostics)| !diagnostics.is_empty());

@@ -91,7 +91,7 @@ impl TableStrategy for SigningRequest {
                 let asked = object.at(&["spec", "expirationSeconds"]).i64();
                 asked.map_or_else(|| or_none(""), |seconds| Cell::text(time::human_duration(seconds)))
             }
-            "certificatesigningrequest-condition" => Cell::text(standing(object)),
+            "certificatesigningrequest-condition" => Cell::text(condition_column(object)),
             _ => Cell::Null,
         }
     }
@@ -148,7 +148,7 @@ fn stamp(new: &mut Object, old: &Object, now: &str) {
 }
 
 /// `Pending`, or the verdict; then `Failed` and `Issued`, as kubectl shows them.
-fn standing(object: &Object) -> String {
+fn condition_column(object: &Object) -> String {
     let has = |kind: &str| !places(object, kind).is_empty();
     let mut text = match () {
         () if has("Denied") => "Denied",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn times_left_out_are_filled_and_a_standing_condition_keeps_its_own() {
+    fn times_left_out_are_filled_and_an_unchanged_condition_keeps_its_own() {
         let old = with(r#"[{"type":"A","status":"True","lastTransitionTime":"then"}]"#);
         let mut new = with(r#"[{"type":"A","status":"True"},{"type":"A","status":"False"}]"#);
         stamp(&mut new, &old, "now");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_condition_column_tells_verdict_failure_and_issue() {
+    fn the_condition_column_shows_verdict_failure_and_issue() {
         for (object, text) in [
             ("{}", "Pending"),
             (r#"{"status":{"conditions":[{"type":"Approved"},{"type":"Denied"}]}}"#, "Denied"),
@@ -207,7 +207,7 @@ mod tests {
                 "Approved,Failed,Issued",
             ),
         ] {
-            assert_eq!(standing(&Object::from_json(object.as_bytes()).unwrap()), text);
+            assert_eq!(condition_column(&Object::from_json(object.as_bytes()).unwrap()), text);
         }
     }
 }

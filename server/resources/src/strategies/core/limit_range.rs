@@ -139,14 +139,14 @@ fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
     let mut more = |first: Option<&Quantity>,
                     second: Option<&Quantity>,
                     at: &str,
-                    said: Option<&Quantity>,
+                    shown: Option<&Quantity>,
                     words: [&str; 2]| {
         if let (Some(first), Some(second)) = (first, second)
             && first > second
         {
             let text = format!("{} value {first} is greater than {} value {second}", words[0], words[1]);
             let path = item.path().child(at).key(resource);
-            errors.push(Error::invalid(&path, said.unwrap_or(first).to_string(), &text));
+            errors.push(Error::invalid(&path, shown.unwrap_or(first).to_string(), &text));
         }
     };
     more(min, max, "min", None, ["min", "max"]);
@@ -157,11 +157,11 @@ fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
     more(default, max, "default", max, ["default", "max"]);
     let at = |list: &str| item.path().child(list).key(resource);
     if let Some(ratio) = ratio {
-        let said = ratio.to_string();
+        let shown = ratio.to_string();
         if ratio < Quantity::whole(1) {
             errors.push(Error::invalid(
                 &at("maxLimitRequestRatio"),
-                &said,
+                &shown,
                 &format!("ratio {ratio} is less than 1"),
             ));
         }
@@ -169,7 +169,7 @@ fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
             let (allowed, room) = ratios(&ratio, max, min);
             if allowed > room {
                 let text = format!("ratio {ratio} is greater than max/min = {room:.6}");
-                errors.push(Error::invalid(&at("maxLimitRequestRatio"), &said, &text));
+                errors.push(Error::invalid(&at("maxLimitRequestRatio"), &shown, &text));
             }
         }
     }

@@ -45,7 +45,7 @@ impl Strategy for PersistentVolume {
         match old {
             None => self.validate(new, errors),
             Some(old) => {
-                // As the whole, so its metadata: told twice.
+                // Both validate the metadata: its errors are reported twice.
                 validate_create(new, MetaRules::of(kind), errors);
                 self.validate_update(new, old, errors);
             }
@@ -63,7 +63,7 @@ impl Strategy for PersistentVolume {
     }
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        // Upstream's strategy and its check of a change both look at the whole, so that each cause is told twice.
+        // Upstream's strategy and its check of a change both validate the whole, so that each cause is reported twice.
         validate::volume(new, errors);
         validate::volume(new, errors);
         validate::change(new, old, errors);

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaim: what is wanted of a volume, which hardly changes once it is said.
+//! PersistentVolumeClaim: what is wanted of a volume, which hardly changes once it is set.
 
 mod status;
 mod update;

@@ -13,7 +13,7 @@ const MODES: [(&str, &str); 4] = [
     ("ReadWriteOncePod", "RWOP"),
 ];
 
-/// What is said of the old annotation.
+/// The warning about the old annotation.
 pub(super) fn old_class_warning(object: &Object) -> Option<String> {
     object.annotation(OLD_CLASS).map(|_| {
         format!("metadata.annotations[{OLD_CLASS}]: deprecated since v1.8; use \"storageClassName\" attribute instead")
@@ -41,7 +41,7 @@ pub(super) fn class(object: &Object) -> Cell {
     Cell::text(object.annotation(OLD_CLASS).unwrap_or_else(|| object.str_at("spec.storageClassName")))
 }
 
-/// How much can be stored; `0` when nobody said.
+/// How much can be stored; `0` when that is not set.
 pub(super) fn capacity(list: &Cursor<'_>) -> Cell {
     Cell::text(list.key("storage").quantity().map_or_else(|| "0".to_owned(), |amount| amount.to_string()))
 }

@@ -25,7 +25,7 @@ const NAMES: [(&str, &str); 7] = [
 /// Fields that only older events have.
 const LEGACY: [&str; 4] = ["firstTimestamp", "lastTimestamp", "count", "source"];
 
-/// What an update may not touch, and how it is told.
+/// What an update may not touch, and its name in errors.
 const IMMUTABLE: [(&str, &str); 14] = [
     ("involvedObject", "involvedObject"),
     ("reason", "reason"),

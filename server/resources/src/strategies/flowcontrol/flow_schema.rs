@@ -133,7 +133,7 @@ fn named(kind: &str, member: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a list says `*` and more.
+/// Whether a list has `*` and more.
 fn crowded(list: &Cursor<'_>) -> bool {
     list.len() > 1 && list.items().any(|item| item.str() == "*")
 }

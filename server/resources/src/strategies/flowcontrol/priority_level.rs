@@ -10,7 +10,7 @@ const SHARES: i64 = 30;
 const QUEUES_MAX: i64 = 10_000_000;
 /// Upstream deals hands out of hashes of 64 bits and wants some of them to spare.
 const ENTROPY_MAX: u32 = 60;
-/// How upstream once told a zero from nothing; nobody may say it in this version.
+/// How upstream once distinguished a zero from nothing; nobody may set it in this version.
 const PRESERVE: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 /// See the module.
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hands_need_as_many_bits_as_upstream_says() {
+    fn hands_need_as_many_bits_as_upstream_computes() {
         for (deck, hand, fits) in
             [(64, 8, true), (128, 6, true), (512, 6, true), (512, 8, false), (1, 1, true)]
         {

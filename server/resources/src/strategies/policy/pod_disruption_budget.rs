@@ -70,7 +70,7 @@ fn share(share: &Cursor<'_>) -> String {
     }
 }
 
-/// The mark goes, unless it is all that the selector says.
+/// The mark goes, unless it is all that the selector has.
 fn drop_mark(object: &mut Object) {
     const EXPRESSIONS: [&str; 3] = ["spec", "selector", "matchExpressions"];
     let is_mark = |e: &Cursor<'_>| e.field("key").str() == MATCHES_NOTHING;

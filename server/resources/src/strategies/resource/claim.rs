@@ -69,7 +69,7 @@ pub(super) fn validate(devices: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// A list by name: the second of a name is a duplicate, told at the element.
+/// A list by name: the second of a name is a duplicate, reported at the element.
 fn duplicate<'a>(seen: &mut HashSet<&'a str>, item: &Cursor<'a>, errors: &mut Errors) {
     let name = item.field("name");
     if !seen.insert(name.str()) {

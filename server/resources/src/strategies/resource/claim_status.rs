@@ -1,4 +1,4 @@
-//! The status of a claim: allocation, users, what drivers say of the devices, and who may write which of these.
+//! The status of a claim: allocation, users, what drivers report of the devices, and who may write which of these.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ fn allocated(object: &Object) -> Vec<[&str; 4]> {
     object.at(&["status", "allocation", "devices", "results"]).items().map(|at| device_of(&at)).collect()
 }
 
-/// What drivers said of devices that the claim no longer has goes with them.
+/// What drivers reported of devices that the claim no longer has goes with them.
 pub(super) fn drop_deallocated(new: &mut Object, old: &Object) {
     let kept: HashSet<[&str; 4]> = allocated(new).into_iter().collect();
     let gone: HashSet<[String; 4]> = allocated(old)

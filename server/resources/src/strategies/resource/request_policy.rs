@@ -13,7 +13,7 @@ const VALUES_MAX: usize = 10;
 const ONE_POLICY: &str =
     "exactly one policy can be specified, cannot specify \"validValues\" and \"validRange\" at the same time";
 
-/// Validates the policy of a capacity; `multiple` says whether the device may be given to several claims at once.
+/// Validates the policy of a capacity; `multiple`: the device may be given to several claims at once.
 pub(super) fn validate(capacity: &Cursor<'_>, multiple: bool, errors: &mut Errors) {
     let policy = capacity.field("requestPolicy");
     if !policy.is_present() {

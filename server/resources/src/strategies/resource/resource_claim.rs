@@ -1,4 +1,4 @@
-//! ResourceClaim: a wish for devices that never changes, and a status that says which it got and who uses them.
+//! ResourceClaim: a wish for devices that never changes, and a status that lists which it got and who uses them.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, Object, Status};

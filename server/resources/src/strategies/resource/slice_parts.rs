@@ -9,7 +9,7 @@ use portico_validation::{checks, node_selector};
 
 const COUNTERS_MAX: usize = 32;
 
-/// Where a slice or a device says that it is: the ways to say it, and what is said of wrong choices.
+/// Where a slice or a device is: the fields that can name it, and the errors of wrong choices.
 pub(super) struct Choice {
     pub(super) ways: &'static [&'static str],
     /// None is chosen.
@@ -23,7 +23,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// Exactly one way to say where the devices are.
+    /// Exactly one field must name where the devices are.
     pub(super) fn validate(&self, holder: &Cursor<'_>, errors: &mut Errors) {
         let mut chosen = Vec::new();
         for way in self.ways {

@@ -51,7 +51,7 @@ pub(super) fn settle(new: &mut Object, old: Option<&Object>, configured: &[Famil
     errors
 }
 
-/// A Service that prefers two stacks and says nothing new about it is not touched: the server's families may have changed.
+/// A Service that prefers two stacks and sets nothing new about it is not touched: the server's families may have changed.
 pub(super) fn stays_preferring(new: &Object, old: &Object) -> bool {
     let (now, then) = (View::of(new), View::of(old));
     let prefers = |view: &View<'_>| matches!(view.policy(), "" | PREFER);
@@ -117,7 +117,7 @@ fn check_counts(new: &Object, errors: &mut Errors) {
     }
 }
 
-/// Addresses tell their families where the writer did not.
+/// Infers the families from the addresses where the writer did not name them.
 fn infer(new: &mut Object, configured: &[Family], errors: &mut Errors) {
     let mut families: Vec<String> = View::of(new).families().into_iter().map(str::to_owned).collect();
     let given = families.len();

@@ -61,7 +61,7 @@ fn changed<'a>(now: &Cursor<'a>, then: &Cursor<'a>) -> Vec<usize> {
     pairs.filter(|(_, (new, old))| new.str() != old.str()).map(|(index, _)| index).collect()
 }
 
-/// An entry of a list, told with a whole list.
+/// An error at an entry of a list that shows the whole list.
 fn at(list: &Cursor<'_>, index: usize, shown: &Cursor<'_>, text: &str) -> Error {
     let printed = if shown.is_empty() { "null".to_owned() } else { shown.printed() };
     Error::invalid_printed(&list.path().index(index), &printed, text)

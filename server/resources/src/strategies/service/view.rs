@@ -28,7 +28,7 @@ impl<'a> View<'a> {
         self.kind() == "ExternalName"
     }
 
-    /// Whether it says that it wants no address.
+    /// Whether it wants no address.
     pub(super) fn is_headless(&self) -> bool {
         self.field("clusterIP").str() == "None"
     }

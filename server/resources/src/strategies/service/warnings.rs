@@ -1,4 +1,4 @@
-//! What a writer of a Service is told.
+//! The warnings for a writer of a Service.
 
 use portico_machinery::Object;
 
@@ -14,28 +14,28 @@ pub(super) fn of(new: &Object) -> Vec<String> {
     let has = |field| !spec.field(field).str().is_empty();
     let external_ips = !spec.field("externalIPs").is_empty();
     let mut warnings = Vec::new();
-    let mut say = |when: bool, text: &str| {
+    let mut warn = |when: bool, text: &str| {
         if when {
             warnings.push(text.to_owned());
         }
     };
-    say(new.annotation("service.kubernetes.io/topology-aware-hints").is_some(), HINTS);
-    say(headless && has("loadBalancerIP"), "spec.loadBalancerIP is ignored for headless services");
-    say(headless && external_ips, "spec.externalIPs is ignored for headless services");
-    say(
+    warn(new.annotation("service.kubernetes.io/topology-aware-hints").is_some(), HINTS);
+    warn(headless && has("loadBalancerIP"), "spec.loadBalancerIP is ignored for headless services");
+    warn(headless && external_ips, "spec.externalIPs is ignored for headless services");
+    warn(
         headless && spec.field("sessionAffinity").str() == "ClientIP",
         "spec.SessionAffinity is ignored for headless services",
     );
-    say(
+    warn(
         external_ips && !headless && !external_name,
         "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
     );
-    say(external_ips && external_name, "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
-    say(
+    warn(external_ips && external_name, "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+    warn(
         has("externalName") && !external_name,
         "spec.externalName is ignored when spec.type is not \"ExternalName\"",
     );
-    say(
+    warn(
         spec.field("trafficDistribution").str() == "PreferClose",
         "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
     );

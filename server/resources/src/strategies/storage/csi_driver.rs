@@ -31,7 +31,7 @@ impl Strategy for CsiDriver {
     }
 
     fn count_changes(&self, new: &mut Object, old: &Object) {
-        // Counted from the first change on, whatever creation said.
+        // Counted from the first change on, whatever the creator set.
         if !checks::same(&new.at(&["spec"]), &old.at(&["spec"])) {
             new.set(&["metadata", "generation"], old.generation() + 1);
         }

@@ -1,4 +1,4 @@
-//! CSINode: the drivers on a node; what a driver said of itself stays as long as it is there.
+//! CSINode: the drivers on a node; what a driver reported of itself stays as long as it is there.
 
 use std::collections::{HashMap, HashSet};
 

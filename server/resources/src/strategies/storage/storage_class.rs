@@ -65,7 +65,7 @@ fn topologies(terms: &Cursor<'_>, errors: &mut Errors) {
     for term in terms.items() {
         let expressions = term.field("matchLabelExpressions");
         let content = topology(&expressions, errors);
-        // Upstream tells a term without expressions, too, that it is there twice.
+        // Upstream reports a term without expressions, too, as a duplicate.
         if content.is_empty() || !seen.insert(content) {
             errors.push(Error::duplicate(&expressions.path(), ""));
         }

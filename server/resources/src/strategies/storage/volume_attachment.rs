@@ -109,7 +109,7 @@ fn status(status: &Cursor<'_>, errors: &mut Errors) {
     for field in ["attachError", "detachError"] {
         let (message, code) = (status.field(field).field("message"), status.field(field).field("errorCode"));
         if message.str().len() > MESSAGE_MAX {
-            // The limit that upstream tells is not the one that it checks.
+            // The limit that upstream reports is not the one that it checks.
             errors.push(Error::too_long(&message.path(), METADATA_MAX));
         }
         if code.i64().is_some_and(|n| n < 0) {

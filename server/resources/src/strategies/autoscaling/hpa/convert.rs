@@ -49,7 +49,7 @@ fn annotations(object: &Object) -> [(&'static str, Option<String>); 4] {
     ]
 }
 
-/// An object of v1 as it is stored; annotations that cannot be read say nothing.
+/// An object of v1 as it is stored; annotations that cannot be read are ignored.
 pub(super) fn from_v1(object: &mut Object) {
     let wanted = annotated(object, "metrics");
     let mut specs: Vec<Object> =
@@ -141,7 +141,7 @@ fn behavior(json: &Cursor<'_>) -> Option<Object> {
     for (go, name) in [("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown")] {
         let Some(rules) = entry(json, go).filter(Cursor::is_map) else { continue };
         let mut read = renamed(&rules, &RULES);
-        // Defaults are for those who say nothing of a direction: rules in an annotation must name their policies.
+        // Defaults are for those who set nothing for a direction: rules in an annotation must name their policies.
         let policies = entry(&rules, "Policies").into_iter().flat_map(|policies| policies.items());
         read.put(&["policies"], metrics::list(policies.map(|p| renamed(&p, &POLICY))));
         behavior.put(&[name], read.into_node());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_are_no_json_say_nothing() {
+    fn annotations_that_are_no_json_are_ignored() {
         let json = r#"{"metadata":{"annotations":{"autoscaling.alpha.kubernetes.io/metrics":"{","autoscaling.alpha.kubernetes.io/behavior":"3"}},"spec":{}}"#;
         let mut object = Object::from_json(json.as_bytes()).unwrap();
         from_v1(&mut object);

@@ -133,7 +133,7 @@ pub(super) fn cpu_utilization(percent: i64) -> Object {
     metric
 }
 
-/// The percentage that a metric says of the processor, below `target` or `current`.
+/// The percentage of the processor in a metric, below `target` or `current`.
 pub(super) fn cpu_percentage(metric: &Cursor<'_>, side: &str) -> Option<i64> {
     let source = metric.field("resource");
     let cpu = metric.field("type").str() == "Resource" && source.field("name").str() == "cpu";

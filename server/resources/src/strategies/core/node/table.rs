@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_tells_how_the_node_is_doing() {
+    fn a_row_shows_the_state_of_the_node() {
         let json = br#"{"metadata":{"labels":{"node-role.kubernetes.io/b":"","kubernetes.io/role":"a"}},
             "spec":{"unschedulable":true},"status":{"conditions":[{"type":"Ready","status":"True"}],
             "nodeInfo":{"architecture":"amd64"},"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}"#;

@@ -33,12 +33,12 @@ pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
         }
     }
     let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
-    for (list, field, said) in [(true, "podCIDRs", "podCIDR"), (false, "providerID", "providerID")] {
+    for (list, field, shown) in [(true, "podCIDRs", "podCIDR"), (false, "providerID", "providerID")] {
         let (now, was) = (spec.field(field), before.field(field));
         let is_set = if list { !was.is_empty() } else { !was.str().is_empty() };
         if is_set && !now.same_as(&was) {
             errors.push(
-                now.forbidden(&format!("node updates may not change {said} except from \"\" to valid")),
+                now.forbidden(&format!("node updates may not change {shown} except from \"\" to valid")),
             );
         }
     }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn taints_are_told_of_where_upstream_puts_them() {
+    fn errors_of_taints_have_upstreams_paths() {
         let json =
             br#"{"spec":{"taints":[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoSchedule"},
             {"key":"b","effect":"X"}]},"status":{"capacity":{"cpu":"-1","pods":"1500m"}}}"#;

@@ -1,4 +1,4 @@
-//! Where a volume's bytes are: exactly one source, and what each must say.
+//! Where a volume's bytes are: exactly one source, and the fields that each must have.
 
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
@@ -44,8 +44,8 @@ pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
         }
         found += 1;
         if found > 1 && field != "flexVolume" {
-            let said = if field == "cephfs" { "cephFS" } else { field };
-            let path = spec.path().child(said);
+            let shown = if field == "cephfs" { "cephFS" } else { field };
+            let path = spec.path().child(shown);
             errors.push(Error::forbidden(&path, "may not specify more than 1 volume type"));
         } else {
             one(field, &here, spec, errors);

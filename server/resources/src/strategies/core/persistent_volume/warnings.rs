@@ -1,4 +1,4 @@
-//! What whoever writes a volume is told.
+//! The warnings for whoever writes a volume.
 
 use portico_machinery::{Cursor, Object};
 
@@ -32,9 +32,9 @@ pub(super) fn of(volume: &Object) -> Vec<String> {
             "metadata.annotations[{OLD_OPTIONS}]: deprecated since v1.31; use \"mountOptions\" attribute instead"
         ));
     }
-    for (field, said, text) in OLD_SOURCES {
+    for (field, shown, text) in OLD_SOURCES {
         if spec.field(field).is_present() {
-            warnings.push(format!("spec.{said}: {text}"));
+            warnings.push(format!("spec.{shown}: {text}"));
         }
     }
     node_affinity(&spec.field("nodeAffinity").field("required").field("nodeSelectorTerms"), &mut warnings);

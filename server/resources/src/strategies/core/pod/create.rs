@@ -97,12 +97,12 @@ fn copy_apparmor(pod: &mut Object) {
     for list in CONTAINER_LISTS {
         pod.edit_each(&["spec", list], |container| {
             let name = container.str_at("name").to_owned();
-            let Some((_, said)) = profiles.iter().find(|(of, _)| *of == name) else { return };
+            let Some((_, annotated)) = profiles.iter().find(|(of, _)| *of == name) else { return };
             let path = ["securityContext", "appArmorProfile"];
             if container.at(&path).is_present() {
                 return;
             }
-            let Some(profile) = profile(said) else { return };
+            let Some(profile) = profile(annotated) else { return };
             if of_pod.as_ref() != Some(&profile.to_node()) {
                 container.put(&path, profile.into_node());
             }

@@ -51,7 +51,7 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
         errors.push(new_spec.forbidden("Pod running on node without support for resize"));
     }
     if quality::class(&new_spec) != quality::class(&old_spec) {
-        // The class that the status says, which is the one that must stay.
+        // The class in the status, which is the one that must stay.
         let printed = format!("{:?}", new.str_at("status.qosClass"));
         let text = "Pod QOS Class may not change as a result of resizing";
         errors.push(Error::invalid_printed(&new_spec.path(), &printed, text));
@@ -72,7 +72,7 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-/// A running container whose status does not tell its resources is on a node that cannot.
+/// A running container whose status does not have its resources is on a node that cannot resize.
 fn lacks_support(pod: &Object) -> bool {
     pod.at(&["status", "containerStatuses"])
         .items()

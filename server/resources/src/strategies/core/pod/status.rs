@@ -1,4 +1,4 @@
-//! Writes of a pod's status: what stays, and what may not be said.
+//! Writes of a pod's status: what stays, and what may not be set.
 
 use std::collections::{HashMap, HashSet};
 

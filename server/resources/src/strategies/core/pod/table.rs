@@ -151,7 +151,7 @@ impl State {
     }
 }
 
-/// The phase, or what says more.
+/// The phase, or a more specific reason.
 fn first_word(status: &Cursor<'_>) -> String {
     let gated = status.field("conditions").items().any(|condition| {
         condition.field("type").str() == "PodScheduled"
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_the_containers_do() {
+    fn a_row_shows_the_state_of_the_containers() {
         let rows = [
             (r#"{"status":{"phase":"Pending"}}"#, "0/0", "Pending"),
             (r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#, "0/0", "Evicted"),

@@ -38,7 +38,7 @@ pub(super) fn validate(new: &Object, old: &Object, errors: &mut Errors) {
     }
 }
 
-/// An image, of which a change says once more that it is missing.
+/// An image; a change reports once more that it is missing.
 fn image(image: &Cursor<'_>, errors: &mut Errors) {
     if image.str().is_empty() {
         errors.push(image.required(""));
