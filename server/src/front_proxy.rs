@@ -1,4 +1,4 @@
-//! The front proxy's identity where no flag names one: a CA, of which backends are told in the ConfigMap
+//! The front proxy's identity where no flag names one: a CA, which backends read in the ConfigMap
 //! `extension-apiserver-authentication`, and the client certificate that they are shown. The names are kubeadm's.
 //!
 //! Backends take whom this CA has signed for any user: it signs nothing else, and neither half of this program believes it.
@@ -14,7 +14,7 @@ use crate::settings::ServerSettings;
 
 /// The CA's files in the folder of certificates.
 pub(crate) const CA: &str = "front-proxy-ca";
-/// The client certificate's files there, and its common name: the one name that backends are told.
+/// The client certificate's files there, and its common name: the one name that backends accept.
 pub(crate) const CLIENT: &str = "front-proxy-client";
 /// How long this process's own certificate is valid; those of facades elsewhere are younger.
 const CERTIFICATE_LIFE: Duration = Duration::from_secs(365 * 86_400);

@@ -63,7 +63,7 @@ enum Entry {
     },
 }
 
-/// What kubeconfigs may say beyond what clients know.
+/// What kubeconfigs may contain beyond what clients know.
 #[derive(Serialize)]
 struct Extension {
     name: &'static str,
@@ -104,7 +104,7 @@ fn write(path: &Path, kubeconfig: &Kubeconfig) -> std::io::Result<()> {
 /// Writes `admin.kubeconfig`: context `portico` is the facade, context `control` the gRPC address.
 ///
 /// # Errors
-/// What the file system says.
+/// What the file system reports.
 pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::io::Result<PathBuf> {
     let path = dir.join("admin.kubeconfig");
     let control = cluster("control", &addresses.control, &addresses.internal_ca);
@@ -125,7 +125,7 @@ pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::i
 /// Writes `facade.kubeconfig`: only the control service, for `portico facade --control-kubeconfig`.
 ///
 /// # Errors
-/// What the file system says.
+/// What the file system reports.
 pub fn write_facade(dir: &Path, addresses: &Addresses, facade: &PemPair) -> std::io::Result<PathBuf> {
     let path = dir.join("facade.kubeconfig");
     let mut control = cluster("control", &addresses.control, &addresses.internal_ca);

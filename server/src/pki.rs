@@ -60,7 +60,7 @@ impl Pki {
         })
     }
 
-    /// The same while the process lives. The front proxy's CA stays the one that backends were told of, whatever became of its files.
+    /// The same while the process lives. The front proxy's CA stays the one published to backends, whatever became of its files.
     ///
     /// # Errors
     /// [`PkiError`] names the file.

@@ -62,7 +62,7 @@ impl Queues {
         }
     }
 
-    /// Goes by what these objects say from now on.
+    /// Goes by the content of these objects from now on.
     pub(crate) fn follow(&self, changes: &Changes) {
         let Some(inner) = &self.0 else { return };
         let mut known = inner.known.lock();

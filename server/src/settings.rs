@@ -139,7 +139,7 @@ pub struct TokenWebhookSettings {
 pub enum AuthenticationSettings {
     /// There are none.
     None,
-    /// One, as flags say.
+    /// One, as flags set it.
     Flags(Box<OidcFlags>),
     /// `--authentication-config`
     File {
@@ -150,7 +150,7 @@ pub enum AuthenticationSettings {
     },
 }
 
-/// What flags say of an issuer; field names follow them.
+/// What flags set of an issuer; field names follow them.
 #[derive(Clone, Debug)]
 pub struct OidcFlags {
     /// `--oidc-issuer-url`
@@ -176,7 +176,7 @@ pub struct OidcFlags {
 /// Who decides what callers may do.
 #[derive(Clone, Debug)]
 pub enum AuthorizationSettings {
-    /// As flags say.
+    /// As flags set it.
     Flags(AuthorizationFlags),
     /// `--authorization-config`
     File {
@@ -187,7 +187,7 @@ pub enum AuthorizationSettings {
     },
 }
 
-/// What flags say of authorization; field names follow them.
+/// What flags set of authorization; field names follow them.
 #[derive(Clone, Debug)]
 pub struct AuthorizationFlags {
     /// `--authorization-mode`

@@ -42,7 +42,7 @@ impl TokenSigner {
     /// time to time until `tasks` end.
     ///
     /// # Errors
-    /// It cannot be reached in time, or what it says cannot be used.
+    /// It cannot be reached in time, or its answer cannot be used.
     pub(crate) async fn start(
         endpoint: &str,
         keys: Arc<CurrentKeys>,

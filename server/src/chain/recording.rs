@@ -19,7 +19,7 @@ use crate::listen::Connected;
 pub(super) struct Recording {
     auditor: Arc<Auditor>,
     user: Option<Arc<UserInfo>>,
-    /// What the call's head says.
+    /// The event, from the call's head.
     head: Event,
     /// Begun; nothing where the policy asks for nothing.
     audited: OnceLock<Option<Arc<Audited>>>,

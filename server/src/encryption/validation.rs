@@ -20,9 +20,9 @@ const NO_API: [&str; 3] = ["apiserveripinfo", "serviceipallocations", "serviceno
 /// In the place of keys.
 const REDACTED: &str = "\"REDACTED\"";
 
-/// Of a key service that says nothing of it.
+/// Of a key service that does not set it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Of a key service that says nothing of it, as upstream has it.
+/// Of a key service that does not set it, as upstream has it.
 const DEFAULT_API_VERSION: &str = "v1";
 
 /// What is wrong with a decoded file, in upstream's order.

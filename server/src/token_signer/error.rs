@@ -8,7 +8,7 @@ use tonic::{Code, Status};
 #[error("{text}")]
 pub(super) struct SignerError {
     text: String,
-    /// The code as Go prints it, where gRPC says so.
+    /// The code as Go prints it, where gRPC reports one.
     pub(super) code: Option<&'static str>,
 }
 
@@ -18,7 +18,7 @@ impl SignerError {
         Self { text, code: None }
     }
 
-    /// Said by gRPC.
+    /// An error of gRPC.
     pub(super) fn of(status: &Status) -> Self {
         Self::rpc(status.code(), status.message())
     }

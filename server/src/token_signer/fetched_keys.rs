@@ -1,4 +1,4 @@
-//! What a signer says of its keys, checked (`getTokenVerificationKeys`). Pure.
+//! What a signer reports of its keys, checked (`getTokenVerificationKeys`). Pure.
 
 use std::time::Duration;
 

@@ -88,16 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_says_nothing_new_moves_the_revision_all_the_same() {
+    fn a_write_that_changes_nothing_moves_the_revision_all_the_same() {
         let board = Board::default();
         let mut reader = board.subscribe();
-        let said = || [(PayloadKind::Setting, "a".to_owned(), Some(Payload::Setting("b".into())))];
+        let posted = || [(PayloadKind::Setting, "a".to_owned(), Some(Payload::Setting("b".into())))];
         for revision in [3, 4] {
-            board.post_at(revision, said());
+            board.post_at(revision, posted());
             let (shown, changes) = reader.look();
             assert_eq!((shown, changes.len()), (revision, 1));
         }
-        board.post_at(4, said());
+        board.post_at(4, posted());
         assert!(reader.look().1.is_empty());
     }
 }

@@ -12,7 +12,7 @@ use portico_proto::convert::Version;
 use portico_routes::{Ack, Mirrored, ReachStage};
 use tokio::sync::watch;
 
-use super::reported::{Reported, Told};
+use super::reported::{Reported, Sent};
 
 /// Mirrors that one facade may report on; more of them are not kept.
 const MIRRORS_MAX: usize = 20_000;
@@ -72,7 +72,7 @@ impl Facades {
         &self.draining
     }
 
-    /// Tells facades to move, and waits until all that can have done so.
+    /// Asks facades to move, and waits until all that can have done so.
     pub(crate) async fn drain(&self) {
         self.draining.signal();
         let mut movable = self.movable.subscribe();
@@ -114,15 +114,15 @@ impl Facades {
         self.reports.subscribe()
     }
 
-    /// What a watcher was not told yet, who remembers it by `told`.
+    /// What a watcher did not get yet; `sent` records what it got.
     pub(super) fn news(
         &self,
-        told: &mut BTreeMap<u64, Option<Told>>,
+        sent: &mut BTreeMap<u64, Option<Sent>>,
         revision: i64,
     ) -> Vec<pb::WatchFacadesResponse> {
         let state = self.connected.lock();
         let mut news = Vec::new();
-        told.retain(|id, _| {
+        sent.retain(|id, _| {
             let is_here = state.facades.contains_key(id);
             if !is_here {
                 news.push(pb::WatchFacadesResponse { id: *id, left: true, ..Default::default() });
@@ -130,7 +130,7 @@ impl Facades {
             is_here
         });
         for (id, facade) in &state.facades {
-            let before = told.entry(*id).or_default();
+            let before = sent.entry(*id).or_default();
             if let Some((now, message)) = facade.reported.news(*before) {
                 *before = Some(now);
                 let facade = Some(facade.described(revision));
@@ -170,7 +170,7 @@ impl Subscriber {
         self.facades.connected.lock().facades.get_mut(&self.id).map(change)
     }
 
-    /// The facade has said who it is.
+    /// The facade has sent who it is.
     pub(crate) fn introduce(&self, hello: pb::Hello) {
         let could_move = self.with(|f| {
             if !hello.name.is_empty() {
@@ -195,7 +195,7 @@ impl Subscriber {
         });
     }
 
-    /// The facade says how it is.
+    /// The facade reports how it is.
     pub(crate) fn report(&self, report: pb::Report) {
         self.with(|f| f.reported.add(report));
         self.facades.reports.send_replace(());

@@ -56,7 +56,7 @@ impl Feed {
         let mut marks = tokio::time::interval(PROGRESS_PERIOD);
         marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut peace = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
-        let (draining, mut told) = (self.facades.draining().clone(), false);
+        let (draining, mut is_drain_sent) = (self.facades.draining().clone(), false);
         loop {
             let update = async {
                 peace.as_mut().await;
@@ -81,8 +81,8 @@ impl Feed {
                     self.send_progress(passed, &mut sent).await
                 }
                 message = inbound.message() => receive(&subscriber, message),
-                () = draining.signaled(), if !told => {
-                    told = true;
+                () = draining.signaled(), if !is_drain_sent => {
+                    is_drain_sent = true;
                     self.send(pb::stream_response::Message::Draining(pb::Draining {})).await
                 }
             };
@@ -110,7 +110,7 @@ impl Feed {
                 *sent = (*sent).max(delta.revision);
                 let version = pb::Version::from(&self.sources.version(*sent));
                 if delta.changes.is_empty() {
-                    // The next mark says it, together with revisions that the routes never get.
+                    // The next mark reports it, together with revisions that the routes never get.
                     return Ok(());
                 }
                 let changes = delta.changes.into_iter().map(|(k, e)| entry(&k, e, delta.revision));
@@ -139,7 +139,7 @@ impl Feed {
         self.send_entries(entries, Some(version)).await
     }
 
-    /// Says that revisions have passed that concern no facade: those that were there a period ago, for routes of the
+    /// Reports that revisions have passed that concern no facade: those that were there a period ago, for routes of the
     /// newest may still be compiled. Where none have passed the version is repeated as a sign of life.
     async fn send_progress(&self, newest: i64, sent: &mut i64) -> Result<(), Gone> {
         use pb::stream_response::Message as M;

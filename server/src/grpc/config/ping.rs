@@ -51,7 +51,7 @@ impl Pings {
         at_least: i64,
     ) -> pb::PingResponse {
         if self.store.revision() < at_least {
-            // In vain: the answer says how far it is.
+            // In vain: the answer shows how far it is.
             let _behind = timeout(CATCH_UP, self.store.wait_for(at_least)).await;
         }
         pb::PingResponse {

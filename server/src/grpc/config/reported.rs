@@ -36,13 +36,13 @@ impl Reported {
         self.version += 1;
     }
 
-    /// What a watcher was not told yet; nothing where that is nothing.
-    pub(super) fn news(&self, told: Option<Told>) -> Option<(Told, pb::WatchFacadesResponse)> {
-        let now = Told { next: self.next, version: self.version };
-        if told == Some(now) {
+    /// What a watcher did not get yet, if there is anything.
+    pub(super) fn news(&self, sent: Option<Sent>) -> Option<(Sent, pb::WatchFacadesResponse)> {
+        let now = Sent { next: self.next, version: self.version };
+        if sent == Some(now) {
             return None;
         }
-        let missing = self.next - told.map_or(0, |told| told.next);
+        let missing = self.next - sent.map_or(0, |sent| sent.next);
         let missing = usize::try_from(missing).unwrap_or(usize::MAX).min(self.loads.len());
         let loads = self.loads.range(self.loads.len() - missing..).copied().collect();
         let (failing, certificates) = (self.failing.clone(), self.certificates.clone());
@@ -50,9 +50,9 @@ impl Reported {
     }
 }
 
-/// What a watcher was told of a facade.
+/// What a watcher got of a facade.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Sent {
     next: u64,
     version: u64,
 }
@@ -67,16 +67,16 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_is_told_what_is_kept_and_then_only_what_is_new() {
+    fn a_watcher_gets_what_is_kept_and_then_only_what_is_new() {
         let mut reported = Reported::default();
         reported.add(report(0..400));
-        let (told, first) = reported.news(None).unwrap();
+        let (sent, first) = reported.news(None).unwrap();
         assert_eq!((first.loads.len(), first.loads[0].time), (MAX_LOADS, 40));
-        assert!(reported.news(Some(told)).is_none());
+        assert!(reported.news(Some(sent)).is_none());
         reported.add(report(400..401));
-        let (told, second) = reported.news(Some(told)).unwrap();
+        let (sent, second) = reported.news(Some(sent)).unwrap();
         assert_eq!(second.loads.iter().map(|load| load.time).collect::<Vec<_>>(), [400]);
         reported.add(report(401..1000));
-        assert_eq!(reported.news(Some(told)).unwrap().1.loads.len(), MAX_LOADS);
+        assert_eq!(reported.news(Some(sent)).unwrap().1.loads.len(), MAX_LOADS);
     }
 }

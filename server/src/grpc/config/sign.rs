@@ -21,7 +21,7 @@ pub(super) struct Signers<'a> {
 
 impl Signers<'_> {
     /// Signs for the facade that calls. The subject of a client certificate is the caller's own, or, for backends, the one name
-    /// that these are told.
+    /// that these accept.
     pub(super) fn sign(&self, facade: &str, request: &pb::SignRequest) -> RpcResult<pb::SignResponse> {
         let bad = |message: String| refused(Status::bad_request(message));
         let (authority, profile) = match request.usage() {

@@ -1,4 +1,4 @@
-//! Those who watch how facades are: each is told what it was not told yet.
+//! Those who watch how facades are: each gets what it did not get yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Tells until it leaves. One that reads slowly is told of several samples at a time.
+    /// Sends until the watcher leaves. One that reads slowly gets several samples at a time.
     pub(super) async fn run(self) {
         let mut changes = self.facades.subscribe();
-        let (mut told, mut own) = (BTreeMap::new(), None);
+        let (mut sent, mut own) = (BTreeMap::new(), None);
         loop {
             changes.mark_unchanged();
             let certificates: Vec<_> = (self.own)().iter().map(certificate).collect();
@@ -35,7 +35,7 @@ impl Watcher {
                 own = Some(certificates.clone());
                 news.push(pb::WatchFacadesResponse { certificates, ..Default::default() });
             }
-            news.extend(self.facades.news(&mut told, self.sources.publisher().revision()));
+            news.extend(self.facades.news(&mut sent, self.sources.publisher().revision()));
             for message in news {
                 if self.outbound.send(Ok(message)).await.is_err() {
                     return;

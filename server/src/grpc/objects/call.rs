@@ -60,7 +60,7 @@ pub(super) fn configures(call: &Call) -> bool {
     writes && portico_controllers::rbac::is_policy(&call.target.group_resource())
 }
 
-/// The media type to say. Bodies are JSON or protobuf; only a facade, which rewrites them, is offered YAML.
+/// The media type to send. Bodies are JSON or protobuf; only a facade, which rewrites them, is offered YAML.
 pub(super) fn media_type(answer: &Answer, native: bool) -> String {
     match answer.encoding {
         Encoding::Yaml if native => Encoding::Json.media_type().to_owned(),
@@ -109,7 +109,7 @@ fn is_of_known_resource(answer: &Answer) -> bool {
     }
 }
 
-/// What an audit event is to say, as far as there is room for it.
+/// The content of an audit event, as far as there is room for it.
 pub(super) fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb::AuditRecord> {
     if recorded == Recorded::Nothing {
         return None;
