@@ -239,3 +239,20 @@ async fn a_policy_that_cannot_be_is_refused_and_one_that_can_be_is_explained() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistyped_annotation_is_warned_of_with_the_one_that_is_meant() {
+    let portico = Portico::start().await;
+    let backend = Backend::start("mistyped.example.com").await;
+    let mut object = backend.api_service();
+    object["metadata"]["annotations"]["portico.dev/backend-retrys"] = json!("2");
+    object["metadata"]["annotations"]["example.com/backend-retrys"] = json!("2");
+    let created = portico.admin().post(API_SERVICES, &object).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let expected = "299 - \"metadata.annotations[portico.dev/backend-retrys]: unknown annotation, which has no effect; \
+        known and nearest to it: \\\"portico.dev/backend-retries\\\"\"";
+    assert_eq!(created.header("warning"), expected);
+    let renamed = json!({"metadata": {"annotations": {"portico.dev/backend-retrys": null, "portico.dev/backend-retries": "2"}}});
+    let mended = portico.admin().merge(&format!("{API_SERVICES}/{}", backend.name()), &renamed).await;
+    assert_eq!((mended.status.as_u16(), mended.header("warning")), (200, ""));
+}

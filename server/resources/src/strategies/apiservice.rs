@@ -13,6 +13,9 @@ use portico_validation::values;
 
 use super::backends;
 
+/// Annotations that say where a backend is.
+const BACKENDS: [&str; 3] = [BACKEND_URLS, BACKEND_SERVER_NAME, BACKEND_PROTOCOL];
+
 pub(crate) struct ApiService;
 
 impl Strategy for ApiService {
@@ -44,6 +47,10 @@ impl Strategy for ApiService {
         in_range(&spec.field("versionPriority"), 1_000, errors);
         validate_backend(&spec, errors);
         validate_annotations(new, errors);
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        backends::unknown(new, &[&BACKENDS[..], &BACKEND_POLICY[..]].concat())
     }
 }
 
@@ -129,7 +136,7 @@ fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
 fn validate_annotations(new: &Object, errors: &mut Errors) {
     let wanted = new.at(&["spec", "service"]).is_present();
     let needs = (!wanted).then_some("may only be set when spec.service is set");
-    backends::validate(new, &[BACKEND_URLS, BACKEND_SERVER_NAME, BACKEND_PROTOCOL], needs, errors);
+    backends::validate(new, &BACKENDS, needs, errors);
     backends::validate(new, &BACKEND_POLICY, needs, errors);
 }
 

@@ -7,6 +7,41 @@ use portico_machinery::resolve::{
 use portico_machinery::{Object, names};
 use portico_validation::Errors;
 
+/// Annotations that are Portico's begin so.
+const PREFIX: &str = "portico.dev/";
+
+/// What is said of annotations of Portico's that it does not know, with the known ones that are nearest: a policy under a
+/// mistyped name has no effect.
+pub(super) fn unknown(new: &Object, known: &[&str]) -> Vec<String> {
+    let annotations = new.at(&["metadata", "annotations"]);
+    let unknown = annotations.entries().map(|(key, _)| key);
+    let unknown = unknown.filter(|key| key.starts_with(PREFIX) && !known.contains(key));
+    unknown.map(|key| warning(key, known)).collect()
+}
+
+fn warning(key: &str, known: &[&str]) -> String {
+    let distances: Vec<(usize, &str)> = known.iter().map(|known| (distance(key, known), *known)).collect();
+    let least = distances.iter().map(|(distance, _)| *distance).min();
+    let nearest = distances.iter().filter(|(distance, _)| Some(*distance) == least);
+    let named: Vec<String> = nearest.map(|(_, known)| format!("{known:?}")).collect();
+    let path = Path::from("metadata.annotations").key(key);
+    format!("{path}: unknown annotation, which has no effect; known and nearest to it: {}", named.join(", "))
+}
+
+/// How many characters must be added, taken away or exchanged to make one of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
+    for (above, from) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
+        for (at, to) in other.chars().enumerate() {
+            let exchanged = diagonal + usize::from(from != to);
+            diagonal = row[at + 1];
+            row[at + 1] = exchanged.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[other.chars().count()]
+}
+
 /// Validates those of the annotations that are there; `forbidden` says why there may be none.
 pub(super) fn validate(new: &Object, keys: &[&str], forbidden: Option<&str>, errors: &mut Errors) {
     let annotations = new.metadata().field("annotations");
@@ -32,6 +67,20 @@ pub(super) fn validate(new: &Object, keys: &[&str], forbidden: Option<&str>, err
             }
             _ if matches!(value, "h2" | "http/1.1") => {}
             _ => errors.push(Error::not_supported(&path, value, &["h2", "http/1.1"])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_words() {
+        for (one, other, expected) in
+            [("", "abc", 3), ("kitten", "sitting", 3), ("retries", "retrys", 2), ("same", "same", 0)]
+        {
+            assert_eq!((distance(one, other), distance(other, one)), (expected, expected), "{one} {other}");
         }
     }
 }
