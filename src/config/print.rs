@@ -16,13 +16,18 @@ pub(super) fn text(report: &ManifestsReport) -> io::Result<()> {
     }
     let errors = report.findings.iter().filter(|finding| finding.is_error).count();
     let (files, documents, warnings) = (report.files, report.documents, report.findings.len() - errors);
-    writeln!(out, "{documents} documents in {files} files: {errors} errors, {warnings} warnings")
+    let unchecked = match report.unchecked {
+        0 => String::new(),
+        unchecked => format!("; {unchecked} not checked, which other API servers keep"),
+    };
+    writeln!(out, "{documents} documents in {files} files: {errors} errors, {warnings} warnings{unchecked}")
 }
 
 #[derive(Serialize)]
 struct Printed<'a> {
     files: usize,
     documents: usize,
+    unchecked: usize,
     findings: Vec<PrintedFinding<'a>>,
 }
 
@@ -41,7 +46,8 @@ struct PrintedFinding<'a> {
 /// All of it as one document.
 pub(super) fn json(report: &ManifestsReport) -> io::Result<()> {
     let findings = report.findings.iter().map(printed).collect();
-    let printed = Printed { files: report.files, documents: report.documents, findings };
+    let (files, documents, unchecked) = (report.files, report.documents, report.unchecked);
+    let printed = Printed { files, documents, unchecked, findings };
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &printed)?;
     writeln!(out)

@@ -20,7 +20,7 @@ pub use reader::no_json;
 pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
 pub(crate) use scalar::{base64, quantity_text as quantity};
 pub(crate) use walk::{MAX_STRICT, MAX_STRICT_BYTES, strict_errors};
-pub use yaml_keys::warnings;
+pub use yaml_keys::{doubled_keys, warnings};
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::{Node, Object, Status};

@@ -26,7 +26,7 @@ mod typed;
 mod validate;
 
 pub use decode::times::seconds as rfc3339;
-pub use decode::{DecodeError, Decoded, Format, object_of_text, patch_status};
+pub use decode::{DecodeError, Decoded, Format, doubled_keys, object_of_text, patch_status};
 pub use equality::same_content;
 pub use merge::PatchError;
 pub use model::{Field, FieldType, Type, TypeId, TypeSet};

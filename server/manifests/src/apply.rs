@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{GroupResource, Object, Reason};
-use portico_registry::{Answer, Body, Call, Registry, ServedResource, Stored};
+use portico_machinery::{GroupResource, GroupVersion, Object, Reason};
+use portico_registry::{Answer, Body, Call, Registry, ServedResource, Stored, Target};
 
 use crate::document::Document;
 use crate::identity::{self, FIELD_MANAGER, LABEL, MADE};
+use crate::other_servers::OtherResource;
 use crate::requests::{Refusal, Requests, refusal, target};
 
 /// Fields that others own are taken over, as GitOps tools do; fields with doubled keys are refused.
@@ -22,7 +23,7 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-/// Where a document goes.
+/// Where a document goes in this server.
 pub(crate) struct Place {
     pub(crate) key: Key,
     served: Arc<ServedResource>,
@@ -52,18 +53,40 @@ pub(crate) struct Applied {
 /// Where a document goes; nothing while its kind is not served.
 pub(crate) fn place(registry: &Registry, document: &Document) -> Option<Place> {
     let served = registry.objects().by_kind(&document.kind)?;
-    let namespace = match (served.info.namespaced, document.object.namespace()) {
+    let key = key(document, GroupResource::clone(&served.storage), served.info.namespaced);
+    Some(Place { key, served })
+}
+
+fn key(document: &Document, resource: GroupResource, is_namespaced: bool) -> Key {
+    let namespace = match (is_namespaced, document.object.namespace()) {
         (false, _) => "",
         (true, "") => DEFAULT_NAMESPACE,
         (true, named) => named,
     };
-    let (namespace, name) = (namespace.to_owned(), document.object.name().to_owned());
-    let key = Key { resource: GroupResource::clone(&served.storage), namespace, name };
-    Some(Place { key, served })
+    Key { resource, namespace: namespace.to_owned(), name: document.object.name().to_owned() }
 }
 
-/// Applies it. What did not exist is made, and shows that it was. What is being deleted is not applied: it would be gone
-/// with what was written.
+/// Which object a document says, and its place in another server.
+pub(crate) fn place_elsewhere(document: &Document, resource: &OtherResource) -> (Key, Target) {
+    let group_version = document.kind.group_version();
+    let key = key(document, GroupResource::new(&group_version.group, &resource.name), resource.is_namespaced);
+    let target = target_of(&group_version, &key);
+    (key, target)
+}
+
+/// An object in this version.
+pub(crate) fn target_of(group_version: &GroupVersion, key: &Key) -> Target {
+    Target {
+        group: group_version.group.clone(),
+        version: group_version.version.clone(),
+        resource: key.resource.resource.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        ..Target::default()
+    }
+}
+
+/// Applies it.
 ///
 /// # Errors
 /// [`Refusal`].
@@ -75,22 +98,56 @@ pub(crate) async fn apply(
 ) -> Result<Applied, Refusal> {
     check_keys(document, place).map_err(Refusal::lasting)?;
     let current = current(registry, place).await?;
-    if current.as_ref().is_some_and(Stored::is_deleting) {
+    let target = target(&place.served, &place.key.namespace, &place.key.name);
+    write(requests, document, target, current.as_ref().map(Stored::object)).await
+}
+
+/// Applies it to an object that another server keeps.
+///
+/// # Errors
+/// [`Refusal`].
+pub(crate) async fn apply_elsewhere(
+    requests: &dyn Requests,
+    document: &Document,
+    target: Target,
+) -> Result<Applied, Refusal> {
+    check_foreign_keys(document).map_err(Refusal::lasting)?;
+    for name in [&target.namespace, &target.name] {
+        check_segment(name).map_err(Refusal::lasting)?;
+    }
+    let answer = requests.serve(identity::call("get", target.clone())).await;
+    let is_there = match &answer.status {
+        Some(status) if status.reason() == Reason::NotFound => false,
+        _ => refusal(&answer).map(|()| true)?,
+    };
+    let current = is_there.then(|| shown(&answer));
+    write(requests, document, target, current.as_ref()).await
+}
+
+/// Writes what a document says. What did not exist is made, and shows that it was. What is being deleted is not applied: it
+/// would be gone with what was written.
+async fn write(
+    requests: &dyn Requests,
+    document: &Document,
+    target: Target,
+    current: Option<&Object>,
+) -> Result<Applied, Refusal> {
+    if current.is_some_and(|current| current.deletion_timestamp().is_some()) {
         return Err(being_deleted());
     }
-    let is_ours = !identity::has_controller(&document.object)
-        && current.as_ref().is_none_or(|current| identity::is_made(current.object()));
-    let mut answer = send(requests, document, place, is_ours).await?;
-    if current.is_none() && answer.code == 200 && !is_made_by_us(&answer) {
+    let is_ours = !identity::has_controller(&document.object) && current.is_none_or(identity::is_made);
+    let mut answer = send(requests, document, target.clone(), is_ours).await?;
+    if current.is_none() && answer.code == 200 && !is_made_by_us(&shown(&answer)) {
         // Somebody else has made it meanwhile.
-        answer = send(requests, document, place, false).await?;
+        answer = send(requests, document, target, false).await?;
     }
-    if shown(&answer).deletion_timestamp().is_some() {
+    let after = shown(&answer);
+    if after.deletion_timestamp().is_some() {
         return Err(being_deleted());
     }
-    let outcome = match (&current, answer.code) {
+    let outcome = match (current, answer.code) {
         (_, 201) => Outcome::Created,
-        (Some(before), _) if before.revision() == answer.revision => Outcome::Unchanged,
+        (Some(before), _) if before.resource_version() == after.resource_version() => Outcome::Unchanged,
         _ => Outcome::Changed,
     };
     Ok(Applied { outcome, warnings: answer.warnings })
@@ -122,8 +179,26 @@ async fn current(registry: &Registry, place: &Place) -> Result<Option<Stored>, R
 fn check_keys(document: &Document, place: &Place) -> Result<(), String> {
     let Some(text) = &document.text else { return Ok(()) };
     let Ok((_, typed)) = place.served.info.schema.read_applied(text.as_bytes()) else { return Ok(()) };
+    refuse_doubled(typed.strict.iter().flat_map(|text| text.lines()))
+}
+
+/// The same of a kind of which only its server knows the fields.
+fn check_foreign_keys(document: &Document) -> Result<(), String> {
+    let lines = document.text.as_deref().map(portico_schema::doubled_keys).unwrap_or_default();
+    refuse_doubled(lines.iter().map(String::as_str))
+}
+
+/// Refuses names that would say something else in a path.
+fn check_segment(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:~@+=,;!$&'()*".contains(c);
+    if name.chars().all(is_plain) && !matches!(name, "." | "..") {
+        return Ok(());
+    }
+    Err(format!("{name:?} cannot be sent as a part of a path"))
+}
+
+fn refuse_doubled<'a>(lines: impl Iterator<Item = &'a str>) -> Result<(), String> {
     // The parser's lines are those of the document, not of its file.
-    let lines = typed.strict.iter().flat_map(|text| text.lines());
     let doubled: Vec<&str> = lines
         .filter(|line| line.ends_with("already set in map"))
         .filter_map(|line| line.find("key ").map(|at| &line[at..]))
@@ -134,14 +209,13 @@ fn check_keys(document: &Document, place: &Place) -> Result<(), String> {
 async fn send(
     requests: &dyn Requests,
     document: &Document,
-    place: &Place,
+    target: Target,
     is_ours: bool,
 ) -> Result<Answer, Refusal> {
     let mut object = document.object.clone();
     if is_ours {
         object.set(&["metadata", "labels", LABEL], MADE);
     }
-    let target = target(&place.served, &place.key.namespace, &place.key.name);
     let call = Call {
         query: QUERY.to_owned(),
         body: object.to_json().into(),
@@ -153,15 +227,29 @@ async fn send(
 }
 
 /// The object that an answer shows.
-fn shown(answer: &Answer) -> Object {
+pub(crate) fn shown(answer: &Answer) -> Object {
     let Body::Bytes(json) = &answer.body else { return Object::default() };
     Object::from_json(json).unwrap_or_default()
 }
 
-/// Whether nobody but us has written what an answer shows: another control service has made it of the same folder.
-fn is_made_by_us(answer: &Answer) -> bool {
-    let object = shown(answer);
+/// Whether nobody but us has written an object: another control service has made it of the same folder.
+fn is_made_by_us(object: &Object) -> bool {
     let writers = object.at(&["metadata", "managedFields"]);
     let own = writers.items().filter(|writer| writer.field("subresource").str().is_empty());
     own.into_iter().all(|writer| writer.field("manager").str() == FIELD_MANAGER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_stand_for_themselves_in_a_path_are_sent() {
+        for plain in ["", "one", "system:node", "a.b-c"] {
+            assert_eq!(check_segment(plain), Ok(()));
+        }
+        for other in ["a/status", "a?dryRun=All", "..", "a%2f", "a b", "\u{e9}"] {
+            assert!(check_segment(other).is_err(), "{other}");
+        }
+    }
 }

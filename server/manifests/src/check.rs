@@ -22,6 +22,8 @@ pub struct Report {
     pub files: usize,
     /// Documents in them; lists count as their items.
     pub documents: usize,
+    /// Documents that were not checked: other API servers keep their objects.
+    pub unchecked: usize,
     /// What is wrong, in the order of the folder.
     pub findings: Vec<Finding>,
 }
@@ -77,7 +79,7 @@ pub async fn check(settings: Settings, registry: &Registry) -> Result<Report, St
     let mut findings: Vec<Finding> = errors.chain(warnings).collect();
     findings.sort_by_cached_key(|f| (std::path::PathBuf::from(&f.file), f.document, f.item, !f.is_error));
     let documents = reading.documents.len() + reading.faults.len();
-    Ok(Report { files: reading.files.len(), documents, findings })
+    Ok(Report { files: reading.files.len(), documents, unchecked: done.elsewhere.len(), findings })
 }
 
 /// Makes the namespaces that objects name and nobody makes; answers which.

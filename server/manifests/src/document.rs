@@ -8,7 +8,7 @@ use portico_machinery::{GroupVersionKind, Object};
 use crate::split::Part;
 
 /// Where a document stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
     /// Below the folder.
     pub(crate) file: String,

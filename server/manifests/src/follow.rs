@@ -8,12 +8,14 @@ use portico_kit::backoff::{Backoff, Policy};
 use portico_kit::metrics;
 use portico_kit::tasks::blocking;
 use portico_registry::Registry;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::apply::Key;
 use crate::document::Fault;
+use crate::elsewhere::{Pruning, Settled, Visitor, Wanted};
 use crate::folder::{self, FolderError, Found};
 use crate::metrics::Metrics;
+use crate::other_servers::OtherServers;
 use crate::pass::{self, Done, Known};
 use crate::prune;
 use crate::reading::{self, Reading};
@@ -51,6 +53,12 @@ struct Memory {
     retry_at: Option<Instant>,
     resync_at: Option<Instant>,
     left: Vec<String>,
+    /// For other servers.
+    wanted: watch::Sender<Wanted>,
+    /// How far they are.
+    settled: watch::Receiver<Settled>,
+    /// What the folder says, where it was not looked yet for what left it.
+    unclean: Option<HashMap<Key, String>>,
 }
 
 /// Why a pass is made.
@@ -92,8 +100,22 @@ impl Manifests {
         self.look.notify_one();
     }
 
-    /// Applies the folder, and follows it for ever.
-    pub async fn run(self) {
+    /// Applies the folder, and follows it for ever; what other API servers keep is applied beside the rest.
+    pub async fn run(self, others: Arc<dyn OtherServers>) {
+        let ((wanted, to_visit), (settled, visited)) =
+            (watch::channel(Wanted::default()), watch::channel(Settled::default()));
+        let visitor = Visitor {
+            registry: self.registry.clone(),
+            others,
+            state: self.state.clone(),
+            metrics: Arc::clone(&self.metrics),
+            look_period: self.settings.look_period,
+            settled,
+        };
+        tokio::join!(self.follow(wanted, visited), visitor.run(to_visit));
+    }
+
+    async fn follow(self, wanted: watch::Sender<Wanted>, settled: watch::Receiver<Settled>) {
         let mut memory = Memory {
             files: None,
             known: Known::default(),
@@ -102,12 +124,19 @@ impl Manifests {
             retry_at: None,
             resync_at: None,
             left: Vec::new(),
+            wanted,
+            settled,
+            unclean: None,
         };
         loop {
             self.turn(&mut memory).await;
+            self.clean_up_settled(&mut memory).await;
+            let wait = self.wait(&memory);
             tokio::select! {
-                () = tokio::time::sleep(self.wait(&memory)) => {}
+                () = tokio::time::sleep(wait) => {}
                 () = self.look.notified() => {}
+                // Who would say so has ended where this fails, and with it the process.
+                Ok(()) = memory.settled.changed() => {}
             }
         }
     }
@@ -175,6 +204,8 @@ impl Manifests {
         let origin = crate::document::Origin { file: String::new(), document: 0, item: None, line: 0 };
         memory.faults = vec![Fault { origin, object: String::new(), message: text.clone() }];
         memory.files = None;
+        memory.unclean = None;
+        memory.wanted.send_modify(|wanted| (wanted.pass, wanted.pruning) = (wanted.pass + 1, Pruning::Later));
         self.state.unreadable(&text);
     }
 
@@ -198,12 +229,12 @@ impl Manifests {
         self.state.passed(&reading, &done.faults, is_final);
         self.metrics.passed(&done);
         if done.faults.is_empty() {
-            self.clean_up(memory, &mut record, &done.applied).await;
             memory.backoff.reset();
             memory.retry_at = None;
         } else {
             memory.retry_at = Some(Instant::now() + memory.backoff.next_wait());
         }
+        self.hand_over(memory, &done, due);
         let period = self.settings.resync_period;
         if due == Due::Everything || memory.resync_at.is_none() {
             memory.resync_at = (!period.is_zero()).then(|| Instant::now() + period);
@@ -213,8 +244,57 @@ impl Manifests {
         memory.faults = done.faults;
     }
 
+    /// Has other servers visited. What left the folder is looked for after that: what they keep goes before the APIServices
+    /// and Services by which they are reached.
+    fn hand_over(&self, memory: &mut Memory, done: &Done, due: Due) {
+        let pruning = match () {
+            () if !done.faults.is_empty() => Pruning::Later,
+            () => self.pruning(done.applied.is_empty() && done.elsewhere.is_empty()),
+        };
+        memory.unclean = (pruning != Pruning::Later).then(|| done.applied.clone());
+        memory.wanted.send_modify(|wanted| {
+            wanted.pass += 1;
+            wanted.resyncs += u64::from(due == Due::Everything);
+            wanted.documents.clone_from(&done.elsewhere);
+            wanted.pruning = pruning;
+        });
+    }
+
+    /// What becomes of objects that left the folder.
+    fn pruning(&self, is_empty: bool) -> Pruning {
+        match (self.settings.prune, is_empty) {
+            (false, _) => Pruning::Kept("--manifests-prune is not set"),
+            // A volume that is not mounted looks like this.
+            (true, true) => Pruning::Kept("nothing is deleted for a folder without manifests"),
+            (true, false) => Pruning::Asked,
+        }
+    }
+
+    /// Deletes what left the folder once other servers were visited, unless one has refused a document.
+    async fn clean_up_settled(&self, memory: &mut Memory) {
+        let settled = *memory.settled.borrow_and_update();
+        let Wanted { pass, pruning, .. } = *memory.wanted.borrow();
+        if settled.pass < pass || settled.has_refused {
+            return;
+        }
+        let Some(wanted) = memory.unclean.take() else { return };
+        match Record::load(&self.registry).await {
+            Ok(mut record) => self.clean_up(memory, &mut record, &wanted, pruning).await,
+            Err(status) => {
+                tracing::warn!(%status, "what left the folder of manifests is looked for later");
+                memory.unclean = Some(wanted);
+            }
+        }
+    }
+
     /// Deletes what left the folder, where that is asked for; else names it.
-    async fn clean_up(&self, memory: &mut Memory, record: &mut Record, wanted: &HashMap<Key, String>) {
+    async fn clean_up(
+        &self,
+        memory: &mut Memory,
+        record: &mut Record,
+        wanted: &HashMap<Key, String>,
+        pruning: Pruning,
+    ) {
         let left = match prune::left(&self.registry, record, wanted).await {
             Ok(left) => left,
             Err(status) => {
@@ -225,7 +305,7 @@ impl Manifests {
         let mut deleted = 0;
         let mut stays = Vec::new();
         for object in &left {
-            let (name, outcome) = (object.named(), self.prune(object, wanted.is_empty()).await);
+            let (name, outcome) = (object.named(), self.prune(object, pruning).await);
             match outcome {
                 Ok(()) => {
                     deleted += 1;
@@ -246,15 +326,11 @@ impl Manifests {
         memory.left = stays;
     }
 
-    async fn prune(&self, object: &prune::Left, is_empty: bool) -> Result<(), String> {
-        if !self.settings.prune {
-            return Err("--manifests-prune is not set".to_owned());
+    async fn prune(&self, object: &prune::Left, pruning: Pruning) -> Result<(), String> {
+        match pruning {
+            Pruning::Kept(why) => Err(why.to_owned()),
+            _ => prune::delete(&self.registry, &*self.requests, object).await,
         }
-        if is_empty {
-            // A volume that is not mounted looks like this.
-            return Err("nothing is deleted for a folder without manifests".to_owned());
-        }
-        prune::delete(&self.registry, &*self.requests, object).await
     }
 }
 

@@ -2,17 +2,37 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use portico_kit::metrics::{FloatGauge, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::elsewhere::Visit;
 use crate::pass::Done;
+use crate::state::Elsewhere;
 
 type Label = [(&'static str, &'static str); 1];
 
+/// What there is of documents and of objects that left.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    applied: usize,
+    failed: usize,
+    waiting: usize,
+    left: usize,
+}
+
+/// What this server keeps, and what others keep.
+#[derive(Default)]
+struct Parts {
+    own: Counts,
+    elsewhere: Counts,
+}
+
 /// See the module.
 pub(crate) struct Metrics {
+    parts: Mutex<Parts>,
     documents: Family<Label, Gauge>,
     left: Gauge,
     pruned: Counter,
@@ -25,9 +45,10 @@ impl Metrics {
     /// Those of the process.
     pub(crate) fn new(registry: &Registry) -> Self {
         Self {
+            parts: Mutex::default(),
             documents: registry.gauge_vec(
                 "portico_manifests_documents",
-                "Documents of the folder of manifests, by whether they are applied",
+                "Documents of the folder of manifests, by state: applied, failed, or waiting for another API server",
             ),
             left: registry.gauge(
                 "portico_manifests_left_objects",
@@ -55,21 +76,44 @@ impl Metrics {
     /// A pass has ended.
     pub(crate) fn passed(&self, done: &Done) {
         let applied = done.created + done.changed + done.unchanged + done.skipped;
-        let set = |state, count: usize| {
-            self.documents.get_or_create(&[("state", state)]).set(i64::try_from(count).unwrap_or(i64::MAX));
-        };
-        set("applied", applied);
-        set("failed", done.faults.len());
-        let counted = [
-            ("created", done.created),
-            ("changed", done.changed),
-            ("unchanged", done.unchanged),
-            ("failed", done.faults.len()),
-        ];
+        self.set(|parts| (parts.own.applied, parts.own.failed) = (applied, done.faults.len()));
+        self.count(done.created, done.changed, done.unchanged, done.faults.len());
+        self.ended(if done.faults.is_empty() { "applied" } else { "failed" });
+    }
+
+    /// Another server was visited.
+    pub(crate) fn visited(&self, visit: &Visit) {
+        self.count(visit.created, visit.changed, visit.unchanged, visit.refused.len());
+        self.pruned.inc_by(visit.deleted as u64);
+    }
+
+    /// What other servers have of the folder now.
+    pub(crate) fn elsewhere(&self, applied: usize, elsewhere: &Elsewhere, left: usize) {
+        let (failed, waiting) = (elsewhere.refused.len(), elsewhere.waiting.len());
+        self.set(|parts| parts.elsewhere = Counts { applied, failed, waiting, left });
+    }
+
+    fn count(&self, created: usize, changed: usize, unchanged: usize, failed: usize) {
+        let counted =
+            [("created", created), ("changed", changed), ("unchanged", unchanged), ("failed", failed)];
         for (outcome, count) in counted {
             self.writes.get_or_create(&[("outcome", outcome)]).inc_by(count as u64);
         }
-        self.ended(if done.faults.is_empty() { "applied" } else { "failed" });
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Parts)) {
+        let mut parts = self.parts.lock();
+        change(&mut parts);
+        let Parts { own, elsewhere } = &*parts;
+        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        for (state, count) in [
+            ("applied", own.applied + elsewhere.applied),
+            ("failed", own.failed + elsewhere.failed),
+            ("waiting", own.waiting + elsewhere.waiting),
+        ] {
+            self.documents.get_or_create(&[("state", state)]).set(gauge(count));
+        }
+        self.left.set(gauge(own.left + elsewhere.left));
     }
 
     /// The folder could not be read.
@@ -85,7 +129,7 @@ impl Metrics {
 
     /// So many are left, and so many were deleted.
     pub(crate) fn pruned(&self, left: usize, deleted: usize) {
-        self.left.set(i64::try_from(left).unwrap_or(i64::MAX));
+        self.set(|parts| parts.own.left = left);
         self.pruned.inc_by(deleted as u64);
     }
 }

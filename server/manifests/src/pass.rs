@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::apply::{self, Key, Outcome, Place};
 use crate::document::{Document, Fault, Origin};
+use crate::other_servers::{self, Sorted};
 use crate::reading::Reading;
 use crate::record::Record;
 use crate::requests::{Refusal, Requests};
@@ -34,6 +35,8 @@ pub(crate) struct Done {
     pub(crate) applied: HashMap<Key, String>,
     /// Whether something failed that will fail again, and nothing could be done.
     pub(crate) is_stuck: bool,
+    /// Documents that are nothing of this pass: other servers keep their objects.
+    pub(crate) elsewhere: Vec<Document>,
 }
 
 /// What was applied before.
@@ -74,11 +77,12 @@ pub(crate) async fn run(
     reading: &Reading,
     known: &Known,
 ) -> Done {
-    let done = Done { faults: reading.faults.clone(), ..Done::default() };
+    let Sorted { own, elsewhere } = other_servers::sort(registry, &reading.documents).await;
+    let done = Done { faults: reading.faults.clone(), elsewhere, ..Done::default() };
     let (sources, defined, missed) = (HashMap::new(), HashSet::new(), HashMap::new());
     let mut pass = Pass { registry, requests, record, known, done, sources, defined, missed };
-    pass.announce(&reading.documents).await;
-    let mut pending: Vec<&Document> = reading.documents.iter().collect();
+    pass.announce(&own).await;
+    let mut pending: Vec<&Document> = own.iter().collect();
     let mut failed = Vec::new();
     for _ in 0..MAX_ROUNDS {
         let before = pass.writes();
@@ -91,7 +95,7 @@ pub(crate) async fn run(
     let may_pass = failed.iter().any(|(_, refusal)| refusal.passes);
     let faults = failed.into_iter().map(|(document, refusal)| document.fault(refusal.message));
     pass.done.faults.extend(faults);
-    pass.await_definitions(&reading.documents).await;
+    pass.await_definitions(&own).await;
     let may_pass = may_pass || pass.missed.values().any(|refusal| refusal.passes);
     pass.done.is_stuck = !pass.done.faults.is_empty() && !may_pass && pass.writes() == 0;
     pass.done
@@ -220,7 +224,7 @@ fn not_served(registry: &Registry, kind: &GroupVersionKind) -> Refusal {
         Some(standing) => {
             let message = format!("{} is not served: {}", standing.definition, standing.message);
             // Names that another definition has are refused until somebody changes one; all else comes with time.
-            Refusal { message, passes: !standing.reason.ends_with("Conflict") }
+            Refusal { message, passes: !standing.reason.ends_with("Conflict"), code: 0 }
         }
         None => Refusal::passing(format!("kind {} is not served within {} s", kind.kind, PATIENCE.as_secs())),
     }

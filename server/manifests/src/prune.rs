@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
-use portico_registry::{Call, ListOptions, Registry, Stored};
+use portico_registry::{Call, ListOptions, Registry, Stored, Target};
 
 use crate::apply::Key;
 use crate::identity::{self, LABEL, MADE};
 use crate::pass::definitions;
 use crate::record::Record;
-use crate::requests::{Requests, refusal, target};
+use crate::requests::{Refusal, Requests, refusal, target};
 
 /// Objects that are looked at to find out whether somebody needs what is to go.
 const LOOKED_AT: usize = 100;
@@ -26,10 +26,15 @@ pub(crate) struct Left {
 impl Left {
     /// For people.
     pub(crate) fn named(&self) -> String {
-        match self.stored.namespace() {
-            "" => format!("{}/{}", self.resource, self.stored.name()),
-            namespace => format!("{}/{namespace}/{}", self.resource, self.stored.name()),
-        }
+        named(&self.resource, self.stored.namespace(), self.stored.name())
+    }
+}
+
+/// An object for people.
+pub(crate) fn named(resource: &GroupResource, namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => format!("{resource}/{name}"),
+        namespace => format!("{resource}/{namespace}/{name}"),
     }
 }
 
@@ -91,26 +96,35 @@ pub(crate) async fn delete(registry: &Registry, requests: &dyn Requests, left: &
     let Left { resource, stored } = left;
     let served = registry.objects().reachable(resource).ok_or("no version of it is served")?;
     let target = target(&served, stored.namespace(), stored.name());
-    let call = Call { body: options(stored).to_json().into(), ..identity::call("delete", target) };
+    delete_as_seen(requests, target, stored.object()).await.map_err(|refusal| refusal.message)
+}
+
+/// Deletes an object unless it has changed; what is gone already is deleted.
+pub(crate) async fn delete_as_seen(
+    requests: &dyn Requests,
+    target: Target,
+    seen: &Object,
+) -> Result<(), Refusal> {
+    let call = Call { body: options(seen).to_json().into(), ..identity::call("delete", target) };
     let answer = requests.serve(call).await;
-    if answer.status.as_ref().is_some_and(|status| is_gone(status, stored)) {
+    if answer.status.as_ref().is_some_and(|status| is_gone(status, seen.name())) {
         Ok(())
     } else {
-        refusal(&answer).map_err(|refusal| refusal.message)
+        refusal(&answer)
     }
 }
 
 /// Whether an answer says that the object is not there, and not that nothing of its kind is.
-fn is_gone(status: &Status, stored: &Stored) -> bool {
-    let is_named = status.details.as_ref().is_some_and(|details| details.name == stored.name());
+fn is_gone(status: &Status, name: &str) -> bool {
+    let is_named = status.details.as_ref().is_some_and(|details| details.name == name);
     status.reason() == Reason::NotFound && is_named
 }
 
 /// Only what was looked at goes.
-fn options(stored: &Stored) -> Object {
+fn options(seen: &Object) -> Object {
     let mut options = Object::new(&GroupVersion::new("", "v1").kind("DeleteOptions"));
-    options.set(&["preconditions", "uid"], stored.uid());
-    options.set(&["preconditions", "resourceVersion"], stored.revision().to_string());
+    options.set(&["preconditions", "uid"], seen.uid());
+    options.set(&["preconditions", "resourceVersion"], seen.resource_version());
     options.set(&["propagationPolicy"], "Background");
     options
 }

@@ -1,6 +1,6 @@
-//! Of which resources objects were made, kept in a ConfigMap: a restart finds them without looking through everything.
+//! Of which resources objects were made, kept in ConfigMaps: a restart finds them without looking through everything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
 use portico_registry::{CreateOptions, Part, Patch, PatchOptions, Place, Registry};
@@ -8,33 +8,62 @@ use portico_registry::{CreateOptions, Part, Patch, PatchOptions, Place, Registry
 use crate::identity;
 
 const NAMESPACE: &str = "kube-system";
-const NAME: &str = "portico-manifests";
+/// Of resources of this server.
+const OWN: &str = "portico-manifests";
+/// Of resources that other servers keep, with the version in which they are asked for.
+const ELSEWHERE: &str = "portico-manifests-elsewhere";
 
-/// The resources.
-#[derive(Debug, Default)]
+/// The resources, with their versions where these matter.
+#[derive(Debug)]
 pub(crate) struct Record {
-    known: BTreeSet<GroupResource>,
+    name: &'static str,
+    known: BTreeMap<GroupResource, String>,
 }
 
 impl Record {
-    /// What was kept.
+    /// What was kept of this server's resources.
     ///
     /// # Errors
     /// When it cannot be read.
     pub(crate) async fn load(registry: &Registry) -> Result<Self, Box<Status>> {
-        match registry.get(&config_maps(), NAMESPACE, NAME).await {
+        Self::of(registry, OWN).await
+    }
+
+    /// What was kept of other servers' resources.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) async fn load_elsewhere(registry: &Registry) -> Result<Self, Box<Status>> {
+        Self::of(registry, ELSEWHERE).await
+    }
+
+    async fn of(registry: &Registry, name: &'static str) -> Result<Self, Box<Status>> {
+        let known = match registry.get(&config_maps(), NAMESPACE, name).await {
             Ok(stored) => {
                 let data = stored.object().at(&["data"]);
-                Ok(Self { known: data.entries().map(|(name, _)| parse(name)).collect() })
+                data.entries().map(|(name, version)| (parse(name), version.str().to_owned())).collect()
             }
-            Err(status) if status.reason() == Reason::NotFound => Ok(Self::default()),
-            Err(status) => Err(status),
-        }
+            Err(status) if status.reason() == Reason::NotFound => BTreeMap::new(),
+            Err(status) => return Err(status),
+        };
+        Ok(Self { name, known })
     }
 
     /// The resources.
     pub(crate) fn resources(&self) -> impl Iterator<Item = &GroupResource> {
-        self.known.iter()
+        self.known.keys()
+    }
+
+    /// The resources of a group, with their versions.
+    pub(crate) fn of_group(&self, group: &str) -> Vec<(GroupResource, String)> {
+        let of_group = self.known.iter().filter(|(resource, _)| resource.group == group);
+        of_group.map(|(resource, version)| (resource.clone(), version.clone())).collect()
+    }
+
+    /// The versions in which the resources of a group are asked for.
+    pub(crate) fn versions_of_group(&self, group: &str) -> BTreeSet<GroupVersion> {
+        let of_group = self.known.iter().filter(|(resource, _)| resource.group == group);
+        of_group.map(|(_, version)| GroupVersion::new(group, version)).collect()
     }
 
     /// Keeps these, too, before anything of them is made.
@@ -47,12 +76,30 @@ impl Record {
         resources: impl IntoIterator<Item = GroupResource>,
     ) -> Result<(), Box<Status>> {
         let new: BTreeSet<GroupResource> =
-            resources.into_iter().filter(|resource| !self.known.contains(resource)).collect();
+            resources.into_iter().filter(|resource| !self.known.contains_key(resource)).collect();
         if new.is_empty() {
             return Ok(());
         }
-        write(registry, &new, "").await?;
-        self.known.extend(new);
+        write(registry, self.name, &new, "").await?;
+        self.known.extend(new.into_iter().map(|resource| (resource, String::new())));
+        Ok(())
+    }
+
+    /// Keeps this one and the version in which it is asked for, before anything of it is made.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) async fn add_in(
+        &mut self,
+        registry: &Registry,
+        resource: &GroupResource,
+        version: &str,
+    ) -> Result<(), Box<Status>> {
+        if self.known.get(resource).is_some_and(|known| known == version) {
+            return Ok(());
+        }
+        write(registry, self.name, &BTreeSet::from([resource.clone()]), version).await?;
+        self.known.insert(resource.clone(), version.to_owned());
         Ok(())
     }
 
@@ -68,8 +115,8 @@ impl Record {
         if gone.is_empty() {
             return Ok(());
         }
-        write(registry, &gone, None::<&str>).await?;
-        self.known.retain(|resource| !gone.contains(resource));
+        write(registry, self.name, &gone, None::<&str>).await?;
+        self.known.retain(|resource, _| !gone.contains(resource));
         Ok(())
     }
 }
@@ -86,6 +133,7 @@ fn parse(name: &str) -> GroupResource {
 /// Sets or removes keys; others may write theirs at the same time.
 async fn write(
     registry: &Registry,
+    name: &str,
     resources: &BTreeSet<GroupResource>,
     value: impl Into<Option<&str>>,
 ) -> Result<(), Box<Status>> {
@@ -94,7 +142,7 @@ async fn write(
     for resource in resources {
         object.set(&["data", &resource.to_string()], value);
     }
-    let place = Place { part: Part::Main, namespace: NAMESPACE, name: NAME };
+    let place = Place { part: Part::Main, namespace: NAMESPACE, name };
     let (patch, options) = (Patch::Merge(object.to_json().into()), PatchOptions::default());
     let written = registry.patch(&context, &config_maps(), place, &patch, &options).await.map(drop);
     let Err(status) = written else { return Ok(()) };
@@ -102,7 +150,7 @@ async fn write(
         return Err(status);
     }
     let mut made = Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-    made.set(&["metadata", "name"], NAME);
+    made.set(&["metadata", "name"], name);
     made.set(&["metadata", "namespace"], NAMESPACE);
     made.copy_from(&object, &["data"]);
     match registry.create(&context, &config_maps(), made, &CreateOptions::default()).await {

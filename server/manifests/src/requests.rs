@@ -35,17 +35,19 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// Whether it may go without anybody mending the folder.
     pub(crate) passes: bool,
+    /// The code of the answer; 0 where there is none.
+    pub(crate) code: u16,
 }
 
 impl Refusal {
     /// As long as nobody mends something.
     pub(crate) fn lasting(message: impl Into<String>) -> Self {
-        Self { message: message.into(), passes: false }
+        Self { message: message.into(), passes: false, code: 0 }
     }
 
     /// For a while.
     pub(crate) fn passing(message: impl Into<String>) -> Self {
-        Self { message: message.into(), passes: true }
+        Self { message: message.into(), passes: true, code: 0 }
     }
 }
 
@@ -64,7 +66,7 @@ impl From<&Status> for Refusal {
         // What controllers have yet to write into a new namespace.
         let waits = ["error looking up service account", "status unknown for quota"];
         let waits = waits.iter().any(|text| status.message.contains(text));
-        Self { message: status.message.clone(), passes: busy || ends || waits }
+        Self { message: status.message.clone(), passes: busy || ends || waits, code: status.code }
     }
 }
 

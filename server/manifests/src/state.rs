@@ -8,11 +8,14 @@ use parking_lot::Mutex;
 use portico_machinery::object::cut_at;
 use tokio::sync::watch;
 
-use crate::document::Fault;
+use crate::document::{Document, Fault};
+use crate::other_servers::is_api_service;
 use crate::reading::Reading;
 
 /// Faults that a message names.
 const MAX_NAMED: usize = 5;
+/// What is said of documents that cannot be applied yet.
+const WAITING: &str = "documents of other API servers wait for them";
 /// Bytes of one of them.
 const MAX_FAULT_BYTES: usize = 400;
 
@@ -39,15 +42,59 @@ struct Known {
     problem: Option<String>,
     /// By name.
     api_services: HashMap<String, ManifestOf>,
+    elsewhere: Elsewhere,
 }
 
-/// The manifest that an object comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The manifest that an APIService comes from, and what the folder has for the server behind it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManifestOf {
-    /// File and document.
+    /// File and document; empty where somebody else has registered it.
     pub from: String,
     /// Why it is not applied as it is now.
     pub error: Option<String>,
+    /// What is not applied of the objects that its server keeps.
+    pub objects: Option<String>,
+}
+
+/// What is known of the documents whose objects other servers keep.
+#[derive(Debug, Default)]
+pub(crate) struct Elsewhere {
+    documents: usize,
+    /// What waits for its server.
+    pub(crate) waiting: Vec<Fault>,
+    /// What was refused.
+    pub(crate) refused: Vec<Fault>,
+    /// How many documents each APIService has, and what is not applied of them.
+    by_service: HashMap<String, (usize, Vec<Fault>)>,
+}
+
+impl Elsewhere {
+    /// Adds those of a group.
+    pub(crate) fn add(&mut self, documents: &[Document], waiting: &[Fault], refused: &[Fault]) {
+        self.documents += documents.len();
+        self.waiting.extend_from_slice(waiting);
+        self.refused.extend_from_slice(refused);
+        let faults: HashMap<_, _> =
+            refused.iter().chain(waiting).map(|fault| (&fault.origin, fault)).collect();
+        for document in documents {
+            let name = document.kind.group_version().api_service_name();
+            let (count, unapplied) = self.by_service.entry(name).or_default();
+            *count += 1;
+            unapplied.extend(faults.get(&document.origin).map(|fault| (*fault).clone()));
+        }
+    }
+
+    /// What is not applied of the objects behind an APIService.
+    fn objects_of(&self, api_service: &str) -> Option<String> {
+        let (documents, faults) = self.by_service.get(api_service)?;
+        (!faults.is_empty()).then(|| problem(*documents, "of its objects are not applied", faults))
+    }
+
+    fn problems(&self) -> impl Iterator<Item = String> {
+        let texts = [("documents are refused by other API servers", &self.refused), (WAITING, &self.waiting)];
+        let of_some = texts.into_iter().filter(|(_, faults)| !faults.is_empty());
+        of_some.map(|(text, faults)| problem(self.documents, text, faults))
+    }
 }
 
 impl State {
@@ -64,11 +111,13 @@ impl State {
         }
     }
 
-    /// What is wrong with a later change.
+    /// What is wrong with a later change, or with what other servers keep.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let known = self.0.lock();
-        known.problem.clone().filter(|_| known.was_applied)
+        let problems: Vec<String> =
+            known.problem.clone().into_iter().chain(known.elsewhere.problems()).collect();
+        (known.was_applied && !problems.is_empty()).then(|| problems.join("; "))
     }
 
     /// What is wrong before all of it was applied once, whenever that changes.
@@ -77,10 +126,23 @@ impl State {
         self.0.lock().unapplied.subscribe()
     }
 
-    /// The manifest of an APIService.
+    /// The manifest of an APIService, or what the folder has for the server behind it.
     #[must_use]
     pub fn api_service(&self, name: &str) -> Option<ManifestOf> {
-        self.0.lock().api_services.get(name).cloned()
+        let known = self.0.lock();
+        let manifest = known.api_services.get(name).cloned();
+        match known.elsewhere.objects_of(name) {
+            None => manifest,
+            objects => Some(ManifestOf { objects, ..manifest.unwrap_or_default() }),
+        }
+    }
+
+    /// Other servers were visited.
+    pub(crate) fn visited(&self, mut elsewhere: Elsewhere) {
+        let place = |fault: &Fault| (fault.origin.file.clone(), fault.origin.document, fault.origin.item);
+        elsewhere.waiting.sort_by_cached_key(place);
+        elsewhere.refused.sort_by_cached_key(place);
+        self.0.lock().elsewhere = elsewhere;
     }
 
     /// The folder cannot be read.
@@ -93,20 +155,19 @@ impl State {
     /// A pass has ended.
     pub(crate) fn passed(&self, reading: &Reading, faults: &[Fault], is_final: bool) {
         let documents = reading.documents.len() + reading.faults.len();
-        let error = |document: &crate::document::Document| {
+        let error = |document: &Document| {
             faults.iter().find(|fault| fault.origin == document.origin).map(|fault| fault.message.clone())
         };
-        let services = reading.documents.iter().filter(|document| {
-            document.kind.kind == "APIService" && document.kind.group == "apiregistration.k8s.io"
-        });
+        let services = reading.documents.iter().filter(|document| is_api_service(document));
         let services = services.map(|document| {
-            let manifest = ManifestOf { from: document.origin.to_string(), error: error(document) };
+            let (from, error) = (document.origin.to_string(), error(document));
+            let manifest = ManifestOf { from, error, objects: None };
             (document.object.name().to_owned(), manifest)
         });
         let mut known = self.0.lock();
         known.api_services = services.collect();
         known.was_applied |= faults.is_empty();
-        known.problem = (!faults.is_empty()).then(|| problem(documents, faults));
+        known.problem = (!faults.is_empty()).then(|| problem(documents, "documents are not applied", faults));
         known.tell(is_final);
     }
 }
@@ -124,8 +185,8 @@ impl Known {
 }
 
 /// The first faults in one line.
-fn problem(documents: usize, faults: &[Fault]) -> String {
-    let mut text = format!("{} of {documents} documents are not applied", faults.len());
+fn problem(documents: usize, what: &str, faults: &[Fault]) -> String {
+    let mut text = format!("{} of {documents} {what}", faults.len());
     for (at, fault) in faults.iter().take(MAX_NAMED).enumerate() {
         let separator = if at == 0 { ": " } else { "; " };
         // Writing to a string does not fail.

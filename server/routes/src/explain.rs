@@ -90,13 +90,15 @@ pub struct Ack {
     pub refused: Option<String>,
 }
 
-/// The manifest of a folder that an APIService comes from.
+/// The manifest of a folder that an APIService comes from, and what the folder has for the server behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// File and document.
+    /// File and document; empty where it comes from nowhere in the folder.
     pub from: String,
     /// Why it is not applied as it is now.
     pub error: Option<String>,
+    /// What is not applied of the objects that its server keeps.
+    pub objects: Option<String>,
 }
 
 /// What other modules know.
@@ -117,7 +119,7 @@ pub trait Evidence {
     fn conversions(&self, _: &GroupVersion) -> Vec<FailingWebhook> {
         Vec::new()
     }
-    /// Which manifest of a folder the APIService comes from; nothing for others.
+    /// Which manifest of a folder the APIService comes from, and what of the folder waits for it; nothing for others.
     fn manifest(&self, _: &str) -> Option<Manifest> {
         None
     }
@@ -183,7 +185,7 @@ pub(crate) fn explain(
     let manifest = evidence.manifest(&name);
     let Some(compiled) = compiled else {
         let message = format!("there is no APIService {name:?}, and nothing here serves {group_version}");
-        let unapplied = manifest.and_then(|Manifest { from, error }| {
+        let unapplied = manifest.and_then(|Manifest { from, error, .. }| {
             Some(failed("manifest", "NotApplied", format!("{from}: {}", error?)))
         });
         return unapplied.into_iter().chain([failed("registered", "NotFound", message)]).collect();
@@ -235,10 +237,12 @@ fn defined(version: VersionStatus) -> Stage {
 }
 
 /// What is there is reachable, whatever becomes of a later change of its manifest.
-fn from_folder(Manifest { from, error }: Manifest) -> Stage {
-    match error {
-        None => passed("manifest", "Applied", from),
-        Some(error) => passed("manifest", "ChangeNotApplied", format!("{from}: {error}")),
+fn from_folder(Manifest { from, error, objects }: Manifest) -> Stage {
+    match (error, objects) {
+        (Some(error), _) => passed("manifest", "ChangeNotApplied", format!("{from}: {error}")),
+        (None, Some(objects)) if from.is_empty() => passed("manifest", "ObjectsNotApplied", objects),
+        (None, Some(objects)) => passed("manifest", "ObjectsNotApplied", format!("{from}; {objects}")),
+        (None, None) => passed("manifest", "Applied", from),
     }
 }
 

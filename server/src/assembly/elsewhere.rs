@@ -1,6 +1,7 @@
 //! What other API servers hold in a namespace, for the controller that empties namespaces: asked live, as upstream does.
 
 mod counted;
+mod from_folder;
 mod owned;
 
 use std::collections::BTreeSet;
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::to_backends::ToBackends;
+pub(super) use from_folder::FromFolder;
 
 /// A backend that takes longer holds the namespace for another round.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -118,6 +120,11 @@ struct Metadata {
     owner_references: Vec<OwnerReference>,
 }
 
+/// The groups of a controller's service account, or of the folder's user.
+fn groups_of(user: &str) -> &'static [&'static str] {
+    if user == from_folder::USER { &from_folder::GROUPS } else { &GROUPS }
+}
+
 /// One request in a controller's name.
 struct Asked<'a> {
     user: &'static str,
@@ -136,7 +143,7 @@ impl<'a> Asked<'a> {
     fn request(&self) -> FetchRequest {
         let mut headers = HeaderMap::new();
         headers.insert("x-remote-user", HeaderValue::from_static(self.user));
-        for group in GROUPS {
+        for group in groups_of(self.user) {
             headers.append("x-remote-group", HeaderValue::from_static(group));
         }
         headers.insert(header::ACCEPT, HeaderValue::from_static(METADATA));

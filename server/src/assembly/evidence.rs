@@ -49,7 +49,7 @@ impl Evidence for Seen {
 
     fn manifest(&self, name: &str) -> Option<Manifest> {
         let manifest = self.from_folder.as_ref()?.api_service(name)?;
-        Some(Manifest { from: manifest.from, error: manifest.error })
+        Some(Manifest { from: manifest.from, error: manifest.error, objects: manifest.objects })
     }
 }
 

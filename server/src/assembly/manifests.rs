@@ -9,6 +9,7 @@ use portico_kit::tasks::TaskSet;
 use portico_manifests::Manifests;
 use portico_registry::Registry;
 
+use super::elsewhere::FromFolder;
 use super::error::StartError;
 use super::process::Process;
 use crate::own_requests::OwnRequests;
@@ -35,14 +36,16 @@ pub(super) fn join(
     Ok(Some(manifests))
 }
 
-/// Applies and follows it: as soon as all other checks have passed, so that system namespaces and roles are there.
-pub(super) fn start(manifests: Manifests, health: Health, tasks: &TaskSet) {
+/// Applies and follows it, where there is one: as soon as all other checks have passed, so that system namespaces and roles are
+/// there.
+pub(super) fn start(manifests: Option<Manifests>, others: FromFolder, health: Health, tasks: &TaskSet) {
+    let Some(manifests) = manifests else { return };
     tasks.spawn_until_cancelled("manifests", async move {
-        let others = HealthQuery { exclude: vec![NAME.to_owned()], ..HealthQuery::default() };
+        let rest = HealthQuery { exclude: vec![NAME.to_owned()], ..HealthQuery::default() };
         let mut pause = Backoff::new(PERIOD);
-        while !health.run(Endpoint::Readyz, &others).await.passed() {
+        while !health.run(Endpoint::Readyz, &rest).await.passed() {
             tokio::time::sleep(pause.next_wait()).await;
         }
-        manifests.run().await;
+        manifests.run(Arc::new(others)).await;
     });
 }

@@ -17,18 +17,23 @@ pub(super) fn reword(body: &[u8], strict: &mut Vec<String>) {
     if !strict.iter().any(by_path) {
         return;
     }
-    let text = String::from_utf8_lossy(body);
-    let text = super::yaml::first(&text);
-    let read = serde_saphyr::from_str_with_options::<Tree>(text, super::yaml::options());
-    let mut lines = Vec::new();
-    if let Ok(tree) = read {
-        tree.collect(&mut lines);
-    }
+    let lines = doubled_keys(&String::from_utf8_lossy(body));
     // What only one of the two readers finds twice stays as it was told.
     if !lines.is_empty() {
         strict.retain(|text| !by_path(text));
         strict.insert(0, format!("{BEGINNING}\n  {}", lines.join("\n  ")));
     }
+}
+
+/// What a YAML text has twice, whatever it is about; nothing of a text that is no YAML.
+#[must_use]
+pub fn doubled_keys(text: &str) -> Vec<String> {
+    let text = super::yaml::first(text);
+    let mut lines = Vec::new();
+    if let Ok(tree) = serde_saphyr::from_str_with_options::<Tree>(text, super::yaml::options()) {
+        tree.collect(&mut lines);
+    }
+    lines
 }
 
 /// What is said of a body as warnings: a line each.

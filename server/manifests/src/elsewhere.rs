@@ -1,0 +1,307 @@
+//! Documents whose objects other API servers keep: applied beside the folder's own pass, a visit to each group's servers of
+//! its own, as soon as they are available.
+//!
+//! Nobody waits for these servers: neither readiness, nor the folder's other documents, nor another group.
+
+mod job;
+mod left;
+mod run;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_machinery::{GroupVersion, Status};
+use portico_registry::Registry;
+use tokio::sync::watch;
+
+use crate::apply::Key;
+use crate::document::Document;
+use crate::metrics::Metrics;
+use crate::other_servers::OtherServers;
+use crate::record::Record;
+use crate::state::{Elsewhere, State};
+use job::Job;
+pub(crate) use job::{Pruning, Visit};
+
+/// Groups whose servers are visited at the same time.
+const MAX_VISITS: usize = 16;
+/// When what failed is tried again though nothing has changed.
+const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
+/// Lines that the log has of one visit.
+const MAX_LOGGED: usize = 20;
+
+/// What the folder says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Goes up with each pass.
+    pub(crate) pass: u64,
+    /// Goes up when all is to be applied anew.
+    pub(crate) resyncs: u64,
+    pub(crate) documents: Vec<Document>,
+    pub(crate) pruning: Pruning,
+}
+
+/// How far other servers are with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// The newest pass of which everything was tried that could be.
+    pub(crate) pass: u64,
+    /// Whether a server has refused something.
+    pub(crate) has_refused: bool,
+}
+
+/// See the module.
+pub(crate) struct Visitor {
+    pub(crate) registry: Registry,
+    pub(crate) others: Arc<dyn OtherServers>,
+    pub(crate) state: State,
+    pub(crate) metrics: Arc<Metrics>,
+    /// How often it is looked who is available.
+    pub(crate) look_period: Duration,
+    pub(crate) settled: watch::Sender<Settled>,
+}
+
+type Groups = BTreeMap<String, Group>;
+type Visits = FuturesUnordered<BoxFuture<'static, (String, Visit)>>;
+
+impl Visitor {
+    /// Applies what is wanted, for ever.
+    pub(crate) async fn run(self, mut wanted: watch::Receiver<Wanted>) {
+        let (mut groups, mut visits) = (Groups::new(), Visits::new());
+        let (mut now, mut is_taken) = (Wanted::default(), true);
+        loop {
+            if !is_taken {
+                is_taken = self.take(&mut groups, &now).await.is_ok();
+            }
+            self.begin(&mut groups, &now, &visits);
+            if is_taken {
+                self.settle(&groups, now.pass);
+            }
+            tokio::select! {
+                changed = wanted.changed() => match changed {
+                    Ok(()) => (now, is_taken) = (wanted.borrow_and_update().clone(), false),
+                    Err(_) => return,
+                },
+                Some((name, visit)) = visits.next() => {
+                    if let Some(group) = groups.get_mut(&name) {
+                        self.metrics.visited(&visit);
+                        group.end(visit);
+                    }
+                    self.report(&groups);
+                }
+                () = tokio::time::sleep(self.look_period) => {}
+            }
+        }
+    }
+
+    /// Takes over what is wanted.
+    async fn take(&self, groups: &mut Groups, now: &Wanted) -> Result<(), Box<Status>> {
+        let record = Record::load_elsewhere(&self.registry).await.inspect_err(|status| {
+            tracing::warn!(%status, "manifests of other API servers are applied later");
+        })?;
+        let mut wanted: BTreeMap<String, Vec<Document>> =
+            record.resources().map(|resource| (resource.group.clone(), Vec::new())).collect();
+        for document in &now.documents {
+            wanted.entry(document.kind.group.clone()).or_default().push(document.clone());
+        }
+        groups.retain(|name, _| wanted.contains_key(name));
+        for (name, documents) in wanted {
+            let recorded = record.versions_of_group(&name);
+            groups.entry(name).or_insert_with(Group::new).want(documents, recorded, now);
+        }
+        self.report(groups);
+        Ok(())
+    }
+
+    /// Begins visits that are due, as many as may be.
+    fn begin(&self, groups: &mut Groups, now: &Wanted, visits: &Visits) {
+        for (name, group) in groups {
+            group.look(&*self.others);
+            if group.is_due && !group.is_visited && visits.len() < MAX_VISITS {
+                let job = Job {
+                    registry: self.registry.clone(),
+                    others: Arc::clone(&self.others),
+                    group: name.clone(),
+                    documents: group.documents.clone(),
+                    known: group.begin(),
+                    pruning: now.pruning,
+                };
+                visits.push(Box::pin(async move {
+                    let visit = run::run(&job).await;
+                    (job.group, visit)
+                }));
+            }
+        }
+    }
+
+    /// Says so once everything of a pass was tried.
+    fn settle(&self, groups: &Groups, pass: u64) {
+        if groups.values().any(|group| group.is_due || group.is_visited) {
+            return;
+        }
+        let has_refused = groups.values().any(|group| !group.visit.refused.is_empty());
+        let settled = Settled { pass, has_refused };
+        self.settled.send_if_modified(|before| std::mem::replace(before, settled) != settled);
+    }
+
+    fn report(&self, groups: &Groups) {
+        let mut elsewhere = Elsewhere::default();
+        for group in groups.values() {
+            let visit = &group.visit;
+            elsewhere.add(&group.documents, &visit.waiting, &visit.refused);
+        }
+        let (mut applied, mut left) = (0, 0);
+        for group in groups.values() {
+            applied += group.visit.applied.len();
+            left += group.visit.left.len();
+        }
+        self.metrics.elsewhere(applied, &elsewhere, left);
+        self.state.visited(elsewhere);
+    }
+}
+
+/// The documents of a group, and what became of them.
+struct Group {
+    documents: Vec<Document>,
+    /// Of the documents.
+    versions: BTreeSet<GroupVersion>,
+    /// Those in which the record has objects.
+    recorded: BTreeSet<GroupVersion>,
+    resyncs: u64,
+    pruning: Pruning,
+    /// Who could be reached when it was looked last.
+    standings: BTreeMap<GroupVersion, Result<(), String>>,
+    /// The last visit.
+    visit: Visit,
+    backoff: Backoff,
+    retry_at: Option<Instant>,
+    is_due: bool,
+    is_visited: bool,
+    /// Whether what was applied before has to be applied again.
+    is_doubtful: bool,
+}
+
+impl Group {
+    fn new() -> Self {
+        Self {
+            documents: Vec::new(),
+            versions: BTreeSet::new(),
+            recorded: BTreeSet::new(),
+            resyncs: 0,
+            pruning: Pruning::Later,
+            standings: BTreeMap::new(),
+            visit: Visit::default(),
+            backoff: Backoff::new(RETRY),
+            retry_at: None,
+            is_due: true,
+            is_visited: false,
+            is_doubtful: false,
+        }
+    }
+
+    fn want(&mut self, documents: Vec<Document>, recorded: BTreeSet<GroupVersion>, now: &Wanted) {
+        let of = |documents: &[Document]| -> Vec<_> {
+            documents.iter().map(|document| (document.origin.clone(), document.digest.clone())).collect()
+        };
+        let has_changed = of(&self.documents) != of(&documents);
+        let is_resync = self.resyncs != now.resyncs;
+        // Where nothing may be deleted now, there is nothing to do about that.
+        let is_pruned = now.pruning != Pruning::Later && self.pruning != now.pruning;
+        if has_changed || is_resync || is_pruned {
+            self.is_due = true;
+            self.backoff.reset();
+        }
+        self.is_doubtful |= is_resync;
+        self.versions = documents.iter().map(|document| document.kind.group_version()).collect();
+        (self.documents, self.recorded) = (documents, recorded);
+        (self.resyncs, self.pruning) = (now.resyncs, now.pruning);
+    }
+
+    /// Finds out whether something is to be done.
+    fn look(&mut self, others: &dyn OtherServers) {
+        let versions = self.versions.union(&self.recorded);
+        let standings = versions.map(|version| (version.clone(), others.standing(version)));
+        let standings: BTreeMap<_, _> = standings.collect();
+        if standings != self.standings {
+            let is_back = |(version, now): (&GroupVersion, &Result<(), String>)| {
+                now.is_ok() && self.standings.get(version).is_some_and(Result::is_err)
+            };
+            // Who comes back may have lost what it had.
+            self.is_doubtful |= standings.iter().any(is_back);
+            self.is_due = true;
+            self.standings = standings;
+        }
+        let is_time = self.retry_at.is_some_and(|at| at <= Instant::now());
+        if is_time && self.is_reachable() {
+            (self.is_due, self.retry_at) = (true, None);
+        }
+    }
+
+    /// A visit begins; answers what need not be applied again, by the digest of its document.
+    fn begin(&mut self) -> HashMap<String, Key> {
+        (self.is_due, self.is_visited) = (false, true);
+        if self.is_doubtful && self.is_reachable() {
+            self.is_doubtful = false;
+            return HashMap::new();
+        }
+        self.visit.applied.iter().map(|(key, digest)| (digest.clone(), key.clone())).collect()
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.standings.values().any(Result::is_ok)
+    }
+
+    fn end(&mut self, mut visit: Visit) {
+        self.is_visited = false;
+        if !visit.has_looked {
+            visit.left.clone_from(&self.visit.left);
+        }
+        log(&visit, &self.visit);
+        if let Some(recorded) = &visit.recorded {
+            self.recorded.clone_from(recorded);
+        }
+        if visit.has_undone {
+            self.retry_at = Some(Instant::now() + self.backoff.next_wait());
+        } else {
+            self.retry_at = None;
+            self.backoff.reset();
+        }
+        self.visit = visit;
+    }
+}
+
+/// Says what was done, and what was not once.
+fn log(visit: &Visit, before: &Visit) {
+    let Visit { created, changed, unchanged, refused, waiting, warnings, left, .. } = visit;
+    for fault in refused.iter().filter(|fault| !before.refused.contains(fault)).take(MAX_LOGGED) {
+        tracing::error!(manifest = %fault.origin, object = fault.object, reason = fault.message, "a manifest is not applied");
+    }
+    for fault in waiting.iter().filter(|fault| !before.waiting.contains(fault)).take(MAX_LOGGED) {
+        let (object, reason) = (&fault.object, &fault.message);
+        tracing::info!(manifest = %fault.origin, object, reason, "a manifest waits for another API server");
+    }
+    for warning in warnings.iter().take(MAX_LOGGED) {
+        tracing::warn!(manifest = %warning.origin, object = warning.object, warning = warning.message, "of a manifest");
+    }
+    if created + changed > 0 {
+        let (failed, waiting) = (refused.len(), waiting.len());
+        tracing::info!(
+            created,
+            changed,
+            unchanged,
+            failed,
+            waiting,
+            "manifests were applied to other API servers"
+        );
+    }
+    if !left.is_empty() && *left != before.left {
+        let (count, named) = (left.len(), left.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>());
+        let objects = named.join(", ");
+        tracing::warn!(count, objects, "objects that left the folder of manifests stay");
+    }
+}

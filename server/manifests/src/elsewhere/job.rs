@@ -1,0 +1,198 @@
+//! What is done in one visit to the servers of a group: its documents.
+//!
+//! A server that does not answer is asked for nothing more in the same visit.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_machinery::{GroupResource, GroupVersion};
+use portico_registry::{Registry, Target};
+use tokio::time::Instant;
+
+use crate::apply::{self, Key, Outcome};
+use crate::document::{Document, Fault, Origin};
+use crate::other_servers::{OtherResource, OtherServers};
+use crate::record::Record;
+use crate::requests::Refusal;
+
+/// How long a visit takes, a request more or less; what is left over has its turn in the next one.
+const TIME: Duration = Duration::from_secs(30);
+
+/// What becomes of objects that left the folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Pruning {
+    /// They are not looked for: the folder has faults.
+    #[default]
+    Later,
+    /// They stay, for this reason.
+    Kept(&'static str),
+    /// They are deleted.
+    Asked,
+}
+
+/// What a visit is for.
+pub(super) struct Job {
+    pub(super) registry: Registry,
+    pub(super) others: Arc<dyn OtherServers>,
+    pub(super) group: String,
+    pub(super) documents: Vec<Document>,
+    /// What need not be applied again, by the digest of the document.
+    pub(super) known: HashMap<String, Key>,
+    pub(super) pruning: Pruning,
+}
+
+/// What a visit came to.
+#[derive(Debug, Default)]
+pub(crate) struct Visit {
+    pub(crate) created: usize,
+    pub(crate) changed: usize,
+    pub(crate) unchanged: usize,
+    /// What is as the folder says, by the digest of the document.
+    pub(crate) applied: HashMap<Key, String>,
+    /// What waits for its server.
+    pub(crate) waiting: Vec<Fault>,
+    /// What was refused.
+    pub(crate) refused: Vec<Fault>,
+    pub(crate) warnings: Vec<Fault>,
+    /// Objects that left the folder and stay, and why.
+    pub(crate) left: Vec<String>,
+    /// Whether it was looked for these.
+    pub(crate) has_looked: bool,
+    pub(crate) deleted: usize,
+    /// Whether something that left the folder has to be tried again.
+    pub(crate) has_undone: bool,
+    /// Group versions of which the record has objects, where it could be read.
+    pub(crate) recorded: Option<BTreeSet<GroupVersion>>,
+}
+
+/// Why a document is not applied.
+enum Unapplied {
+    Waits(String),
+    Refused(String),
+}
+
+/// A visit on its way.
+pub(super) struct Visiting<'a> {
+    pub(super) job: &'a Job,
+    pub(super) record: Record,
+    pub(super) visit: Visit,
+    /// The resources of each group version, or why it cannot be asked now.
+    servers: BTreeMap<GroupVersion, Result<Vec<OtherResource>, String>>,
+    sources: HashMap<Key, Origin>,
+    until: Instant,
+}
+
+impl<'a> Visiting<'a> {
+    /// At its beginning.
+    pub(super) fn new(job: &'a Job, record: Record) -> Self {
+        let (servers, sources, until) = (BTreeMap::new(), HashMap::new(), Instant::now() + TIME);
+        Self { job, record, visit: Visit::default(), servers, sources, until }
+    }
+
+    /// Applies a document, or notes why it is not applied.
+    pub(super) async fn document(&mut self, document: &Document) {
+        match self.one(document).await {
+            Ok(()) => {}
+            Err(Unapplied::Waits(why)) => self.visit.waiting.push(document.fault(why)),
+            Err(Unapplied::Refused(why)) => self.visit.refused.push(document.fault(why)),
+        }
+    }
+
+    async fn one(&mut self, document: &Document) -> Result<(), Unapplied> {
+        let known = self.job.known.get(&document.digest).cloned();
+        let (key, target) = match known {
+            // Nothing is asked of a server that may be away.
+            Some(key) => (key, None),
+            None => {
+                let resource = self.resource(document).await?;
+                let (key, target) = apply::place_elsewhere(document, &resource);
+                (key, Some(target))
+            }
+        };
+        let source = self.sources.entry(key.clone()).or_insert_with(|| document.origin.clone());
+        if *source != document.origin {
+            return Err(Unapplied::Refused(format!("the same object is in {source}, which counts")));
+        }
+        if let Some(target) = target {
+            self.apply(document, &key.resource, target).await?;
+        }
+        self.visit.applied.insert(key, document.digest.clone());
+        Ok(())
+    }
+
+    async fn apply(
+        &mut self,
+        document: &Document,
+        resource: &GroupResource,
+        target: Target,
+    ) -> Result<(), Unapplied> {
+        let (registry, version) = (&self.job.registry, target.version.clone());
+        let recorded = self.record.add_in(registry, resource, &version).await;
+        recorded.map_err(|status| Unapplied::Waits(status.message))?;
+        let applied = apply::apply_elsewhere(&*self.job.others, document, target).await;
+        let group_version = document.kind.group_version();
+        let applied = applied.map_err(|refusal| self.unapplied(&group_version, refusal))?;
+        self.visit.warnings.extend(applied.warnings.iter().map(|warning| document.fault(warning)));
+        match applied.outcome {
+            Outcome::Created => self.visit.created += 1,
+            Outcome::Changed => self.visit.changed += 1,
+            Outcome::Unchanged => self.visit.unchanged += 1,
+        }
+        Ok(())
+    }
+
+    /// The resource of a document.
+    async fn resource(&mut self, document: &Document) -> Result<OtherResource, Unapplied> {
+        let (kind, group_version) = (&document.kind.kind, document.kind.group_version());
+        let resources = self.resources(&group_version).await.map_err(Unapplied::Waits)?;
+        resources.iter().find(|resource| resource.kind == *kind).cloned().ok_or_else(|| {
+            let (name, version) = (group_version.api_service_name(), document.object.api_version());
+            Unapplied::Refused(format!("the server of APIService {name} serves no kind {kind} of {version}"))
+        })
+    }
+
+    /// What a group version has; why it cannot be asked now.
+    pub(super) async fn resources(
+        &mut self,
+        group_version: &GroupVersion,
+    ) -> Result<&[OtherResource], String> {
+        if Instant::now() > self.until {
+            return Err(format!("not tried yet: its server was slow for {} s", TIME.as_secs()));
+        }
+        if !self.servers.contains_key(group_version) {
+            let others = &self.job.others;
+            let found = match others.standing(group_version) {
+                Ok(()) => others.resources(group_version).await,
+                Err(why) => Err(why),
+            };
+            self.servers.insert(group_version.clone(), found);
+        }
+        match self.servers.get(group_version) {
+            Some(Ok(resources)) => Ok(resources),
+            Some(Err(why)) => Err(why.clone()),
+            None => Ok(&[]),
+        }
+    }
+
+    fn unapplied(&mut self, group_version: &GroupVersion, refusal: Refusal) -> Unapplied {
+        self.note(group_version, &refusal);
+        if refusal.passes || refusal.code >= 500 {
+            Unapplied::Waits(refusal.message)
+        } else {
+            Unapplied::Refused(refusal.message)
+        }
+    }
+
+    /// Asks a server that does not answer for nothing more.
+    pub(super) fn note(&mut self, group_version: &GroupVersion, refusal: &Refusal) {
+        if matches!(refusal.code, 503 | 504) {
+            self.servers.insert(group_version.clone(), Err(refusal.message.clone()));
+        }
+    }
+
+    /// Whether a document is of this resource.
+    pub(super) fn has_documents_of(&self, resource: &GroupResource) -> bool {
+        self.visit.applied.keys().any(|key| key.resource == *resource)
+    }
+}

@@ -1,0 +1,156 @@
+//! Objects that other servers keep, were made of the folder and are no longer in it.
+//!
+//! What cannot be looked at or deleted now stays in the record: nothing is forgotten before its server says that nothing of
+//! the folder is left.
+
+use std::collections::BTreeSet;
+
+use portico_gostd::url::escape_query_into;
+use portico_machinery::{GroupResource, GroupVersion, Object};
+use portico_registry::{Body, Target};
+
+use super::job::{Pruning, Visiting};
+use crate::apply::{self, Key};
+use crate::identity::{self, LABEL, MADE};
+use crate::prune;
+use crate::requests::{Refusal, refusal};
+
+/// Objects of one page of a list.
+const PAGE: usize = 500;
+/// Pages of a list, at most: what is beyond them has its turn when these are gone.
+const MAX_PAGES: usize = 20;
+
+/// Deletes what left the folder, where that is asked for; else names it.
+pub(super) async fn clean_up(visiting: &mut Visiting<'_>) {
+    if visiting.job.pruning == Pruning::Later {
+        return;
+    }
+    visiting.visit.has_looked = true;
+    let mut gone = BTreeSet::new();
+    for (resource, version) in visiting.record.of_group(&visiting.job.group) {
+        let group_version = GroupVersion::new(&resource.group, &version);
+        match of_resource(visiting, &resource, &group_version).await {
+            Ok(0) if !visiting.has_documents_of(&resource) => {
+                gone.insert(resource);
+            }
+            Ok(_) => {}
+            Err(why) => {
+                visiting.visit.has_undone = true;
+                if !visiting.has_documents_of(&resource) {
+                    visiting.visit.left.push(format!("{resource} (it is not known what is left: {why})"));
+                }
+            }
+        }
+    }
+    if let Err(status) = visiting.record.forget(&visiting.job.registry, gone).await {
+        tracing::warn!(%status, "resources of manifests that other API servers keep are forgotten later");
+        visiting.visit.has_undone = true;
+    }
+}
+
+/// How many objects are left that were made of the folder, those in it included.
+async fn of_resource(
+    visiting: &mut Visiting<'_>,
+    resource: &GroupResource,
+    group_version: &GroupVersion,
+) -> Result<usize, String> {
+    let served = visiting.resources(group_version).await?;
+    if !served.iter().any(|served| served.name == resource.resource) {
+        return Err(format!("its server does not serve {resource} in {group_version}"));
+    }
+    let (made, is_all) = made(visiting, resource, group_version).await.map_err(|refusal| refusal.message)?;
+    visiting.visit.has_undone |= !is_all;
+    let mut left = made.len() + usize::from(!is_all);
+    for object in &made {
+        let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
+        let key = Key { resource: resource.clone(), namespace, name };
+        if visiting.visit.applied.contains_key(&key) {
+            continue;
+        }
+        let named = prune::named(resource, &key.namespace, &key.name);
+        match delete(visiting, group_version, &key, object).await {
+            Ok(()) => {
+                left -= 1;
+                visiting.visit.deleted += 1;
+                tracing::info!(object = named, "an object that left the folder of manifests was deleted");
+            }
+            Err(why) => visiting.visit.left.push(format!("{named} ({why})")),
+        }
+    }
+    Ok(left)
+}
+
+/// Deletes one; answers why it stays.
+async fn delete(
+    visiting: &mut Visiting<'_>,
+    group_version: &GroupVersion,
+    key: &Key,
+    object: &Object,
+) -> Result<(), String> {
+    if let Pruning::Kept(why) = visiting.job.pruning {
+        return Err(why.to_owned());
+    }
+    // Whether it still answers, and in time.
+    let asked = visiting.resources(group_version).await.map(drop);
+    let deleted = match asked {
+        Ok(()) => {
+            let target = apply::target_of(group_version, key);
+            prune::delete_as_seen(visiting.job.others.as_ref(), target, object).await
+        }
+        Err(why) => Err(Refusal::passing(why)),
+    };
+    deleted.map_err(|refusal| {
+        visiting.visit.has_undone = true;
+        visiting.note(group_version, &refusal);
+        refusal.message
+    })
+}
+
+/// Objects that were made of the folder and are not being deleted; whether these are all.
+async fn made(
+    visiting: &mut Visiting<'_>,
+    resource: &GroupResource,
+    group_version: &GroupVersion,
+) -> Result<(Vec<Object>, bool), Refusal> {
+    let target = Target {
+        group: group_version.group.clone(),
+        version: group_version.version.clone(),
+        resource: resource.resource.clone(),
+        ..Target::default()
+    };
+    let (mut made, mut go_on) = (Vec::new(), String::new());
+    for _ in 0..MAX_PAGES {
+        let mut call = identity::call("list", target.clone());
+        call.query = format!("labelSelector={LABEL}%3D{MADE}&limit={PAGE}");
+        if !go_on.is_empty() {
+            call.query.push_str("&continue=");
+            let mut escaped = Vec::new();
+            escape_query_into(&mut escaped, go_on.as_bytes());
+            call.query.push_str(&String::from_utf8_lossy(&escaped));
+        }
+        let answer = visiting.job.others.serve(call).await;
+        if let Err(refusal) = refusal(&answer) {
+            visiting.note(group_version, &refusal);
+            return Err(refusal);
+        }
+        let list = list(&answer.body)?;
+        for item in list.at(&["items"]).items() {
+            let object = Object::from_node(item.node().unwrap_or_default());
+            let object = object.map_err(|error| Refusal::lasting(error.to_string()))?;
+            if object.deletion_timestamp().is_none() && identity::is_made(&object) {
+                made.push(object);
+            }
+        }
+        list.at(&["metadata", "continue"]).str().clone_into(&mut go_on);
+        if go_on.is_empty() {
+            return Ok((made, true));
+        }
+    }
+    Ok((made, false))
+}
+
+fn list(body: &Body) -> Result<Object, Refusal> {
+    let Body::Bytes(json) = body else { return Err(Refusal::lasting("the answer is no list")) };
+    let list = Object::from_json(json).map_err(|error| Refusal::lasting(error.to_string()))?;
+    if list.kind().ends_with("List") { Ok(list) } else { Err(Refusal::lasting("the answer is no list")) }
+}
