@@ -1,10 +1,10 @@
 //! Joins the components: trust, store, registry, routes, controllers, catalog, services; starts and ends them.
 
+mod aggregated;
 mod authorizers;
 mod backends;
 mod checks;
 mod controllers;
-mod elsewhere;
 mod error;
 mod evidence;
 mod hooks;
@@ -69,7 +69,7 @@ use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
 use crate::token_signer::TokenSigner;
-use elsewhere::FromFolder;
+use aggregated::FromFolder;
 use identities::TrustedIdentities;
 use renewal::{Renewed, names};
 use signing::Signing;
@@ -209,7 +209,7 @@ impl Server {
             ca: &trust,
             advertised: Arc::clone(&components.advertised),
             counted: components.stored_objects(),
-            elsewhere: components.elsewhere(),
+            aggregated: components.aggregated(),
             listeners: identities.node_listener().into_iter().chain(components.instances()).collect(),
             identity: Arc::clone(&identity),
             signing: &signing,
@@ -220,7 +220,7 @@ impl Server {
         let expiry = portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone());
         tasks.spawn("expiry", expiry);
         let (known, ready) = (components.checks_known.clone(), components.ready.clone());
-        let others = FromFolder::new(components.elsewhere(), auditor);
+        let others = FromFolder::new(components.aggregated(), auditor);
         manifests::start(manifests.clone(), others, health.clone(), &tasks);
         checks::publish(health, components.board.clone(), known, ready, &tasks);
         Ok(Self {

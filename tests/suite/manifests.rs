@@ -1,7 +1,7 @@
 //! `--manifests`: a folder of manifests that is applied before the server is ready, followed, and pruned when asked; and
 //! `portico config check`, which tries one without a server.
 
-mod elsewhere;
+mod aggregated;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

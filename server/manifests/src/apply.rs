@@ -67,7 +67,7 @@ fn key(document: &Document, resource: GroupResource, is_namespaced: bool) -> Key
 }
 
 /// Which object a document says, and its place in another server.
-pub(crate) fn place_elsewhere(document: &Document, resource: &OtherResource) -> (Key, Target) {
+pub(crate) fn place_aggregated(document: &Document, resource: &OtherResource) -> (Key, Target) {
     let group_version = document.kind.group_version();
     let key = key(document, GroupResource::new(&group_version.group, &resource.name), resource.is_namespaced);
     let target = target_of(&group_version, &key);
@@ -106,7 +106,7 @@ pub(crate) async fn apply(
 ///
 /// # Errors
 /// [`Refusal`].
-pub(crate) async fn apply_elsewhere(
+pub(crate) async fn apply_aggregated(
     requests: &dyn Requests,
     document: &Document,
     target: Target,

@@ -79,7 +79,7 @@ pub async fn check(settings: Settings, registry: &Registry) -> Result<Report, St
     let mut findings: Vec<Finding> = errors.chain(warnings).collect();
     findings.sort_by_cached_key(|f| (std::path::PathBuf::from(&f.file), f.document, f.item, !f.is_error));
     let documents = reading.documents.len() + reading.faults.len();
-    Ok(Report { files: reading.files.len(), documents, unchecked: done.elsewhere.len(), findings })
+    Ok(Report { files: reading.files.len(), documents, unchecked: done.aggregated.len(), findings })
 }
 
 /// Makes the namespaces that objects name and nobody makes; answers which.

@@ -10,9 +10,9 @@ use portico_kit::tasks::blocking;
 use portico_registry::Registry;
 use tokio::sync::{Notify, watch};
 
+use crate::aggregated::{Pruning, Settled, Visitor, Wanted};
 use crate::apply::Key;
 use crate::document::Fault;
-use crate::elsewhere::{Pruning, Settled, Visitor, Wanted};
 use crate::folder::{self, FolderError, Found};
 use crate::metrics::Metrics;
 use crate::other_servers::OtherServers;
@@ -249,13 +249,13 @@ impl Manifests {
     fn hand_over(&self, memory: &mut Memory, done: &Done, due: Due) {
         let pruning = match () {
             () if !done.faults.is_empty() => Pruning::Later,
-            () => self.pruning(done.applied.is_empty() && done.elsewhere.is_empty()),
+            () => self.pruning(done.applied.is_empty() && done.aggregated.is_empty()),
         };
         memory.unclean = (pruning != Pruning::Later).then(|| done.applied.clone());
         memory.wanted.send_modify(|wanted| {
             wanted.pass += 1;
             wanted.resyncs += u64::from(due == Due::Everything);
-            wanted.documents.clone_from(&done.elsewhere);
+            wanted.documents.clone_from(&done.aggregated);
             wanted.pruning = pruning;
         });
     }

@@ -5,10 +5,10 @@
 //! trait. Knows no gRPC and no HTTP, and names three kinds only: definitions, which are waited for, namespaces, which are deleted
 //! last, and APIServices, which say what others keep.
 
+mod aggregated;
 mod apply;
 mod check;
 mod document;
-mod elsewhere;
 mod folder;
 mod follow;
 mod identity;

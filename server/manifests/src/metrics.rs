@@ -8,9 +8,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::elsewhere::Visit;
+use crate::aggregated::Visit;
 use crate::pass::Done;
-use crate::state::Elsewhere;
+use crate::state::AggregatedState;
 
 type Label = [(&'static str, &'static str); 1];
 
@@ -27,7 +27,7 @@ struct Counts {
 #[derive(Default)]
 struct Parts {
     own: Counts,
-    elsewhere: Counts,
+    aggregated: Counts,
 }
 
 /// See the module.
@@ -88,9 +88,9 @@ impl Metrics {
     }
 
     /// What other servers have of the folder now.
-    pub(crate) fn elsewhere(&self, applied: usize, elsewhere: &Elsewhere, left: usize) {
-        let (failed, waiting) = (elsewhere.refused.len(), elsewhere.waiting.len());
-        self.set(|parts| parts.elsewhere = Counts { applied, failed, waiting, left });
+    pub(crate) fn aggregated(&self, applied: usize, aggregated: &AggregatedState, left: usize) {
+        let (failed, waiting) = (aggregated.refused.len(), aggregated.waiting.len());
+        self.set(|parts| parts.aggregated = Counts { applied, failed, waiting, left });
     }
 
     fn count(&self, created: usize, changed: usize, unchanged: usize, failed: usize) {
@@ -104,16 +104,16 @@ impl Metrics {
     fn set(&self, change: impl FnOnce(&mut Parts)) {
         let mut parts = self.parts.lock();
         change(&mut parts);
-        let Parts { own, elsewhere } = &*parts;
+        let Parts { own, aggregated } = &*parts;
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         for (state, count) in [
-            ("applied", own.applied + elsewhere.applied),
-            ("failed", own.failed + elsewhere.failed),
-            ("waiting", own.waiting + elsewhere.waiting),
+            ("applied", own.applied + aggregated.applied),
+            ("failed", own.failed + aggregated.failed),
+            ("waiting", own.waiting + aggregated.waiting),
         ] {
             self.documents.get_or_create(&[("state", state)]).set(gauge(count));
         }
-        self.left.set(gauge(own.left + elsewhere.left));
+        self.left.set(gauge(own.left + aggregated.left));
     }
 
     /// The folder could not be read.

@@ -31,7 +31,7 @@ pub trait OtherServers: Requests {
     ///
     /// # Errors
     /// Why not, for people.
-    fn standing(&self, group_version: &GroupVersion) -> Result<(), String>;
+    fn reachable(&self, group_version: &GroupVersion) -> Result<(), String>;
 
     /// The resources of a group version, as its server says.
     ///
@@ -49,7 +49,7 @@ pub(crate) struct Sorted {
     /// This server.
     pub(crate) own: Vec<Document>,
     /// Others.
-    pub(crate) elsewhere: Vec<Document>,
+    pub(crate) aggregated: Vec<Document>,
 }
 
 /// Sorts documents: others keep what an APIService with a backend serves, in the folder or of somebody else.
@@ -58,7 +58,7 @@ pub(crate) async fn sort(registry: &Registry, documents: &[Document]) -> Sorted 
     let (mut sorted, mut known) = (Sorted::default(), BTreeMap::new());
     for document in documents {
         let group_version = document.kind.group_version();
-        let is_elsewhere = match known.get(&group_version) {
+        let is_aggregated = match known.get(&group_version) {
             Some(known) => *known,
             None => {
                 let found =
@@ -66,7 +66,7 @@ pub(crate) async fn sort(registry: &Registry, documents: &[Document]) -> Sorted 
                 *known.entry(group_version).or_insert(found)
             }
         };
-        let side = if is_elsewhere { &mut sorted.elsewhere } else { &mut sorted.own };
+        let side = if is_aggregated { &mut sorted.aggregated } else { &mut sorted.own };
         side.push(document.clone());
     }
     sorted
@@ -77,7 +77,7 @@ fn with_backend(document: &Document) -> Option<GroupVersion> {
     is_api_service(document).then_some(())?;
     let text = |field| document.object.at(&["spec", field]).str().to_owned();
     let group_version = GroupVersion::new(text("group"), text("version"));
-    (has_backend(&document.object) && may_be_elsewhere(&group_version)).then_some(group_version)
+    (has_backend(&document.object) && may_be_aggregated(&group_version)).then_some(group_version)
 }
 
 /// Whether it is an APIService.
@@ -89,12 +89,12 @@ fn has_backend(api_service: &Object) -> bool {
     api_service.at(&["spec", "service"]).field("name").opt_str().is_some()
 }
 
-fn may_be_elsewhere(group_version: &GroupVersion) -> bool {
+fn may_be_aggregated(group_version: &GroupVersion) -> bool {
     !group_version.group.is_empty() && group_version.group != REGISTRATION
 }
 
 async fn is_registered(registry: &Registry, group_version: &GroupVersion) -> bool {
-    if !may_be_elsewhere(group_version) {
+    if !may_be_aggregated(group_version) {
         return false;
     }
     let api_services = GroupResource::new(REGISTRATION, "apiservices");

@@ -36,7 +36,7 @@ pub(crate) struct Done {
     /// Whether something failed that will fail again, and nothing could be done.
     pub(crate) is_stuck: bool,
     /// Documents that are nothing of this pass: other servers keep their objects.
-    pub(crate) elsewhere: Vec<Document>,
+    pub(crate) aggregated: Vec<Document>,
 }
 
 /// What was applied before.
@@ -77,8 +77,8 @@ pub(crate) async fn run(
     reading: &Reading,
     known: &Known,
 ) -> Done {
-    let Sorted { own, elsewhere } = other_servers::sort(registry, &reading.documents).await;
-    let done = Done { faults: reading.faults.clone(), elsewhere, ..Done::default() };
+    let Sorted { own, aggregated } = other_servers::sort(registry, &reading.documents).await;
+    let done = Done { faults: reading.faults.clone(), aggregated, ..Done::default() };
     let (sources, defined, missed) = (HashMap::new(), HashSet::new(), HashMap::new());
     let mut pass = Pass { registry, requests, record, known, done, sources, defined, missed };
     pass.announce(&own).await;
@@ -218,13 +218,13 @@ impl<'a> Pass<'a> {
 
 /// Why a kind is not served, as its definition has it.
 fn not_served(registry: &Registry, kind: &GroupVersionKind) -> Refusal {
-    let standings = registry.version_statuses(&kind.group_version());
-    let failing = standings.into_iter().find(|standing| !standing.serves);
+    let versions = registry.version_statuses(&kind.group_version());
+    let failing = versions.into_iter().find(|version| !version.serves);
     match failing {
-        Some(standing) => {
-            let message = format!("{} is not served: {}", standing.definition, standing.message);
+        Some(version) => {
+            let message = format!("{} is not served: {}", version.definition, version.message);
             // Names that another definition has are refused until somebody changes one; all else comes with time.
-            Refusal { message, passes: !standing.reason.ends_with("Conflict"), code: 0 }
+            Refusal { message, passes: !version.reason.ends_with("Conflict"), code: 0 }
         }
         None => Refusal::passing(format!("kind {} is not served within {} s", kind.kind, PATIENCE.as_secs())),
     }

@@ -11,7 +11,7 @@ const NAMESPACE: &str = "kube-system";
 /// Of resources of this server.
 const OWN: &str = "portico-manifests";
 /// Of resources that other servers keep, with the version in which they are asked for.
-const ELSEWHERE: &str = "portico-manifests-elsewhere";
+const AGGREGATED: &str = "portico-manifests-aggregated";
 
 /// The resources, with their versions where these matter.
 #[derive(Debug)]
@@ -33,8 +33,8 @@ impl Record {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub(crate) async fn load_elsewhere(registry: &Registry) -> Result<Self, Box<Status>> {
-        Self::of(registry, ELSEWHERE).await
+    pub(crate) async fn load_aggregated(registry: &Registry) -> Result<Self, Box<Status>> {
+        Self::of(registry, AGGREGATED).await
     }
 
     async fn of(registry: &Registry, name: &'static str) -> Result<Self, Box<Status>> {

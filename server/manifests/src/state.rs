@@ -42,7 +42,7 @@ struct Known {
     problem: Option<String>,
     /// By name.
     api_services: HashMap<String, ManifestOf>,
-    elsewhere: Elsewhere,
+    aggregated: AggregatedState,
 }
 
 /// The manifest that an APIService comes from, and what the folder has for the server behind it.
@@ -58,7 +58,7 @@ pub struct ManifestOf {
 
 /// What is known of the documents whose objects other servers keep.
 #[derive(Debug, Default)]
-pub(crate) struct Elsewhere {
+pub(crate) struct AggregatedState {
     documents: usize,
     /// What waits for its server.
     pub(crate) waiting: Vec<Fault>,
@@ -68,7 +68,7 @@ pub(crate) struct Elsewhere {
     by_service: HashMap<String, (usize, Vec<Fault>)>,
 }
 
-impl Elsewhere {
+impl AggregatedState {
     /// Adds those of a group.
     pub(crate) fn add(&mut self, documents: &[Document], waiting: &[Fault], refused: &[Fault]) {
         self.documents += documents.len();
@@ -116,7 +116,7 @@ impl State {
     pub fn warning(&self) -> Option<String> {
         let known = self.0.lock();
         let problems: Vec<String> =
-            known.problem.clone().into_iter().chain(known.elsewhere.problems()).collect();
+            known.problem.clone().into_iter().chain(known.aggregated.problems()).collect();
         (known.was_applied && !problems.is_empty()).then(|| problems.join("; "))
     }
 
@@ -131,25 +131,25 @@ impl State {
     pub fn api_service(&self, name: &str) -> Option<ManifestOf> {
         let known = self.0.lock();
         let manifest = known.api_services.get(name).cloned();
-        match known.elsewhere.objects_of(name) {
+        match known.aggregated.objects_of(name) {
             None => manifest,
             objects => Some(ManifestOf { objects, ..manifest.unwrap_or_default() }),
         }
     }
 
     /// Other servers were visited.
-    pub(crate) fn visited(&self, mut elsewhere: Elsewhere) {
+    pub(crate) fn visited(&self, mut aggregated: AggregatedState) {
         let place = |fault: &Fault| (fault.origin.file.clone(), fault.origin.document, fault.origin.item);
-        elsewhere.waiting.sort_by_cached_key(place);
-        elsewhere.refused.sort_by_cached_key(place);
-        self.0.lock().elsewhere = elsewhere;
+        aggregated.waiting.sort_by_cached_key(place);
+        aggregated.refused.sort_by_cached_key(place);
+        self.0.lock().aggregated = aggregated;
     }
 
     /// The folder cannot be read.
     pub(crate) fn unreadable(&self, error: &str) {
         let mut known = self.0.lock();
         known.problem = Some(error.to_owned());
-        known.tell(true);
+        known.publish(true);
     }
 
     /// A pass has ended.
@@ -168,12 +168,12 @@ impl State {
         known.api_services = services.collect();
         known.was_applied |= faults.is_empty();
         known.problem = (!faults.is_empty()).then(|| problem(documents, "documents are not applied", faults));
-        known.tell(is_final);
+        known.publish(is_final);
     }
 }
 
 impl Known {
-    fn tell(&self, is_final: bool) {
+    fn publish(&self, is_final: bool) {
         let problem = self.problem.clone().filter(|_| !self.was_applied);
         let told = problem.map(|problem| Unapplied { problem, is_final });
         self.unapplied.send_if_modified(|before| {

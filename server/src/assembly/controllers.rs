@@ -27,7 +27,7 @@ use portico_registry::Registry;
 use tokio::sync::watch;
 
 use self::governed::Governed;
-use super::elsewhere::Aggregated;
+use super::aggregated::Aggregated;
 use super::error::StartError;
 use super::hostname::hostname;
 use super::master_leases::{self, MasterLeases};
@@ -70,7 +70,7 @@ pub(super) struct ControllerInputs<'a> {
     /// The CAs that sign certificate requests.
     pub(super) signing: &'a Signing,
     /// What other API servers hold in namespaces.
-    pub(super) elsewhere: Arc<Aggregated>,
+    pub(super) aggregated: Arc<Aggregated>,
     /// Where workloads reach the facade, once that is known.
     pub(super) advertised: Arc<watch::Sender<Option<SocketAddr>>>,
     /// Who gets how many objects are stored.
@@ -123,7 +123,7 @@ pub(super) fn start(
         ca: reported.ca.to_owned(),
         identity: reported.identity,
         signers: reported.signing.signers.clone(),
-        elsewhere: reported.elsewhere,
+        aggregated: reported.aggregated,
         queues: queues.clone(),
         metrics: metrics.clone(),
     };

@@ -33,8 +33,8 @@ use portico_server_catalog::Documents;
 use portico_store::Store;
 use tokio::sync::watch;
 
+use super::aggregated::Aggregated;
 use super::backends::Backends;
-use super::elsewhere::Aggregated;
 use super::error::StartError;
 use super::evidence::{AvailabilityController, ObservationsToAvailability, Seen};
 use super::hostname::hostname;
@@ -353,7 +353,7 @@ impl Components {
     }
 
     /// What other API servers hold in namespaces.
-    pub(super) fn elsewhere(&self) -> Arc<Aggregated> {
+    pub(super) fn aggregated(&self) -> Arc<Aggregated> {
         Arc::new(Aggregated { routes: self.routes.clone(), backends: self.served.backends() })
     }
 

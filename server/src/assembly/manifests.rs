@@ -9,7 +9,7 @@ use portico_kit::tasks::TaskSet;
 use portico_manifests::Manifests;
 use portico_registry::Registry;
 
-use super::elsewhere::FromFolder;
+use super::aggregated::FromFolder;
 use super::error::StartError;
 use super::process::Process;
 use crate::own_requests::OwnRequests;

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 
 use super::wanted::is_wanted;
 use super::without_nodes;
-use crate::assembly::elsewhere::Aggregated;
+use crate::assembly::aggregated::Aggregated;
 use crate::assembly::hostname::hostname;
 use crate::settings::ServerSettings;
 
@@ -48,7 +48,7 @@ pub(super) struct Governed {
     pub(super) ca: String,
     pub(super) identity: Arc<Identity>,
     pub(super) signers: signing::Signers,
-    pub(super) elsewhere: Arc<Aggregated>,
+    pub(super) aggregated: Arc<Aggregated>,
     pub(super) queues: QueueMetrics,
     pub(super) metrics: metrics::Registry,
 }
@@ -96,18 +96,18 @@ fn started(of: &Governed, tasks: &TaskSet) -> Vec<Arc<dyn Listener>> {
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
     let is_wanted = |name: &str| is_wanted(settings, registry, name);
     if is_wanted("garbage-collector-controller") {
-        let garbage = GarbageCollector::new(Arc::clone(&of.elsewhere) as Arc<_>, queues);
+        let garbage = GarbageCollector::new(Arc::clone(&of.aggregated) as Arc<_>, queues);
         garbage.run_workers(registry, tasks);
         listeners.push(Arc::new(garbage));
     }
     if is_wanted("namespace-controller") {
-        let namespaces = NamespaceDeletion::new(Arc::clone(&of.elsewhere) as Arc<_>, queues);
+        let namespaces = NamespaceDeletion::new(Arc::clone(&of.aggregated) as Arc<_>, queues);
         namespaces.run_workers(registry, tasks);
         listeners.push(Arc::new(namespaces));
     }
     if is_wanted(resource_quota::NAME) {
         let settings = settings.controller_settings.quotas;
-        let quotas = ResourceQuotas::new(settings, Arc::clone(&of.elsewhere) as Arc<_>, queues);
+        let quotas = ResourceQuotas::new(settings, Arc::clone(&of.aggregated) as Arc<_>, queues);
         quotas.run_workers(registry, tasks);
         listeners.push(Arc::new(quotas));
     }

@@ -41,7 +41,7 @@ impl FromFolder {
 }
 
 impl OtherServers for FromFolder {
-    fn standing(&self, group_version: &GroupVersion) -> Result<(), String> {
+    fn reachable(&self, group_version: &GroupVersion) -> Result<(), String> {
         self.servers.available(group_version).map(drop)
     }
 

@@ -106,7 +106,7 @@ impl<'a> Visiting<'a> {
             Some(key) => (key, None),
             None => {
                 let resource = self.resource(document).await?;
-                let (key, target) = apply::place_elsewhere(document, &resource);
+                let (key, target) = apply::place_aggregated(document, &resource);
                 (key, Some(target))
             }
         };
@@ -130,7 +130,7 @@ impl<'a> Visiting<'a> {
         let (registry, version) = (&self.job.registry, target.version.clone());
         let recorded = self.record.add_in(registry, resource, &version).await;
         recorded.map_err(|status| Unapplied::Waits(status.message))?;
-        let applied = apply::apply_elsewhere(&*self.job.others, document, target).await;
+        let applied = apply::apply_aggregated(&*self.job.others, document, target).await;
         let group_version = document.kind.group_version();
         let applied = applied.map_err(|refusal| self.unapplied(&group_version, refusal))?;
         self.visit.warnings.extend(applied.warnings.iter().map(|warning| document.fault(warning)));
@@ -162,7 +162,7 @@ impl<'a> Visiting<'a> {
         }
         if !self.servers.contains_key(group_version) {
             let others = &self.job.others;
-            let found = match others.standing(group_version) {
+            let found = match others.reachable(group_version) {
                 Ok(()) => others.resources(group_version).await,
                 Err(why) => Err(why),
             };

@@ -15,7 +15,7 @@ use crate::audit::{METADATA, lines, recording};
 
 const SERVICE: &str = "v1.wardle.example.com";
 const FLUNDERS: &str = "/apis/wardle.example.com/v1/namespaces/default/flunders";
-const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/portico-manifests-elsewhere";
+const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/portico-manifests-aggregated";
 
 /// A server that keeps flunders, and believes a front proxy; and the launch of one that is this front proxy and follows a folder.
 struct Pair {

@@ -6,7 +6,7 @@ use crate::record::Record;
 
 /// Makes the visit.
 pub(super) async fn run(job: &Job) -> Visit {
-    let record = match Record::load_elsewhere(&job.registry).await {
+    let record = match Record::load_aggregated(&job.registry).await {
         Ok(record) => record,
         Err(status) => {
             let waiting = job.documents.iter().map(|document| document.fault(&status.message)).collect();

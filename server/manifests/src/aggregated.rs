@@ -24,7 +24,7 @@ use crate::document::Document;
 use crate::metrics::Metrics;
 use crate::other_servers::OtherServers;
 use crate::record::Record;
-use crate::state::{Elsewhere, State};
+use crate::state::{AggregatedState, State};
 use job::Job;
 pub(crate) use job::{Pruning, Visit};
 
@@ -101,7 +101,7 @@ impl Visitor {
 
     /// Takes over what is wanted.
     async fn take(&self, groups: &mut Groups, now: &Wanted) -> Result<(), Box<Status>> {
-        let record = Record::load_elsewhere(&self.registry).await.inspect_err(|status| {
+        let record = Record::load_aggregated(&self.registry).await.inspect_err(|status| {
             tracing::warn!(%status, "manifests of other API servers are applied later");
         })?;
         let mut wanted: BTreeMap<String, Vec<Document>> =
@@ -150,18 +150,18 @@ impl Visitor {
     }
 
     fn report(&self, groups: &Groups) {
-        let mut elsewhere = Elsewhere::default();
+        let mut aggregated = AggregatedState::default();
         for group in groups.values() {
             let visit = &group.visit;
-            elsewhere.add(&group.documents, &visit.waiting, &visit.refused);
+            aggregated.add(&group.documents, &visit.waiting, &visit.refused);
         }
         let (mut applied, mut left) = (0, 0);
         for group in groups.values() {
             applied += group.visit.applied.len();
             left += group.visit.left.len();
         }
-        self.metrics.elsewhere(applied, &elsewhere, left);
-        self.state.visited(elsewhere);
+        self.metrics.aggregated(applied, &aggregated, left);
+        self.state.visited(aggregated);
     }
 }
 
@@ -175,7 +175,7 @@ struct Group {
     resyncs: u64,
     pruning: Pruning,
     /// Who could be reached when it was looked last.
-    standings: BTreeMap<GroupVersion, Result<(), String>>,
+    reachability: BTreeMap<GroupVersion, Result<(), String>>,
     /// The last visit.
     visit: Visit,
     backoff: Backoff,
@@ -194,7 +194,7 @@ impl Group {
             recorded: BTreeSet::new(),
             resyncs: 0,
             pruning: Pruning::Later,
-            standings: BTreeMap::new(),
+            reachability: BTreeMap::new(),
             visit: Visit::default(),
             backoff: Backoff::new(RETRY),
             retry_at: None,
@@ -225,16 +225,16 @@ impl Group {
     /// Finds out whether something is to be done.
     fn look(&mut self, others: &dyn OtherServers) {
         let versions = self.versions.union(&self.recorded);
-        let standings = versions.map(|version| (version.clone(), others.standing(version)));
-        let standings: BTreeMap<_, _> = standings.collect();
-        if standings != self.standings {
+        let reachability = versions.map(|version| (version.clone(), others.reachable(version)));
+        let reachability: BTreeMap<_, _> = reachability.collect();
+        if reachability != self.reachability {
             let is_back = |(version, now): (&GroupVersion, &Result<(), String>)| {
-                now.is_ok() && self.standings.get(version).is_some_and(Result::is_err)
+                now.is_ok() && self.reachability.get(version).is_some_and(Result::is_err)
             };
             // Who comes back may have lost what it had.
-            self.is_doubtful |= standings.iter().any(is_back);
+            self.is_doubtful |= reachability.iter().any(is_back);
             self.is_due = true;
-            self.standings = standings;
+            self.reachability = reachability;
         }
         let is_time = self.retry_at.is_some_and(|at| at <= Instant::now());
         if is_time && self.is_reachable() {
@@ -253,7 +253,7 @@ impl Group {
     }
 
     fn is_reachable(&self) -> bool {
-        self.standings.values().any(Result::is_ok)
+        self.reachability.values().any(Result::is_ok)
     }
 
     fn end(&mut self, mut visit: Visit) {
