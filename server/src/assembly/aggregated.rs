@@ -32,6 +32,9 @@ const MAX_BODY: usize = 16 << 20;
 const USER: &str = "system:serviceaccount:kube-system:namespace-controller";
 const GROUPS: [&str; 3] =
     ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
+/// Who asks for the folder of manifests what servers have.
+const FOLDER: &str = "system:portico:manifests";
+const FOLDER_GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// How many objects a page of a list has.
@@ -122,7 +125,7 @@ struct Metadata {
 
 /// The groups of a controller's service account, or of the folder's user.
 fn groups_of(user: &str) -> &'static [&'static str] {
-    if user == from_folder::USER { &from_folder::GROUPS } else { &GROUPS }
+    if user == FOLDER { &FOLDER_GROUPS } else { &GROUPS }
 }
 
 /// One request in a controller's name.

@@ -13,19 +13,14 @@ use portico_machinery::{GroupVersion, Reason, Status};
 use portico_manifests::{OtherResource, OtherServers, Requests};
 use portico_registry::{Answer, Call, Record, Recorded};
 
-use super::{Aggregated, MAX_BODY, METADATA, TIMEOUT};
+use super::{Aggregated, FOLDER, MAX_BODY, METADATA, TIMEOUT};
 use crate::own_requests::OwnRequests;
-
-/// Who asks what servers have; who writes is in each call.
-pub(super) const USER: &str = "system:portico:manifests";
-/// See [`USER`].
-pub(super) const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 
 /// Bytes of an answer that is no Status which a refusal shows.
 const SHOWN: usize = 200;
 
 /// Other API servers, for the folder of manifests.
-pub(in crate::assembly) struct FromFolder {
+pub(crate) struct FromFolder {
     servers: Arc<Aggregated>,
     requests: OwnRequests<Folder>,
 }
@@ -34,7 +29,7 @@ pub(in crate::assembly) struct FromFolder {
 struct Folder(Arc<Aggregated>);
 
 impl FromFolder {
-    pub(in crate::assembly) fn new(servers: Arc<Aggregated>, auditor: Option<Arc<Auditor>>) -> Self {
+    pub(crate) fn new(servers: Arc<Aggregated>, auditor: Option<Arc<Auditor>>) -> Self {
         let requests = OwnRequests::new(Folder(Arc::clone(&servers)), auditor);
         Self { servers, requests }
     }
@@ -51,7 +46,7 @@ impl OtherServers for FromFolder {
     ) -> BoxFuture<'a, Result<Vec<OtherResource>, String>> {
         Box::pin(async move {
             let backend = self.servers.available(group_version)?;
-            let served = self.servers.resources(&backend, USER, group_version).await?;
+            let served = self.servers.resources(&backend, FOLDER, group_version).await?;
             let objects = served.into_iter().filter(|resource| !resource.name.contains('/'));
             let named = objects.map(|resource| OtherResource {
                 name: resource.name,
