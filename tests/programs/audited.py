@@ -10,6 +10,9 @@ import sys
 # Who is no client of the test.
 OTHERS = re.compile(r"^(kubectl|kube-apiserver|kube-controller-manager|portico)\b")
 
+# Whether a client finds a new definition established when it begins to wait for that is chance.
+WAITING = re.compile(r"/customresourcedefinitions\?.*fieldSelector=metadata\.name%3D")
+
 CHANGING = [
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"), "TIME"),
@@ -46,7 +49,7 @@ def normal(line):
 def main(path, *verbs):
     with open(path) as log:
         events = [json.loads(line) for line in log]
-    of_clients = [event for event in events if not OTHERS.match(event.get("userAgent", ""))]
+    of_clients = [event for event in events if not OTHERS.match(event.get("userAgent", "")) and not WAITING.search(event["requestURI"])]
     print(*sorted({normal(asked(event)) for event in of_clients if not verbs or event["verb"] in verbs}), sep="\n")
 
 
