@@ -337,21 +337,65 @@ pub fn last_change(object: &Object) -> Option<i64> {
     time::parse(managed.times.values().max()?).map(|at| at.as_second())
 }
 
-/// The manager that made a state, by its managedFields and those of the state before: the one that wrote last, and of several in one
-/// second the one that has gained fields.
+/// The manager that made a state, by its managedFields and those of the state before: of the managers whose fields or time are
+/// others than before, the one that wrote last. An apply that changes nothing else has no time (`managedFieldsUpdater.Apply`). Where
+/// nothing differs (several writes in one second), the one that wrote last at all.
 #[must_use]
 pub fn last_manager(object: &Object, before: Option<&Object>) -> Option<String> {
     let managed = Managed::read(object).ok()?;
     let before = before.and_then(|before| Managed::read(before).ok()).unwrap_or_default();
-    let last = managed.times.values().max()?;
-    let of_then = || managed.times.iter().filter(|(_, time)| *time == last).map(|(manager, _)| manager);
-    let has_gained = |manager: &&Manager| {
-        let Some(owned) = managed.owners.get(*manager) else { return false };
+    let has_gained = |manager: &Manager| {
+        let Some(owned) = managed.owners.get(manager) else { return false };
         let mut gained = owned.set.clone();
-        if let Some(before) = before.owners.get(*manager) {
+        if let Some(before) = before.owners.get(manager) {
             gained.subtract(&before.set);
         }
         !gained.is_empty()
     };
-    of_then().find(has_gained).or_else(|| of_then().next()).map(|manager| manager.name.to_string())
+    let order = |manager: &&Manager| (managed.times.get(*manager), has_gained(manager));
+    let differs =
+        |manager: &&Manager| has_gained(manager) || managed.times.get(*manager) != before.times.get(*manager);
+    let changed = managed.owners.keys().filter(differs).max_by_key(order);
+    let last = changed.or_else(|| managed.owners.keys().max_by_key(order));
+    last.map(|manager| manager.name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, time: &str, field: &str) -> String {
+        let time =
+            if time.is_empty() { String::new() } else { format!(r#""time":"2026-01-01T00:00:{time}Z","#) };
+        format!(
+            r#"{{"manager":"{manager}","operation":"{operation}","apiVersion":"v1",{time}"fieldsType":"FieldsV1","fieldsV1":{{"f:data":{{"f:{field}":{{}}}}}}}}"#
+        )
+    }
+
+    fn managed(entries: &[String]) -> Object {
+        let json = format!(r#"{{"metadata":{{"managedFields":[{}]}}}}"#, entries.join(","));
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_manager_of_a_state_is_the_one_whose_fields_or_time_are_new() {
+        let created = entry("creator", "Update", "01", "a");
+        let before = managed(std::slice::from_ref(&created));
+        for (after, manager) in [
+            (entry("applier", "Apply", "", "a"), "applier"),
+            (entry("applier", "Apply", "01", "b"), "applier"),
+            (entry("another", "Update", "02", "b"), "another"),
+        ] {
+            assert_eq!(
+                last_manager(&managed(&[after, created.clone()]), Some(&before)).as_deref(),
+                Some(manager)
+            );
+        }
+        let again = managed(&[entry("creator", "Update", "03", "a"), entry("applier", "Apply", "", "a")]);
+        let applied = managed(&[created.clone(), entry("applier", "Apply", "", "a")]);
+        assert_eq!(last_manager(&again, Some(&applied)).as_deref(), Some("creator"));
+        assert_eq!(last_manager(&before, None).as_deref(), Some("creator"));
+        assert_eq!(last_manager(&applied, Some(&applied)).as_deref(), Some("creator"), "within one second");
+        assert_eq!(last_manager(&managed(&[]), None), None);
+    }
 }
