@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::apply::Key;
 use crate::document::Document;
+use crate::log::{self, MAX_LOGGED};
 use crate::metrics::Metrics;
 use crate::other_servers::OtherServers;
 use crate::record::Record;
@@ -32,8 +33,6 @@ pub(crate) use job::{Pruning, Visit};
 const MAX_VISITS: usize = 16;
 /// When what failed is tried again though nothing has changed.
 const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
-/// Lines that the log has of one visit.
-const MAX_LOGGED: usize = 20;
 
 /// What the folder says.
 #[derive(Clone, Debug, Default)]
@@ -261,7 +260,7 @@ impl Group {
         if !visit.has_looked {
             visit.left.clone_from(&self.visit.left);
         }
-        log(&visit, &self.visit);
+        report(&visit, &self.visit);
         if let Some(recorded) = &visit.recorded {
             self.recorded.clone_from(recorded);
         }
@@ -275,19 +274,15 @@ impl Group {
     }
 }
 
-/// Says what was done, and what was not once.
-fn log(visit: &Visit, before: &Visit) {
+/// Logs what was done, and what was not once.
+fn report(visit: &Visit, before: &Visit) {
     let Visit { created, changed, unchanged, refused, waiting, warnings, left, .. } = visit;
-    for fault in refused.iter().filter(|fault| !before.refused.contains(fault)).take(MAX_LOGGED) {
-        tracing::error!(manifest = %fault.origin, object = fault.object, reason = fault.message, "a manifest is not applied");
-    }
+    log::faults(refused, &before.refused);
     for fault in waiting.iter().filter(|fault| !before.waiting.contains(fault)).take(MAX_LOGGED) {
         let (object, reason) = (&fault.object, &fault.message);
         tracing::info!(manifest = %fault.origin, object, reason, "a manifest waits for another API server");
     }
-    for warning in warnings.iter().take(MAX_LOGGED) {
-        tracing::warn!(manifest = %warning.origin, object = warning.object, warning = warning.message, "of a manifest");
-    }
+    log::warnings(warnings);
     if created + changed > 0 {
         let (failed, waiting) = (refused.len(), waiting.len());
         tracing::info!(
@@ -299,9 +294,5 @@ fn log(visit: &Visit, before: &Visit) {
             "manifests were applied to other API servers"
         );
     }
-    if !left.is_empty() && *left != before.left {
-        let (count, named) = (left.len(), left.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>());
-        let objects = named.join(", ");
-        tracing::warn!(count, objects, "objects that left the folder of manifests stay");
-    }
+    log::left(left, &before.left);
 }

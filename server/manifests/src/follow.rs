@@ -1,6 +1,5 @@
 //! Looks at the folder again and again, and applies what changed in it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,9 +10,9 @@ use portico_registry::Registry;
 use tokio::sync::{Notify, watch};
 
 use crate::aggregated::{Pruning, Settled, Visitor, Wanted};
-use crate::apply::Key;
 use crate::document::Fault;
 use crate::folder::{self, FolderError, Found};
+use crate::log;
 use crate::metrics::Metrics;
 use crate::other_servers::OtherServers;
 use crate::pass::{self, Done, Known};
@@ -30,8 +29,6 @@ const SETTLED: Duration = Duration::from_millis(100);
 const MAX_UNSETTLED: usize = 20;
 /// When what failed is tried again though no file has changed.
 const RETRY: Policy = Policy::new(Duration::from_millis(500), Duration::from_secs(60), 2.0, 0.2);
-/// Lines that the log has of one pass.
-const MAX_LOGGED: usize = 20;
 
 /// The follower. Cheap to clone.
 #[derive(Clone)]
@@ -57,8 +54,8 @@ struct Memory {
     wanted: watch::Sender<Wanted>,
     /// How far they are.
     settled: watch::Receiver<Settled>,
-    /// What the folder says, where it was not looked yet for what left it.
-    unclean: Option<HashMap<Key, String>>,
+    /// Whether what left the folder is still to be looked for.
+    is_unclean: bool,
 }
 
 /// Why a pass is made.
@@ -126,7 +123,7 @@ impl Manifests {
             left: Vec::new(),
             wanted,
             settled,
-            unclean: None,
+            is_unclean: false,
         };
         loop {
             self.turn(&mut memory).await;
@@ -204,7 +201,7 @@ impl Manifests {
         let origin = crate::document::Origin { file: String::new(), document: 0, item: None, line: 0 };
         memory.faults = vec![Fault { origin, object: String::new(), message: text.clone() }];
         memory.files = None;
-        memory.unclean = None;
+        memory.is_unclean = false;
         memory.wanted.send_modify(|wanted| (wanted.pass, wanted.pruning) = (wanted.pass + 1, Pruning::Later));
         self.state.unreadable(&text);
     }
@@ -223,7 +220,7 @@ impl Manifests {
         let known = if due == Due::Everything { &nothing } else { &memory.known };
         let done = pass::run(&self.registry, &*self.requests, &mut record, &reading, known).await;
         let is_first = memory.files.is_none();
-        log(&done, &memory.faults, is_first, started.elapsed());
+        report(&done, &memory.faults, is_first, started.elapsed());
         // Once more than once: what a pass has made may have its effect only after it.
         let is_final = done.is_stuck && done.faults == memory.faults;
         self.state.passed(&reading, &done.faults, is_final);
@@ -251,7 +248,7 @@ impl Manifests {
             () if !done.faults.is_empty() => Pruning::Later,
             () => self.pruning(done.applied.is_empty() && done.aggregated.is_empty()),
         };
-        memory.unclean = (pruning != Pruning::Later).then(|| done.applied.clone());
+        memory.is_unclean = pruning != Pruning::Later;
         memory.wanted.send_modify(|wanted| {
             wanted.pass += 1;
             wanted.resyncs += u64::from(due == Due::Everything);
@@ -274,28 +271,21 @@ impl Manifests {
     async fn clean_up_settled(&self, memory: &mut Memory) {
         let settled = *memory.settled.borrow_and_update();
         let Wanted { pass, pruning, .. } = *memory.wanted.borrow();
-        if settled.pass < pass || settled.has_refused {
+        if !memory.is_unclean || settled.pass < pass || settled.has_refused {
             return;
         }
-        let Some(wanted) = memory.unclean.take() else { return };
         match Record::load(&self.registry).await {
-            Ok(mut record) => self.clean_up(memory, &mut record, &wanted, pruning).await,
-            Err(status) => {
-                tracing::warn!(%status, "what left the folder of manifests is looked for later");
-                memory.unclean = Some(wanted);
+            Ok(mut record) => {
+                memory.is_unclean = false;
+                self.clean_up(memory, &mut record, pruning).await;
             }
+            Err(status) => tracing::warn!(%status, "what left the folder of manifests is looked for later"),
         }
     }
 
     /// Deletes what left the folder, where that is asked for; else names it.
-    async fn clean_up(
-        &self,
-        memory: &mut Memory,
-        record: &mut Record,
-        wanted: &HashMap<Key, String>,
-        pruning: Pruning,
-    ) {
-        let left = match prune::left(&self.registry, record, wanted).await {
+    async fn clean_up(&self, memory: &mut Memory, record: &mut Record, pruning: Pruning) {
+        let left = match prune::left(&self.registry, record, &memory.known.applied).await {
             Ok(left) => left,
             Err(status) => {
                 tracing::warn!(%status, "what left the folder of manifests is not known");
@@ -315,14 +305,7 @@ impl Manifests {
             }
         }
         self.metrics.pruned(stays.len(), deleted);
-        if !stays.is_empty() && stays != memory.left {
-            let (count, named) = (stays.len(), stays.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>());
-            tracing::warn!(
-                count,
-                objects = named.join(", "),
-                "objects that left the folder of manifests stay"
-            );
-        }
+        log::left(&stays, &memory.left);
         memory.left = stays;
     }
 
@@ -334,18 +317,13 @@ impl Manifests {
     }
 }
 
-/// Says what was done, and each fault once.
-fn log(done: &Done, before: &[Fault], is_first: bool, took: Duration) {
+/// Logs what was done, and each fault once.
+fn report(done: &Done, before: &[Fault], is_first: bool, took: Duration) {
     let Done { created, changed, unchanged, skipped, faults, warnings, .. } = done;
-    let new: Vec<&Fault> = faults.iter().filter(|fault| !before.contains(fault)).collect();
-    for fault in new.iter().take(MAX_LOGGED) {
-        tracing::error!(manifest = %fault.origin, object = fault.object, reason = fault.message, "a manifest is not applied");
-    }
-    for warning in warnings.iter().take(MAX_LOGGED) {
-        tracing::warn!(manifest = %warning.origin, object = warning.object, warning = warning.message, "of a manifest");
-    }
+    let new = log::faults(faults, before);
+    log::warnings(warnings);
     let is_healed = faults.is_empty() && !before.is_empty();
-    if created + changed > 0 || !new.is_empty() || is_healed || is_first {
+    if created + changed > 0 || new > 0 || is_healed || is_first {
         let (failed, milliseconds) = (faults.len(), took.as_millis());
         tracing::info!(created, changed, unchanged, skipped, failed, milliseconds, "manifests were applied");
     }

@@ -12,6 +12,7 @@ mod document;
 mod folder;
 mod follow;
 mod identity;
+mod log;
 mod metrics;
 mod other_servers;
 mod pass;

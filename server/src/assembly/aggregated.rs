@@ -1,4 +1,5 @@
-//! What other API servers hold in a namespace, for the controller that empties namespaces: asked live, as upstream does.
+//! Other API servers, asked live: for the controllers that empty namespaces, collect garbage and count quotas, as upstream's do, and
+//! for the folder of manifests.
 
 mod counted;
 mod from_folder;

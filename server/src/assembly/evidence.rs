@@ -65,12 +65,7 @@ fn stage(stage: ProbeStage) -> ReachStage {
 pub(super) struct ObservationsToAvailability(pub(super) AvailabilityController);
 
 impl Hints for ObservationsToAvailability {
-    fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ReachStage>, detail: &str) {
-        let failed_at = failed_at.map(|stage| match stage {
-            ReachStage::Dial => ProbeStage::Dial,
-            ReachStage::Tls => ProbeStage::Tls,
-            ReachStage::Http => ProbeStage::Http,
-        });
+    fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, detail: &str) {
         self.0.hint(facade, api_service, failed_at, detail);
     }
 

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use portico_gostd::url::escape_query_into;
 use portico_machinery::{GroupResource, GroupVersion, Object};
 use portico_registry::{Body, Target};
 
@@ -121,13 +120,7 @@ async fn made(
     let (mut made, mut go_on) = (Vec::new(), String::new());
     for _ in 0..MAX_PAGES {
         let mut call = identity::call("list", target.clone());
-        call.query = format!("labelSelector={LABEL}%3D{MADE}&limit={PAGE}");
-        if !go_on.is_empty() {
-            call.query.push_str("&continue=");
-            let mut escaped = Vec::new();
-            escape_query_into(&mut escaped, go_on.as_bytes());
-            call.query.push_str(&String::from_utf8_lossy(&escaped));
-        }
+        call.query = page(&go_on);
         let answer = visiting.job.others.serve(call).await;
         if let Err(refusal) = refusal(&answer) {
             visiting.note(group_version, &refusal);
@@ -147,6 +140,16 @@ async fn made(
         }
     }
     Ok((made, false))
+}
+
+/// The query of a page of these objects.
+fn page(go_on: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("labelSelector", &format!("{LABEL}={MADE}")).append_pair("limit", &PAGE.to_string());
+    if !go_on.is_empty() {
+        query.append_pair("continue", go_on);
+    }
+    query.finish()
 }
 
 fn list(body: &Body) -> Result<Object, Refusal> {

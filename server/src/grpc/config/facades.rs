@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use portico_controllers::availability::ProbeStage;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::time::rfc3339;
 use portico_proto::config as pb;
 use portico_proto::convert::Version;
-use portico_routes::{Ack, Mirrored, ReachStage};
+use portico_routes::{Ack, Mirrored};
 use tokio::sync::watch;
 
 use super::reported::{Reported, Sent};
@@ -20,7 +21,7 @@ const MIRRORS_MAX: usize = 20_000;
 /// Gets what facades see of backends.
 pub(crate) trait Hints: Send + Sync {
     /// A facade reaches the backend of an APIService, or fails at this stage.
-    fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ReachStage>, detail: &str);
+    fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, detail: &str);
     /// A facade has left; its words count no more.
     fn forget(&self, facade: &str);
 }
@@ -231,12 +232,12 @@ impl Drop for Subscriber {
     }
 }
 
-fn failed_at(o: &pb::Observation) -> Option<ReachStage> {
+fn failed_at(o: &pb::Observation) -> Option<ProbeStage> {
     match o.stage.as_str() {
         _ if o.reachable => None,
-        "tls" => Some(ReachStage::Tls),
-        "http" => Some(ReachStage::Http),
-        _ => Some(ReachStage::Dial),
+        "tls" => Some(ProbeStage::Tls),
+        "http" => Some(ProbeStage::Http),
+        _ => Some(ProbeStage::Dial),
     }
 }
 
@@ -272,7 +273,7 @@ mod tests {
     struct Hinted(Mutex<Vec<String>>);
 
     impl Hints for Hinted {
-        fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ReachStage>, _: &str) {
+        fn hint(&self, facade: &str, api_service: &str, failed_at: Option<ProbeStage>, _: &str) {
             self.0.lock().push(format!("{facade} {api_service} {failed_at:?}"));
         }
 

@@ -1,0 +1,30 @@
+//! What the log has of documents and of objects that left, whoever keeps them.
+
+use crate::document::Fault;
+
+/// Lines of one kind that the log has of one pass, or of one visit.
+pub(crate) const MAX_LOGGED: usize = 20;
+
+/// Logs faults that were not there before; how many these are.
+pub(crate) fn faults(faults: &[Fault], before: &[Fault]) -> usize {
+    let new: Vec<&Fault> = faults.iter().filter(|fault| !before.contains(fault)).collect();
+    for fault in new.iter().take(MAX_LOGGED) {
+        tracing::error!(manifest = %fault.origin, object = fault.object, reason = fault.message, "a manifest is not applied");
+    }
+    new.len()
+}
+
+/// Logs warnings.
+pub(crate) fn warnings(warnings: &[Fault]) {
+    for warning in warnings.iter().take(MAX_LOGGED) {
+        tracing::warn!(manifest = %warning.origin, object = warning.object, warning = warning.message, "of a manifest");
+    }
+}
+
+/// Logs objects that left the folder and stay, where they are others than before.
+pub(crate) fn left(left: &[String], before: &[String]) {
+    if !left.is_empty() && left != before {
+        let objects = left.iter().take(MAX_LOGGED).cloned().collect::<Vec<_>>().join(", ");
+        tracing::warn!(count = left.len(), objects, "objects that left the folder of manifests stay");
+    }
+}
