@@ -24,6 +24,8 @@ pub struct Forwarded {
     pub request: Arc<RequestInfo>,
     /// The request's audit id.
     pub audit_id: String,
+    /// True if the facade asks on its own account, not for a client.
+    pub own_account: bool,
 }
 
 /// Metadata that is there and cannot be read.
@@ -41,10 +43,7 @@ impl Forwarded {
     /// Puts both keys into a call's metadata.
     pub fn insert_into(&self, metadata: &mut MetadataMap) {
         metadata.insert_bin(USER_KEY, MetadataValue::from_bytes(&user(&self.user).encode_to_vec()));
-        metadata.insert_bin(
-            ATTRIBUTES_KEY,
-            MetadataValue::from_bytes(&attributes(&self.request, &self.audit_id).encode_to_vec()),
-        );
+        metadata.insert_bin(ATTRIBUTES_KEY, MetadataValue::from_bytes(&attributes(self).encode_to_vec()));
     }
 
     /// Reads a call's metadata; nothing when no user is forwarded.
@@ -54,8 +53,9 @@ impl Forwarded {
     pub fn read(metadata: &MetadataMap) -> Result<Option<Self>, InvalidIdentity> {
         let Some(user) = message::<User>(metadata, USER_KEY)? else { return Ok(None) };
         let attributes = message::<Attributes>(metadata, ATTRIBUTES_KEY)?.unwrap_or_default();
+        let own_account = attributes.own_account;
         let (request, audit_id) = request_of(attributes);
-        Ok(Some(Self { user: Arc::new(user_of(user)), request: request.into(), audit_id }))
+        Ok(Some(Self { user: Arc::new(user_of(user)), request: request.into(), audit_id, own_account }))
     }
 
     /// Takes both keys out: what a listener does for peers that are no facades.
@@ -84,7 +84,8 @@ fn user_of(user: User) -> UserInfo {
     UserInfo { name: user.name, uid: user.uid, groups: user.groups, extra }
 }
 
-fn attributes(request: &RequestInfo, audit_id: &str) -> Attributes {
+fn attributes(forwarded: &Forwarded) -> Attributes {
+    let request = &forwarded.request;
     Attributes {
         verb: request.verb.clone(),
         group: request.api_group.clone(),
@@ -93,7 +94,8 @@ fn attributes(request: &RequestInfo, audit_id: &str) -> Attributes {
         subresource: request.subresource.clone(),
         namespace: request.namespace.clone(),
         name: request.name.clone(),
-        audit_id: audit_id.to_owned(),
+        audit_id: forwarded.audit_id.clone(),
+        own_account: forwarded.own_account,
     }
 }
 
@@ -122,11 +124,13 @@ mod tests {
         user.extra.insert("k".into(), vec!["1".into(), "2".into()]);
         let request =
             RequestInfo::parse("GET", "/apis/apps/v1/namespaces/a/deployments/d/scale", "").unwrap();
-        let forwarded = Forwarded { user: Arc::new(user), request: request.into(), audit_id: "id".into() };
+        let (user, request, audit_id) = (Arc::new(user), request.into(), "id".into());
+        let forwarded = Forwarded { user, request, audit_id, own_account: true };
         let mut metadata = MetadataMap::new();
         forwarded.insert_into(&mut metadata);
         let read = Forwarded::read(&metadata).unwrap().unwrap();
         assert_eq!((&read.user, &read.audit_id), (&forwarded.user, &forwarded.audit_id));
+        assert!(read.own_account);
         assert_eq!(read.request.resource_path(), "deployments/scale");
         Forwarded::strip(&mut metadata);
         assert_eq!(Forwarded::read(&metadata).unwrap(), None);

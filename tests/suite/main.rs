@@ -37,6 +37,7 @@ mod engines;
 mod ephemeral;
 mod etcd;
 mod etcd_of_kube_apiserver;
+mod facade_reviews;
 mod finished_jobs;
 mod front_proxy;
 mod history;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
-fn key() -> IssuerKey {
+pub(super) fn key() -> IssuerKey {
     let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
     let set = key_set(&[PublicKey::from_der(key.public().der()).unwrap()]);
     IssuerKey { sign: Box::new(move |claims| key.sign(claims).unwrap()), set }
@@ -23,22 +23,22 @@ fn now() -> u64 {
 }
 
 /// Good for an hour, for the audience `us`.
-fn claims(more: Value) -> Value {
+pub(super) fn claims(more: Value) -> Value {
     let mut claims = json!({"aud": "us", "exp": now() + 3600});
     claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     claims
 }
 
-fn jwt(issuer: &TokenIssuer, mappings: Value) -> Value {
+pub(super) fn jwt(issuer: &TokenIssuer, mappings: Value) -> Value {
     json!({"issuer": {"url": issuer.url(), "audiences": ["us"], "certificateAuthority": issuer.ca},
         "claimMappings": mappings})
 }
 
-fn by_sub() -> Value {
+pub(super) fn by_sub() -> Value {
     json!({"username": {"claim": "sub", "prefix": "oidc:"}, "groups": {"claim": "groups", "prefix": "oidc:"}})
 }
 
-fn write(file: &Path, jwt: &[Value], anonymous: Option<Value>) {
+pub(super) fn write(file: &Path, jwt: &[Value], anonymous: Option<Value>) {
     let mut config = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": jwt});
     if let Some(anonymous) = anonymous {
         config["anonymous"] = anonymous;

@@ -79,7 +79,7 @@ impl Asker {
         let path = format!("/apis/{}/v1/{}", S::GROUP, S::RESOURCE);
         let info =
             RequestInfo::parse("POST", &path, "").map_err(|e| tonic::Status::internal(e.to_string()))?;
-        let forwarded = Forwarded { user, request: info.into(), audit_id: String::new() };
+        let forwarded = Forwarded { user, request: info.into(), audit_id: String::new(), own_account: true };
         forwarded.insert_into(request.metadata_mut());
         request.set_timeout(self.timeout);
         let mut client = ObjectsClient::new(member.transport.calls.clone());

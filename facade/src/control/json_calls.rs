@@ -203,6 +203,7 @@ impl JsonCalls {
             user: request.user(),
             request: Arc::clone(request.info()),
             audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
+            own_account: false,
         };
         let deadline = request.record().deadline();
         let attempt = |member: Arc<Member>| {

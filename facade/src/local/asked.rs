@@ -35,6 +35,7 @@ impl Asked {
                 user: request.user(),
                 request: Arc::clone(request.info()),
                 audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
+                own_account: false,
             },
             deadline: request.record().deadline(),
         }

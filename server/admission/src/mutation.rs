@@ -13,7 +13,7 @@ use crate::matching::{Concern, LazyTarget, Match};
 use crate::metrics::Metrics;
 use crate::plugin::{DeleteRequest, MutationRequest};
 use crate::plugins::{MUTATING_POLICY, MUTATING_WEBHOOK, is_last};
-use crate::policies::{Hook, Hooks, MutatingHook, PolicyRound, mutate};
+use crate::policies::{Hook, Hooks, MutatingHook, PolicyRound, is_excluded, mutate};
 use crate::rounds::{Reinvocation, Rounds};
 use crate::steps::Step;
 use crate::webhooks::{ConfiguredWebhooks, Round, Webhook};
@@ -52,7 +52,7 @@ impl MutatingSteps {
         old: Option<&'a Object>,
     ) -> Option<Mutation<'a>> {
         let target = LazyTarget::new(attributes, self.expression_cost_limit);
-        let policies = self.policies.as_ref().filter(|_| writes);
+        let policies = self.policies.as_ref().filter(|_| writes && !is_excluded(attributes.served));
         let policies = policies.and_then(|all| Concern::of(all, objects, &target));
         let webhooks = self.webhooks.as_ref().and_then(|all| Concern::of(all, objects, &target));
         let configured = policies.is_some() || webhooks.is_some();

@@ -5,6 +5,7 @@
 //! next request is decided by what was written before it.
 
 mod binding;
+mod exclusion;
 mod explain;
 mod hooks;
 mod invocations;
@@ -14,6 +15,7 @@ mod policy;
 mod refusal;
 mod validating;
 
+pub(crate) use exclusion::is_excluded;
 pub use explain::{ExplainedBinding, ExplainedPolicy};
 pub(crate) use hooks::{Hook, Hooks};
 pub(crate) use mutating::{MutatingHook, Round as PolicyRound, mutate};

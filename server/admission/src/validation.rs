@@ -13,7 +13,7 @@ use crate::matching::{Concern, LazyTarget, Pair};
 use crate::metrics::Metrics;
 use crate::plugin::{DeleteRequest, Plugin, ValidationRequest};
 use crate::plugins::{VALIDATING_POLICY, VALIDATING_WEBHOOK};
-use crate::policies::{Hooks, validate};
+use crate::policies::{Hooks, is_excluded, validate};
 use crate::steps::Step;
 use crate::webhooks::ConfiguredWebhooks;
 
@@ -48,7 +48,8 @@ impl ValidatingSteps {
         old: Option<&'a Object>,
     ) -> Option<Validation<'a>> {
         let target = LazyTarget::new(attributes, self.expression_cost_limit);
-        let policies = self.policies.as_ref().and_then(|all| Concern::of(all, objects, &target));
+        let policies = self.policies.as_ref().filter(|_| !is_excluded(attributes.served));
+        let policies = policies.and_then(|all| Concern::of(all, objects, &target));
         let webhooks = self.webhooks.as_ref().and_then(|all| Concern::of(all, objects, &target));
         let configured = policies.is_some() || webhooks.is_some();
         let concerned = configured || self.plugins.concerns(&attributes);

@@ -156,7 +156,7 @@ impl IdentityLease {
     async fn remove(&self, registry: &Registry) {
         let removed = registry
             .delete(
-                &Context::system("system:apiserver"),
+                &Context::internal("system:apiserver"),
                 &leases(),
                 NAMESPACE,
                 &self.identity.id,
@@ -198,7 +198,7 @@ impl IdentityLease {
     }
 
     async fn renew(&self, registry: &Registry) -> Result<(), Box<Status>> {
-        let (context, resource) = (Context::system("system:apiserver"), leases());
+        let (context, resource) = (Context::internal("system:apiserver"), leases());
         let current = match registry.get(&resource, NAMESPACE, &self.identity.id).await {
             Ok(stored) => Some(stored.object().clone()),
             Err(status) if status.reason() == Reason::NotFound => None,

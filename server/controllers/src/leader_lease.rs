@@ -80,7 +80,7 @@ impl LeaderLease {
         else {
             return Ok(false);
         };
-        let (context, options) = (Context::system(self.user), CreateOptions::default());
+        let (context, options) = (Context::internal(self.user), CreateOptions::default());
         let written = if current.is_some() {
             registry.update(&context, &leases(), Part::Main, lease, &options).await
         } else {
@@ -124,7 +124,7 @@ impl LeaderLease {
         for field in ["renewTime", "acquireTime"] {
             lease.set(&["spec", field], time::rfc3339_micro(Timestamp::now()));
         }
-        let (context, options) = (Context::system(self.user), CreateOptions::default());
+        let (context, options) = (Context::internal(self.user), CreateOptions::default());
         registry.update(&context, &leases(), Part::Main, lease, &options).await.map(drop)
     }
 }

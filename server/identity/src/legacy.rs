@@ -123,7 +123,7 @@ async fn used(verbs: &Verbs, secret: &Stored) {
     let Ok(served) = verbs.objects.served(&GroupResource::new("", "secrets")) else { return };
     let patch = format!("{{\"metadata\":{{\"labels\":{{\"{LAST_USED}\":\"{today}\"}}}}}}");
     let place = Place { part: Part::Main, namespace: secret.namespace(), name: secret.name() };
-    let context = Context::system("legacy-service-account-token-tracking");
+    let context = Context::internal("legacy-service-account-token-tracking");
     let patched =
         verbs.patch(&context, &served, place, &Patch::Merge(patch.into()), &PatchOptions::default()).await;
     if let Err(status) = patched {

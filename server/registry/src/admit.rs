@@ -36,6 +36,9 @@ impl Verbs {
         new: Option<&mut Object>,
         old: Option<&Object>,
     ) -> Result<Vec<String>> {
+        if attributes.context.internal {
+            return Ok(Vec::new());
+        }
         match self.admission.mutate(&self.objects, attributes, new, old) {
             Some(mutating) => mutating.await,
             None => Ok(Vec::new()),
@@ -49,6 +52,9 @@ impl Verbs {
         new: Option<&Object>,
         old: Option<&Object>,
     ) -> Result<Vec<String>> {
+        if attributes.context.internal {
+            return Ok(Vec::new());
+        }
         match self.admission.validate(&self.objects, attributes, new, old) {
             Some(validating) => validating.await,
             None => Ok(Vec::new()),

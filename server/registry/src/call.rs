@@ -133,4 +133,6 @@ pub struct Call {
     pub user_agent: String,
     /// The annotations of its audit event.
     pub recorded: Recorded,
+    /// True if a facade asks on its own account, not for a client. Admission does not see such a review.
+    pub own_account: bool,
 }

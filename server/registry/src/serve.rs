@@ -95,7 +95,10 @@ impl CallHandler {
             if unrouted {
                 return Answer::unrouted();
             }
-            let context = Context::new(call.user.clone(), call.user_agent.as_str());
+            // All that facades ask on their own account are cluster-scoped reviews: anything else meets admission.
+            let is_review = served.as_ref().is_some_and(|s| !s.info.stored && !s.info.namespaced);
+            let internal = call.own_account && is_review;
+            let context = Context { internal, ..Context::new(call.user.clone(), call.user_agent.as_str()) };
             let recorder = Recorder::new(call.recorded);
             let mut answer = match self.try_serve(call, &context, &recorder, served.clone()).await {
                 Ok(answer) => answer,

@@ -54,19 +54,27 @@ pub struct Context {
     pub user_agent: String,
     /// The annotations of the request's audit event.
     pub annotations: Annotations,
+    /// True for what Portico itself depends on: admission does not see it.
+    pub internal: bool,
 }
 
 impl Context {
     /// A caller with this User-Agent.
     #[must_use]
     pub fn new(user: UserInfo, user_agent: impl Into<String>) -> Self {
-        Self { user, user_agent: user_agent.into(), annotations: Annotations::default() }
+        Self { user, user_agent: user_agent.into(), annotations: Annotations::default(), internal: false }
     }
 
     /// One of our own controllers: `system:masters` under this name.
     #[must_use]
     pub fn system(name: &str) -> Self {
         Self::new(UserInfo::new(name, [MASTERS]).authenticated(), name)
+    }
+
+    /// The same for writes that authentication or leader election depends on: no webhook or policy can delay or refuse them.
+    #[must_use]
+    pub fn internal(name: &str) -> Self {
+        Self { internal: true, ..Self::system(name) }
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Caller {
     user: Arc<UserInfo>,
     peer: Peer,
     forwarded: bool,
+    /// True if a facade asks on its own account, not for a client.
+    own_account: bool,
     authorizer: Arc<dyn Authorizer>,
     /// Of native callers, where calls are recorded.
     recording: Option<Arc<Recording>>,
@@ -35,7 +37,7 @@ pub struct Caller {
 impl Caller {
     /// Somebody who speaks for themselves.
     pub(super) fn native(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
-        Self { user, peer: Peer::Native, forwarded: false, authorizer, recording: None }
+        Self { user, peer: Peer::Native, forwarded: false, own_account: false, authorizer, recording: None }
     }
 
     /// A facade, speaking for itself or for somebody.
@@ -45,10 +47,12 @@ impl Caller {
         forwarded: Option<Forwarded>,
         authorizer: Arc<dyn Authorizer>,
     ) -> Self {
-        let peer = Peer::Facade(name);
+        let (peer, recording) = (Peer::Facade(name), None);
         match forwarded {
-            None => Self { user, peer, forwarded: false, authorizer, recording: None },
-            Some(f) => Self { user: f.user, peer, forwarded: true, authorizer, recording: None },
+            None => Self { user, peer, forwarded: false, own_account: false, authorizer, recording },
+            Some(Forwarded { user, own_account, .. }) => {
+                Self { user, peer, forwarded: true, own_account, authorizer, recording }
+            }
         }
     }
 
@@ -87,6 +91,13 @@ impl Caller {
     #[must_use]
     pub fn is_forwarded(&self) -> bool {
         self.forwarded
+    }
+
+    /// True if a facade asks on its own account. Only a facade's certificate or the in-process trust can make it so: the
+    /// metadata that says it is removed from the calls of all other peers, and facades never set it for a client.
+    #[must_use]
+    pub fn asks_on_own_account(&self) -> bool {
+        self.own_account
     }
 
     /// The facade's name, if the peer is one.

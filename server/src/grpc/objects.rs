@@ -53,6 +53,7 @@ impl ObjectsService {
         recorded::begin(caller, &info).await?;
         let running = self.queues.turn(caller, &info, &call.query).await?;
         authorize(caller, info).await?;
+        call.own_account = caller.asks_on_own_account();
         let (asked, configures) = (call.recorded, call::configures(&call));
         call.recorded = asked.max(recorded::wanted(caller));
         let answer = match self.hold.refusal(caller, || call::request_info(&call)) {

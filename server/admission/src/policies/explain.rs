@@ -6,6 +6,7 @@ use portico_policy::Expression;
 use portico_registry::{Objects, Operation, Result};
 
 use super::binding::Binding;
+use super::exclusion::is_excluded;
 use super::hooks::{Hook, Hooks};
 use super::params::ParamKind;
 use crate::matching::{Configured, Constraints, MatchTarget};
@@ -67,6 +68,9 @@ impl<E: Compiles + Send + Sync + 'static> Hooks<E> {
         objects: &Objects,
         written: WriteTarget<'_>,
     ) -> Result<Vec<ExplainedPolicy>> {
+        if is_excluded(written.served) {
+            return Ok(Vec::new());
+        }
         Ok(explain(objects, &self.read(objects).await?, written).await)
     }
 }

@@ -133,6 +133,7 @@ impl Harness {
             accept: accept.to_owned(),
             user_agent: "suite".to_owned(),
             recorded: portico_registry::Recorded::Nothing,
+            own_account: false,
         };
         self.registry.serve(call).await
     }

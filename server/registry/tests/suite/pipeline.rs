@@ -246,6 +246,51 @@ async fn actions_are_asked_about_as_what_they_are() {
 }
 
 #[tokio::test]
+async fn admission_sees_nothing_of_a_facades_own_reviews_and_all_else_that_a_facade_sends() {
+    let walk = Walk::open().await;
+    let review = |kind: &str, group: &str, spec: &str| {
+        format!(r#"{{"kind":"{kind}","apiVersion":"{group}/v1","spec":{spec}}}"#)
+    };
+    let access = r#"{"user":"x","nonResourceAttributes":{"path":"/","verb":"get"}}"#;
+    let local = r#"{"user":"x","resourceAttributes":{"namespace":"default","verb":"get","resource":"pods"}}"#;
+    let (authentication, authorization) = ("authentication.k8s.io", "authorization.k8s.io");
+    let path = |group: &str, rest: &str| format!("/apis/{group}/v1/{rest}");
+    let local_expected = halves("Create localsubjectaccessreviews/ default/", 1);
+    for (url, body, expected) in [
+        (
+            path(authentication, "tokenreviews"),
+            review("TokenReview", authentication, r#"{"token":"t"}"#),
+            vec![],
+        ),
+        (
+            path(authorization, "subjectaccessreviews"),
+            review("SubjectAccessReview", authorization, access),
+            vec![],
+        ),
+        (
+            path(authorization, "namespaces/default/localsubjectaccessreviews"),
+            review("LocalSubjectAccessReview", authorization, local),
+            local_expected,
+        ),
+        (MAPS.to_owned(), object("ConfigMap", "m", ""), steps("Create configmaps/ default/m", 0)),
+    ] {
+        let info = RequestInfo::parse("POST", &url, "").unwrap();
+        let call = Call {
+            user: UserInfo::new("admin", ["system:masters"]),
+            target: Target::of(&info),
+            verb: info.verb.clone(),
+            body: body.into(),
+            content_type: JSON.to_owned(),
+            accept: JSON.to_owned(),
+            own_account: true,
+            ..Call::default()
+        };
+        assert_eq!(walk.harness.registry.serve(call).await.code, 201, "{url}");
+        walk.asked(&url, &texts(&expected));
+    }
+}
+
+#[tokio::test]
 async fn approvals_are_asked_about_as_such() {
     let walk = Walk::open().await;
     let pem = rcgen_request();
@@ -289,6 +334,7 @@ async fn connections_are_asked_about_before_anything_is_dialled() {
         accept: String::new(),
         user_agent: "suite".to_owned(),
         recorded: portico_registry::Recorded::Nothing,
+        own_account: false,
     };
     // The pod is on no node: what is asked comes before that is found out.
     drop(walk.harness.registry.connect(call, &NoBackends).await);

@@ -46,6 +46,7 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
             pb::AuditLevel::Request => Recorded::Sent,
             pb::AuditLevel::RequestResponse => Recorded::Everything,
         },
+        own_account: false,
     })
 }
 
