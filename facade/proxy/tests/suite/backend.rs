@@ -17,6 +17,8 @@ use tokio_rustls::server::TlsStream;
 /// The name that routes to backends verify.
 pub const NAME: &str = "flunders.wardle.svc";
 pub const HOUR: Duration = Duration::from_secs(3600);
+/// Limit on waiting for an event that must happen, far above what a busy machine needs.
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A request as it arrived.
 #[derive(Clone, Debug, Default)]
@@ -131,22 +133,19 @@ impl Backend {
 
     /// The next request that arrives.
     pub async fn seen(&mut self) -> Seen {
-        tokio::time::timeout(Duration::from_secs(5), self.seen.recv())
-            .await
-            .expect("no request arrived")
-            .unwrap()
+        tokio::time::timeout(PATIENCE, self.seen.recv()).await.expect("no request arrived").unwrap()
     }
 
     /// Until a connection is there that was not there the last time.
     pub async fn is_reached(&mut self) {
-        let waiting = tokio::time::timeout(Duration::from_secs(10), self.reached.changed());
+        let waiting = tokio::time::timeout(PATIENCE, self.reached.changed());
         waiting.await.expect("nobody connects to the backend").unwrap();
     }
 
     /// Until no connection is open.
     pub async fn left_alone(&mut self) {
         let waiting = self.open.wait_for(|open| *open == 0);
-        let left = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+        let left = tokio::time::timeout(PATIENCE, waiting).await;
         left.expect("a connection to the backend stays open").unwrap();
     }
 

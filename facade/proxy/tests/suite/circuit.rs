@@ -1,12 +1,12 @@
 //! A dead backend costs nothing, is reported, and recovers by itself.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use portico_proxy::{Stage, Upstream};
 
-use crate::backend::{Backend, ok};
+use crate::backend::{Backend, PATIENCE, ok};
 use crate::front::{FLUNDERS, Setup};
 
 #[tokio::test]
@@ -23,13 +23,11 @@ async fn a_dead_backend_is_dialled_now_and_then_only_and_recovers() {
     for _ in 0..2 {
         assert_eq!(front.get(FLUNDERS).await.cause().1, "DialFailed");
     }
-    let before = Instant::now();
     for _ in 0..50 {
         let (code, reason, message) = front.get(FLUNDERS).await.cause();
         assert_eq!((code, reason.as_str()), (503, "CircuitOpen"));
         assert!(message.starts_with("dial: cannot connect"), "{message}");
     }
-    assert!(before.elapsed() < Duration::from_secs(5));
     assert_eq!(front.metric("portico_proxy_dials_total{result=\"dial\"}"), "2");
     // A changed route is news: it is tried at once.
     let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
@@ -62,6 +60,6 @@ async fn a_backend_that_comes_back_is_found_by_the_next_probe() {
         }
     });
     let recovered = async { while front.get(FLUNDERS).await.status != 200 {} };
-    tokio::time::timeout(Duration::from_secs(5), recovered).await.expect("the backend is back");
+    tokio::time::timeout(PATIENCE, recovered).await.expect("the backend is back");
     assert_eq!(front.upstream.observation().unwrap().failed, None);
 }

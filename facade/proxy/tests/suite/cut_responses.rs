@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-use crate::backend::{Backend, Reply, Seen};
+use crate::backend::{Backend, PATIENCE, Reply, Seen};
 use crate::front::{FLUNDERS, Front, Setup};
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
@@ -51,7 +51,7 @@ async fn get(front: &Front, http2: bool, path: String) -> Got {
         let (head, body) = answering.await.ok()?.into_parts();
         Some((head.status, body.collect().await.ok().map(|whole| whole.to_bytes())))
     };
-    tokio::time::timeout(Duration::from_secs(10), exchange).await.expect("the exchange does not end")
+    tokio::time::timeout(PATIENCE, exchange).await.expect("the exchange does not end")
 }
 
 fn path(kind: usize, length: usize, notice: bool) -> String {

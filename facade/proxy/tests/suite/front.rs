@@ -28,7 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::backend::{Backend, NAME};
+use crate::backend::{Backend, NAME, PATIENCE};
 
 /// A path of a resource.
 pub const FLUNDERS: &str = "/apis/wardle.example.com/v1/flunders";
@@ -212,7 +212,7 @@ impl Front {
         self.tasks.spawn_until_cancelled("client", async move {
             let _ = connection.await;
         });
-        let response = tokio::time::timeout(Duration::from_secs(10), sender.send_request(request));
+        let response = tokio::time::timeout(PATIENCE, sender.send_request(request));
         let (parts, body) = response.await.expect("no answer").unwrap().into_parts();
         let collected = body.collect().await.unwrap();
         let trailers = collected.trailers().cloned();
@@ -253,7 +253,7 @@ impl Front {
                 tokio::task::yield_now().await;
             }
         };
-        let rested = tokio::time::timeout(Duration::from_secs(10), resting).await;
+        let rested = tokio::time::timeout(PATIENCE, resting).await;
         rested.expect("connections or permits are not given back");
     }
 
@@ -290,14 +290,14 @@ impl Raw {
                 all.extend_from_slice(&piece[..read]);
             }
         };
-        tokio::time::timeout(Duration::from_secs(5), reading).await.expect("these words did not come");
+        tokio::time::timeout(PATIENCE, reading).await.expect("these words did not come");
         String::from_utf8(all).unwrap()
     }
 
     /// Reads to the end of the connection.
     pub async fn rest(&mut self) -> String {
         let mut all = Vec::new();
-        let read = tokio::time::timeout(Duration::from_secs(5), self.stream.read_to_end(&mut all)).await;
+        let read = tokio::time::timeout(PATIENCE, self.stream.read_to_end(&mut all)).await;
         // A reset is an end, too.
         let _ = read.expect("the connection does not end");
         String::from_utf8(all).unwrap()

@@ -1,10 +1,8 @@
 //! What a client gets back, redirects included.
 
-use std::time::Duration;
-
 use tokio::sync::mpsc;
 
-use crate::backend::{Backend, Reply, ok, with_status};
+use crate::backend::{Backend, PATIENCE, Reply, ok, with_status};
 use crate::front::{FLUNDERS, Setup};
 
 #[tokio::test]
@@ -162,10 +160,10 @@ async fn a_client_that_goes_away_cancels_its_request_at_the_backend() {
                     tokio::task::yield_now().await;
                 }
             };
-            tokio::time::timeout(Duration::from_secs(5), transport_empties).await.expect("still under way");
+            tokio::time::timeout(PATIENCE, transport_empties).await.expect("still under way");
         } else {
             drop(raw);
-            let closed = tokio::time::timeout(Duration::from_secs(5), released.recv()).await;
+            let closed = tokio::time::timeout(PATIENCE, released.recv()).await;
             assert_eq!(closed.expect("the backend still waits"), None);
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portico_machinery::route::Ejection;
 
-use crate::backend::{Backend, Reply, ok, with_status};
+use crate::backend::{Backend, PATIENCE, Reply, ok, with_status};
 use crate::front::{DISCOVERY, FLUNDERS, Raw, Setup};
 
 fn ask(path: &str, protocol: &str, connection: &str, more: &str) -> String {
@@ -67,7 +67,7 @@ async fn when_one_side_ends_the_other_ends_too() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), gone).await.expect("the tunnel stays");
+    tokio::time::timeout(PATIENCE, gone).await.expect("the tunnel stays");
 }
 
 #[tokio::test]
