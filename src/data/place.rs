@@ -76,7 +76,7 @@ pub(super) fn with_password(
 
 /// What a file holds that a flag names.
 pub(super) fn read(flag: &'static str, path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
+    portico_kit::config_file::read(path)
         .map_err(|error| Failure::Asked(format!("{flag} {}: {}", path.display(), error_text(&error))))
 }
 

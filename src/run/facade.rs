@@ -131,7 +131,7 @@ pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, 
     match &settings.serving.tls_cert_file {
         None => Ok(server.facade_trust()?),
         // Whoever brings a certificate knows its CA; kubeconfigs name the certificate itself, which pins it.
-        Some(file) => std::fs::read_to_string(file)
+        Some(file) => portico_kit::config_file::read_text(file)
             .map_err(|e| SettingError::new("--tls-cert-file", format!("{}: {e}", file.display())).into()),
     }
 }

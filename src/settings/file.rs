@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use serde::Deserialize;
 
 use portico_gostd::os::error_text;
+use portico_kit::config_file;
 
 use super::error::SettingError;
 use super::given::source;
@@ -46,7 +47,7 @@ pub(super) fn arguments(
     given: &ArgMatches,
 ) -> Result<Vec<OsString>, SettingError> {
     let wrong = |message: String| SettingError::new("--config", format!("{}: {message}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(error_text(&e)))?;
+    let text = config_file::read_text(path).map_err(|e| wrong(error_text(&e)))?;
     let values: BTreeMap<String, Value> =
         if text.trim().is_empty() { BTreeMap::new() } else { parse(&text).map_err(wrong)? };
     let mut arguments = Vec::new();

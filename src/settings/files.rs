@@ -6,6 +6,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use portico_gostd::os::error_text;
+use portico_kit::config_file;
 use portico_kit::pki::pem_reason;
 
 use super::{SettingError, Settings};
@@ -84,6 +85,6 @@ fn check(setting: &str, path: &Path, holds: Holds) -> Result<(), SettingError> {
 
 /// The file's bytes, or a line that names the setting.
 pub(super) fn read(setting: &str, path: &Path) -> Result<Vec<u8>, SettingError> {
-    std::fs::read(path)
+    config_file::read(path)
         .map_err(|e| SettingError::new(setting, format!("{}: {}", path.display(), error_text(&e))))
 }

@@ -110,7 +110,7 @@ fn check_keys(pairs: &Pairs) -> Result<(), String> {
 
 fn manifest(file: &Path) -> Result<Pairs, String> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file)
+    let text = portico_kit::config_file::read_text(file)
         .map_err(|e| format!("failed to read allow list manifest: {shown}: {}", error_text(&e)))?;
     let pairs: Pairs = serde_saphyr::from_str(&text)
         .map_err(|e| format!("failed to parse allow list manifest: {shown}: {e}"))?;

@@ -9,6 +9,56 @@ use portico_tests::{Launch, Portico, eventually, until};
 use rustix::process::Signal;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_names_a_pipe_or_a_huge_file_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pipe, huge) = (folder.path().join("pipe"), folder.path().join("huge"));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    std::fs::File::create(&huge).unwrap().set_len(3 << 30).unwrap();
+    let flags = [
+        "--admission-control-config-file",
+        "--allow-metric-labels-manifest",
+        "--audit-policy-file",
+        "--audit-webhook-config-file",
+        "--authentication-config",
+        "--authentication-token-webhook-config-file",
+        "--authorization-config",
+        "--client-ca-file",
+        "--cluster-signing-cert-file",
+        "--config",
+        "--egress-selector-config-file",
+        "--encryption-provider-config",
+        "--kubelet-certificate-authority",
+        "--peer-ca-file",
+        "--requestheader-client-ca-file",
+        "--service-account-key-file",
+        "--service-account-signing-key-file",
+        "--tls-cert-file",
+        "--tls-sni-cert-key",
+        "--token-auth-file",
+        "--tracing-config-file",
+    ];
+    for (file, reason) in [(&pipe, "not a regular file"), (&huge, "larger than 64 MiB")] {
+        let file = file.to_str().unwrap();
+        for flag in flags {
+            // Settings that are of use only together with others.
+            let others: &[&str] = match flag {
+                "--cluster-signing-cert-file" => &["--cluster-signing-key-file", file],
+                "--authorization-config" => &[],
+                "--peer-ca-file" => &["--proxy-client-cert-file", file, "--proxy-client-key-file", file],
+                "--service-account-key-file" => &["--service-account-signing-key-file", file],
+                "--tls-cert-file" => &["--tls-private-key-file", file],
+                "--requestheader-client-ca-file" => &["--requestheader-username-headers", "X-Remote-User"],
+                _ => &[],
+            };
+            let named = if flag == "--tls-sni-cert-key" { format!("{file},{file}") } else { file.to_owned() };
+            let (code, _, err) = Launch::new().args(&[flag, &named]).args(others).run().await;
+            assert!(code.is_some_and(|code| code != 0), "{flag} {reason}: {err}");
+            assert!(err.contains(reason), "{flag}: {err}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
     let file = any_file();
     let file = file.to_str().unwrap();

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use portico_gostd::os::error_text;
 
 use crate::backoff::{Backoff, Policy};
+use crate::config_file;
 use crate::tasks::{TaskSet, blocking};
 use crate::tls::{CertPair, TlsError};
 
@@ -162,7 +163,7 @@ impl FileWatch<CertPair> {
 }
 
 fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, FileError> {
-    let read = |path: &PathBuf| match std::fs::read(path) {
+    let read = |path: &PathBuf| match config_file::read(path) {
         Ok(bytes) if bytes.is_empty() => Err(FileError::Empty { path: path.clone() }),
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(FileError::Read { path: path.clone(), reason: error_text(&error) }),

@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod certs;
 pub mod change_notifier;
 pub mod circuit;
+pub mod config_file;
 pub mod connection_runtimes;
 pub mod dial;
 pub mod drain;

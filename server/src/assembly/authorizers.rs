@@ -214,7 +214,7 @@ fn watched(path: &Path, builder: Builder, reloads: ReloadMetrics) -> Result<File
 /// The policies of a file.
 fn policies(file: &Path) -> Result<Arc<Policies>, StartError> {
     let failed = |reason: String| StartError::Authorization(format!("{}: {reason}", file.display()));
-    let text =
-        std::fs::read_to_string(file).map_err(|error| failed(portico_gostd::os::error_text(&error)))?;
+    let text = portico_kit::config_file::read_text(file)
+        .map_err(|error| failed(portico_gostd::os::error_text(&error)))?;
     Policies::parse(&text).map(Arc::new).map_err(|error| failed(error.to_string()))
 }

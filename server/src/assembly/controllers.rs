@@ -200,7 +200,7 @@ fn elections(
 /// The authorities that backends are to trust.
 fn authentication(settings: &ServerSettings, signing: &Signing) -> Result<AuthenticationInfo, FileError> {
     let pem = |path: &PathBuf| {
-        let read = std::fs::read_to_string(path);
+        let read = portico_kit::config_file::read_text(path);
         read.map_err(|error| FileError::Read {
             path: path.clone(),
             reason: portico_gostd::os::error_text(&error),

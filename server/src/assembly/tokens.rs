@@ -155,7 +155,8 @@ fn own_key(path: &Path) -> Result<SigningKey, StartError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StartError> {
-    std::fs::read(path).map_err(|source| StartError::DataDir { path: path.to_owned(), source })
+    portico_kit::config_file::read(path)
+        .map_err(|source| StartError::DataDir { path: path.to_owned(), source })
 }
 
 fn with<T>(

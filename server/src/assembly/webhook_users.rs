@@ -110,6 +110,6 @@ fn header(value: &str) -> Result<HeaderValue, String> {
 }
 
 fn read_file(file: &PathBuf) -> Result<Vec<u8>, String> {
-    std::fs::read(file)
+    portico_kit::config_file::read(file)
         .map_err(|error| format!("{}: {}", file.display(), portico_gostd::os::error_text(&error)))
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use portico_kit::config_file;
 use portico_machinery::digest::sha256_label;
 use portico_machinery::{Cursor, Object};
 use portico_schema::configuration::{ConfigKind, Scheme};
@@ -82,7 +83,7 @@ pub(super) struct KmsRule {
 /// [`EncryptionError`], in upstream's words.
 pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
-    let bytes = Zeroizing::new(std::fs::read(path).map_err(file)?);
+    let bytes = Zeroizing::new(config_file::read(path).map_err(file)?);
     if bytes.is_empty() {
         return Err(EncryptionError::Empty(path.to_owned()));
     }
@@ -98,7 +99,7 @@ pub(super) fn read(path: &Path, reload: bool) -> Result<Read, EncryptionError> {
 /// The hash of the file, which shows whether it has changed.
 pub(super) fn hash(path: &Path) -> Result<String, EncryptionError> {
     let file = |error| EncryptionError::File { path: path.to_owned(), error };
-    Ok(sha256_label(&std::fs::read(path).map_err(file)?))
+    Ok(sha256_label(&config_file::read(path).map_err(file)?))
 }
 
 fn rules(object: &Object) -> Vec<ResourceRule> {

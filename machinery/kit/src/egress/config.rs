@@ -132,7 +132,7 @@ struct FileTls {
 impl EgressConfig {
     /// Reads and checks a file.
     pub fn load(path: &Path) -> Result<Self, EgressError> {
-        let text = std::fs::read_to_string(path)
+        let text = crate::config_file::read_text(path)
             .map_err(|source| EgressError::File { path: path.to_owned(), source })?;
         Self::parse(&text)
     }

@@ -175,7 +175,7 @@ fn head(reply: &[u8]) -> Result<Option<usize>, String> {
 
 fn proxy_tls(host: &str, files: &ProxyTls) -> Result<ClientTls, EgressError> {
     let read = |path: &std::path::PathBuf| {
-        std::fs::read(path).map_err(|source| EgressError::File { path: path.clone(), source })
+        crate::config_file::read(path).map_err(|source| EgressError::File { path: path.clone(), source })
     };
     let invalid = |error: crate::tls::TlsError| EgressError::Invalid {
         field: "tlsConfig".to_owned(),

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use portico_gostd::os::error_text;
+use portico_kit::config_file;
 use portico_machinery::Object;
 use portico_schema::Format;
 
@@ -54,7 +55,7 @@ impl<'a> Sections<'a> {
     /// Reads the file, if there is one.
     pub(super) fn read(path: Option<&Path>, plugins: &'a EnabledPlugins) -> Result<Self, ConfigurationError> {
         let Some(path) = path else { return Ok(Self { plugins, sections: Vec::new() }) };
-        let bytes = std::fs::read(path).map_err(|error| ConfigurationError::File {
+        let bytes = config_file::read(path).map_err(|error| ConfigurationError::File {
             path: path.display().to_string(),
             reason: format!("open {}: {}", path.display(), error_text(&error)),
         })?;
@@ -83,7 +84,7 @@ impl<'a> Sections<'a> {
         let bytes = match section {
             None | Some(Source::Nowhere) => None,
             Some(Source::Inline(bytes)) => Some(bytes.clone()),
-            Some(Source::File(path)) => Some(std::fs::read(path).map_err(|error| {
+            Some(Source::File(path)) => Some(config_file::read(path).map_err(|error| {
                 let path = path.display().to_string();
                 ConfigurationError::Path { path, reason: error_text(&error) }
             })?),

@@ -57,7 +57,7 @@ pub(super) fn configuration(flags: &OidcFlags, own: &[String]) -> Result<Configu
     let algorithms = flags.signing_algs.iter().map(algorithm).collect::<Result<Vec<_>, _>>()?;
     let pem = match &flags.ca_file {
         None => String::new(),
-        Some(file) => std::fs::read_to_string(file)
+        Some(file) => portico_kit::config_file::read_text(file)
             .map_err(|error| format!("open {}: {}", file.display(), portico_gostd::os::error_text(&error)))?,
     };
     let written = Written { jwt: [jwt(flags, &pem)] };

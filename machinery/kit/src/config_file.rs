@@ -1,0 +1,66 @@
+//! Reads the files that settings name. Anything but a regular file of bounded size is an error: opening a pipe would block until
+//! somebody writes to it.
+
+use std::fs::{File, metadata};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Largest configuration file, in bytes.
+pub const MAX_BYTES: u64 = 64 << 20;
+
+/// Returns the contents of a file.
+///
+/// # Errors
+/// The system's, or that the file is not a regular one or is larger than [`MAX_BYTES`].
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let found = metadata(path)?;
+    // What reading a folder leads to is the system's to say.
+    if !found.is_file() && !found.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    if found.len() <= MAX_BYTES {
+        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    }
+    if found.len().max(bytes.len() as u64) > MAX_BYTES {
+        let message = format!("larger than {} MiB", MAX_BYTES >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// Returns the contents of a file as text.
+///
+/// # Errors
+/// As [`read`], or that it is not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portico_gostd::os::error_text;
+
+    #[test]
+    fn only_regular_files_of_bounded_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("text"), "a: b").unwrap();
+        std::fs::write(path("binary"), [0xff]).unwrap();
+        // Sparse: it takes no room.
+        File::create(path("large")).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        for (name, result) in [
+            ("text", Ok("a: b")),
+            ("binary", Err("not valid UTF-8")),
+            ("large", Err("larger than 64 MiB")),
+            ("pipe", Err("not a regular file")),
+            ("none", Err("no such file or directory")),
+            ("", Err("is a directory")),
+        ] {
+            let read = read_text(&path(name)).map_err(|error| error_text(&error));
+            assert_eq!(read, result.map(str::to_owned).map_err(str::to_owned), "{name}");
+        }
+    }
+}
