@@ -3,7 +3,7 @@
 //! Whoever may write to the socket is its owner: it has mode 0600 before it has its name.
 
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +69,11 @@ pub fn serve(path: &Path, router: Router, tasks: &TaskSet) {
     }
 }
 
-/// Takes the place of whatever file has the name.
+/// Takes the place of another socket of this name. Any other file stays.
 fn bind(path: &Path) -> io::Result<(UnixListener, File)> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists and is not a socket"));
+    }
     let mut made = path.as_os_str().to_owned();
     made.push(format!(".{}", std::process::id()));
     let made = PathBuf::from(made);

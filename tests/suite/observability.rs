@@ -140,7 +140,7 @@ async fn the_debug_socket_asks_nobody_who_they_are_and_is_the_owners() {
     let (launch, folder) = Launch::new().prepared();
     let socket = folder.join("debug.sock");
     // What an earlier process left behind.
-    std::fs::write(&socket, "").unwrap();
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let mut portico = launch.args(&["--debug-socket-path", socket.to_str().unwrap()]).start().await;
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let set = over_socket(
@@ -160,6 +160,17 @@ async fn the_debug_socket_asks_nobody_who_they_are_and_is_the_owners() {
     assert!(other.starts_with("HTTP/1.1 404"), "{other}");
     assert!(portico.stop().await.success());
     assert!(!socket.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_debug_socket_does_not_replace_a_file_that_is_not_a_socket() {
+    let (launch, folder) = Launch::new().prepared();
+    let file = folder.join("notes");
+    std::fs::write(&file, "mine").unwrap();
+    let mut portico = launch.args(&["--debug-socket-path", file.to_str().unwrap()]).start().await;
+    assert!(portico.log().contains("the file exists and is not a socket"), "{}", portico.log());
+    assert!(portico.stop().await.success());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
 #[tokio::test(flavor = "multi_thread")]
