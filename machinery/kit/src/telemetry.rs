@@ -95,12 +95,15 @@ impl Telemetry {
     }
 }
 
-/// klog's numbers as levels: 0..=3 info, 4 and 5 debug, above trace; libraries stay two steps quieter.
+/// klog's numbers as levels: 0..=3 info, 4 and 5 debug, above trace; libraries stay two steps quieter. rustls warns of every client
+/// that sends an IP address as server name, which many do.
 fn parse_level(level: &str) -> Result<EnvFilter, TelemetryError> {
     let level = level.trim();
     let directives = match level.parse::<u8>() {
-        Ok(0..=3) => "info",
-        Ok(4..=5) => "debug,h2=info,hyper=info,hyper_util=info,rustls=info,tower=info,tonic=info,sqlx=info",
+        Ok(0..=3) => "info,rustls::msgs::handshake=error",
+        Ok(4..=5) => {
+            "debug,rustls::msgs::handshake=error,h2=info,hyper=info,hyper_util=info,rustls=info,tower=info,tonic=info,sqlx=info"
+        }
         Ok(_) => {
             "trace,h2=debug,hyper=debug,hyper_util=debug,rustls=debug,tower=debug,tonic=debug,sqlx=debug"
         }
@@ -115,9 +118,10 @@ mod tests {
 
     #[test]
     fn numbers_levels_and_directives_are_levels() {
-        for (level, directives) in [("2", "info"), ("warn", "warn"), (" debug ", "debug")] {
+        for (level, directives) in [("warn", "warn"), (" debug ", "debug")] {
             assert_eq!(parse_level(level).unwrap().to_string(), directives);
         }
+        assert!(parse_level("2").unwrap().to_string().contains("rustls::msgs::handshake=error"));
         assert!(parse_level("5").unwrap().to_string().contains("h2=info"));
         assert!(parse_level("info,portico_proxy=trace").unwrap().to_string().contains("portico_proxy=trace"));
         let error = parse_level("info,x=loud").unwrap_err().to_string();
