@@ -3,6 +3,7 @@
 //! [`crate::layers::test_faults`] carries them out, [`crate::endpoints`] sets and removes them. Rules, statuses, revisions and the
 //! cutting of streams are pure; only [`FaultsInForce`] is shared. It must not know who answers a request (docs/adr/0034).
 
+mod body_name;
 mod events;
 mod fault;
 mod in_force;
@@ -12,6 +13,7 @@ mod requests;
 mod stale;
 mod watch_body;
 
+pub use body_name::name_in;
 pub use fault::{Fault, Rule};
 pub use in_force::{Claim, FaultsInForce};
 pub use refusal::refusal;

@@ -79,6 +79,13 @@ async fn requests_are_late_refused_or_lost_and_those_of_other_resources_are_not(
         api.patch("a", &PatchParams::default(), &labelled("1")).await.unwrap();
         assert_eq!(set.remove().await.unwrap(), 1);
     }
+    let taken = maps(Fault::status(409).reason("AlreadyExists")).verbs(["create"]).times(1);
+    let set = server.fault(taken).await.unwrap();
+    let Err(kube::Error::Api(status)) = api.create(&PostParams::default(), &named("taken")).await else {
+        panic!("no refusal");
+    };
+    assert_eq!(status.message, "configmaps \"taken\" already exists");
+    assert_eq!(set.remove().await.unwrap(), 1);
     // After these kube-rs tries again by itself.
     for fault in [Fault::too_many_requests(1), Fault::unavailable()] {
         let set = server.fault(maps(fault).verbs(["get"]).times(1)).await.unwrap();

@@ -21,7 +21,7 @@ use crate::handler::{Answer, Handler};
 use crate::request::{Request, RequestView, Response, Target};
 use crate::respond;
 use crate::route_table;
-use crate::test_faults::{Asked, Claim, Earlier, Fault, FaultsInForce, WatchBody, item, refusal};
+use crate::test_faults::{Asked, Claim, Earlier, Fault, FaultsInForce, WatchBody, item, name_in, refusal};
 
 /// The longest object that is read as of an earlier revision, in bytes.
 const MAX_OBJECT: usize = 16 << 20;
@@ -106,7 +106,7 @@ fn earlier(fault: &Fault, request: &Request) -> Option<Earlier> {
 async fn happen<S: Handler>(mut claim: Claim, inner: &mut S, request: Request) -> Answer {
     claim.hit();
     if let Some(status) = refusal(claim.fault(), request.info()) {
-        return Ok(respond::status(&request, &status));
+        return Ok(refused(claim.fault(), status, request).await);
     }
     if let Some(earlier) = earlier(claim.fault(), &request) {
         return read(&earlier, inner, request).await;
@@ -120,6 +120,19 @@ async fn happen<S: Handler>(mut claim: Claim, inner: &mut S, request: Request) -
         Fault::DropAnswer {} => inner.call(request).await.map(|_| unanswered()),
         _ => inner.call(request).await,
     }
+}
+
+/// Answers with a refusal. Of an object that exists, or is another one, the message has the name, which a create has in its body.
+async fn refused(fault: &Fault, mut status: Status, request: Request) -> Response {
+    let is_named = matches!(status.reason.as_str(), "AlreadyExists" | "Conflict");
+    if !is_named || request.info().verb != "create" || !request.info().name.is_empty() {
+        return respond::status(&request, &status);
+    }
+    let (parts, body) = request.into_parts();
+    let sent = Limited::new(body, MAX_OBJECT).collect().await.map(|body| body.to_bytes());
+    let info = RequestInfo { name: name_in(&sent.unwrap_or_default()), ..RequestInfo::clone(parts.info()) };
+    status = refusal(fault, &info).unwrap_or(status);
+    respond::status(&parts, &status)
 }
 
 /// What the log and the metrics say of it; its client sees nothing.

@@ -1,0 +1,53 @@
+//! The name of an object, from its encoding.
+
+use portico_machinery::Object;
+use portico_machinery::protobuf::{PREFIX, Reader, open};
+
+/// `metadata.name` of an object in JSON or protobuf; empty if it has none, or if it is in another encoding.
+#[must_use]
+pub fn name_in(body: &[u8]) -> String {
+    if body.starts_with(&PREFIX) {
+        return in_protobuf(body).unwrap_or_default();
+    }
+    Object::from_json(body)
+        .map(|object| object.at(&["metadata", "name"]).str().to_owned())
+        .unwrap_or_default()
+}
+
+fn in_protobuf(body: &[u8]) -> Option<String> {
+    let metadata = first_field(open(body).ok()?.raw)?;
+    String::from_utf8(first_field(metadata)?.to_vec()).ok()
+}
+
+/// Field 1 of a message: of an object its metadata, of that its name.
+fn first_field(message: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(message);
+    while let Some((number, value)) = reader.field().ok()? {
+        if number == 1 {
+            return value.bytes("metadata").ok();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portico_machinery::protobuf::{Writer, seal};
+
+    #[test]
+    fn the_name_is_read_whatever_the_encoding() {
+        let mut message = Writer::default();
+        message.message(1, |metadata| metadata.string(1, "web"));
+        let protobuf = seal("apps/v1", "Deployment", &message.into_bytes());
+        for (body, name) in [
+            (protobuf.as_slice(), "web"),
+            (br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"web"}}"#, "web"),
+            (br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"generateName":"web-"}}"#, ""),
+            (b"k8s\0", ""),
+            (b"", ""),
+        ] {
+            assert_eq!(name_in(body), name);
+        }
+    }
+}
