@@ -6,7 +6,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt};
-use portico_facade_catalog::{Catalog, DocumentError, PeerGroups, ServedBy};
+use portico_facade_catalog::{Catalog, DocumentError, PeerGroups, ServedApis, ServedBy};
 use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{GroupDiscovery, VersionDiscovery};
@@ -20,6 +20,7 @@ use super::excluded::Excluded;
 use super::fetch::{self, FetchError};
 use super::{Peers, Serving, key};
 use crate::configuration::Configuration;
+use crate::in_force::InForce;
 
 /// See the module.
 pub struct Follow {
@@ -56,6 +57,24 @@ struct Known {
     backoff: Backoff,
     /// What was last shown.
     shown: PeerGroups,
+    /// Inputs of the last comparison; `None` if a peer has answered since, or the comparison failed.
+    compared: Option<Compared>,
+}
+
+/// Inputs of a comparison, but for what peers answer.
+struct Compared {
+    apis: Arc<ServedApis>,
+    peers: Arc<PeerAddresses>,
+    authority: Arc<str>,
+}
+
+impl Compared {
+    /// True if a comparison with these inputs would show the same.
+    fn is_current(&self, current: &InForce, authority: &Bundle) -> bool {
+        Arc::ptr_eq(&self.apis, &current.apis)
+            && Arc::ptr_eq(&self.peers, &current.peers)
+            && self.authority == authority.hash
+    }
 }
 
 impl Follow {
@@ -67,6 +86,7 @@ impl Follow {
             excluded: Excluded::default(),
             backoff: Backoff::new(Policy::RECONNECT),
             shown: PeerGroups::default(),
+            compared: None,
         };
         let mut asked = FuturesUnordered::new();
         loop {
@@ -93,10 +113,18 @@ impl Follow {
     async fn look(&mut self, known: &mut Known) -> Option<Instant> {
         let current = self.configuration.current.load_full();
         let authority = self.authority.borrow_and_update().clone();
+        let ended = known.excluded.next_end().is_some_and(|end| end <= Instant::now());
+        if !ended && known.compared.as_ref().is_some_and(|compared| compared.is_current(&current, &authority))
+        {
+            return known.excluded.next_end();
+        }
         known.keep(&current.peers, &authority);
+        known.compared = None;
         let compared = match self.show(&current.peers.own_name, known).await {
             Ok(()) => {
                 known.backoff.reset();
+                let (apis, peers) = (Arc::clone(&current.apis), Arc::clone(&current.peers));
+                known.compared = Some(Compared { apis, peers, authority: authority.hash.clone() });
                 None
             }
             Err(error) => {
@@ -113,7 +141,10 @@ impl Follow {
             return;
         };
         match answer {
-            Ok(groups) => peer.groups = Some(groups),
+            Ok(groups) => {
+                peer.groups = Some(groups);
+                known.compared = None;
+            }
             Err(error) => {
                 self.peers.metrics.unread();
                 peer.due = Some(Instant::now() + peer.backoff.next_wait());
