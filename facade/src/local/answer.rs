@@ -16,11 +16,13 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use portico_machinery::Status;
 use portico_machinery::accept::{Encoding, Form, Offer, negotiate};
+use portico_machinery::status::Reason;
 
 use crate::body::{Body, BoxError};
 use crate::render::{GZIP_ABOVE, Layout, Rendered, Renderer, Rendering, Style, accepts_gzip};
 use crate::request::{RequestView, Response};
 use crate::respond;
+use crate::unavailable::unavailable;
 
 /// What stands before the body.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Head {
 }
 
 const JSON: &str = "application/json";
+/// Bytes of JSON that are collected to be re-encoded as YAML.
+const MAX_YAML: usize = 64 << 20;
 
 /// A response without re-encoding.
 pub(super) fn head_only(head: Head, body: Body) -> Response {
@@ -69,7 +73,7 @@ pub(super) async fn whole(renderer: &Renderer, request: &Parts, mut head: Head, 
 pub(super) async fn streamed<S>(
     renderer: &Renderer,
     request: &Parts,
-    mut head: Head,
+    head: Head,
     first: Bytes,
     rest: S,
 ) -> Response
@@ -79,15 +83,21 @@ where
     let mut rest = Box::pin(rest);
     let rendering = rendering(request, &head);
     let mut begin = BytesMut::from(first);
+    let is_yaml = rendering.layout == Layout::Yaml;
     // Below the threshold nothing is known about compression yet; YAML needs everything.
-    while begin.len() <= GZIP_ABOVE || rendering.layout == Layout::Yaml {
+    while begin.len() <= GZIP_ABOVE || is_yaml {
+        if begin.len() > MAX_YAML {
+            return respond::status(request, &too_large());
+        }
         match rest.next().await {
             None => return whole(renderer, request, head, begin.freeze()).await,
             Some(Ok(part)) => begin.extend_from_slice(&part),
             Some(Err(error)) => {
-                head.code = StatusCode::INTERNAL_SERVER_ERROR;
-                tracing::debug!(%error, "a list broke off");
-                return head_only(head, Body::empty());
+                tracing::debug!(%error, "a list broke off before its answer began");
+                return respond::status(
+                    request,
+                    &unavailable(true, "its connection broke in the middle of a list"),
+                );
             }
         }
     }
@@ -100,6 +110,15 @@ where
         compressed(&mut response);
     }
     response
+}
+
+/// Refusal of a list that is not collected for YAML.
+fn too_large() -> Status {
+    let limit = MAX_YAML >> 20;
+    let message = format!(
+        "the list is larger than {limit} MiB, which is too large for YAML: use limit, or accept JSON"
+    );
+    Status::failure(Reason::NotAcceptable, message)
 }
 
 fn in_frames(parts: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static) -> Body {
@@ -196,6 +215,28 @@ mod tests {
         let yaml_head = Head { media_type: "application/yaml".to_owned(), ..head() };
         let yaml = json(&request("application/yaml", "", ""), yaml_head).await;
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
+    }
+
+    #[tokio::test]
+    async fn a_list_that_breaks_off_before_its_answer_begins_is_a_status() {
+        for (accept, sent) in [("application/json", GZIP_ABOVE), ("application/yaml", 4 * GZIP_ABOVE)] {
+            let asked = request(accept, "", "");
+            let broken = stream::iter([Ok(Bytes::from(vec![b' '; sent - 1])), Err(BoxError::from("gone"))]);
+            let response = streamed(&renderer(), &asked, head(), Bytes::from_static(b"{"), broken).await;
+            assert_eq!(response.status(), 503);
+            assert_eq!(response.headers()[CONTENT_TYPE], accept);
+            let body = response.body().as_whole().unwrap();
+            assert!(body.windows(7).any(|word| word == b"Failure"), "{accept}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_is_too_large_for_yaml_is_refused_before_it_is_whole() {
+        let piece = Bytes::from(vec![b' '; 1 << 20]);
+        let endless = stream::repeat_with(move || Ok(piece.clone()));
+        let yaml = request("application/yaml", "", "");
+        let response = streamed(&renderer(), &yaml, head(), Bytes::from_static(b"{"), endless).await;
+        assert_eq!(response.status(), 406);
     }
 
     #[tokio::test]
