@@ -22,6 +22,7 @@ use http::{Method, StatusCode};
 use portico_machinery::Status;
 
 use crate::console_paths::{ASSETS, PAGE};
+use crate::render::accepts_gzip;
 use crate::request::{RequestView, Response};
 use crate::respond;
 use files::{File, files};
@@ -70,7 +71,7 @@ fn answer(request: &Request, file: Option<&File>, cached: HeaderValue) -> Respon
     let Some(file) = file else { return respond::page_not_found() };
     let known =
         request.header(IF_NONE_MATCH).split(',').any(|tag| tag.trim() == file.tag || tag.trim() == "*");
-    let gzip = file.gzip.as_ref().filter(|_| takes_gzip(request.header(ACCEPT_ENCODING)));
+    let gzip = file.gzip.as_ref().filter(|_| accepts_gzip(request.header(ACCEPT_ENCODING)));
     let mut response = match (known, gzip) {
         (true, _) => respond::whole(StatusCode::NOT_MODIFIED, file.media_type, ""),
         (false, Some(gzip)) => respond::whole(StatusCode::OK, file.media_type, gzip.clone()),
@@ -88,32 +89,4 @@ fn answer(request: &Request, file: Option<&File>, cached: HeaderValue) -> Respon
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-/// Whether gzip is named, and not with a quality of nothing.
-fn takes_gzip(accepted: &str) -> bool {
-    accepted.split(',').any(|coding| {
-        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-        let refused =
-            weight.trim().strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q == 0.0));
-        name.trim().eq_ignore_ascii_case("gzip") && !refused
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gzip_is_sent_to_who_names_it() {
-        for (accepted, takes) in [
-            ("gzip, br", true),
-            ("br;q=1, GZIP;q=0.5", true),
-            ("gzip;q=0", false),
-            ("", false),
-            ("br", false),
-        ] {
-            assert_eq!(takes_gzip(accepted), takes, "{accepted}");
-        }
-    }
 }
