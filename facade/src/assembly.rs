@@ -25,7 +25,7 @@ use portico_kit::drain;
 use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Lifecycle;
-use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
+use portico_kit::listener::{ListenerMetrics, ListenerOptions, MakeRoom, TlsListener};
 use portico_kit::metrics::{Registry, process_started};
 use portico_kit::offload::Offload;
 use portico_kit::spans;
@@ -35,7 +35,7 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::app::{Layers, app};
 use crate::configuration::Configuration;
-use crate::connection::ConnectionLimits;
+use crate::connection::{ConnectionLimits, OpenConnections};
 use crate::control::{self, AccessAsker, Asker, Control, JsonCalls, TokenAsker};
 use crate::control_services::ControlServices;
 use crate::debug_socket;
@@ -137,6 +137,9 @@ impl Facade {
         options.max_connections = settings.max_connections;
         options.share_port = settings.permit_port_sharing;
         options.passed.clone_from(&settings.passed_socket);
+        let open = OpenConnections::default();
+        let idle = open.clone();
+        options.make_room = Some(MakeRoom::new(move || idle.close_idle()));
         options.runtimes.clone_from(&process.runtimes);
         let metrics = ListenerMetrics::new(&process.registry, "https");
         let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);
@@ -157,7 +160,7 @@ impl Facade {
 
         let (drain, watch) = drain::channel();
         let connections = TaskSet::new();
-        let server = Arc::new(Server::new(handler, limits(&settings), &connections, watch.clone()));
+        let server = Arc::new(Server::new(handler, limits(&settings), &connections, open, watch.clone()));
         let first = {
             let (synced, health) = (parts.configuration.synced.clone(), parts.health.clone());
             readiness::may_serve(settings.serve_when_ready, synced, health, watch.clone())

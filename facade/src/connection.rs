@@ -3,13 +3,15 @@
 mod activity;
 mod exchange;
 mod limits;
+mod open_connections;
 
 pub use activity::{ActiveRequestGuard, Activity, Verdict};
 pub use exchange::{Exchange, in_task};
 pub use limits::ConnectionLimits;
+pub use open_connections::OpenConnections;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use http::Response;
@@ -44,6 +46,11 @@ pub struct Connection {
     /// The user of the connection's first proxied request, and as whom backends know them.
     identity: OnceLock<(Arc<UserInfo>, Arc<Identity>)>,
     go_away: Notify,
+    /// A request over it was authenticated.
+    is_known: AtomicBool,
+    /// It is to be closed for a new one.
+    is_closed: AtomicBool,
+    close: Notify,
     /// How much of the console's page was sent to somebody unknown.
     page_parts: AtomicUsize,
 }
@@ -67,6 +74,9 @@ impl Connection {
             own_exchange: Arc::new(Exchange::of_connection()),
             identity: OnceLock::new(),
             go_away: Notify::new(),
+            is_known: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            close: Notify::new(),
             page_parts: AtomicUsize::new(0),
         }
     }
@@ -100,6 +110,40 @@ impl Connection {
     /// No further requests on this connection: GOAWAY.
     pub fn go_away(&self) {
         self.go_away.notify_one();
+    }
+
+    /// A request over this connection was authenticated as other than anonymous.
+    pub fn set_known(&self) {
+        self.is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// True if a request over this connection was authenticated.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// True if no request is under way and the connection is not about to be closed.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !self.activity.is_busy() && !self.is_closed()
+    }
+
+    /// Closes the connection at once.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.close.notify_one();
+    }
+
+    /// True after [`Connection::close`].
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Resolves at [`Connection::close`].
+    pub async fn closed(&self) {
+        self.close.notified().await;
     }
 
     /// Counts one more part of the console's page for somebody unknown. Whether it may be sent without ending the connection, as a browser

@@ -28,7 +28,7 @@ use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
 
 use crate::body::Body;
-use crate::connection::{Connection, ConnectionLimits, Unanswered, Verdict};
+use crate::connection::{Connection, ConnectionLimits, OpenConnections, Unanswered, Verdict};
 use crate::handler::Handler;
 use io::ConnectionIo;
 use stream::StreamExecutor;
@@ -52,12 +52,19 @@ pub struct Server<H> {
     limits: ConnectionLimits,
     http1: http1::Builder,
     http2: http2::Builder<StreamExecutor>,
+    open: OpenConnections,
     drain: Watch,
 }
 
 impl<H: Handler> Server<H> {
     /// A server; `drain` makes connections finish what they have and close.
-    pub fn new(handler: H, limits: ConnectionLimits, tasks: &TaskSet, drain: Watch) -> Self {
+    pub fn new(
+        handler: H,
+        limits: ConnectionLimits,
+        tasks: &TaskSet,
+        open: OpenConnections,
+        drain: Watch,
+    ) -> Self {
         let mut http1 = http1::Builder::new();
         // The watchdog below bounds slow heads, without a timer per request.
         // `pipeline_flush` stays off: with it hyper buffers without bound for a client that does not read.
@@ -76,12 +83,13 @@ impl<H: Handler> Server<H> {
             .initial_connection_window_size(STREAM_WINDOW.saturating_mul(limits.max_streams).min(1 << 30))
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT);
-        Self { handler, limits, http1, http2, drain }
+        Self { handler, limits, http1, http2, open, drain }
     }
 
     /// Serves one connection until it ends.
     pub async fn connection(&self, accepted: Accepted) {
         let connection = Arc::new(Connection::new(&accepted.peer));
+        let _open = self.open.add(&connection);
         let is_http2 = accepted.peer.is_http2();
         let (activity, exchange) = (connection.activity.clone(), connection.own_exchange().clone());
         let io = ConnectionIo::new(accepted.io, activity, exchange, is_http2, self.limits.stalled_write);
@@ -177,6 +185,7 @@ impl<H: Handler> Server<H> {
                 biased;
                 () = drain.signaled() => return Ending::Finish,
                 () = connection.asked_to_go_away() => return Ending::Finish,
+                () = connection.closed() => return Ending::Close,
                 () = look => match connection.activity.verdict(&self.limits) {
                     Verdict::Fine => {}
                     Verdict::Idle => return Ending::Finish,

@@ -86,7 +86,8 @@ pub(crate) struct Serving {
     /// The largest body of a write to a local object, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
     pub(crate) max_request_body_bytes: usize,
-    /// Connections at a time; further ones wait in the kernel.
+    /// Connections at a time; a further one takes the place of the one that has been idle for longest, first of clients that were
+    /// never authenticated, or waits.
     #[arg(long, value_name = "N", default_value_t = 16_384)]
     pub(crate) max_connections: usize,
     /// Streams at a time in one HTTP/2 connection.

@@ -66,6 +66,12 @@ impl Activity {
         self.requests.load(Ordering::Relaxed) > 0
     }
 
+    /// When the connection last became idle.
+    #[must_use]
+    pub fn idle_since(&self) -> Instant {
+        self.begin + Duration::from_millis(self.idle_since.load(Ordering::Relaxed))
+    }
+
     /// How many requests have begun.
     #[must_use]
     pub fn begun(&self) -> u64 {

@@ -153,6 +153,9 @@ fn presents_token(outcome: &Outcome) -> bool {
         Outcome::Authenticated(_, method) => matches!(method, Method::BearerToken | Method::WebSocketToken),
         Outcome::Unauthorized(why) => why.attempted.contains(&"bearer"),
         Outcome::Anonymous(_) | Outcome::Ask(_) => false,
+        if !anonymous {
+            request.connection().set_known();
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod conn;
 
 pub use conn::{Accepted, PeerInfo, TlsIo};
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener as BoundSocket};
 use std::sync::Arc;
@@ -23,6 +24,23 @@ use crate::metrics::Registry;
 use crate::platform;
 use crate::tls::ServerTls;
 
+/// Asks the user of a listener to close a connection that it can do without.
+#[derive(Clone)]
+pub struct MakeRoom(Arc<dyn Fn() + Send + Sync>);
+
+impl MakeRoom {
+    /// Calls `close`.
+    pub fn new(close: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(close))
+    }
+}
+
+impl fmt::Debug for MakeRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MakeRoom")
+    }
+}
+
 /// What can be chosen for a listener.
 #[derive(Clone, Debug)]
 pub struct ListenerOptions {
@@ -30,9 +48,11 @@ pub struct ListenerOptions {
     pub name: &'static str,
     /// A connection that has not finished its handshake by then is closed.
     pub handshake_timeout: Duration,
-    /// Connections at a time, those in their handshake included. When so many are up, the loop stops accepting
-    /// and new ones wait in the kernel's backlog.
+    /// Connections at a time, those in their handshake included. When so many are up, the next one waits for a place, and further
+    /// ones in the kernel's backlog.
     pub max_connections: usize,
+    /// Called when a connection waits for a place.
+    pub make_room: Option<MakeRoom>,
     /// TCP keep-alive period.
     pub keepalive: Duration,
     /// Whether other processes may listen at the same address and port (SO_REUSEPORT).
@@ -50,6 +70,7 @@ impl ListenerOptions {
             name,
             handshake_timeout: Duration::from_secs(10),
             max_connections: 16_384,
+            make_room: None,
             keepalive: Duration::from_secs(180),
             share_port: false,
             passed: None,

@@ -49,6 +49,23 @@ async fn heads_that_never_end_are_given_up_and_others_are_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_of_unknown_clients_give_way_to_new_ones() {
+    let portico = Launch::new().args(&["--max-connections", "4"]).start().await;
+    let mut known = portico.admin().connect().await.unwrap();
+    assert_eq!(known.get("/version").await.unwrap().status, 200);
+    let mut idle = Vec::new();
+    // An idle connection ends by itself after 90 seconds.
+    let served = tokio::time::timeout(Duration::from_secs(60), async {
+        for _ in 0..8 {
+            idle.push(portico.anyone().dial().await.unwrap());
+        }
+        portico.admin().get("/version").await
+    });
+    assert_eq!(served.await.expect("the idle connections make room").status, 200);
+    assert_eq!(known.get("/version").await.unwrap().status, 200, "the connection of a known client stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_comes_byte_by_byte_ends_at_the_requests_deadline() {
     let portico = impatient().start().await;
     let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();

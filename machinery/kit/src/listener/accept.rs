@@ -4,17 +4,21 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::conn::{Accepted, PeerInfo, Place, TlsIo};
-use super::{ListenerMetrics, ListenerOptions, TlsListener, set_keepalive};
+use super::{ListenerMetrics, ListenerOptions, MakeRoom, TlsListener, set_keepalive};
 use crate::backoff::{Backoff, Policy};
 use crate::dial::{client_handshake_reason, io_reason};
 use crate::drain::Watch;
 use crate::tasks::TaskSet;
 use crate::tls::ServerTls;
+
+/// While a connection waits for a place, another one is closed this often.
+const MAKE_ROOM_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A descriptor that is kept for the moment in which the process has no other: with it a connection is accepted and closed,
 /// so that its client sees an end instead of waiting in the backlog.
@@ -29,7 +33,7 @@ impl Reserve {
     async fn turn_away(&mut self, listener: &tokio::net::TcpListener) {
         while self.0.take().is_some() {
             // Accepted only if it is there already.
-            let waiting = tokio::time::timeout(std::time::Duration::ZERO, listener.accept()).await;
+            let waiting = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
             let closed = matches!(waiting, Ok(Ok(_)));
             drop(waiting);
             *self = Self::new();
@@ -72,8 +76,8 @@ impl TlsListener {
         let stop = tasks.token();
         loop {
             let next = async {
-                let permit = places.clone().acquire_owned().await.map_err(io::Error::other)?;
                 let (stream, addr) = listener.accept().await?;
+                let permit = shared.place(&places).await?;
                 Ok::<_, io::Error>((permit, stream, addr))
             };
             let accepted = tokio::select! {
@@ -108,6 +112,26 @@ where
     H: Fn(Accepted) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
+    /// A place for a connection, once there is one.
+    async fn place(&self, places: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
+        if let Ok(place) = places.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        let mut retries = tokio::time::interval(MAKE_ROOM_INTERVAL);
+        let make_room = async {
+            loop {
+                retries.tick().await;
+                if let Some(MakeRoom(close)) = &self.options.make_room {
+                    close();
+                }
+            }
+        };
+        tokio::select! {
+            place = places.clone().acquire_owned() => place.map_err(io::Error::other),
+            never = make_room => never,
+        }
+    }
+
     /// Starts a connection's task, on a runtime if there are any.
     fn begin(self: Arc<Self>, tasks: &TaskSet, stream: TcpStream, addr: SocketAddr, place: Place) {
         let name = self.options.name;

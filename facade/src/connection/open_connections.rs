@@ -1,0 +1,84 @@
+//! The open connections. An idle one is closed when a new one needs its place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Connection;
+
+/// See the module. Clones share the connections.
+#[derive(Clone, Debug, Default)]
+pub struct OpenConnections {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    next: AtomicU64,
+    open: Mutex<HashMap<u64, Arc<Connection>>>,
+}
+
+/// An open connection. Dropping it removes the connection.
+pub struct OpenConnection {
+    connections: OpenConnections,
+    id: u64,
+}
+
+impl OpenConnections {
+    /// Adds a connection.
+    #[must_use]
+    pub fn add(&self, connection: &Arc<Connection>) -> OpenConnection {
+        let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
+        self.inner.open.lock().insert(id, Arc::clone(connection));
+        OpenConnection { connections: self.clone(), id }
+    }
+
+    /// Closes the connection that has been idle for longest, one of an unknown client if there is any. Does nothing if none is idle.
+    pub fn close_idle(&self) {
+        let open = self.inner.open.lock();
+        let idle = open.values().filter(|connection| connection.is_idle());
+        if let Some(longest) =
+            idle.min_by_key(|connection| (connection.is_known(), connection.activity.idle_since()))
+        {
+            longest.close();
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.connections.inner.open.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_idle_connection_of_an_unknown_client_is_closed_first() {
+        let connections = OpenConnections::default();
+        let opened = ["known", "busy", "old", "new"].map(|name| {
+            let connection = Arc::new(Connection::plain(([127, 0, 0, 1], 1).into()));
+            (name, connections.add(&connection), connection)
+        });
+        let closed = || {
+            connections.close_idle();
+            let closed = opened.iter().filter(|(.., connection)| connection.is_closed());
+            closed.map(|(name, ..)| *name).collect::<Vec<_>>()
+        };
+        let [known, busy, ..] = &opened;
+        known.2.set_known();
+        let under_way = busy.2.activity.busy();
+        assert_eq!(closed(), ["old"]);
+        assert_eq!(closed(), ["old", "new"]);
+        assert_eq!(closed(), ["known", "old", "new"]);
+        assert_eq!(closed(), ["known", "old", "new"], "a busy connection stays");
+        drop(under_way);
+        assert_eq!(closed(), ["known", "busy", "old", "new"]);
+        drop(opened);
+        assert!(connections.inner.open.lock().is_empty());
+    }
+}
