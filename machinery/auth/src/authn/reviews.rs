@@ -200,9 +200,7 @@ impl Answers {
 impl Default for Reviews {
     fn default() -> Self {
         // As wide as the digest; random, so that nobody can aim at a place in the table.
-        let mut secret = [0; 32];
-        let random = aws_lc_rs::rand::fill(&mut secret);
-        debug_assert!(random.is_ok(), "the system gives random numbers");
+        let secret: [u8; 32] = rand::random();
         Self {
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             answers: Mutex::new(Answers::new(0)),
