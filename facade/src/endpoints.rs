@@ -24,13 +24,18 @@ pub use chosen::Chosen;
 pub use state::{Console, Endpoints, TestFaults};
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, any};
+use futures::{FutureExt, StreamExt, stream};
+use http_body::Body as _;
+use http_body_util::{BodyExt, BodyStream, StreamBody};
 use portico_kit::health::Endpoint as HealthEndpoint;
 use portico_kit::telemetry::Telemetry;
 
+use crate::body::Body;
 use crate::console_paths;
 use crate::mux::Listing::{self, Listed, Unlisted};
 use crate::request::Response;
@@ -180,8 +185,23 @@ async fn not_found(request: axum::extract::Request) -> Response {
     respond::not_found(&request)
 }
 
-/// A router's answer as the layers know answers.
+/// Converts a router's response. A body of known length that is there already stays whole.
 pub fn from_axum(answer: Result<axum::response::Response, Infallible>) -> Response {
     let Ok(response) = answer;
-    response.map(crate::body::Body::streamed)
+    response.map(|mut body| {
+        if body.size_hint().exact().is_none() {
+            return Body::streamed(body);
+        }
+        match body.frame().now_or_never() {
+            Some(None) => Body::empty(),
+            Some(Some(Ok(frame))) if body.is_end_stream() => {
+                Body::whole(frame.into_data().unwrap_or_default())
+            }
+            Some(Some(first)) => {
+                let rest = stream::once(ready(first)).chain(BodyStream::new(body));
+                Body::streamed(StreamBody::new(rest))
+            }
+            None => Body::streamed(body),
+        }
+    })
 }

@@ -1,11 +1,14 @@
 //! What is lost of the audit log when something goes wrong, and what is not.
 
+use std::future::ready;
 use std::net::TcpListener;
+use std::path::Path;
 
 use portico_kit::tasks::TaskSet;
 use portico_proto::objects::{Call, DoRequest, Target};
-use portico_tests::{Launch, eventually};
+use portico_tests::{Backend, Launch, Mood, eventually, until};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use crate::audit::{lines, recording};
 
@@ -56,20 +59,60 @@ async fn a_process_that_is_killed_leaves_whole_lines_and_every_answered_request(
     }
 }
 
+/// A kubeconfig for the webhook at this cluster, next to the log.
+fn kubeconfig(log: &Path, cluster: &Value) -> String {
+    let kubeconfig = json!({"kind": "Config", "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "audit"}}],
+        "clusters": [{"name": "audit", "cluster": cluster}]});
+    let file = log.with_file_name("audit.kubeconfig");
+    std::fs::write(&file, kubeconfig.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_hangs_up_does_not_lose_the_event_of_its_write() {
+    let webhook = Backend::with_names("audit", &["127.0.0.1"]).await;
+    let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
+    std::fs::write(log.with_file_name("ca.crt"), &webhook.ca).unwrap();
+    let file = kubeconfig(&log, &json!({"server": webhook.url(), "certificate-authority": "ca.crt"}));
+    let launch = launch.args(&[
+        "--audit-webhook-config-file",
+        &file,
+        "--audit-webhook-mode=blocking",
+        // Five attempts: the client is long gone when the last one is made.
+        "--audit-webhook-initial-backoff=2s",
+    ]);
+    let portico = launch.start().await;
+    webhook.behave(Mood::Code(503));
+    let mut client = portico.admin().dial().await.unwrap();
+    let body = json!({"metadata": {"name": "c"}}).to_string();
+    let head = format!(
+        "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer admin-token\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    until("the event is sent for the first time", || ready(!webhook.seen().is_empty())).await;
+    drop(client);
+    let before = webhook.seen().len();
+    webhook.behave(Mood::Well);
+    until("it is sent again", || ready(webhook.seen().len() > before)).await;
+    let event: Value = serde_json::from_slice(&webhook.last().body).unwrap();
+    assert_eq!(event["items"][0]["objectRef"]["name"], "c", "{event}");
+    let metrics = portico.admin().get("/metrics").await.text();
+    assert!(!metrics.contains("apiserver_audit_error_total{plugin=\"webhook\"}"), "{metrics}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_takes_nothing_costs_its_own_events_and_they_are_counted() {
     // Connections are taken by the system, and nobody answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (launch, log) = recording(Launch::new(), ONLY_CONFIG_MAPS);
-    let kubeconfig = json!({"kind": "Config", "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "audit"}}],
-        "clusters": [{"name": "audit", "cluster": {
-            "server": format!("http://{}/events", silent.local_addr().unwrap())}}]});
-    let file = log.with_file_name("audit.kubeconfig");
-    std::fs::write(&file, kubeconfig.to_string()).unwrap();
+    let url = format!("http://{}/events", silent.local_addr().unwrap());
+    let file = kubeconfig(&log, &json!({"server": url}));
     let launch = launch.args(&[
         "--audit-webhook-config-file",
-        file.to_str().unwrap(),
+        &file,
         "--audit-webhook-batch-buffer-size=1",
         "--audit-webhook-batch-max-size=1",
         "--audit-webhook-batch-throttle-enable=false",

@@ -124,16 +124,17 @@ async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner
     Ok(response.map(|body| Body::streamed(UntilOut::new(body, audited, ending))))
 }
 
-/// What a layer answers before there is an audit layer: one event, by the policy's rules for nobody.
-pub fn refused(auditor: Option<&Arc<Auditor>>, request: &Request, refusal: &Response) {
-    let Some(auditor) = auditor else { return };
+/// Event of a request that is refused before the audit layer, by the policy's rules for requests without a user; `None` if it is
+/// not recorded.
+pub fn refused(auditor: Option<&Arc<Auditor>>, request: &Request, refusal: &Response) -> Option<Audited> {
+    let auditor = auditor?;
     let config = auditor.evaluate(None, request.info());
     if config.level == Level::None {
-        return;
+        return None;
     }
     let audited = Audited::new(Arc::clone(auditor), config, event_of(request, config, None));
     note_response(&audited, refusal);
-    audited.hand_over(Stage::ResponseStarted);
+    Some(audited)
 }
 
 fn event_of(request: &Request, config: AuditConfig, user: Option<Arc<UserInfo>>) -> Event {

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use portico_audit::Stage;
 use portico_auth::authn::{Reviewer, without_token};
 use portico_auth::{AuthenticatorChain, Credentials, HeaderValues, Method, Outcome};
 use portico_kit::layer::{AfterResponse, OnResponse, Step};
@@ -24,7 +25,7 @@ use crate::handler::Handler;
 use crate::metrics::access::{Authenticated, AuthenticationMetrics};
 use crate::request::{Caller, Request, RequestView, Response};
 use crate::respond;
-use portico_auditor::Auditor;
+use portico_auditor::{Audited, Auditor};
 
 /// How callers are known.
 pub struct Authenticator {
@@ -69,7 +70,7 @@ impl<S: Handler> Service<Request> for Authentication<S> {
             return Step::waiting(async move {
                 match authenticator.reviewed(request, &token, begin).await {
                     Ok((request, after)) => OnResponse::new(inner.call(request), after).await,
-                    Err(refusal) => Ok(*refusal),
+                    Err(refused) => Ok(refused.answer().await),
                 }
             });
         }
@@ -78,7 +79,7 @@ impl<S: Handler> Service<Request> for Authentication<S> {
         }
         match self.authenticator.admit(found, request, begin) {
             Ok((request, after)) => Step::passed(OnResponse::new(self.inner.call(request), after)),
-            Err(refusal) => Step::answered(Ok(*refusal)),
+            Err(refused) => Step::waiting(async move { Ok(refused.answer().await) }),
         }
     }
 }
@@ -94,7 +95,23 @@ impl AfterResponse<Response> for GoAway {
 }
 
 /// A request whose caller is known, and what follows its answer; or the refusal.
-type Admitted = Result<(Request, Option<GoAway>), Box<Response>>;
+type Admitted = Result<(Request, Option<GoAway>), Box<Refused>>;
+
+/// Refusal of a request, and its audit event.
+struct Refused {
+    response: Response,
+    audited: Option<Audited>,
+}
+
+impl Refused {
+    /// Records the refusal, waits as the modes of the audit backends say, and returns the response.
+    async fn answer(self) -> Response {
+        if let Some(audited) = self.audited {
+            audited.process(Stage::ResponseStarted).await;
+        }
+        self.response
+    }
+}
 
 impl Authenticator {
     /// Asks what a token stands for before it decides.
@@ -106,9 +123,8 @@ impl Authenticator {
             self.metrics.done(Authenticated::Refused, begin.elapsed());
             tracing::debug!(peer = %request.connection().peer, %error, "authentication failed");
             let status = Status::too_many_requests(error.to_string(), 1);
-            let refusal = respond::status(&request, &status);
-            audit::refused(self.auditor.as_ref(), &request, &refusal);
-            return Err(Box::new(refusal));
+            let response = respond::status(&request, &status);
+            return Err(self.refused(&request, response));
         }
         let found = authenticate(&request);
         self.admit(found, request, begin)
@@ -133,17 +149,24 @@ impl Authenticator {
             Outcome::Authenticated(user, _) => (user, false),
             Outcome::Anonymous(user) => (user, true),
             refused => {
-                let refusal = refuse(&request, &refused);
-                audit::refused(self.auditor.as_ref(), &request, &refusal);
-                return Err(Box::new(refusal));
+                let response = refuse(&request, &refused);
+                return Err(self.refused(&request, response));
             }
         };
+        if !anonymous {
+            request.connection().set_known();
+        }
         request.extensions_mut().insert(Caller(user));
         let loads_page =
             || self.console && is_page(&request.info().path) && request.connection().takes_page_part();
         let goes = anonymous && request.is_http2() && !loads_page();
         let after = goes.then(|| GoAway(request.connection().clone()));
         Ok((request, after))
+    }
+
+    fn refused(&self, request: &Request, response: Response) -> Box<Refused> {
+        let audited = audit::refused(self.auditor.as_ref(), request, &response);
+        Box::new(Refused { response, audited })
     }
 }
 
@@ -153,9 +176,6 @@ fn presents_token(outcome: &Outcome) -> bool {
         Outcome::Authenticated(_, method) => matches!(method, Method::BearerToken | Method::WebSocketToken),
         Outcome::Unauthorized(why) => why.attempted.contains(&"bearer"),
         Outcome::Anonymous(_) | Outcome::Ask(_) => false,
-        if !anonymous {
-            request.connection().set_known();
-        }
     }
 }
 

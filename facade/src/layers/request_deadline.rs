@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_audit::Stage;
 use portico_gostd::url::first_value;
 use portico_machinery::Status;
 use tower_http::validate_request::ValidateRequest;
@@ -35,7 +36,9 @@ impl ValidateRequest<Body> for RequestDeadline {
         let asked = asked(request.query()).map_err(|error| {
             let message = format!("invalid timeout specified in the request URL - {error}");
             let refusal = respond::status(request, &Status::bad_request(message));
-            audit::refused(self.auditor.as_ref(), request, &refusal);
+            if let Some(audited) = audit::refused(self.auditor.as_ref(), request, &refusal) {
+                audited.hand_over(Stage::ResponseStarted);
+            }
             refusal
         })?;
         let shorter = asked.filter(|t| !t.is_zero() && *t < self.request_timeout);

@@ -12,7 +12,8 @@ use portico_audit::{
 use portico_machinery::{Status, UserInfo};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::auditor::{Auditor, Encoded};
+use crate::auditor::Auditor;
+use crate::deliveries::Encoded;
 use crate::latencies::{Latencies, Latency};
 
 const DECISION: &str = "authorization.k8s.io/decision";

@@ -10,11 +10,11 @@ use portico_kit::metrics::Registry;
 use portico_kit::recent::Recent;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{RequestInfo, UserInfo};
-use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::backend::{Backend, Wait};
+use crate::backend::Backend;
+use crate::deliveries::{Deliveries, Encoded};
 use crate::error::AuditError;
 use crate::metrics::AuditMetrics;
 use crate::policy_file;
@@ -31,7 +31,7 @@ const TAIL_BYTES: usize = 1 << 20;
 /// What is recorded, and where it goes.
 pub struct Auditor {
     policy: FileWatch<Policy>,
-    backends: Vec<Backend>,
+    deliveries: Deliveries,
     tail: Option<Arc<Recent>>,
     metrics: AuditMetrics,
     /// Requests whose last event has not come.
@@ -40,14 +40,9 @@ pub struct Auditor {
     shutdown_timeout: Duration,
     /// What takes events in the background; ends after everything else.
     tasks: TaskSet,
-    /// Where those run: a request may end with the runtime that served it.
-    runtime: Handle,
     /// Connections of the webhook, which those tasks use to the last.
     connections: TaskSet,
 }
-
-/// One event, for each backend in the form that it takes; nothing for one that does not get it.
-pub(crate) type Encoded = Vec<Option<Bytes>>;
 
 impl Auditor {
     /// Reads the policy, opens the log and reads the webhook's configuration; nothing without a policy or somewhere to record.
@@ -75,17 +70,15 @@ impl Auditor {
         if backends.is_empty() {
             return Ok(None);
         }
-        let (under_way, runtime) = (TaskTracker::new(), Handle::current());
         let shutdown_timeout = settings.shutdown_timeout;
         Ok(Some(Arc::new(Self {
             policy,
-            backends,
+            deliveries: Deliveries::new(backends, tasks.clone()),
             tail: settings.tail.then(|| Arc::new(Recent::new(TAIL_EVENTS, TAIL_BYTES))),
             metrics,
-            under_way,
+            under_way: TaskTracker::new(),
             shutdown_timeout,
             tasks,
-            runtime,
             connections,
         })))
     }
@@ -111,39 +104,23 @@ impl Auditor {
         if let Some(tail) = &self.tail {
             tail.push(json.clone());
         }
-        self.backends.iter().map(|backend| backend.encode(event, &json)).collect()
+        self.deliveries.encode(event, &json)
     }
 
     /// Whether events may be written together that come one after the other: nobody waits for the first, and all that is written
     /// is lines.
     pub(crate) fn may_hold(&self) -> bool {
-        self.backends.iter().all(Backend::may_hold)
+        self.deliveries.may_hold()
     }
 
-    /// Gives an event to all backends, each in turn, and waits as their modes say; false when a strict one failed.
+    /// Delivers an event to all backends and waits as their modes say; false if a strict one failed.
     pub(crate) async fn process(&self, encoded: Encoded, stage: Stage) -> bool {
-        let wait = if stage == Stage::RequestReceived { Wait::Strict } else { Wait::Blocking };
-        let mut stored = true;
-        for (backend, record) in self.backends.iter().zip(encoded) {
-            if let Some(record) = record {
-                stored &= backend.take(record, wait).await;
-            }
-        }
-        stored
+        self.deliveries.process(encoded, stage).await
     }
 
-    /// The same where nobody can wait.
-    pub(crate) fn hand_over(self: &Arc<Self>, mut encoded: Encoded, stage: Stage) {
-        for (backend, record) in self.backends.iter().zip(&mut encoded) {
-            record.take_if(|record| backend.take_at_once(record));
-        }
-        if encoded.iter().all(Option::is_none) {
-            return;
-        }
-        let this = Arc::clone(self);
-        self.tasks.spawn_on(&self.runtime, "audit-event", async move {
-            this.process(encoded, stage).await;
-        });
+    /// Delivers an event without waiting.
+    pub(crate) fn hand_over(&self, encoded: Encoded, stage: Stage) {
+        self.deliveries.hand_over(encoded, stage);
     }
 
     /// A request whose last event is waited for while this is held.
@@ -181,11 +158,12 @@ impl Auditor {
         }
         let unsent = self.tasks.shutdown(FLUSH).await;
         if !unsent.is_empty() {
-            tracing::error!(?unsent, "audit events were not delivered in time and are lost");
+            tracing::error!(
+                deliveries = unsent.len(),
+                "audit events were not delivered in time and are lost"
+            );
         }
-        for backend in &self.backends {
-            backend.close().await;
-        }
+        self.deliveries.close().await;
         self.connections.shutdown(Duration::ZERO).await;
     }
 }

@@ -120,26 +120,32 @@ impl Backend {
         !self.strict && self.buffer.is_none() && matches!(*self.destination, Destination::Log(_))
     }
 
-    /// Whether it took an event without anybody having to wait.
-    pub(super) fn take_at_once(&self, event: &Bytes) -> bool {
+    /// Takes an event if that needs no waiting; false if the request must not go on, `None` if it has to wait.
+    pub(super) fn take_at_once(&self, event: &Bytes) -> Option<bool> {
         match &*self.destination {
             _ if self.buffer.is_some() => {
                 self.buffer(event.clone());
-                true
+                Some(true)
             }
-            Destination::Log(log) => log.write_at_once(event),
-            Destination::Webhook(_) => false,
+            Destination::Log(log) => log.write_at_once(event).map(|written| written || !self.strict),
+            Destination::Webhook(_) => None,
         }
     }
 
-    /// Takes an event; false when the request must not go on.
+    /// Takes an event that [`Backend::take_at_once`] did not take; false if the request must not go on.
     pub(super) async fn take(&self, event: Bytes, wait: Wait) -> bool {
-        if self.buffer.is_some() {
-            self.buffer(event);
-            return true;
-        }
         let wait = self.strict || wait == Wait::Blocking;
         self.destination.deliver(vec![event], wait).await || !self.strict
+    }
+
+    /// Counts the events in `lines` as lost.
+    pub(super) fn lose(&self, lines: &[u8]) {
+        let events = lines.iter().filter(|byte| **byte == b'\n').count();
+        self.metrics.lost(
+            self.destination.plugin(),
+            events,
+            "too many events wait for the backend, or the server ends",
+        );
     }
 
     /// Keeps an event until its batch is sent; drops it when there is no room.

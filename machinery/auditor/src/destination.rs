@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::log::Log;
-use crate::webhook::Webhook;
+use crate::log::{self, Log};
+use crate::webhook::{self, Webhook};
 
 /// Where events end.
 pub(super) enum Destination {
@@ -12,6 +12,14 @@ pub(super) enum Destination {
 }
 
 impl Destination {
+    /// Name of the plugin in `apiserver_audit_error_total`.
+    pub(super) fn plugin(&self) -> &'static str {
+        match self {
+            Self::Log(_) => log::PLUGIN,
+            Self::Webhook(_) => webhook::PLUGIN,
+        }
+    }
+
     /// Delivers events, in order; false when one was not. Loss is counted here.
     pub(super) async fn deliver(&self, events: Vec<Bytes>, wait: bool) -> bool {
         match self {

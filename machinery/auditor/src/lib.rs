@@ -8,6 +8,7 @@ mod audited;
 mod auditor;
 mod backend;
 mod batches;
+mod deliveries;
 mod destination;
 mod ending;
 mod error;

@@ -10,7 +10,7 @@ use portico_kit::rotating_file::RotatingFile;
 use crate::metrics::AuditMetrics;
 use crate::settings::AuditLogSettings;
 
-const PLUGIN: &str = "log";
+pub(super) const PLUGIN: &str = "log";
 const STANDARD_OUTPUT: &str = "-";
 
 /// See the module.
@@ -46,9 +46,9 @@ impl Log {
         written
     }
 
-    /// Whether a line needed nobody to wait, whether or not it could be written.
-    pub(super) fn write_at_once(&self, line: &[u8]) -> bool {
-        self.writer.write_at_once(line).is_some()
+    /// Writes a line if that needs no waiting; whether it could be written, or `None` if it has to wait.
+    pub(super) fn write_at_once(&self, line: &[u8]) -> Option<bool> {
+        self.writer.write_at_once(line)
     }
 
     pub(super) async fn close(&self) {

@@ -14,11 +14,12 @@ use portico_kit::fetch::{FetchRequest, FetchTarget, Fetcher};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, Roots};
 use portico_proto::client::{KubeconfigCluster, KubeconfigUser, KubeconfigUsers, Source};
+use tokio::sync::Semaphore;
 
 use crate::metrics::AuditMetrics;
 use crate::settings::AuditWebhookSettings;
 
-const PLUGIN: &str = "webhook";
+pub(super) const PLUGIN: &str = "webhook";
 /// One request, with its answer (upstream's `defaultRequestTimeout`, which its client says in the query, too).
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a batch is sent at most.
@@ -30,6 +31,8 @@ const JITTER: f64 = 0.2;
 const MAX_ANSWER: usize = 64 * 1024;
 /// Connections that wait for the next batch.
 const KEPT_CONNECTIONS: usize = 4;
+/// Requests to the webhook at a time: each has a connection.
+const MAX_REQUESTS: usize = 256;
 
 /// See the module.
 pub(super) struct Webhook {
@@ -38,6 +41,7 @@ pub(super) struct Webhook {
     path: String,
     headers: HeaderMap,
     initial_backoff: Duration,
+    requests: Semaphore,
     metrics: AuditMetrics,
 }
 
@@ -59,6 +63,7 @@ impl Webhook {
             path,
             headers: headers(&user)?,
             initial_backoff: settings.initial_backoff,
+            requests: Semaphore::new(MAX_REQUESTS),
             metrics,
         })
     }
@@ -88,6 +93,7 @@ impl Webhook {
             body,
             max_body: MAX_ANSWER,
         };
+        let _place = self.requests.acquire().await.map_err(|error| error.to_string())?;
         match self.fetcher.send(&self.target, &request).await {
             Ok(answer) if answer.status.is_success() => Ok(()),
             Ok(answer) => Err(format!("the server answered {}", answer.status)),
@@ -178,7 +184,7 @@ fn headers(user: &KubeconfigUser) -> Result<HeaderMap, String> {
 fn bytes(source: &Source) -> Result<Vec<u8>, String> {
     match source {
         Source::Data(data) => Ok(data.clone()),
-        Source::File(file) => std::fs::read(file)
+        Source::File(file) => portico_kit::config_file::read(file)
             .map_err(|error| format!("{}: {}", file.display(), portico_gostd::os::error_text(&error))),
     }
 }

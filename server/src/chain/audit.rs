@@ -165,18 +165,17 @@ impl Drop for Underway {
     }
 }
 
-/// What is refused before there is a caller: one event, by the policy's rules for nobody.
+/// Event of a call that is refused before it has a caller, by the policy's rules for calls without a user; `None` if it is not
+/// recorded.
 pub(super) fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &http::Request<Body>,
     refusal: &tonic::Status,
-) {
-    let Some(auditor) = auditor else { return };
-    let recording = Recording::new(Arc::clone(auditor), request, None, &audit_id(request.headers()));
-    if let Some(audited) = recording.make(&asked(request)) {
-        note_refusal(audited, refusal);
-        audited.hand_over(Stage::ResponseStarted);
-    }
+) -> Option<Arc<Audited>> {
+    let recording = Recording::new(Arc::clone(auditor?), request, None, &audit_id(request.headers()));
+    let audited = recording.make(&asked(request))?;
+    note_refusal(audited, refusal);
+    Some(Arc::clone(audited))
 }
 
 /// What a call asks for, as far as its path says.

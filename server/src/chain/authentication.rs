@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use portico_audit::Stage;
 use portico_auditor::Auditor;
 use portico_kit::layer::{Step, take_ready};
 use tonic::body::Body;
@@ -47,7 +48,8 @@ where
         let token = match admit(&self.identities, &mut request) {
             Ok(()) => return Step::passed(self.inner.call(request)),
             Err(Refused::Status(status)) => {
-                return Step::answered(Ok(refused(self.auditor.as_ref(), &request, *status)));
+                let answer = refused(self.auditor.as_ref(), &request, *status);
+                return Step::waiting(async move { Ok(answer.await) });
             }
             Err(Refused::Ask(token)) => token,
         };
@@ -58,14 +60,14 @@ where
         let (identities, auditor) = (Arc::clone(&self.identities), self.auditor.clone());
         Step::waiting(async move {
             if let Err(status) = identities.reviewed(&token, client).await {
-                return Ok(refused(auditor.as_ref(), &request, status));
+                return Ok(refused(auditor.as_ref(), &request, status).await);
             }
             let refusal = match admit(&identities, &mut request) {
                 Ok(()) => return inner.call(request).await,
                 Err(Refused::Status(status)) => *status,
                 Err(Refused::Ask(_)) => unauthorized(),
             };
-            Ok(refused(auditor.as_ref(), &request, refusal))
+            Ok(refused(auditor.as_ref(), &request, refusal).await)
         })
     }
 }
@@ -79,12 +81,17 @@ fn admit(identities: &Identities, request: &mut http::Request<Body>) -> Result<(
     Ok(())
 }
 
-/// The answer to a call without a caller.
+/// The answer to a call without a caller, after its audit event.
 fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &http::Request<Body>,
     refusal: tonic::Status,
-) -> http::Response<Body> {
-    audit::refused(auditor, request, &refusal);
-    refusal.into_http()
+) -> impl Future<Output = http::Response<Body>> + Send + use<> {
+    let audited = audit::refused(auditor, request, &refusal);
+    async move {
+        if let Some(audited) = audited {
+            audited.process(Stage::ResponseStarted).await;
+        }
+        refusal.into_http()
+    }
 }
