@@ -6,6 +6,7 @@ mod authentication;
 mod error;
 mod proxying;
 mod readiness;
+mod series;
 mod serving;
 mod shutdown;
 
@@ -101,6 +102,7 @@ struct Parts {
     hooks: Hooks,
     registry: Registry,
     metrics: Arc<RequestMetrics>,
+    local_metrics: LocalMetrics,
     short: WaitGroup,
     watching: WaitGroup,
     in_flight: InFlight,
@@ -135,11 +137,11 @@ impl Facade {
         let mut options = ListenerOptions::new("https");
         options.handshake_timeout = settings.tls_handshake_timeout;
         options.max_connections = settings.max_connections;
-        options.share_port = settings.permit_port_sharing;
-        options.passed.clone_from(&settings.passed_socket);
         let open = OpenConnections::default();
         let idle = open.clone();
         options.make_room = Some(MakeRoom::new(move || idle.close_idle()));
+        options.share_port = settings.permit_port_sharing;
+        options.passed.clone_from(&settings.passed_socket);
         options.runtimes.clone_from(&process.runtimes);
         let metrics = ListenerMetrics::new(&process.registry, "https");
         let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);
@@ -260,6 +262,7 @@ impl Parts {
             hooks,
             registry: process.registry.clone(),
             metrics,
+            local_metrics: LocalMetrics::new(&process.registry),
             short: WaitGroup::default(),
             watching: WaitGroup::default(),
             in_flight,
@@ -394,7 +397,7 @@ impl Parts {
             tasks: self.watches.clone(),
             freshness: self.freshness.clone(),
             renderer: self.renderer.clone(),
-            metrics: LocalMetrics::new(&self.registry),
+            metrics: self.local_metrics.clone(),
         };
         Director::new(Delegates {
             freshness: self.freshness.clone(),
@@ -495,6 +498,9 @@ impl Parts {
             let keep = state.keep(self.configuration.clone(), self.documents.clone(), self.freshness.clone());
             self.tasks.spawn_until_cancelled("fail-static", keep);
         }
+        let (requests, local) = (self.metrics.clone(), self.local_metrics.clone());
+        let dropped = series::drop_unserved(self.configuration.current.clone(), requests, local);
+        self.tasks.spawn_until_cancelled("metric-series", dropped);
         let configuration = self.configuration.clone();
         self.tasks
             .spawn_until_cancelled("control-service-in-use", show_in_use(control.clone(), configuration));

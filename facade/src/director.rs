@@ -145,7 +145,9 @@ impl Delegates {
 
     async fn proxied(&self, upstream: &Upstream, request: Request) -> Response {
         let (record, info) = (request.record(), request.info().clone());
-        record.set_known_resource(info.is_resource_request);
+        if info.is_resource_request {
+            record.set_resource_known_if_seen();
+        }
         if let Some(walk) = record.walk() {
             walk.took("router", Duration::ZERO, proxied_to(upstream.route()));
         }
@@ -166,9 +168,9 @@ impl Delegates {
         // Headers are made when it is called: inside of the span.
         let proxied = async { self.proxy.handle(upstream, request.map(Body::into_proxy), context).await };
         let response = span.within(proxied).await;
-        if response.status() == http::StatusCode::NOT_FOUND {
-            // Names that a backend does not know must not become labels.
-            record.set_known_resource(false);
+        // Names that a backend does not know must not become labels.
+        if info.is_resource_request && response.status().as_u16() < 300 {
+            record.set_known_resource(true);
         }
         response.map(Body::from)
     }

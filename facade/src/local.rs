@@ -39,6 +39,7 @@ use crate::body::Body;
 use crate::configuration::Configuration;
 use crate::control_services::{CallReason, ControlServices, Member};
 use crate::freshness::Freshness;
+use crate::metrics::KnownResource;
 use crate::render::Renderer;
 use crate::request::{Request, RequestView, Response, WatchShutdown};
 use crate::respond;
@@ -115,7 +116,7 @@ impl Local {
             let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
         }
         let response = self.done(request, answer).await;
-        if request.record().is_known_resource() {
+        if request.record().known_resource() == KnownResource::Yes {
             self.metrics.body(request.info(), bytes);
         }
         Ok(response)

@@ -22,10 +22,14 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::console_paths;
+
 pub use totals::Totals;
 
 /// Distinct label sets that are kept; beyond that, requests are counted under empty labels.
 const MAX_SERIES: usize = 8192;
+/// Values of the label `dry_run`.
+const DRY_RUNS: [&str; 3] = ["", "All", "invalid"];
 
 const DURATIONS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
@@ -113,11 +117,15 @@ impl<L: EncodeLabelSet> EncodeLabelSet for WithCode<L> {
 struct Series {
     labels: RequestLabels,
     duration: Histogram,
-    objective: Histogram,
-    sizes: Histogram,
+    /// Of requests that objectives are set on.
+    objective: Option<Histogram>,
+    /// Of reads.
+    sizes: Option<Histogram>,
     /// Made by the first request that goes on for long.
     longrunning: OnceLock<Gauge>,
     codes: Mutex<Vec<(u16, &'static str, Counter)>>,
+    /// Codes of requests that were terminated.
+    terminated: Mutex<Vec<u16>>,
 }
 
 /// A request's place in the metrics.
@@ -128,6 +136,19 @@ pub struct Labels {
     dry_run: &'static str,
 }
 
+/// Whether the resource of a request is one that is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum KnownResource {
+    /// It is not: its name does not become a label.
+    #[default]
+    No,
+    /// A backend has not said: it is if an earlier request for it was.
+    IfSeen,
+    /// It is.
+    Yes,
+}
+
 /// What decides a request's place.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
@@ -136,7 +157,7 @@ pub struct Asked<'a> {
     /// Which server of the chain answers: `apiserver` or `aggregator`.
     pub component: &'static str,
     /// Whether names in the path may become labels.
-    pub known_resource: bool,
+    pub known_resource: KnownResource,
     /// Whether it goes on until somebody ends it.
     pub long_running: bool,
     /// `All`, `invalid`, or nothing.
@@ -152,7 +173,7 @@ pub struct Ended<'a> {
     pub code: u16,
     /// From the first byte of the request to the last of its answer.
     pub took: Duration,
-    /// What of it latency objectives leave out: webhooks, and waiting for a seat.
+    /// What of it latency objectives leave out: webhooks, and waiting for a seat. Long-running requests have no objective.
     pub left_out: Duration,
     /// Of the answer's body.
     pub bytes: u64,
@@ -179,6 +200,8 @@ pub struct RequestMetrics {
     high_water: [[AtomicI64; 2]; 2],
     filter: HistogramVec<[(&'static str, String); 1]>,
     series: RwLock<HashMap<u64, Vec<Arc<Series>>>>,
+    /// Counts what has no series of its own.
+    overflow: OnceLock<Arc<Series>>,
     hasher: RandomState,
 }
 
@@ -233,6 +256,7 @@ impl RequestMetrics {
                 &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0],
             ),
             series: RwLock::default(),
+            overflow: OnceLock::new(),
             hasher: RandomState::new(),
         })
     }
@@ -240,59 +264,113 @@ impl RequestMetrics {
     /// The place of a request.
     #[must_use]
     pub fn labels(&self, asked: &Asked<'_>) -> Labels {
-        let Asked { info, component, known_resource, .. } = *asked;
-        let known = |text: &str| if known_resource { text.into() } else { Box::default() };
-        let verb = verb_label(info, asked.applies);
-        let key = (verb, &info.api_group, &info.api_version, &info.resource, &info.subresource);
-        let hash = self.hasher.hash_one((
-            known_resource,
-            info.scope(),
-            component,
-            known_resource.then_some(key),
-            verb,
-        ));
+        let series = match asked.known_resource {
+            KnownResource::No => self.series(asked, false),
+            KnownResource::IfSeen => self.find(asked, true).unwrap_or_else(|| self.series(asked, false)),
+            KnownResource::Yes => self.series(asked, true),
+        };
+        Labels { series, long_running: asked.long_running, dry_run: asked.dry_run }
+    }
+
+    fn series(&self, asked: &Asked<'_>, known: bool) -> Arc<Series> {
+        self.find(asked, known).unwrap_or_else(|| {
+            let info = asked.info;
+            let label = |text: &str| if known { text.into() } else { Box::default() };
+            let place = Place {
+                verb: verb_label(asked),
+                group: label(&info.api_group),
+                version: label(&info.api_version),
+                resource: label(&info.resource),
+                subresource: label(&info.subresource),
+                scope: info.scope(),
+                component: asked.component,
+            };
+            self.add(self.hash(asked, known), RequestLabels(Arc::new(place)))
+        })
+    }
+
+    fn find(&self, asked: &Asked<'_>, known: bool) -> Option<Arc<Series>> {
+        let (info, verb) = (asked.info, verb_label(asked));
         let fits = |s: &&Arc<Series>| {
             let l = &*s.labels.0;
             l.verb == verb
                 && l.scope == info.scope()
-                && l.component == component
-                && (!known_resource && l.resource.is_empty() && l.version.is_empty()
+                && l.component == asked.component
+                && (!known && l.resource.is_empty() && l.version.is_empty()
                     || *l.resource == *info.resource
                         && *l.group == *info.api_group
                         && *l.version == *info.api_version
                         && *l.subresource == *info.subresource)
         };
-        let found = self.series.read().get(&hash).and_then(|all| all.iter().find(fits).cloned());
-        let series = found.unwrap_or_else(|| {
-            let place = Place {
-                verb,
-                group: known(&info.api_group),
-                version: known(&info.api_version),
-                resource: known(&info.resource),
-                subresource: known(&info.subresource),
-                scope: info.scope(),
-                component,
-            };
-            self.add(hash, RequestLabels(Arc::new(place)))
-        });
-        Labels { series, long_running: asked.long_running, dry_run: asked.dry_run }
+        self.series.read().get(&self.hash(asked, known)).and_then(|all| all.iter().find(fits).cloned())
+    }
+
+    fn hash(&self, asked: &Asked<'_>, known: bool) -> u64 {
+        let (info, verb) = (asked.info, verb_label(asked));
+        let key = (verb, &info.api_group, &info.api_version, &info.resource, &info.subresource);
+        self.hasher.hash_one((known, info.scope(), asked.component, known.then_some(key), verb))
     }
 
     fn add(&self, hash: u64, labels: RequestLabels) -> Arc<Series> {
+        if self.series.read().len() >= MAX_SERIES {
+            return self.overflow.get_or_init(|| self.make(RequestLabels::default())).clone();
+        }
         let mut all = self.series.write();
-        let labels = if all.len() >= MAX_SERIES { RequestLabels::default() } else { labels };
-        let series = Arc::new(Series {
+        let same = all.entry(hash).or_default();
+        // Another request may have added it in the meantime.
+        if let Some(series) = same.iter().find(|series| series.labels == labels) {
+            return series.clone();
+        }
+        let series = self.make(labels);
+        same.push(series.clone());
+        series
+    }
+
+    fn make(&self, labels: RequestLabels) -> Arc<Series> {
+        let verb = labels.0.verb;
+        let (has_objective, has_size) =
+            (!matches!(verb, "WATCH" | "CONNECT"), matches!(verb, "GET" | "LIST"));
+        Arc::new(Series {
             duration: self.duration.get_or_create_owned(&dry_run_labels(&labels, "")),
-            objective: self.objective.get_or_create_owned(&labels),
-            sizes: self.sizes.get_or_create_owned(&labels),
+            objective: has_objective.then(|| self.objective.get_or_create_owned(&labels)),
+            sizes: has_size.then(|| self.sizes.get_or_create_owned(&labels)),
             longrunning: OnceLock::new(),
             codes: Mutex::default(),
+            terminated: Mutex::default(),
             labels,
+        })
+    }
+
+    /// Drops the series of resources whose group version is not served any more, unless a request for them is under way.
+    pub fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
+        self.series.write().retain(|_, same| {
+            same.retain(|series| {
+                let Place { group, version, resource, .. } = &*series.labels.0;
+                let stays = resource.is_empty() || is_served(group, version) || Arc::strong_count(series) > 1;
+                if !stays {
+                    self.remove(series);
+                }
+                stays
+            });
+            !same.is_empty()
         });
-        if all.len() < MAX_SERIES {
-            all.entry(hash).or_default().push(series.clone());
+    }
+
+    fn remove(&self, series: &Series) {
+        let labels = &series.labels;
+        for dry_run in DRY_RUNS {
+            self.duration.remove(&dry_run_labels(labels, dry_run));
         }
-        series
+        self.objective.remove(labels);
+        self.sizes.remove(labels);
+        self.longrunning.remove(labels);
+        self.aborts.remove(labels);
+        for (code, dry_run, _) in series.codes.lock().drain(..) {
+            self.total.remove(&WithCode { request: dry_run_labels(labels, dry_run), code });
+        }
+        for code in series.terminated.lock().drain(..) {
+            self.terminations.remove(&WithCode { request: labels.clone(), code });
+        }
     }
 
     /// A request has been answered and goes on until its body ends.
@@ -311,13 +389,14 @@ impl RequestMetrics {
         } else {
             self.duration.get_or_create(&dry_run_labels(&series.labels, labels.dry_run)).observe(took);
         }
-        // Upstream does not follow where the time of watches goes.
-        if labels.dry_run.is_empty() && series.labels.0.verb != "WATCH" {
-            series.objective.observe(ended.took.saturating_sub(ended.left_out).as_secs_f64());
+        if let Some(objective) =
+            series.objective.as_ref().filter(|_| labels.dry_run.is_empty() && !labels.long_running)
+        {
+            objective.observe(ended.took.saturating_sub(ended.left_out).as_secs_f64());
         }
-        if matches!(series.labels.0.verb, "GET" | "LIST") {
+        if let Some(sizes) = &series.sizes {
             #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
-            series.sizes.observe(ended.bytes as f64);
+            sizes.observe(ended.bytes as f64);
         }
         if let Some(removed) = ended.deprecated {
             self.deprecated.get_or_create(&deprecated_labels(&series.labels, removed)).set(1);
@@ -332,6 +411,10 @@ impl RequestMetrics {
     pub fn terminated(&self, labels: &Labels, code: u16) {
         let request = labels.series.labels.clone();
         self.terminations.get_or_create(&WithCode { request, code }).inc();
+        let mut codes = labels.series.terminated.lock();
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
     }
 
     /// The response ended with an error.
@@ -414,10 +497,13 @@ fn deprecated_labels(request: &RequestLabels, removed: &str) -> [(&'static str, 
     ]
 }
 
-/// Upstream's verb label: HTTP methods but for reads of collections, applies and what leads elsewhere; anything else is `other`.
-fn verb_label(info: &RequestInfo, applies: bool) -> &'static str {
+/// Upstream's verb label: HTTP methods but for reads of collections, streams, applies and what leads elsewhere; anything else is
+/// `other`.
+fn verb_label(asked: &Asked<'_>) -> &'static str {
+    let Asked { info, applies, long_running, .. } = *asked;
     match info.verb.as_str() {
         _ if info.connects() => "CONNECT",
+        _ if long_running && console_paths::is_stream(&info.path) => "WATCH",
         "get" => "GET",
         "list" => "LIST",
         "watch" => "WATCH",
@@ -435,7 +521,7 @@ fn verb_label(info: &RequestInfo, applies: bool) -> &'static str {
 mod tests {
     use super::*;
 
-    fn labels(metrics: &RequestMetrics, path: &str, known_resource: bool) -> Labels {
+    fn labels(metrics: &RequestMetrics, path: &str, known_resource: KnownResource) -> Labels {
         let info = &RequestInfo::parse("GET", path, "").unwrap();
         let (component, long_running) = ("apiserver", false);
         metrics.labels(&Asked { info, component, known_resource, long_running, dry_run: "", applies: false })
@@ -445,7 +531,7 @@ mod tests {
     fn requests_are_counted_by_verb_resource_and_code() {
         let registry = Registry::new();
         let metrics = RequestMetrics::new(&registry);
-        let labels = labels(&metrics, "/apis/apps/v1/deployments", true);
+        let labels = labels(&metrics, "/apis/apps/v1/deployments", KnownResource::Yes);
         metrics.begin(&labels);
         metrics.end(&labels, &Ended { code: 200, ..Ended::default() });
         let text = registry.encode(portico_kit::metrics::Format::Text);
@@ -459,7 +545,7 @@ mod tests {
         let metrics = RequestMetrics::new(&Registry::new());
         let took = Duration::from_millis(30);
         for (path, code) in [("/api/v1/pods", 200), ("/apis/apps/v1/deployments", 404), ("/healthz", 500)] {
-            let labels = labels(&metrics, path, true);
+            let labels = labels(&metrics, path, KnownResource::Yes);
             metrics.end(&labels, &Ended { code, took, ..Ended::default() });
         }
         let watch = RequestInfo::parse("GET", "/api/v1/pods", "watch=true").unwrap();
@@ -467,7 +553,7 @@ mod tests {
         let asked = Asked {
             info: &watch,
             component,
-            known_resource: true,
+            known_resource: KnownResource::Yes,
             long_running,
             dry_run: "",
             applies: false,
@@ -487,8 +573,48 @@ mod tests {
     fn unknown_resources_share_one_series() {
         let metrics = RequestMetrics::new(&Registry::new());
         for n in 0..100 {
-            labels(&metrics, &format!("/apis/g{n}/v1/r{n}"), false);
+            labels(&metrics, &format!("/apis/g{n}/v1/r{n}"), KnownResource::No);
         }
         assert_eq!(metrics.series.read().values().map(Vec::len).sum::<usize>(), 1);
+    }
+
+    #[test]
+    fn a_failure_of_a_backend_is_counted_by_resource_once_the_resource_has_been_served() {
+        let metrics = RequestMetrics::new(&Registry::new());
+        let resource =
+            |known| labels(&metrics, "/apis/a.io/v1/things", known).series.labels.0.resource.clone();
+        assert_eq!(&*resource(KnownResource::IfSeen), "");
+        assert_eq!(&*resource(KnownResource::Yes), "things");
+        assert_eq!(&*resource(KnownResource::IfSeen), "things");
+    }
+
+    #[test]
+    fn series_of_what_is_not_served_any_more_are_dropped_once_no_request_is_under_way() {
+        let registry = Registry::new();
+        let metrics = RequestMetrics::new(&registry);
+        let under_way = labels(&metrics, "/apis/b.io/v1/slow", KnownResource::Yes);
+        for path in ["/apis/a.io/v1/gone", "/apis/b.io/v1/gone", "/version"] {
+            let labels = labels(&metrics, path, KnownResource::Yes);
+            metrics.begin(&labels);
+            metrics.terminated(&labels, 504);
+            metrics.aborted(&labels);
+            metrics.end(&labels, &Ended { code: 200, ..Ended::default() });
+        }
+        let resources = || {
+            let text = registry.encode(portico_kit::metrics::Format::Text);
+            ["a.io", "b.io"].map(|group| {
+                let of_group: Vec<&str> = text.lines().filter(|line| line.contains(group)).collect();
+                (
+                    of_group.iter().any(|line| line.contains("gone")),
+                    of_group.iter().any(|line| line.contains("slow")),
+                )
+            })
+        };
+        metrics.retain(|group, _| group != "b.io");
+        assert_eq!(resources(), [(true, false), (false, true)]);
+        drop(under_way);
+        metrics.retain(|_, _| false);
+        assert_eq!(resources(), [(false, false), (false, false)]);
+        assert_eq!(metrics.series.read().len(), 1, "the path without a resource stays");
     }
 }

@@ -4,7 +4,7 @@
 //! Everything is set once. The tokens go back when the last holder is gone: the response's completion, or a task that goes on
 //! after the response (a watch over WebSocket).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use portico_flow::{Seat, WatchGuard};
 use portico_kit::walk::Walk;
 
 use crate::in_flight::Permit;
+use crate::metrics::KnownResource;
 use crate::wait_group::Token;
 use portico_auditor::{Audited, Latency};
 
@@ -38,7 +39,8 @@ pub struct RequestRecord {
     seat: Mutex<Option<Seat>>,
     warnings: Mutex<Vec<String>>,
     aggregated: AtomicBool,
-    known_resource: AtomicBool,
+    /// A [`KnownResource`].
+    known_resource: AtomicU8,
     /// In microseconds.
     left_out: AtomicU64,
 }
@@ -107,7 +109,13 @@ impl RequestRecord {
 
     /// Whether the resource is one that is served: only then does its name become a metric's label.
     pub fn set_known_resource(&self, known: bool) {
-        self.known_resource.store(known, Ordering::Relaxed);
+        let known = if known { KnownResource::Yes } else { KnownResource::No };
+        self.known_resource.store(known as u8, Ordering::Relaxed);
+    }
+
+    /// A backend has not said whether it serves the resource.
+    pub fn set_resource_known_if_seen(&self) {
+        self.known_resource.store(KnownResource::IfSeen as u8, Ordering::Relaxed);
     }
 
     /// Which server of the chain answers, for metrics: `apiserver` or `aggregator`.
@@ -116,7 +124,11 @@ impl RequestRecord {
     }
 
     /// See [`RequestRecord::set_known_resource`].
-    pub fn is_known_resource(&self) -> bool {
-        self.known_resource.load(Ordering::Relaxed)
+    pub fn known_resource(&self) -> KnownResource {
+        let known = self.known_resource.load(Ordering::Relaxed);
+        [KnownResource::IfSeen, KnownResource::Yes]
+            .into_iter()
+            .find(|k| *k as u8 == known)
+            .unwrap_or_default()
     }
 }

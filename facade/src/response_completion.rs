@@ -72,6 +72,11 @@ impl ResponseCompletion {
         self.busy = Some(busy);
     }
 
+    /// Gives back what the request holds; it goes on to be counted as long as this lives.
+    pub fn release(&mut self) {
+        self.record = None;
+    }
+
     /// What was left of the last frame.
     pub fn take_rest(&mut self) -> Option<Bytes> {
         self.rest.take()

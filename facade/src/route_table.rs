@@ -93,6 +93,14 @@ impl RouteTable {
         [Source::Builtin, Source::Crd].into_iter().find(has)
     }
 
+    /// True if a route or a local server serves this group version.
+    #[must_use]
+    pub fn serves(&self, group: &str, version: &str) -> bool {
+        let routed =
+            || self.groups.get(group).is_some_and(|routed| routed.iter().any(|known| **known == *version));
+        self.local(group, version).is_some() || routed()
+    }
+
     /// Whether the core server owns the whole group: then an unknown version of it is a Status, not a text 404.
     #[must_use]
     pub fn is_builtin_group(&self, group: &str) -> bool {

@@ -7,9 +7,11 @@ use http::{Method, Request};
 use http_body_util::Full;
 use portico_tests::http::{Answer, Lines};
 use portico_tests::objects::{API_SERVICES, available, remote};
-use portico_tests::{Backend, Launch, Mood, PATIENCE, Portico, eventually, pki};
+use portico_tests::{Backend, Launch, Mood, PATIENCE, Portico, eventually, pki, until};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::audit::{METADATA, lines, recording};
 
 /// A process that routes to this backend, available.
 pub async fn routed(backend: &Backend) -> Portico {
@@ -179,7 +181,9 @@ async fn large_bodies_pass_whole_in_both_directions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgraded_connection_carries_bytes_both_ways_and_the_identity() {
     let backend = Backend::start("upgrade.example.com").await;
-    let portico = routed(&backend).await;
+    let (launch, log) = recording(Launch::new(), METADATA);
+    let portico = launch.start().await;
+    register(&portico, &backend).await;
     let mut stream = portico.anyone().dial().await.unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\nX-Remote-User: root\r\n\
@@ -201,6 +205,14 @@ async fn an_upgraded_connection_carries_bytes_both_ways_and_the_identity() {
         assert_eq!(echoed, message.as_bytes());
     }
     assert_eq!(backend.last().all("x-remote-user"), ["admin"]);
+    let ended = || {
+        lines(&log)
+            .iter()
+            .any(|e| e["objectRef"]["subresource"] == "exec" && e["stage"] == "ResponseComplete")
+    };
+    assert!(!ended(), "the event is complete when the connection ends");
+    drop(stream);
+    until("the end is recorded", || std::future::ready(ended())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,6 +19,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::audit::{METADATA, lines};
+
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const V5: &str = "v5.channel.k8s.io";
 
@@ -248,6 +250,38 @@ async fn a_client_that_leaves_while_its_kubelet_does_not_answer_leaves_nothing_b
     cluster.counts("portico_proxy_upgraded_connections 1").await;
     drop(client);
     cluster.counts("portico_proxy_upgraded_connections 0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_and_ports_are_counted_and_incomplete_in_the_audit_log_until_they_end() {
+    let files = tempfile::tempdir().unwrap();
+    let (policy, log) = (files.path().join("policy.yaml"), files.path().join("audit.log"));
+    std::fs::write(&policy, METADATA).unwrap();
+    let (policy, log_path) = (policy.to_str().unwrap(), log.to_str().unwrap());
+    let cluster = Cluster::start_with(&["--audit-policy-file", policy, "--audit-log-path", log_path]).await;
+    for (subresource, query, protocol) in [
+        ("exec", "command=cat&stdin=true&stdout=true", V5),
+        ("portforward", "ports=80", "SPDY/3.1+portforward.k8s.io"),
+    ] {
+        let (mut socket, _) = cluster.open(&format!("p/{subresource}?{query}"), protocol).await.unwrap();
+        cluster.counts("portico_proxy_upgraded_connections 1").await;
+        let ended = || {
+            let complete = lines(&log).into_iter().filter(|event| event["stage"] == "ResponseComplete");
+            complete.filter(|event| event["objectRef"]["subresource"] == subresource).count()
+        };
+        assert_eq!(ended(), 0, "{subresource}");
+        let under_way = |count| {
+            format!(
+                "apiserver_longrunning_requests{{verb=\"CONNECT\",group=\"\",version=\"v1\",resource=\"pods\",\
+                 subresource=\"{subresource}\",scope=\"resource\",component=\"apiserver\"}} {count}"
+            )
+        };
+        cluster.counts(&under_way(1)).await;
+        socket.close(None).await.unwrap();
+        drop(socket);
+        cluster.counts(&under_way(0)).await;
+        until("the end is recorded", || std::future::ready(ended() == 1)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

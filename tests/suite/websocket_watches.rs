@@ -2,7 +2,7 @@
 
 use futures::{SinkExt, StreamExt};
 use http::Request;
-use portico_tests::{PATIENCE, Portico};
+use portico_tests::{Launch, PATIENCE, Portico, until};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -10,6 +10,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::audit::{METADATA, events, lines, recording};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -111,4 +113,29 @@ async fn a_client_that_closes_ends_its_watch() {
     socket.close(None).await.unwrap();
     let ended = async { while let Some(Ok(_)) = socket.next().await {} };
     tokio::time::timeout(PATIENCE, ended).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_is_counted_and_incomplete_in_the_audit_log_until_it_ends() {
+    let (launch, log) = recording(Launch::new(), METADATA);
+    let portico = launch.start().await;
+    let (mut socket, _) =
+        open(&portico, "fieldSelector=metadata.name=a", &[("audit-id", "watch")]).await.unwrap();
+    config_map(&portico, "a").await;
+    assert!(matches!(next(&mut socket).await, Message::Text(_)), "the handshake is long over");
+    let stages = || {
+        let of_watch = lines(&log).into_iter().filter(|event| event["auditID"] == "watch");
+        of_watch.map(|mut event| event["stage"].take()).collect::<Vec<Value>>()
+    };
+    assert_eq!(stages(), ["RequestReceived", "ResponseStarted"]);
+    let under_way = async |count: u32| {
+        let metrics = portico.admin().get("/metrics").await.text();
+        let series =
+            "apiserver_longrunning_requests{verb=\"WATCH\",group=\"\",version=\"v1\",resource=\"configmaps\"";
+        metrics.lines().any(|line| line.starts_with(series) && line.ends_with(&format!(" {count}")))
+    };
+    assert!(under_way(1).await);
+    socket.close(None).await.unwrap();
+    assert_eq!(events(&log, "watch", 3).await[2]["stage"], "ResponseComplete");
+    until("the watch is over", async || under_way(0).await).await;
 }

@@ -21,6 +21,7 @@ use crate::outgoing::Outgoing;
 use crate::refusal::Refusal;
 use crate::stage::Stage;
 use crate::transport::{AnswerBody, Answered, Carrier, Http1Error, Permit, Shared, is_failure};
+use crate::tunnel::Tunnel;
 
 /// What is read at once from an upgraded connection: a TLS record.
 const PIECE: usize = 16 * 1024;
@@ -101,9 +102,11 @@ fn switched(
     parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     parts.headers.insert(UPGRADE, agreed);
     parts.extensions.clear();
+    let opened = Tunnel::default();
+    parts.extensions.insert(opened.clone());
     let metrics = shared.metrics.clone();
     shared.tasks.spawn_until_cancelled("proxy-tunnel", async move {
-        let _open = metrics.upgrade();
+        let _open = (metrics.upgrade(), opened);
         if let Err(error) = tunnel(client, backend, rate).await {
             tracing::debug!(%error, "an upgraded connection broke");
         }

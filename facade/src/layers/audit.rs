@@ -19,6 +19,7 @@ use portico_audit::{AuditConfig, Event, Level, ObjectReference, Stage, source_ip
 use portico_kit::layer::Step;
 use portico_kit::metrics::Histogram;
 use portico_machinery::UserInfo;
+use portico_proxy::Tunnel;
 use tower::Service;
 
 use crate::body::{Body, BoxError};
@@ -114,12 +115,16 @@ async fn recorded<S: Handler>(audited: Arc<Audited>, request: Request, mut inner
     if is_long_running {
         audited.process(Stage::ResponseStarted).await;
     }
+    if let Some(tunnel) = response.extensions().get::<Tunnel>() {
+        audited.write_held().await;
+        tunnel.keep(ending);
+        return Ok(response);
+    }
     if response.body().is_whole() {
         ending.disarm();
         audited.process(Stage::ResponseComplete).await;
         return Ok(response);
     }
-    // The body is waited for.
     audited.write_held().await;
     Ok(response.map(|body| Body::streamed(UntilOut::new(body, audited, ending))))
 }

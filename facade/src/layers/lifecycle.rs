@@ -10,6 +10,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Uri};
 use portico_gostd::url::pairs;
 use portico_kit::layer::AfterResponse;
+use portico_proxy::Tunnel;
 
 use crate::connection::Connection;
 use crate::metrics::{Asked, RequestMetrics, Terminated};
@@ -19,6 +20,9 @@ use crate::response_completion::ResponseCompletion;
 
 /// The media type of a patch that is a server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";
+
+/// Bytes of the client's `Audit-ID` that are logged, as upstream's.
+const MAX_AUDIT_ID: usize = 64;
 
 /// Requests are counted in `metrics`.
 pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> Life + Clone {
@@ -64,13 +68,13 @@ pub struct Life {
 }
 
 impl AfterResponse<Response> for Life {
-    fn after(self, response: Response) -> Response {
+    fn after(self, mut response: Response) -> Response {
         self.line.write(&self, &response);
         let code = response.status().as_u16();
         let labels = self.metrics.labels(&Asked {
             info: &self.target.info,
             component: self.record.component(),
-            known_resource: self.record.is_known_resource(),
+            known_resource: self.record.known_resource(),
             long_running: self.target.long_running,
             dry_run: self.dry_run,
             applies: self.applies,
@@ -79,9 +83,17 @@ impl AfterResponse<Response> for Life {
             self.metrics.terminated(&labels, code);
         }
         let exchange = self.connection.exchange();
-        let completion =
+        let mut completion =
             ResponseCompletion::new(self.record, exchange, labels, self.received, code, self.metrics);
-        response.map(|body| body.with_completion(Box::new(completion)))
+        let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() else {
+            return response.map(|body| body.with_completion(Box::new(completion)));
+        };
+        if !self.target.long_running {
+            // A short request gives its seat back with the handshake, however long its tunnel lives.
+            completion.release();
+        }
+        tunnel.keep(completion);
+        response
     }
 }
 
@@ -114,7 +126,11 @@ impl Line {
     fn write(&self, life: &Life, response: &Response) {
         let code = response.status().as_u16();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let fields = || (self.agent.as_ref().map(text).unwrap_or_default(), text(&self.audit_id));
+        let fields = || {
+            let id = self.audit_id.as_bytes();
+            let id = String::from_utf8_lossy(&id[..id.len().min(MAX_AUDIT_ID)]).into_owned();
+            (self.agent.as_ref().map(text).unwrap_or_default(), id)
+        };
         if code >= 500 {
             let (agent, audit_id) = fields();
             tracing::info!(target: "http", method = %self.method, path = life.target.info.path, code,

@@ -31,7 +31,7 @@ impl ValidateRequest<Body> for ReadRequestInfo {
 fn read(request: &Request) -> Result<Target, InvalidPath> {
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let info = RequestInfo::parse(request.method().as_str(), &path, request.query())?;
-    Ok(Target { long_running: is_long_running(&info), info: info.into() })
+    Ok(Target { long_running: is_long_running(&info, request.query()), info: info.into() })
 }
 
 /// Go's HTTP server refuses what does not unescape before any filter sees it.
@@ -40,11 +40,12 @@ fn well_escaped(path: &str) -> bool {
     tails.all(|tail| tail.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)))
 }
 
-/// kube-apiserver's list of requests without a deadline, and what the console follows.
-fn is_long_running(info: &RequestInfo) -> bool {
+/// kube-apiserver's list of requests without a deadline, and the streams of the console.
+fn is_long_running(info: &RequestInfo, query: &str) -> bool {
     if !info.is_resource_request {
+        let watches = info.verb == "get" && console_paths::is_watch(query);
         return info.path.starts_with("/debug/pprof/")
-            || info.path.starts_with(console_paths::DATA)
+            || info.path.starts_with(console_paths::DATA) && watches
             || info.path == console_paths::WATCH_FACADES;
     }
     matches!(info.verb.as_str(), "watch" | "proxy") || info.connects()

@@ -1,5 +1,9 @@
 //! What local APIs take and send, under upstream's names.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
 use portico_kit::metrics::{Histogram, HistogramVec, Registry};
 use portico_machinery::RequestInfo;
 use prometheus_client::metrics::counter::Counter;
@@ -14,6 +18,10 @@ const BODY_BYTES: &[f64] = &[
 const EVENT_BYTES: &[f64] = &[1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0];
 
 type Labels = [(&'static str, String); 3];
+/// Group, version and name.
+type Resource = [String; 3];
+
+const VERBS: [&str; 5] = ["create", "update", "patch", "delete", "delete_collection"];
 
 /// See the module.
 #[derive(Clone)]
@@ -21,6 +29,8 @@ pub struct LocalMetrics {
     bodies: HistogramVec<Labels>,
     events: Family<Labels, Counter>,
     event_sizes: HistogramVec<Labels>,
+    /// Those that have series.
+    resources: Arc<RwLock<HashSet<Resource>>>,
 }
 
 /// Those of one watch.
@@ -41,6 +51,7 @@ impl LocalMetrics {
             bodies: registry.histogram_vec("apiserver_request_body_size_bytes", help, BODY_BYTES),
             events,
             event_sizes: registry.histogram_vec("apiserver_watch_events_sizes", sizes, EVENT_BYTES),
+            resources: Arc::default(),
         }
     }
 
@@ -51,24 +62,54 @@ impl LocalMetrics {
             verb @ ("create" | "update" | "patch" | "delete") => verb,
             _ => return,
         };
-        let labels =
-            [("resource", of.resource.clone()), ("verb", verb.to_owned()), ("group", of.api_group.clone())];
+        self.note(of);
+        let labels = body_labels(&of.api_group, &of.resource, verb);
         #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
         self.bodies.get_or_create(&labels).observe(bytes as f64);
     }
 
     /// A watch of a resource that is served.
     pub(super) fn watch(&self, of: &RequestInfo) -> WatchedEvents {
-        let labels = [
-            ("group", of.api_group.clone()),
-            ("version", of.api_version.clone()),
-            ("resource", of.resource.clone()),
-        ];
+        self.note(of);
+        let labels = watch_labels(&of.api_group, &of.api_version, &of.resource);
         WatchedEvents {
             count: self.events.get_or_create_owned(&labels),
             sizes: self.event_sizes.get_or_create_owned(&labels),
         }
     }
+}
+
+impl LocalMetrics {
+    /// Drops the series of resources whose group version is not served any more.
+    pub fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
+        self.resources.write().retain(|[group, version, resource]| {
+            let stays = is_served(group, version);
+            if !stays {
+                for verb in VERBS {
+                    self.bodies.remove(&body_labels(group, resource, verb));
+                }
+                let labels = watch_labels(group, version, resource);
+                self.events.remove(&labels);
+                self.event_sizes.remove(&labels);
+            }
+            stays
+        });
+    }
+
+    fn note(&self, of: &RequestInfo) {
+        let resource = [&of.api_group, &of.api_version, &of.resource].map(Clone::clone);
+        if !self.resources.read().contains(&resource) {
+            self.resources.write().insert(resource);
+        }
+    }
+}
+
+fn body_labels(group: &str, resource: &str, verb: &str) -> Labels {
+    [("resource", resource.to_owned()), ("verb", verb.to_owned()), ("group", group.to_owned())]
+}
+
+fn watch_labels(group: &str, version: &str, resource: &str) -> Labels {
+    [("group", group.to_owned()), ("version", version.to_owned()), ("resource", resource.to_owned())]
 }
 
 impl WatchedEvents {

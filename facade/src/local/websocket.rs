@@ -17,6 +17,7 @@ use http::{StatusCode, Uri};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use portico_kit::tasks::TaskSet;
+use portico_proxy::Tunnel;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -83,7 +84,7 @@ pub(super) fn serve<S>(
 where
     S: Stream<Item = Bytes> + Send + Unpin + 'static,
 {
-    let response = match agree(&request.headers) {
+    let mut response = match agree(&request.headers) {
         Ok(response) => response,
         Err(refusal) => return refusal.response(),
     };
@@ -92,10 +93,10 @@ where
         return Refusal::NoKey.response();
     };
     let as_text = media_type.starts_with("application/json");
-    // The watch goes on after the answer: it is counted until it ends.
-    let counted = request.record();
+    let opened = Tunnel::default();
+    response.extensions_mut().insert(opened.clone());
     tasks.spawn_until_cancelled("watch-websocket", async move {
-        let _counted = counted;
+        let _opened = opened;
         if let Err(error) = send(upgrade, events, as_text, stalled).await {
             tracing::debug!(%error, "a watch over WebSocket broke");
         }

@@ -54,6 +54,29 @@ async fn samples_say_what_was_asked_since_the_one_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn streams_are_long_running_watches_without_an_objective() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let value = async |metric: &str| {
+        let metrics = admin.get("/metrics").await.text();
+        let series = format!(
+            "{metric}{{verb=\"WATCH\",{}group=\"\",version=\"\",resource=\"\",subresource=\"\",scope=\"\",component=\"apiserver\"}} ",
+            if metric.contains("_duration_") && !metric.contains("_sli_") { "dry_run=\"\"," } else { "" }
+        );
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse::<u32>().ok());
+        value.unwrap_or_default()
+    };
+    let mut samples = follow(&admin, "/console/data/last-hour?watch=true").await;
+    let mut facades = watch_facades(&admin).await;
+    assert!(samples.next().await.is_some() && facades.next().await.is_some());
+    assert_eq!(value("apiserver_longrunning_requests").await, 2);
+    drop((samples, facades));
+    until("both have ended", async || value("apiserver_longrunning_requests").await == 0).await;
+    assert_eq!(value("apiserver_request_duration_seconds_count").await, 2);
+    assert_eq!(value("apiserver_request_sli_duration_seconds_count").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_audit_tail_shows_what_was_recorded_and_goes_on() {
     let portico = recording().await;
     let admin = portico.admin();

@@ -26,6 +26,7 @@ use crate::refusal_text::read_text;
 use crate::remote_command::{self, Bounds, Ending, OFFERED, Version};
 use crate::request_body::RequestBody;
 use crate::transport::{Answered, Http1Error, Permit, Shared};
+use crate::tunnel::Tunnel;
 use crate::upgrade::{SPDY, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
 
@@ -60,13 +61,16 @@ impl Proxy {
             return Err(failure::unknown("the client's connection cannot be upgraded"));
         };
         let command = Command { shared: self.shared.clone(), permit, target, streams };
+        let opened = Tunnel::default();
+        let mut response = handshake.response(Some(HeaderValue::from_static(CHANNELS)));
+        response.extensions_mut().insert(opened.clone());
         self.shared.tasks.spawn_until_cancelled("proxy-command", async move {
-            let _open = command.shared.metrics.upgrade();
+            let _open = (command.shared.metrics.upgrade(), opened);
             if let Err(error) = command.serve(client).await {
                 tracing::debug!(%error, "the client of a command left before its end");
             }
         });
-        Ok(handshake.response(Some(HeaderValue::from_static(CHANNELS))))
+        Ok(response)
     }
 }
 

@@ -23,6 +23,7 @@ use crate::outgoing::Outgoing;
 use crate::refusal::Refusal;
 use crate::settings::Limits;
 use crate::transport::{Answered, Permit};
+use crate::tunnel::Tunnel;
 use crate::upgrade::{self, STREAM_PROTOCOL, is_spdy};
 use crate::web_socket::{self, Handshake};
 
@@ -72,15 +73,18 @@ impl Proxy {
         let chosen = response.headers().get(STREAM_PROTOCOL).and_then(|chosen| chosen.to_str().ok());
         let chosen =
             chosen.and_then(|chosen| HeaderValue::try_from(format!("{IN_MESSAGES}{}", chosen.trim())).ok());
+        let opened = Tunnel::default();
+        let mut response = handshake.response(chosen);
+        response.extensions_mut().insert(opened.clone());
         let shared = self.shared.clone();
         self.shared.tasks.spawn_until_cancelled("proxy-message-tunnel", async move {
-            let (_open, _permit) = (shared.metrics.upgrade(), permit);
+            let _open = (shared.metrics.upgrade(), permit, opened);
             let limits = &shared.limits;
             if let Err(error) = carry(client, kubelet, limits).await {
                 tracing::debug!(%error, "SPDY in messages broke off");
             }
         });
-        handshake.response(chosen)
+        response
     }
 }
 

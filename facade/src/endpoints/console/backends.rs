@@ -20,8 +20,8 @@ use portico_proxy::{EjectionState, Stage, TargetState, Upstream};
 use serde::Serialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::lines::is_watch;
 use crate::body::Body;
+use crate::console_paths::is_watch;
 use crate::endpoints::json_body::{JSON, JSON_LINES};
 use crate::endpoints::state::Shared;
 use crate::in_force::{Current, InForce};
@@ -84,7 +84,7 @@ pub async fn backends(State(endpoints): Shared, request: Request) -> Response {
         return respond::status(&request, &Status::no_method());
     }
     let name = first_value(request.query(), "name").map(Cow::into_owned);
-    if !is_watch(&request) {
+    if !is_watch(request.query()) {
         return match written(request.in_force(), name.as_deref()) {
             Ok(json) => respond::whole(StatusCode::OK, JSON, json),
             Err(error) => respond::internal(&request, &error.to_string()),

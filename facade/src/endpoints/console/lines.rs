@@ -9,12 +9,12 @@ use futures::stream;
 use http::{Method, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use portico_gostd::url::first_value;
 use portico_kit::lifecycle::Signal;
 use portico_kit::recent::{Lines, Recent};
 use portico_machinery::Status;
 
 use crate::body::Body;
+use crate::console_paths::is_watch;
 use crate::endpoints::json_body::JSON_LINES;
 use crate::request::{RequestView, Response};
 use crate::respond;
@@ -25,7 +25,7 @@ pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) 
         return respond::status(request, &Status::no_method());
     }
     let all = recent.all();
-    if !is_watch(request) {
+    if !is_watch(request.query()) {
         return respond::whole(StatusCode::OK, JSON_LINES, text(&all));
     }
     let reader =
@@ -37,11 +37,6 @@ pub(super) fn lines(request: &Request, recent: &Arc<Recent>, stopping: &Signal) 
     let mut response = respond::whole(StatusCode::OK, JSON_LINES, "");
     *response.body_mut() = Body::streamed(body);
     response
-}
-
-/// Whether it is asked for what comes, too.
-pub(super) fn is_watch(request: &Request) -> bool {
-    matches!(first_value(request.query(), "watch").as_deref(), Some("true" | "1"))
 }
 
 /// Somebody who goes on reading.

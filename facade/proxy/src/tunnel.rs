@@ -1,0 +1,18 @@
+//! Values that live as long as an upgraded connection.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Extension of a 101 response. What is kept in it is dropped when the upgraded connection has ended and the response is out.
+#[derive(Clone, Default)]
+pub struct Tunnel {
+    kept: Arc<Mutex<Vec<Box<dyn Send>>>>,
+}
+
+impl Tunnel {
+    /// Keeps `value` until the connection ends.
+    pub fn keep(&self, value: impl Send + 'static) {
+        self.kept.lock().push(Box::new(value));
+    }
+}
