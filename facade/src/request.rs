@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use http::header::{AsHeaderName, HeaderMap, HeaderValue};
 use http::{Extensions, Uri, Version};
+use portico_kit::header_text;
 use portico_kit::lifecycle::Signal;
 use portico_kit::walk::Walk;
 use portico_machinery::{RequestInfo, UserInfo};
@@ -62,9 +63,9 @@ pub trait RequestView {
     /// Of the head.
     fn head(&self) -> (&Uri, Version, &HeaderMap, &Extensions);
 
-    /// A header's text; empty when absent or not text.
+    /// A header's text; empty if absent.
     fn header(&self, name: impl AsHeaderName) -> &str {
-        self.head().2.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+        header_text::first(self.head().2, name)
     }
 
     /// The raw query, empty when there is none.

@@ -75,13 +75,11 @@ pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::
     response
 }
 
-/// A refusal of the chain: as [`status()`], and a 403 must not be sniffed.
+/// A refusal of impersonation or authorization: as [`status()`], and not to be sniffed.
 #[must_use]
 pub fn forbidden(request: &impl RequestView, refusal: &Status) -> Response {
     let mut response = status(request, refusal);
-    if response.status() == StatusCode::FORBIDDEN {
-        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    }
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     response
 }
 

@@ -198,7 +198,7 @@ pub fn authorization_headers() -> impl Fn(&[u8]) {
     let union = AuthenticatorChain::default().with_tokens(Arc::new(tokens)).with_anonymous(true);
     move |input| {
         let header = text(input);
-        for (authorization, websocket_protocols) in [(Some(&*header), None), (None, Some(&*header))] {
+        for (authorization, websocket_protocols) in [(Some(input), None), (None, Some(input))] {
             let credentials = Credentials {
                 authorization,
                 websocket_protocols,
@@ -211,9 +211,10 @@ pub fn authorization_headers() -> impl Fn(&[u8]) {
                 assert!(header.contains("admin-token") || header.contains("YWRtaW4tdG9rZW4"), "{header:?}");
             }
         }
-        let rest = without_token(&header);
-        let token = |protocol: &str| protocol.trim().starts_with("base64url.bearer.authorization.k8s.io.");
-        assert!(!rest.split(',').any(token), "the token stays in {rest:?}");
+        let rest = without_token(input);
+        let token =
+            |protocol: &[u8]| protocol.trim_ascii().starts_with(b"base64url.bearer.authorization.k8s.io.");
+        assert!(!rest.split(|byte| *byte == b',').any(token), "the token stays in {rest:?}");
     }
 }
 
@@ -225,15 +226,22 @@ pub fn token_files() -> impl Fn(&[u8]) {
     }
 }
 
-fn fields(input: &str) -> Vec<(&str, &str)> {
-    input.lines().filter_map(|line| line.split_once(": ")).collect()
+fn fields(input: &[u8]) -> Vec<(&str, &[u8])> {
+    fn field(line: &[u8]) -> Option<(&str, &[u8])> {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((str::from_utf8(&line[..colon]).ok()?, line[colon + 1..].trim_ascii()))
+    }
+    input.split(|byte| *byte == b'\n').filter_map(field).collect()
 }
 
 pub fn impersonation_headers() -> impl Fn(&[u8]) {
     |input| {
-        let input = text(input);
-        let fields = fields(&input);
+        let fields = fields(input);
         let read = ImpersonationRequest::from_headers(&fields.as_slice());
+        let user = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("impersonate-user"));
+        if user.is_some_and(|(_, value)| !value.is_empty()) {
+            assert!(!matches!(read, Ok(None)), "the user is left out: {fields:?}");
+        }
         let any = fields.iter().any(|(name, value)| impersonate::consumes_header(name) && !value.is_empty());
         assert!(any || !matches!(read, Ok(Some(_))), "impersonation out of nothing: {fields:?}");
     }

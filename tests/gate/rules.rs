@@ -119,6 +119,14 @@ rules! {
         forbids: names_a_message,
         example: ("facade/src/director.rs", "use portico_proto::{config, client};", "facade/src/control/a.rs"),
     };
+    header_values_are_read_in_one_place: Rule {
+        invariant: "No header value is skipped because it is not ASCII: portico_kit::header_text reads them, portico_auth::headers those that name users",
+        places: &["facade/", "server/", "machinery/", "proto/"],
+        // Of a path and of a host name, no header.
+        except: &["server/store/src/sqlite/backup.rs", "machinery/kit/src/tls/fault.rs"],
+        forbids: |line| any(line, &[".to_str()", "HeaderValue::to_str", "MetadataValue::to_str"]),
+        example: ("facade/src/a.rs", "let all = values.filter_map(|value| value.to_str().ok());", "src/a.rs"),
+    };
     json_values_stay_in_machinery: Rule {
         invariant: "serde_json::Value is named only in gostd::json, machinery::object, schema and cel",
         places: &[""],

@@ -42,6 +42,7 @@ mod finished_jobs;
 mod front_proxy;
 mod history;
 mod http_api;
+mod identity_headers;
 mod image_policy;
 mod kube_client;
 mod kube_derived;

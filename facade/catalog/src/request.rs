@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, header};
 use portico_gostd::url::first_value;
+use portico_kit::header_text;
 use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 use portico_machinery::api_path::ApiPath;
@@ -27,13 +28,13 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     pub(crate) fn header(&self, name: header::HeaderName) -> &str {
-        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+        header_text::first(self.headers, name)
     }
 
     /// All `Accept` values as one.
     pub(crate) fn accept(&self) -> String {
         let values = self.headers.get_all(header::ACCEPT).iter();
-        values.filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",")
+        values.map(header_text::text).collect::<Vec<_>>().join(",")
     }
 
     pub(crate) fn query_value(&self, name: &str) -> Cow<'_, str> {

@@ -13,6 +13,7 @@ mod tunnel;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
+use portico_kit::header_text;
 use portico_machinery::connect::{ConnectKind, Dial, clean_path};
 use portico_machinery::{RequestInfo, Status};
 
@@ -162,7 +163,7 @@ fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
     head.version = http::Version::HTTP_11;
     let body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(target)));
     if let Some(location) = head.headers.get(LOCATION) {
-        if let Some(rewritten) = location.to_str().ok().and_then(|text| links.rewrite(text))
+        if let Some(rewritten) = links.rewrite(header_text::text(location))
             && let Ok(value) = HeaderValue::try_from(rewritten)
         {
             head.headers.insert(LOCATION, value);

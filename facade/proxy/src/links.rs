@@ -10,6 +10,7 @@ pub(crate) use rewritten::RewrittenBody;
 pub use rewritten::rewrite_links;
 
 use http::HeaderValue;
+use portico_kit::header_text::text;
 use portico_machinery::connect::clean_path;
 
 /// Where links should lead.
@@ -33,8 +34,7 @@ struct Link<'a> {
 
 impl Links {
     pub(crate) fn new(prefix: String, host: &HeaderValue, authority: &HeaderValue) -> Self {
-        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
-        Self { prefix, host: text(host), authority: text(authority) }
+        Self { prefix, host: text(host).to_owned(), authority: text(authority).to_owned() }
     }
 
     /// The same for links that stand in HTML attributes, quoted or not: what the caller named us by is in the path, and
@@ -91,8 +91,8 @@ impl<'a> Link<'a> {
 
 /// `text/html`, with whatever parameters.
 pub(crate) fn is_html(media_type: Option<&HeaderValue>) -> bool {
-    let essence = media_type.and_then(|value| value.to_str().ok()).and_then(|text| text.split(';').next());
-    essence.is_some_and(|essence| essence.trim() == "text/html")
+    let essence = media_type.and_then(|value| value.as_bytes().split(|byte| *byte == b';').next());
+    essence.is_some_and(|essence| essence.trim_ascii() == b"text/html")
 }
 
 #[cfg(test)]

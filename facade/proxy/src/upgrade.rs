@@ -11,6 +11,7 @@ use http::{Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use portico_kit::dial::{http_reason, io_reason};
+use portico_kit::header_text::{first, tokens};
 use portico_kit::throttled::Throttled;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, timeout_at};
@@ -32,7 +33,7 @@ pub(crate) const SPDY: &str = "SPDY/3.1";
 pub(crate) const STREAM_PROTOCOL: &str = "x-stream-protocol-version";
 
 /// How a WebSocket client sends a bearer token; it is a credential and stays here.
-const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
+const BEARER_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
 /// Passes an upgrade on, at this many bytes a second each way. The headers are complete but for what makes it an upgrade.
 pub(crate) async fn upgrade(
@@ -175,28 +176,21 @@ pub(crate) fn refused(
 
 /// Whether an answer switches to SPDY.
 pub(crate) fn is_spdy<B>(response: &Response<B>) -> bool {
-    let contains_word = |name, word: &str| {
-        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-        value.is_some_and(|value| value.to_ascii_lowercase().contains(word))
-    };
+    let contains_word =
+        |name, word: &str| first(response.headers(), name).to_ascii_lowercase().contains(word);
     response.status() == StatusCode::SWITCHING_PROTOCOLS
         && contains_word(CONNECTION, "upgrade")
         && contains_word(UPGRADE, "spdy/3.1")
 }
 
 fn remove_bearer_protocol(headers: &mut HeaderMap) {
-    let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL);
-    if !offered.iter().any(|value| value.to_str().is_ok_and(|text| text.contains(BEARER_PROTOCOL))) {
+    let offered = || tokens(headers, SEC_WEBSOCKET_PROTOCOL);
+    let is_token = |protocol: &&[u8]| protocol.starts_with(BEARER_PROTOCOL);
+    if !offered().any(|protocol| is_token(&protocol)) {
         return;
     }
-    let kept: Vec<&str> = offered
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(','))
-        .map(str::trim)
-        .filter(|protocol| !protocol.starts_with(BEARER_PROTOCOL))
-        .collect();
-    let kept = HeaderValue::try_from(kept.join(", "));
+    let kept: Vec<&[u8]> = offered().filter(|protocol| !is_token(protocol)).collect();
+    let kept = HeaderValue::from_bytes(&kept.join(&b", "[..]));
     headers.remove(SEC_WEBSOCKET_PROTOCOL);
     if let Ok(kept) = kept
         && !kept.is_empty()

@@ -10,6 +10,7 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use portico_kit::header_text::tokens;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -86,9 +87,8 @@ impl HandshakeRefusal {
 }
 
 /// The protocols that a client offers, in its order.
-pub(crate) fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim).filter(|protocol| !protocol.is_empty())
+pub(crate) fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    tokens(headers, SEC_WEBSOCKET_PROTOCOL)
 }
 
 /// The client's connection once the 101 is out; a message of more than `max_message` bytes ends it.
@@ -132,7 +132,10 @@ mod tests {
         assert_eq!(response.status(), 101);
         assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert_eq!(response.headers()["sec-websocket-protocol"], "v5.channel.k8s.io");
-        assert_eq!(protocols(&headers).collect::<Vec<_>>(), ["v5.channel.k8s.io", "v4.channel.k8s.io"]);
+        assert_eq!(
+            protocols(&headers).collect::<Vec<_>>(),
+            [&b"v5.channel.k8s.io"[..], b"v4.channel.k8s.io"]
+        );
     }
 
     #[test]

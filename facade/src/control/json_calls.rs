@@ -10,6 +10,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use http::request::Parts;
+use portico_kit::header_text;
 use portico_machinery::Status;
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::admin::DescribeLogRequest;
@@ -202,7 +203,7 @@ impl JsonCalls {
         let forwarded = Forwarded {
             user: request.user(),
             request: Arc::clone(request.info()),
-            audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
+            audit_id: header_text::text(request.audit_id()).to_owned(),
             own_account: false,
         };
         let deadline = request.record().deadline();

@@ -12,7 +12,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use portico_audit::Stage;
 use portico_auth::authn::{Reviewer, without_token};
-use portico_auth::{AuthenticatorChain, Credentials, HeaderValues, Method, Outcome};
+use portico_auth::{AuthenticatorChain, Credentials, Method, Outcome};
 use portico_kit::layer::{AfterResponse, OnResponse, Step};
 use portico_machinery::{Status, aggregate};
 use tower::Service;
@@ -206,14 +206,20 @@ fn refuse(request: &Request, outcome: &Outcome) -> Response {
 fn authenticate(request: &Request) -> portico_auth::Authentication {
     let headers = request.headers();
     let websocket = headers.get(UPGRADE).is_some_and(|u| u.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    let protocols = websocket.then(|| Headers(headers).values(SEC_WEBSOCKET_PROTOCOL.as_str()).join(","));
+    let protocols = websocket.then(|| offered_protocols(headers));
     request.in_force().authenticators.authenticate(&Credentials {
-        authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
+        authorization: headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
         websocket_protocols: protocols.as_deref().filter(|p| !p.is_empty()),
         peer: request.connection().chain.as_ref(),
         headers: &Headers(headers),
         path: Some(&request.info().path),
     })
+}
+
+/// The WebSocket subprotocols that the client offers, one of which may be its token.
+fn offered_protocols(headers: &HeaderMap) -> Vec<u8> {
+    let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().map(HeaderValue::as_bytes);
+    values.collect::<Vec<_>>().join(&b","[..])
 }
 
 /// Takes credentials and identity headers off, whether or not they were believed.
@@ -224,8 +230,8 @@ fn strip(authenticators: &AuthenticatorChain, headers: &mut HeaderMap) {
         headers.remove(&name);
     }
     if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
-        let kept = without_token(&Headers(headers).values(SEC_WEBSOCKET_PROTOCOL.as_str()).join(","));
-        match HeaderValue::from_str(&kept) {
+        let kept = without_token(&offered_protocols(headers));
+        match HeaderValue::from_bytes(&kept) {
             Ok(kept) if !kept.is_empty() => {
                 headers.insert(SEC_WEBSOCKET_PROTOCOL, kept);
             }

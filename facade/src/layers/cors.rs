@@ -9,6 +9,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue, ORIGIN,
 };
 use http::{HeaderMap, Method, StatusCode};
+use portico_kit::header_text;
 use portico_kit::layer::{AfterResponse, OnResponse, Step};
 use regex::Regex;
 use tower::Service;
@@ -67,7 +68,7 @@ impl AllowedOrigins {
 
     fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
-        let text = origin.to_str().ok()?;
+        let text = header_text::text(origin);
         self.origins.iter().any(|o| o.is_match(text)).then(|| origin.clone())
     }
 }

@@ -11,6 +11,7 @@ use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http_body_util::{BodyExt, Limited};
+use portico_kit::header_text;
 use portico_kit::layer::{Step, take_ready};
 use portico_machinery::{GroupResource, RequestInfo, Status};
 use tower::Service;
@@ -76,8 +77,7 @@ async fn answer<S: Handler>(faults: Arc<FaultsInForce>, mut inner: S, request: R
     if !is_watch {
         return Ok(response);
     }
-    let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let media_type = media_type.unwrap_or_default().to_owned();
+    let media_type = header_text::first(response.headers(), CONTENT_TYPE).to_owned();
     let watch = |body| Body::streamed(WatchBody::new(body, &media_type, asked, can_be_stale, faults));
     Ok(response.map(watch))
 }

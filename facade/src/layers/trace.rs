@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 use http::header::USER_AGENT;
-use portico_kit::spans;
+use portico_kit::{header_text, spans};
 use portico_machinery::RequestInfo;
 use tower::Service;
 
@@ -68,7 +68,7 @@ fn describe(span: &spans::Span, request: &Request) {
     span.set("url.path", request.uri().path().to_owned());
     // Upstream's has the query, too, in which tokens may stand.
     span.set("http.target", request.uri().path().to_owned());
-    span.set("audit-id", request.audit_id().to_str().unwrap_or_default().to_owned());
+    span.set("audit-id", header_text::text(request.audit_id()).to_owned());
     span.set("user_agent.original", request.header(USER_AGENT).to_owned());
     span.set("network.peer.address", request.connection().peer.ip().to_string());
 }

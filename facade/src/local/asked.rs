@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
-use portico_kit::spans;
+use portico_kit::{header_text, spans};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_client::ObjectsClient;
@@ -34,7 +34,7 @@ impl Asked {
             forwarded: Forwarded {
                 user: request.user(),
                 request: Arc::clone(request.info()),
-                audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
+                audit_id: header_text::text(request.audit_id()).to_owned(),
                 own_account: false,
             },
             deadline: request.record().deadline(),

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
+use portico_kit::header_text;
 use portico_machinery::Status;
 use portico_machinery::status::Reason;
 
@@ -18,9 +19,8 @@ use crate::pace::TooSlow;
 /// # Errors
 /// 413 beyond the limit, 408 when the body comes too slowly, 400 when it breaks off.
 pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Box<Status>> {
-    let reported =
-        headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
-    let mut too_large = reported.is_some_and(|length| length > limit as u64);
+    let reported = header_text::first(headers, CONTENT_LENGTH).parse::<u64>();
+    let mut too_large = reported.is_ok_and(|length| length > limit as u64);
     if too_large && headers.contains_key(EXPECT) {
         return Err(Box::new(Status::too_large(limit)));
     }

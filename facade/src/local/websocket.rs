@@ -16,6 +16,7 @@ use http::request::Parts;
 use http::{StatusCode, Uri};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use portico_kit::header_text::{first, tokens};
 use portico_kit::tasks::TaskSet;
 use portico_proxy::Tunnel;
 use tokio::time::timeout;
@@ -30,8 +31,8 @@ use crate::request::{RequestView, Response};
 
 /// The only version of the protocol.
 const VERSION: &str = "13";
-/// A token in disguise, which is no subprotocol to agree on.
-const BEARER: &str = "base64url.bearer.authorization.k8s.io.";
+/// Bearer token passed as a WebSocket subprotocol, which is never agreed on.
+const BEARER: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 /// What protobuf events begin with over HTTP: their length.
 const LENGTH: usize = 4;
 /// What a client may say at once; nothing that it says is looked at.
@@ -65,11 +66,8 @@ impl Refusal {
 
 /// Whether a request asks for a WebSocket.
 pub(super) fn is_asked(headers: &HeaderMap) -> bool {
-    let named = |name, word: &str| {
-        let values = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
-        values.flat_map(|v| v.split(',')).any(|v| v.trim().eq_ignore_ascii_case(word))
-    };
-    named(CONNECTION, "upgrade") && named(UPGRADE, "websocket")
+    let named = |name, word| tokens(headers, name).any(|token| token.eq_ignore_ascii_case(word));
+    named(CONNECTION, b"upgrade") && named(UPGRADE, b"websocket")
 }
 
 /// Answers the handshake and sends the events, in a task of their own, once the connection is the client's and ours.
@@ -106,20 +104,18 @@ where
 
 /// The 101, or why not.
 fn agree(headers: &HeaderMap) -> Result<Response, Refusal> {
-    let text = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
-    let key = text(SEC_WEBSOCKET_KEY);
+    let key = first(headers, SEC_WEBSOCKET_KEY);
     if key.is_empty() {
         return Err(Refusal::NoKey);
     }
-    if text(SEC_WEBSOCKET_VERSION) != VERSION {
+    if first(headers, SEC_WEBSOCKET_VERSION) != VERSION {
         return Err(Refusal::Version);
     }
-    if !is_origin(text(ORIGIN)) {
+    if !is_origin(first(headers, ORIGIN)) {
         return Err(Refusal::Origin);
     }
-    let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
-    let protocols = protocols.flat_map(|v| v.split(',')).map(str::trim);
-    let mut protocols = protocols.filter(|p| !p.is_empty() && !p.starts_with(BEARER));
+    let protocols = tokens(headers, SEC_WEBSOCKET_PROTOCOL);
+    let mut protocols = protocols.filter(|protocol| !protocol.starts_with(BEARER));
     let protocol = protocols.next();
     if protocols.next().is_some() {
         return Err(Refusal::Protocols);
@@ -132,7 +128,7 @@ fn agree(headers: &HeaderMap) -> Result<Response, Refusal> {
     let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).map_err(|_| Refusal::NoKey)?;
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     if let Some(protocol) = protocol {
-        let protocol = HeaderValue::from_str(protocol).map_err(|_| Refusal::Protocols)?;
+        let protocol = HeaderValue::from_bytes(protocol).map_err(|_| Refusal::Protocols)?;
         headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
     }
     Ok(response)

@@ -48,10 +48,10 @@ pub const FACADES: &str = "system:portico:facades";
 /// What one request brought to prove who sends it.
 #[derive(Clone, Copy)]
 pub struct Credentials<'a> {
-    /// The raw `Authorization` value (the first, when there are several).
-    pub authorization: Option<&'a str>,
+    /// The raw `Authorization` value (the first, if there are several).
+    pub authorization: Option<&'a [u8]>,
     /// All values of `Sec-WebSocket-Protocol` joined by commas; only for a WebSocket upgrade.
-    pub websocket_protocols: Option<&'a str>,
+    pub websocket_protocols: Option<&'a [u8]>,
     /// The certificates that the peer presented on this connection and holds the key of.
     pub peer: Option<&'a PeerChain>,
     /// The header fields, read only when the peer is a front proxy.
@@ -231,10 +231,14 @@ impl AuthenticatorChain {
     pub fn authenticate_at(&self, credentials: &Credentials<'_>, now: UnixTime) -> Authentication {
         let bearer = bearer::parse(credentials.authorization);
         let mut errors = Vec::new();
-        let found = self
-            .by_certificate(credentials, now, &mut errors)
-            .map(|(user, method)| Found::User(user, method))
-            .or_else(|| self.by_token(bearer.token, credentials.websocket_protocols, now, &mut errors));
+        let found = match self.by_certificate(credentials, now, &mut errors) {
+            Ok(Some((user, method))) => Some(Found::User(user, method)),
+            Ok(None) => self.by_token(bearer.token, credentials.websocket_protocols, now, &mut errors),
+            Err(refusal) => {
+                errors.push(refusal);
+                None
+            }
+        };
         let outcome = match found {
             Some(Found::User(user, method)) => Outcome::Authenticated(completed(user, method), method),
             Some(Found::Ask(token)) => Outcome::Ask(token),
@@ -250,17 +254,22 @@ impl AuthenticatorChain {
         self.shared_anonymous.as_ref().unwrap_or(&self.anonymous).admits(path)
     }
 
+    /// The user of the peer's certificate, or the one that a front proxy names.
+    ///
+    /// # Errors
+    /// [`AuthnError::Header`]: the request is refused, whatever other credentials it has. It would go on as the proxy's own user.
     fn by_certificate(
         &self,
         credentials: &Credentials<'_>,
         now: UnixTime,
         errors: &mut Vec<AuthnError>,
-    ) -> Option<(Arc<UserInfo>, Method)> {
-        let peer = credentials.peer?;
+    ) -> Result<Option<(Arc<UserInfo>, Method)>, AuthnError> {
+        let Some(peer) = credentials.peer else { return Ok(None) };
         if let Some(proxy) = &self.request_header {
             match proxy.authenticate(peer, credentials.headers, now) {
-                Ok(Some(user)) => return Some((Arc::new(user), Method::RequestHeader)),
+                Ok(Some(user)) => return Ok(Some((Arc::new(user), Method::RequestHeader))),
                 Ok(None) => {}
+                Err(refusal @ AuthnError::Header(_)) => return Err(refusal),
                 Err(e) => errors.push(e),
             }
         }
@@ -274,15 +283,15 @@ impl AuthenticatorChain {
         };
         for candidate in authorities() {
             match user(candidate) {
-                Ok((Some(user), method)) => return Some((user, method)),
+                Ok((Some(user), method)) => return Ok(Some((user, method))),
                 // A trusted certificate that names nobody proves nothing and is no error.
-                Ok((None, _)) => return None,
+                Ok((None, _)) => return Ok(None),
                 Err(_) => {}
             }
         }
         // Asked again, from memory, for the reasons: most callers whom one authority refuses another one knows.
         errors.extend(authorities().filter_map(|candidate| user(candidate).err()));
-        None
+        Ok(None)
     }
 
     /// Finds out whose token this is, which this client presents, so that authenticating again knows. The token is one that
@@ -304,13 +313,14 @@ impl AuthenticatorChain {
 
     fn by_token(
         &self,
-        bearer: Option<&str>,
-        protocols: Option<&str>,
+        bearer: Option<&[u8]>,
+        protocols: Option<&[u8]>,
         now: UnixTime,
         errors: &mut Vec<AuthnError>,
     ) -> Option<Found> {
         if let Some(token) = bearer {
-            match self.token_user(token, Method::BearerToken, now) {
+            let token = std::str::from_utf8(token).map_err(|_| AuthnError::InvalidToken);
+            match token.and_then(|token| self.token_user(token, Method::BearerToken, now)) {
                 Ok(found) => return Some(found),
                 Err(e) => errors.push(e),
             }
@@ -345,12 +355,12 @@ impl AuthenticatorChain {
 }
 
 fn attempted(credentials: &Credentials<'_>) -> Vec<&'static str> {
-    let scheme = credentials.authorization.unwrap_or_default().trim().to_ascii_lowercase();
+    let scheme = credentials.authorization.unwrap_or_default().trim_ascii().to_ascii_lowercase();
     let mut methods = Vec::new();
-    if scheme.starts_with("basic ") {
+    if scheme.starts_with(b"basic ") {
         methods.push("basic");
     }
-    if scheme.starts_with("bearer") {
+    if scheme.starts_with(b"bearer") {
         methods.push("bearer");
     }
     if credentials.peer.is_some() {

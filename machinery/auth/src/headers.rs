@@ -1,28 +1,40 @@
 //! Header fields as this crate reads them, whatever the protocol calls them (HTTP headers, gRPC metadata).
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use percent_encoding::percent_decode_str;
 use portico_gostd::url::escapes_are_whole;
 
+/// A header that names an identity and whose value, or the name of its extra field, is not UTF-8. Such a request is refused: it
+/// cannot go on without the header, nor with a name that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("header {0} is not valid UTF-8")]
+pub struct NotUtf8(pub String);
+
 /// Read access to a request's header fields. The servers implement it on their own wrapper of `HeaderMap` or `MetadataMap`.
 pub trait HeaderValues {
-    /// Calls `visit` with (name, value) for each text field, in the order received. Names in any case.
-    fn visit(&self, visit: &mut dyn FnMut(&str, &str));
+    /// Calls `visit` with the name, in any case, and the raw value of each field, in the order received.
+    fn visit(&self, visit: &mut dyn FnMut(&str, &[u8]));
 
     /// Every value of the field of this name (any case), in order.
-    fn values(&self, name: &str) -> Vec<String> {
+    ///
+    /// # Errors
+    /// [`NotUtf8`] if one of them is not.
+    fn values(&self, name: &str) -> Result<Vec<String>, NotUtf8> {
         let mut found = Vec::new();
-        self.visit(&mut |n, v| {
-            if n.eq_ignore_ascii_case(name) {
-                found.push(v.to_owned());
+        self.visit(&mut |field, value| {
+            if field.eq_ignore_ascii_case(name) {
+                found.push(text(field, value).map(str::to_owned));
             }
         });
-        found
+        found.into_iter().collect()
     }
 }
 
-impl HeaderValues for &[(&str, &str)] {
-    fn visit(&self, visit: &mut dyn FnMut(&str, &str)) {
-        self.iter().for_each(|(n, v)| visit(n, v));
+impl<V: AsRef<[u8]>> HeaderValues for &[(&str, V)] {
+    fn visit(&self, visit: &mut dyn FnMut(&str, &[u8])) {
+        self.iter().for_each(|(name, value)| visit(name, value.as_ref()));
     }
 }
 
@@ -31,7 +43,12 @@ impl HeaderValues for &[(&str, &str)] {
 pub struct NoHeaders;
 
 impl HeaderValues for NoHeaders {
-    fn visit(&self, _: &mut dyn FnMut(&str, &str)) {}
+    fn visit(&self, _: &mut dyn FnMut(&str, &[u8])) {}
+}
+
+/// The value of a header that names an identity.
+pub(crate) fn text<'a>(name: &str, value: &'a [u8]) -> Result<&'a str, NotUtf8> {
+    std::str::from_utf8(value).map_err(|_| NotUtf8(name.to_owned()))
 }
 
 /// What follows `prefix` in a header name (any case), when something does.
@@ -40,12 +57,36 @@ pub(crate) fn after_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     (head.eq_ignore_ascii_case(prefix) && !prefix.is_empty()).then_some(rest)
 }
 
-/// The key of an extra field as upstream reads it: lower case, then percent-decoded; kept as it is when it does not decode.
-pub(crate) fn extra_key(raw: &str) -> String {
+/// The key of an extra field as upstream reads it: lower case, then percent-decoded; kept as it is if it does not decode.
+/// `name` is that of the whole header.
+pub(crate) fn extra_key(name: &str, raw: &str) -> Result<String, NotUtf8> {
     let lower = raw.to_ascii_lowercase();
-    match escapes_are_whole(&lower).then(|| percent_decode_str(&lower).decode_utf8()) {
-        Some(Ok(decoded)) => decoded.into_owned(),
-        _ => lower,
+    if !escapes_are_whole(&lower) {
+        return Ok(lower);
+    }
+    let decoded = percent_decode_str(&lower).decode_utf8();
+    decoded.map(Cow::into_owned).map_err(|_| NotUtf8(name.to_owned()))
+}
+
+/// Extra fields of a user, collected from headers.
+#[derive(Default)]
+pub(crate) struct ExtraFields {
+    fields: BTreeMap<String, Vec<String>>,
+    refused: Option<NotUtf8>,
+}
+
+impl ExtraFields {
+    /// Adds the value of the header `name`, whose part `key` names the field.
+    pub(crate) fn insert(&mut self, name: &str, key: &str, value: &[u8]) {
+        match extra_key(name, key).and_then(|key| Ok((key, text(name, value)?.to_owned()))) {
+            Ok((key, value)) => self.fields.entry(key).or_default().push(value),
+            Err(error) => self.refused = Some(error),
+        }
+    }
+
+    /// The fields.
+    pub(crate) fn finish(self) -> Result<BTreeMap<String, Vec<String>>, NotUtf8> {
+        self.refused.map_or(Ok(self.fields), Err)
     }
 }
 
@@ -61,10 +102,11 @@ mod tests {
             ("Acme.com%2fProject", "acme.com/project"),
             ("a%zz", "a%zz"),
             ("a%", "a%"),
-            ("a%ff", "a%ff"),
+            ("a%c3%BC", "aü"),
         ] {
-            assert_eq!(extra_key(raw), want, "{raw}");
+            assert_eq!(extra_key("x", raw).as_deref(), Ok(want), "{raw}");
         }
+        assert_eq!(extra_key("x-extra-a%ff", "a%ff"), Err(NotUtf8("x-extra-a%ff".to_owned())));
     }
 
     #[test]

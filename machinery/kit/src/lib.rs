@@ -15,6 +15,7 @@ pub mod drain;
 pub mod egress;
 pub mod expiring_cache;
 pub mod fetch;
+pub mod header_text;
 pub mod health;
 pub mod hooks;
 pub mod http2_frames;

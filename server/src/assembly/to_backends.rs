@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, header};
 use parking_lot::Mutex;
 use portico_kit::dial;
 use portico_kit::fetch::{FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::header_text;
 use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots};
 use portico_machinery::route::{Backend, Trust};
 use portico_server_catalog::{Answer, Fetch, FetchFailure, FetchFuture, Get};
@@ -125,14 +126,7 @@ impl ToBackends {
             max_body: get.max_body,
         };
         let fetched = self.send(get.backend, &request).await?;
-        let text = |name| {
-            fetched
-                .headers
-                .get(name)
-                .and_then(|v: &HeaderValue| v.to_str().ok())
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let text = |name| header_text::first(&fetched.headers, name).to_owned();
         Ok(Answer {
             status: fetched.status.as_u16(),
             content_type: text(header::CONTENT_TYPE),

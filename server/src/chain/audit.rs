@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use http::HeaderMap;
-use http::header::HeaderValue;
 use portico_audit::Stage;
 use portico_auditor::{AUDIT_ID, Audited, Auditor, Ending, panicked};
+use portico_kit::header_text::first;
 use portico_kit::layer::{Step, take_ready};
 use portico_machinery::{Attributes, RequestInfo, UserInfo};
 use portico_proto::rpc_status::to_rpc;
@@ -204,7 +204,7 @@ fn note_head(audited: &Audited, headers: &HeaderMap) -> bool {
 
 /// When the client loses patience (`grpc-timeout`: at most eight digits, and a unit).
 fn deadline(headers: &HeaderMap) -> Option<Instant> {
-    let text = headers.get("grpc-timeout").map(HeaderValue::to_str)?.ok()?;
+    let text = first(headers, "grpc-timeout");
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
     let time = match unit {
@@ -228,7 +228,7 @@ mod tests {
         for (text, is_one) in [("10S", true), ("99999999H", true), ("5", false), ("", false), ("1x", false)] {
             let headers = HeaderMap::from_iter([(
                 http::header::HeaderName::from_static("grpc-timeout"),
-                HeaderValue::from_static(text),
+                http::HeaderValue::from_static(text),
             )]);
             assert_eq!(deadline(&headers).is_some(), is_one, "{text}");
         }

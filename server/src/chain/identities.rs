@@ -5,9 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use portico_auth::authn::{FACADES, Reviewer};
 use portico_auth::forwarded::{LocalTrust, LocalTrustVerifier};
 use portico_auth::headers::NoHeaders;
+use portico_auth::impersonate::consumes_header;
 use portico_auth::{AuthenticatorChain, Authorizer, Credentials, Method, Outcome};
 use portico_machinery::{Status, UserInfo};
 use portico_proto::identity::Forwarded;
@@ -72,6 +74,7 @@ impl Identities {
             return Ok(Caller::facade(IN_PROCESS.to_owned(), Arc::new(user), forwarded, authorizer));
         }
         let (user, method) = self.authenticate(request)?;
+        self.refuse_other_users(request.headers())?;
         if method == Method::InternalCertificate && user.in_group(FACADES) {
             let forwarded = forwarded(request.headers())?;
             return Ok(Caller::facade(user.name.clone(), user, forwarded, authorizer));
@@ -82,10 +85,25 @@ impl Identities {
         Ok(Caller::native(user, authorizer))
     }
 
+    /// Nobody acts as another user here. Ignoring the wish would let the call go on with the caller's own rights.
+    fn refuse_other_users(&self, headers: &HeaderMap) -> Result<(), tonic::Status> {
+        let authenticators = self.authenticators.load();
+        let names_user = |name: &HeaderName| {
+            consumes_header(name.as_str())
+                || *name != AUTHORIZATION && authenticators.consumes_header(name.as_str())
+        };
+        match headers.keys().find(|name| names_user(name)) {
+            Some(name) => Err(tonic::Status::invalid_argument(format!(
+                "{name}: calls over gRPC cannot act as another user; use HTTP for impersonation and front proxies"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     fn authenticate(&self, request: &http::Request<Body>) -> Result<(Arc<UserInfo>, Method), Refused> {
         let peer = request.extensions().get::<Connected>();
         let credentials = Credentials {
-            authorization: request.headers().get(http::header::AUTHORIZATION).and_then(|v| v.to_str().ok()),
+            authorization: request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes),
             websocket_protocols: None,
             peer: peer.and_then(|p| p.chain.as_deref()),
             // Front proxies speak HTTP to the facade; no header authenticates here.

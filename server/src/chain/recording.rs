@@ -10,6 +10,7 @@ use http::header::{HeaderValue, USER_AGENT};
 use jiff::Timestamp;
 use portico_audit::{Event, Level, ObjectReference, Stage, source_ips};
 use portico_auditor::{AUDIT_ID, Audited, Auditor, new_audit_id};
+use portico_kit::header_text::first;
 use portico_machinery::{RequestInfo, Status, UserInfo};
 use portico_proto::rpc_status::from_rpc;
 
@@ -40,10 +41,9 @@ impl Recording {
         request.uri().path().clone_into(&mut head.request_uri);
         head.user = user.clone().unwrap_or_default();
         let headers = request.headers();
-        let text =
-            |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
         if let Some(peer) = request.extensions().get::<Connected>() {
-            head.source_ips = source_ips(text("x-forwarded-for"), text("x-real-ip"), peer.address.ip());
+            let (forwarded, real) = (first(headers, "x-forwarded-for"), first(headers, "x-real-ip"));
+            head.source_ips = source_ips(forwarded, real, peer.address.ip());
         }
         head.set_user_agent(headers.get(USER_AGENT).map_or(&[], |agent| agent.as_bytes()));
         Self { auditor, user, head, audited: OnceLock::new(), is_rejected: AtomicBool::new(false) }

@@ -39,7 +39,7 @@ pub(super) async fn measure(report: &mut Report) -> Result<(), Failure> {
     let chain = AuthenticatorChain::default().with_reviews(reviews).with_trust(trust);
     let authorization = format!("Bearer {TOKEN}");
     let credentials = Credentials {
-        authorization: Some(&authorization),
+        authorization: Some(authorization.as_bytes()),
         websocket_protocols: None,
         peer: None,
         headers: &NoHeaders,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use http::HeaderMap;
 use ipnet::IpNet;
+use portico_kit::header_text;
 
 /// Another address for clients in a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +30,9 @@ impl FromStr for AddressRule {
 /// Where a request comes from, as upstream sees it: the first address that a proxy named, or the connection's. Whoever
 /// lies about it learns an address that is no secret.
 pub(super) fn client_ip(headers: &HeaderMap, peer: Option<IpAddr>) -> Option<IpAddr> {
-    let text = |name| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    let forwarded = text("x-forwarded-for").split(',').find_map(|ip| ip.trim().parse().ok());
-    forwarded.or_else(|| text("x-real-ip").parse().ok()).or(peer)
+    let forwarded =
+        header_text::first(headers, "x-forwarded-for").split(',').find_map(|ip| ip.trim().parse().ok());
+    forwarded.or_else(|| header_text::first(headers, "x-real-ip").parse().ok()).or(peer)
 }
 
 #[cfg(test)]

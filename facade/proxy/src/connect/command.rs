@@ -12,6 +12,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use portico_kit::header_text::{first, text};
 use portico_kit::throttled::Throttled;
 use portico_machinery::Object;
 use portico_machinery::connect::Streams;
@@ -140,7 +141,7 @@ impl Command {
     async fn ask(&self) -> Result<(Upgraded, Version), String> {
         let transport = self.permit.transport();
         let authority = transport.authority(0).clone();
-        let url = format!("https://{}{}", authority.to_str().unwrap_or_default(), self.target);
+        let url = format!("https://{}{}", text(&authority), self.target);
         let failed = |error| format!("error sending request: Post {url:?}: {}", failure::of_request(error));
         let mut headers = own_headers();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -161,8 +162,7 @@ impl Command {
         if !is_spdy(&response) {
             return Err(self.refused((connection, response)).await);
         }
-        let chosen = response.headers().get(STREAM_PROTOCOL).and_then(|chosen| chosen.to_str().ok());
-        let chosen = chosen.unwrap_or_default();
+        let chosen = first(response.headers(), STREAM_PROTOCOL);
         let version = Version::chosen(chosen)
             .ok_or_else(|| format!("the kubelet chose the protocol {chosen:?}, which was not offered"))?;
         let upgraded = hyper::upgrade::on(&mut response).await;

@@ -3,6 +3,7 @@
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode};
+use portico_kit::header_text::text;
 use portico_machinery::status::Details;
 use portico_machinery::{Reason, RequestInfo, Status};
 use tokio::time::Instant;
@@ -24,7 +25,7 @@ impl Proxy {
         let transport = permit.transport().clone();
         let mut request =
             Outgoing::own(Method::GET, target.clone(), transport.authority(0).clone(), own_headers());
-        let url = || format!("https://{}{target}", transport.authority(0).to_str().unwrap_or_default());
+        let url = || format!("https://{}{target}", text(transport.authority(0)));
         let answer = transport.send(&mut request).await.map_err(|error| failure::of_log(&url(), error))?;
         let Answer { head, body, carrier, target: index } = answer;
         let body = ProxyBody::from(AnswerBody::new(body, carrier, permit, Some(index)));

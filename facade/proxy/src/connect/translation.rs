@@ -39,15 +39,17 @@ impl Translation {
         }
         match dial.web_sockets {
             WebSockets::HandedOn | WebSockets::SpokenByTarget => Self::None,
-            WebSockets::ChannelsToStreams(streams) => match protocols(headers).any(|p| p == CHANNELS) {
-                true => Self::Channels(streams),
-                false => Self::None,
-            },
+            WebSockets::ChannelsToStreams(streams) => {
+                match protocols(headers).any(|p| p == CHANNELS.as_bytes()) {
+                    true => Self::Channels(streams),
+                    false => Self::None,
+                }
+            }
             WebSockets::SpdyInMessages => {
-                let spdy = protocols(headers).filter(|protocol| protocol.ends_with(SUFFIX));
+                let spdy = protocols(headers).filter(|protocol| protocol.ends_with(SUFFIX.as_bytes()));
                 let spdy: Vec<_> = spdy
-                    .filter_map(|protocol| protocol.strip_prefix(IN_MESSAGES))
-                    .filter_map(|protocol| HeaderValue::from_str(protocol).ok())
+                    .filter_map(|protocol| protocol.strip_prefix(IN_MESSAGES.as_bytes()))
+                    .filter_map(|protocol| HeaderValue::from_bytes(protocol).ok())
                     .collect();
                 if spdy.is_empty() { Self::None } else { Self::Tunnel(spdy) }
             }

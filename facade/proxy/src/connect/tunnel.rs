@@ -10,6 +10,7 @@ use http::Response;
 use http::header::HeaderValue;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use portico_kit::header_text::text;
 use portico_kit::throttled::Throttled;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::timeout;
@@ -70,7 +71,7 @@ impl Proxy {
         handshake: Handshake,
     ) -> Response<crate::ProxyBody> {
         let kubelet = hyper::upgrade::on(&mut response);
-        let chosen = response.headers().get(STREAM_PROTOCOL).and_then(|chosen| chosen.to_str().ok());
+        let chosen = response.headers().get(STREAM_PROTOCOL).map(text);
         let chosen =
             chosen.and_then(|chosen| HeaderValue::try_from(format!("{IN_MESSAGES}{}", chosen.trim())).ok());
         let opened = Tunnel::default();

@@ -31,7 +31,7 @@ pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue) {
 /// Where a request came through so far, the client last. Nothing when the header cannot hold it.
 pub(super) fn list(headers: &HeaderMap, ClientAddress(client): &ClientAddress) -> Option<HeaderValue> {
     let mut list = Vec::new();
-    for prior in headers.get_all(FOR).iter().filter(|value| value.to_str().is_ok()) {
+    for prior in headers.get_all(FOR) {
         list.extend_from_slice(prior.as_bytes());
         list.extend_from_slice(b", ");
     }

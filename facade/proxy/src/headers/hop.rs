@@ -3,6 +3,7 @@
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
 };
+use portico_kit::header_text::tokens;
 
 /// Protocols that are passed on as raw bytes.
 const PROTOCOLS: [&str; 2] = ["websocket", "SPDY/3.1"];
@@ -21,7 +22,7 @@ pub(crate) enum Upgrade {
 /// `Connection` has the token `upgrade`: which protocol? Upstream looks for a substring and passes on anything.
 pub(crate) fn requested_upgrade(headers: &HeaderMap) -> Upgrade {
     if !headers.contains_key(CONNECTION)
-        || !tokens(headers, &CONNECTION).any(|t| t.eq_ignore_ascii_case("upgrade"))
+        || !tokens(headers, &CONNECTION).any(|t| t.eq_ignore_ascii_case(b"upgrade"))
     {
         return Upgrade::No;
     }
@@ -38,7 +39,8 @@ pub(crate) fn requested_upgrade(headers: &HeaderMap) -> Upgrade {
 }
 
 fn is_known(value: &HeaderValue) -> bool {
-    value.to_str().is_ok_and(|text| PROTOCOLS.iter().any(|known| known.eq_ignore_ascii_case(text.trim())))
+    let value = value.as_bytes().trim_ascii();
+    PROTOCOLS.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(value))
 }
 
 /// `Trailer` is kept: the trailers themselves are passed on. `Expect` is answered by our own listener.
@@ -62,7 +64,7 @@ pub(super) fn frames_body(name: &HeaderName) -> bool {
 
 /// Removes one header; of `TE` the value `trailers` stays.
 pub(super) fn remove(headers: &mut HeaderMap, name: &HeaderName) {
-    let trailers = *name == TE && tokens(headers, &TE).any(|token| token.eq_ignore_ascii_case("trailers"));
+    let trailers = *name == TE && tokens(headers, &TE).any(|token| token.eq_ignore_ascii_case(b"trailers"));
     headers.remove(name);
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
@@ -71,14 +73,8 @@ pub(super) fn remove(headers: &mut HeaderMap, name: &HeaderName) {
 
 pub(super) fn remove_named_by_connection(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> =
-        tokens(headers, &CONNECTION).filter_map(|token| token.parse().ok()).collect();
+        tokens(headers, &CONNECTION).filter_map(|token| HeaderName::from_bytes(token).ok()).collect();
     for name in named {
         remove(headers, &name);
     }
-}
-
-/// The comma-separated tokens of all values of a header.
-fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim).filter(|token| !token.is_empty())
 }

@@ -4,6 +4,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
+use portico_kit::header_text::text;
 
 use super::forwarded::AUDIT_ID;
 use super::hop;
@@ -41,7 +42,7 @@ pub(super) fn is_ours(name: &HeaderName) -> bool {
 
 /// An absolute path, or a URL of the same host, as `https://<backend>/...`; another host stays as it is.
 fn absolute(location: &HeaderValue, authority: &HeaderValue) -> Option<HeaderValue> {
-    let (text, authority) = (location.to_str().ok()?, authority.to_str().ok()?);
+    let (text, authority) = (text(location), text(authority));
     let path = match text.split_once("://") {
         Some((_, rest)) => {
             rest.strip_prefix(authority).filter(|rest| rest.is_empty() || rest.starts_with('/'))?

@@ -7,6 +7,7 @@ use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST,
     HeaderMap, HeaderName, MAX_FORWARDS, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
 };
+use portico_kit::header_text::tokens;
 
 use super::response::is_ours;
 use super::strip::is_stripped;
@@ -19,8 +20,7 @@ pub(crate) fn announced_trailers(headers: &HeaderMap) -> Box<[HeaderName]> {
     if !headers.contains_key(TRAILER) {
         return Box::default();
     }
-    let values = headers.get_all(TRAILER).into_iter().filter_map(|value| value.to_str().ok());
-    let names = values.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok());
+    let names = tokens(headers, TRAILER).filter_map(|name| HeaderName::from_bytes(name).ok());
     names.filter(may_pass).take(MAX_ANNOUNCED).collect()
 }
 

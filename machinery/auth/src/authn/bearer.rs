@@ -7,22 +7,22 @@ pub const EXTRA_SPACE_WARNING: &str =
 /// What the header contained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bearer<'a> {
-    /// The token; nothing when the header is absent, of another scheme or empty.
-    pub token: Option<&'a str>,
+    /// The token; `None` if the header is absent, of another scheme or empty.
+    pub token: Option<&'a [u8]>,
     /// What to warn of.
     pub warning: Option<&'static str>,
 }
 
 /// The second space-separated field after the scheme `bearer` (any case), the header trimmed first.
-pub(super) fn parse(header: Option<&str>) -> Bearer<'_> {
-    let mut fields = header.unwrap_or_default().trim().split(' ');
-    if !fields.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer")) {
+pub(super) fn parse(header: Option<&[u8]>) -> Bearer<'_> {
+    let mut fields = header.unwrap_or_default().trim_ascii().split(|byte| *byte == b' ');
+    if !fields.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer")) {
         return Bearer::default();
     }
     match (fields.next(), fields.next()) {
         (None, _) => Bearer::default(),
-        (Some(""), Some(_)) => Bearer { token: None, warning: Some(EXTRA_SPACE_WARNING) },
-        (Some(""), None) => Bearer::default(),
+        (Some(b""), Some(_)) => Bearer { token: None, warning: Some(EXTRA_SPACE_WARNING) },
+        (Some(b""), None) => Bearer::default(),
         (Some(token), _) => Bearer { token: Some(token), warning: None },
     }
 }
@@ -45,8 +45,10 @@ mod tests {
             (Some("Bearer  t"), None, warned),
             (Some("Basic dDp0"), None, None),
             (Some("Bearert t"), None, None),
+            (Some("Bearer ädmin"), Some("ädmin"), None),
         ] {
-            assert_eq!(parse(header), Bearer { token, warning }, "{header:?}");
+            let token = token.map(str::as_bytes);
+            assert_eq!(parse(header.map(str::as_bytes)), Bearer { token, warning }, "{header:?}");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::headers::NotUtf8;
+
 /// Why a credential did not count. For logs and audit; callers get `Unauthorized` and nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthnError {
@@ -23,4 +25,7 @@ pub enum AuthnError {
     /// The subprotocol token is malformed.
     #[error("websocket bearer token: {0}")]
     WebSocket(&'static str),
+    /// A front proxy names the user in a header that cannot be read. Nobody else may be meant, so that no other credential counts.
+    #[error(transparent)]
+    Header(#[from] NotUtf8),
 }

@@ -7,7 +7,7 @@ use rustls_pki_types::UnixTime;
 
 use super::chain::{Authority, PeerChain};
 use super::error::AuthnError;
-use crate::headers::{self, HeaderValues};
+use crate::headers::{self, ExtraFields, HeaderValues, NotUtf8};
 
 /// Whom to trust and which headers to read (`--requestheader-*`).
 #[derive(Clone, Debug)]
@@ -48,7 +48,10 @@ impl RequestHeader {
             || self.extra_prefixes.iter().any(|p| headers::after_prefix(name, p).is_some())
     }
 
-    /// The user that the proxy vouches for; nothing when it names none.
+    /// The user that the proxy vouches for; `None` if it names none.
+    ///
+    /// # Errors
+    /// [`AuthnError::Header`] if the peer is a front proxy whose headers cannot be read; other errors if it is no front proxy.
     pub(super) fn authenticate(
         &self,
         peer: &PeerChain,
@@ -60,30 +63,44 @@ impl RequestHeader {
         if !self.allowed_names.is_empty() && !self.allowed_names.contains(name) {
             return Err(AuthnError::NameNotAllowed(name.clone()));
         }
-        Ok(self.user(fields))
+        Ok(self.user(fields)?)
     }
 
-    fn user(&self, fields: &dyn HeaderValues) -> Option<UserInfo> {
-        let first = |names: &[String]| {
-            names.iter().find_map(|n| fields.values(n).into_iter().next().filter(|v| !v.is_empty()))
-        };
-        let name = first(&self.username_headers)?;
-        let groups = self.group_headers.iter().flat_map(|n| fields.values(n)).collect();
-        let uid = first(&self.uid_headers).unwrap_or_default();
-        Some(UserInfo { name, uid, groups, extra: self.extra(fields) })
+    fn user(&self, fields: &dyn HeaderValues) -> Result<Option<UserInfo>, NotUtf8> {
+        let name = first(&self.username_headers, fields)?;
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let mut groups = Vec::new();
+        for header in &self.group_headers {
+            groups.extend(fields.values(header)?.into_iter().filter(|group| !group.is_empty()));
+        }
+        let uid = first(&self.uid_headers, fields)?;
+        Ok(Some(UserInfo { name, uid, groups, extra: self.extra(fields)? }))
     }
 
-    fn extra(&self, fields: &dyn HeaderValues) -> BTreeMap<String, Vec<String>> {
-        let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    fn extra(&self, fields: &dyn HeaderValues) -> Result<BTreeMap<String, Vec<String>>, NotUtf8> {
+        let mut extra = ExtraFields::default();
         for prefix in &self.extra_prefixes {
             fields.visit(&mut |name, value| {
                 if let Some(key) = headers::after_prefix(name, prefix) {
-                    extra.entry(headers::extra_key(key)).or_default().push(value.to_owned());
+                    extra.insert(name, key, value);
                 }
             });
         }
-        extra
+        extra.finish()
     }
+}
+
+/// The first value of the first of these headers whose first value is not empty; empty if there is none.
+fn first(names: &[String], fields: &dyn HeaderValues) -> Result<String, NotUtf8> {
+    for name in names {
+        let value = fields.values(name)?.into_iter().next().unwrap_or_default();
+        if !value.is_empty() {
+            return Ok(value);
+        }
+    }
+    Ok(String::new())
 }
 
 /// Whether this is one of upstream's own identity headers, which are never let through whatever the configuration.

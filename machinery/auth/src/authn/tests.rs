@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose
 use rustls_pki_types::CertificateDer;
 
 use super::*;
-use crate::headers::NoHeaders;
+use crate::headers::{NoHeaders, NotUtf8};
 
 struct Ca {
     issuer: Issuer<'static, KeyPair>,
@@ -87,7 +87,7 @@ fn world() -> World {
 fn ask(chain: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
     let authorization = format!("Bearer {token}");
     let credentials = Credentials {
-        authorization: (!token.is_empty()).then_some(authorization.as_str()),
+        authorization: (!token.is_empty()).then_some(authorization.as_bytes()),
         websocket_protocols: None,
         peer,
         headers: &fields,
@@ -273,7 +273,7 @@ fn a_websocket_token_counts_as_a_token() {
     let ask = |protocols: &str| {
         let credentials = Credentials {
             authorization: None,
-            websocket_protocols: Some(protocols),
+            websocket_protocols: Some(protocols.as_bytes()),
             peer: None,
             headers: &NoHeaders,
             path: None,
@@ -294,7 +294,7 @@ fn an_extra_space_warns_and_other_schemes_are_nobody() {
     let w = world();
     let ask = |header: &str| {
         let credentials = Credentials {
-            authorization: Some(header),
+            authorization: Some(header.as_bytes()),
             websocket_protocols: None,
             peer: None,
             headers: &NoHeaders,
@@ -305,6 +305,7 @@ fn an_extra_space_warns_and_other_schemes_are_nobody() {
     let spaced = ask("Bearer  bob-token");
     assert_eq!(spaced.warning, Some(EXTRA_SPACE_WARNING));
     assert!(matches!(spaced.outcome, Outcome::Anonymous(_)));
+    assert!(matches!(ask("Bearer ädmin").outcome, Outcome::Unauthorized(_)));
     assert!(matches!(ask("Basic YWRtaW46YWRtaW4=").outcome, Outcome::Anonymous(_)));
     assert!(matches!(ask("bearer bob-token").outcome, Outcome::Authenticated(_, Method::BearerToken)));
 }
@@ -314,7 +315,7 @@ fn the_audit_message_names_the_methods_that_were_tried() {
     let w = world();
     let rogue = Ca::new("rogue").client("r", &[]);
     let credentials = Credentials {
-        authorization: Some("Bearer nobody"),
+        authorization: Some(b"Bearer nobody"),
         websocket_protocols: None,
         peer: Some(&rogue),
         headers: &NoHeaders,
@@ -324,6 +325,46 @@ fn the_audit_message_names_the_methods_that_were_tried() {
     assert_eq!(refusal.audit_message(), "Authentication failed, attempted: bearer, x509");
     assert!(refusal.errors.contains(&AuthnError::InvalidToken));
     assert_eq!(Unauthorized::default().audit_message(), "Authentication failed, no credentials provided");
+}
+
+#[test]
+fn headers_of_a_front_proxy_are_utf_8_or_nobody_is_authenticated() {
+    let w = world();
+    let front = w.proxy.client("front-proxy-client", &[]);
+    // The proxy's own certificate names a user, too: the request must not go on as that one.
+    let proxy =
+        RequestHeader { uid_headers: vec!["X-Remote-Uid".into()], ..RequestHeader::new(w.proxy.authority()) };
+    let chain = w.chain.clone().with_client_authority(w.proxy.authority()).with_request_header(proxy);
+    let ask = |fields: &[(&str, &[u8])]| {
+        let credentials = Credentials {
+            authorization: Some(b"Bearer bob-token"),
+            websocket_protocols: None,
+            peer: Some(&front),
+            headers: &fields,
+            path: None,
+        };
+        chain.authenticate(&credentials).user()
+    };
+    let paula = ("x-remote-user", &b"paula"[..]);
+    let jürgen = ask(&[
+        ("x-remote-user", "jürgen".as_bytes()),
+        ("x-remote-group", b""),
+        ("x-remote-group", "größe".as_bytes()),
+        ("x-remote-uid", "ü".as_bytes()),
+        ("x-remote-extra-a", "\u{7530}".as_bytes()),
+    ]);
+    let jürgen = jürgen.unwrap();
+    assert_eq!((jürgen.name.as_str(), jürgen.uid.as_str()), ("jürgen", "ü"));
+    assert_eq!((jürgen.groups[0].as_str(), jürgen.extra["a"][0].as_str()), ("größe", "\u{7530}"));
+    for name in ["x-remote-user", "x-remote-group", "x-remote-uid", "x-remote-extra-a"] {
+        let mut fields = vec![paula, (name, b"j\xfcrgen")];
+        if name == "x-remote-user" {
+            fields.remove(0);
+        }
+        let refusal = ask(&fields).unwrap_err();
+        assert_eq!(refusal.errors, [AuthnError::Header(NotUtf8(name.to_owned()))]);
+    }
+    assert!(ask(&[paula, ("x-remote-extra-%ff", b"1")]).is_err());
 }
 
 #[test]

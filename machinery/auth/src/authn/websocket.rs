@@ -7,15 +7,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::error::AuthnError;
 
-const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
+const PREFIX: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
-fn protocols(header: &str) -> impl Iterator<Item = &str> {
-    header.split(',').map(str::trim)
+fn protocols(header: &[u8]) -> impl Iterator<Item = &[u8]> {
+    header.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// The token among the offered subprotocols; there must be another subprotocol beside it.
-pub(super) fn token(header: &str) -> Result<Option<String>, AuthnError> {
-    let mut encoded = protocols(header).filter_map(|p| p.strip_prefix(PREFIX));
+/// The token among the offered subprotocols; there must be another subprotocol beside it. An empty token is none.
+pub(super) fn token(header: &[u8]) -> Result<Option<String>, AuthnError> {
+    let mut encoded = protocols(header).filter_map(|protocol| protocol.strip_prefix(PREFIX));
     let Some(first) = encoded.next() else { return Ok(None) };
     if encoded.next().is_some() {
         return Err(AuthnError::WebSocket("several tokens specified"));
@@ -23,9 +23,9 @@ pub(super) fn token(header: &str) -> Result<Option<String>, AuthnError> {
     let bytes = URL_SAFE_NO_PAD.decode(first).map_err(|_| AuthnError::WebSocket("not base64url"))?;
     let token = String::from_utf8(bytes).map_err(|_| AuthnError::WebSocket("not UTF-8"))?;
     if token.is_empty() {
-        return Err(AuthnError::WebSocket("empty"));
+        return Ok(None);
     }
-    if without_token(header).is_empty() {
+    if protocols(header).nth(1).is_none() {
         return Err(AuthnError::WebSocket("no other subprotocol beside it"));
     }
     Ok(Some(token))
@@ -33,8 +33,9 @@ pub(super) fn token(header: &str) -> Result<Option<String>, AuthnError> {
 
 /// The subprotocols that inner handlers may see: all but the token.
 #[must_use]
-pub fn without_token(header: &str) -> String {
-    protocols(header).filter(|p| !p.is_empty() && !p.starts_with(PREFIX)).collect::<Vec<_>>().join(",")
+pub fn without_token(header: &[u8]) -> Vec<u8> {
+    let others = protocols(header).filter(|protocol| !protocol.is_empty() && !protocol.starts_with(PREFIX));
+    others.collect::<Vec<_>>().join(&b","[..])
 }
 
 #[cfg(test)]
@@ -44,12 +45,18 @@ mod tests {
     #[test]
     fn a_token_is_found_beside_another_protocol_only() {
         let alice = "base64url.bearer.authorization.k8s.io.YWxpY2UtdG9rZW4";
+        let token = |header: &str| super::token(header.as_bytes());
         assert_eq!(token(&format!("{alice}, v4.channel.k8s.io")), Ok(Some("alice-token".into())));
-        assert_eq!(without_token(&format!("{alice}, v4.channel.k8s.io")), "v4.channel.k8s.io");
+        assert_eq!(token(&format!("{alice}, ä")), Ok(Some("alice-token".into())));
+        assert_eq!(token(&format!("{alice},")), Ok(Some("alice-token".into())));
+        assert_eq!(without_token(format!("{alice}, v4, ä").as_bytes()), "v4,ä".as_bytes());
         assert_eq!(token("v4.channel.k8s.io"), Ok(None));
-        for bad in [alice, &format!("{alice},{alice},v4"), &format!("{PREFIX},v4"), &format!("{PREFIX}*,v4")]
+        let prefix = "base64url.bearer.authorization.k8s.io.";
+        assert_eq!(token(&format!("{prefix},v4")), Ok(None));
+        for bad in [alice, &format!("{alice},{alice},v4"), &format!("{prefix}*,v4"), &format!("{prefix}ä,v4")]
         {
             assert!(token(bad).is_err(), "{bad}");
         }
+        assert!(super::token(b"base64url.bearer.authorization.k8s.io.\xff, v4").is_err());
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use portico_gostd::strconv::quote;
 use portico_machinery::Status;
 
-use crate::headers::{self, HeaderValues};
+use crate::headers::{self, ExtraFields, HeaderValues, NotUtf8};
 
 pub(super) const USER: &str = "Impersonate-User";
 
@@ -28,33 +29,56 @@ pub struct ImpersonationRequest {
 }
 
 impl ImpersonationRequest {
-    /// Reads the `Impersonate-*` fields; nothing when there is none.
+    /// Reads the `Impersonate-*` fields; `None` if there is no user to impersonate. Of a repeated user or uid the first counts.
     ///
     /// # Errors
-    /// 400 when a group, uid or extra field is given without a user.
+    /// 400 if a group, uid or extra field is given without a user, and if a field is not UTF-8: leaving it out would let the
+    /// request go on as another user than the one that was asked for.
     pub fn from_headers(fields: &dyn HeaderValues) -> Result<Option<Self>, Box<Status>> {
-        let mut wanted = Self::default();
-        let mut others = false;
+        let wanted = Self::read(fields).map_err(|error| Box::new(Status::bad_request(error.to_string())))?;
+        if !wanted.user.is_empty() {
+            return Ok(Some(wanted));
+        }
+        if wanted.only_user() {
+            return Ok(None);
+        }
+        let message = format!("requested {} without impersonating a user name", wanted.in_go());
+        Err(Box::new(Status::bad_request(message)))
+    }
+
+    fn read(fields: &dyn HeaderValues) -> Result<Self, NotUtf8> {
+        let first = |name| Ok(fields.values(name)?.into_iter().next().unwrap_or_default());
+        let mut extra = ExtraFields::default();
         fields.visit(&mut |name, value| {
-            let is = |known: &str| name.eq_ignore_ascii_case(known);
-            if is(USER) && wanted.user.is_empty() {
-                value.clone_into(&mut wanted.user);
-            } else if is(UID) && wanted.uid.is_empty() {
-                value.clone_into(&mut wanted.uid);
-            } else if is(GROUP) {
-                wanted.groups.push(value.to_owned());
-            } else if let Some(key) = headers::after_prefix(name, EXTRA_PREFIX) {
-                wanted.extra.entry(headers::extra_key(key)).or_default().push(value.to_owned());
+            if let Some(key) = headers::after_prefix(name, EXTRA_PREFIX) {
+                extra.insert(name, key, value);
             }
         });
-        others |= !wanted.uid.is_empty() || !wanted.groups.is_empty() || !wanted.extra.is_empty();
-        match (wanted.user.is_empty(), others) {
-            (false, _) => Ok(Some(wanted)),
-            (true, false) => Ok(None),
-            (true, true) => Err(Box::new(Status::bad_request(
-                "Impersonate-Group, Impersonate-Uid and Impersonate-Extra- fields need Impersonate-User beside them",
-            ))),
-        }
+        Ok(Self {
+            user: first(USER)?,
+            uid: first(UID)?,
+            groups: fields.values(GROUP)?,
+            extra: extra.finish()?,
+        })
+    }
+
+    /// As Go prints a `*user.DefaultInfo` with `%#v`.
+    fn in_go(&self) -> String {
+        let list = |values: &[String]| values.iter().map(|value| quote(value)).collect::<Vec<_>>().join(", ");
+        let groups = match self.groups.as_slice() {
+            [] => "(nil)".to_owned(),
+            groups => format!("{{{}}}", list(groups)),
+        };
+        let field =
+            |(key, values): (&String, &Vec<String>)| format!("{}:[]string{{{}}}", quote(key), list(values));
+        let extra = match self.extra.is_empty() {
+            true => "(nil)".to_owned(),
+            false => format!("{{{}}}", self.extra.iter().map(field).collect::<Vec<_>>().join(", ")),
+        };
+        let (user, uid) = (quote(&self.user), quote(&self.uid));
+        format!(
+            "&user.DefaultInfo{{Name:{user}, UID:{uid}, Groups:[]string{groups}, Extra:map[string][]string{extra}}}"
+        )
     }
 
     pub(super) fn only_user(&self) -> bool {

@@ -62,6 +62,48 @@ fn anything_without_a_user_is_a_bad_request() {
         assert_eq!((status.code, status.reason.as_str()), (400, "BadRequest"), "{fields:?}");
     }
     assert_eq!(ImpersonationRequest::from_headers(&&[("Accept", "*/*")][..]).unwrap(), None);
+    let fields = &[
+        ("Impersonate-Uid", "1"),
+        ("Impersonate-Group", "a"),
+        ("Impersonate-Group", ""),
+        ("Impersonate-Extra-B", "\"é\""),
+        ("Impersonate-Extra-A", "x"),
+    ][..];
+    let message = r#"requested &user.DefaultInfo{Name:"", UID:"1", Groups:[]string{"a", ""}, Extra:map[string][]string{"a":[]string{"x"}, "b":[]string{"\"é\""}}} without impersonating a user name"#;
+    assert_eq!(ImpersonationRequest::from_headers(&fields).unwrap_err().message, message);
+}
+
+#[test]
+fn of_a_repeated_user_the_first_counts_even_if_it_is_empty() {
+    let read = |fields: &[(&str, &str)]| ImpersonationRequest::from_headers(&fields).unwrap();
+    let twice = read(&[("Impersonate-User", "zoe"), ("Impersonate-User", "amy")]);
+    assert_eq!(twice.unwrap().user, "zoe");
+    assert_eq!(read(&[("Impersonate-User", ""), ("Impersonate-User", "amy")]), None);
+}
+
+#[test]
+fn fields_are_utf_8_or_the_request_is_refused() {
+    let got = wanted(&[
+        ("impersonate-user", "jürgen"),
+        ("impersonate-group", "größe"),
+        ("impersonate-uid", "ü"),
+        ("impersonate-extra-a%c3%BC", "\u{7530}"),
+    ]);
+    assert_eq!((got.user.as_str(), got.uid.as_str()), ("jürgen", "ü"));
+    assert_eq!(
+        (got.groups, got.extra),
+        (vec!["größe".to_owned()], [("aü".into(), vec!["\u{7530}".into()])].into())
+    );
+    for name in ["impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-a"] {
+        for value in [&b"\xff"[..], b"j\xfcrgen", b"a\xe2\x82"] {
+            let fields = &[("impersonate-user", &b"zoe"[..]), (name, value)][..];
+            let status = ImpersonationRequest::from_headers(&fields).unwrap_err();
+            assert_eq!(status.message, format!("header {name} is not valid UTF-8"));
+            assert_eq!(status.code, 400);
+        }
+    }
+    let fields = &[("impersonate-user", "zoe"), ("impersonate-extra-%ff", "1")][..];
+    assert_eq!(ImpersonationRequest::from_headers(&fields).unwrap_err().code, 400);
 }
 
 /// Header fields, groups of the result, what audit calls it.

@@ -3,6 +3,8 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::propagation::{Extractor, Injector};
 
+use crate::header_text;
+
 /// What came.
 pub(super) struct Sent<'a>(pub(super) &'a HeaderMap);
 
@@ -11,7 +13,7 @@ pub(super) struct Sending<'a>(pub(super) &'a mut HeaderMap);
 
 impl Extractor for Sent<'_> {
     fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.to_str().ok()
+        self.0.get(key).map(header_text::text)
     }
 
     fn keys(&self) -> Vec<&str> {

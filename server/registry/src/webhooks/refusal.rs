@@ -2,6 +2,7 @@
 
 use http::header;
 use portico_kit::fetch::Fetched;
+use portico_kit::header_text::first;
 use portico_machinery::Status;
 
 /// More of a text is left out.
@@ -52,12 +53,11 @@ pub(super) fn empty(answer: &Fetched) -> String {
 
 /// Whether it sets after how many seconds it is to be asked again.
 pub(super) fn retry_after(answer: &Fetched) -> bool {
-    let seconds = answer.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-    seconds.is_some_and(|seconds| seconds.parse::<u32>().is_ok())
+    first(&answer.headers, header::RETRY_AFTER).parse::<u32>().is_ok()
 }
 
 fn content_type(answer: &Fetched) -> &str {
-    answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    first(&answer.headers, header::CONTENT_TYPE)
 }
 
 /// The body, if it is a text for people.

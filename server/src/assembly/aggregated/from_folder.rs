@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, header};
 use portico_auditor::Auditor;
 use portico_kit::fetch::{FetchRequest, Fetched};
+use portico_kit::header_text;
 use portico_machinery::object::cut_at;
 use portico_machinery::route::Backend;
 use portico_machinery::{GroupVersion, Reason, Status};
@@ -146,7 +147,7 @@ fn read(fetched: &Fetched) -> Answer {
 
 /// The texts of warnings: `299 - "text"`.
 fn warnings(headers: &HeaderMap) -> Vec<String> {
-    let texts = headers.get_all(header::WARNING).iter().filter_map(|value| value.to_str().ok());
+    let texts = headers.get_all(header::WARNING).iter().map(header_text::text);
     let quoted = texts.filter_map(|text| text.split_once('"')?.1.rsplit_once('"'));
     quoted.map(|(text, _)| text.replace("\\\"", "\"").replace("\\\\", "\\")).collect()
 }

@@ -12,6 +12,7 @@ use portico_gostd::json::{error_text, from_slice};
 use portico_kit::dial::{Connector, ConnectorOptions, Target};
 use portico_kit::egress::EgressDialer;
 use portico_kit::fetch::{FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::header_text;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{Alpn, ClientTls, TlsError};
 use serde::Deserialize;
@@ -160,7 +161,7 @@ impl Provider {
             else {
                 return Ok(found);
             };
-            let next = location.to_str().ok().and_then(|to| resolved(&at, to));
+            let next = resolved(&at, header_text::text(location));
             let next = next.ok_or_else(|| failed(&"the redirection leads nowhere"))?;
             if next.authority() != at.authority() {
                 headers.remove(header::AUTHORIZATION);
