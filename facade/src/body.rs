@@ -76,6 +76,11 @@ impl Body {
         }
     }
 
+    /// Drops the bytes; the completion stays.
+    pub fn clear(&mut self) {
+        self.kind = Kind::Whole(None);
+    }
+
     /// The body ends with an error when its client sends it too slowly.
     pub fn pace(&mut self, pause: Duration) {
         if !http_body::Body::is_end_stream(self) {

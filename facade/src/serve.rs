@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::future::Either;
 use futures::stream::FuturesUnordered;
-use http::StatusCode;
-use http::header::EXPECT;
-use hyper::body::Incoming;
+use http::header::{CONTENT_LENGTH, EXPECT};
+use http::{Method, StatusCode, Version};
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -30,6 +30,7 @@ use portico_kit::tasks::TaskSet;
 use crate::body::Body;
 use crate::connection::{Connection, ConnectionLimits, OpenConnections, Unanswered, Verdict};
 use crate::handler::Handler;
+use crate::request::Response;
 use io::ConnectionIo;
 use stream::StreamExecutor;
 
@@ -115,6 +116,7 @@ impl<H: Handler> Server<H> {
             let busy = connection.activity.busy();
             connection.own_exchange().request();
             let refusal = wellformed::refusal(&request);
+            let is_head = request.method() == Method::HEAD && request.version() == Version::HTTP_2;
             let (request, unread) = Received::request(request);
             // Who waits for leave to send a body sends none after an answer.
             let unread = unread.filter(|_| !request.headers().contains_key(EXPECT));
@@ -140,6 +142,9 @@ impl<H: Handler> Server<H> {
                     connection.activity.upgrade();
                 }
                 response.body_mut().while_sent(busy);
+                if is_head {
+                    withhold_body(&mut response);
+                }
                 Ok(response)
             })
         })
@@ -211,6 +216,15 @@ impl<H: Handler> Server<H> {
             }
         }
         Ending::Close
+    }
+}
+
+/// Makes the response to a HEAD request of the one that a handler would send to a GET: hyper sends its body over HTTP/2.
+fn withhold_body(response: &mut Response) {
+    let length = response.body().size_hint().exact().filter(|length| *length > 0);
+    response.body_mut().clear();
+    if let Some(length) = length {
+        response.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| length.into());
     }
 }
 

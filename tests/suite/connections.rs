@@ -5,13 +5,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use http::Method;
 use http_body_util::BodyExt;
 use portico_tests::http::{Answer, Http};
-use portico_tests::http2::{self, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, frame, head};
+use portico_tests::http2::{
+    self, DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, frame, head, literal,
+};
 use portico_tests::pki::Authority;
 use portico_tests::{Backend, Launch, Mood, PATIENCE, eventually, own_address};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+
+use crate::proxying::register;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -348,5 +352,47 @@ async fn an_answer_that_needs_no_body_waits_for_the_body_that_is_on_its_way() {
         }
         seen.extend(all_before_a_ping(&mut frames, &mut sink).await);
         assert!(seen.iter().all(|frame| frame.kind != RST_STREAM), "{path}: {seen:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_to_head_has_no_body_over_http2() {
+    let portico = Launch::new().start().await;
+    let backend = Backend::start("heads.example.com").await;
+    register(&portico, &backend).await;
+    let (mut frames, mut sink) = http2::open(&portico.anyone(), &[]).await.unwrap();
+    let proxied = backend.path("/flunders");
+    let paths = [
+        "/api/v1/namespaces",
+        "/api/v1/namespaces/default",
+        "/api/v1/nosuch",
+        "/nosuch",
+        "/version",
+        "/apis",
+        "/openapi/v2",
+        "/metrics",
+        "/healthz",
+        "/console/",
+        &proxied,
+    ];
+    for (at, path) in paths.into_iter().enumerate() {
+        for (token, odd) in [("admin-token", 1), ("carol-token", 3)] {
+            let stream = u32::try_from(4 * at).unwrap() + odd;
+            let mut block = head("HEAD", path);
+            block.extend(literal("authorization", &format!("Bearer {token}")));
+            sink.write_all(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)).await.unwrap();
+            sink.flush().await.unwrap();
+            let of_stream = async {
+                loop {
+                    let frame = frames.next().await.unwrap();
+                    if frame.stream == stream {
+                        return frame;
+                    }
+                }
+            };
+            let answer = tokio::time::timeout(PATIENCE, of_stream).await.unwrap();
+            let whole = answer.kind == HEADERS && answer.flags & END_STREAM != 0;
+            assert!(whole, "{path} as {token}: {answer:?}");
+        }
     }
 }
