@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::StatusCode;
 use http::request::Parts;
+use http::{Method, StatusCode};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
@@ -95,7 +95,7 @@ impl Local {
         let answered = match info.verb.as_str() {
             _ if info.connects() => Box::pin(self.connect(&parts, body)).await,
             "list" => Box::pin(self.list(&parts)).await,
-            "watch" => Box::pin(self.watch(&parts)).await,
+            "watch" if parts.method == Method::GET => Box::pin(self.watch(&parts)).await,
             _ => self.call(&parts, body).await,
         };
         answered.unwrap_or_else(|status| respond::status(&parts, &status))

@@ -87,8 +87,12 @@ fn call_of(request: &Parts, body: Bytes) -> Call {
         name: info.parts.get(1).cloned().unwrap_or_default(),
         rest: if info.subresource.is_empty() { String::new() } else { info.rest() },
     };
-    let plain =
-        matches!(request.method, Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
+    // Below `/watch/` every method is authorized as a watch, and only GET is one.
+    let plain = match request.method {
+        Method::GET => true,
+        Method::POST | Method::PUT | Method::PATCH | Method::DELETE => !info.watch_prefix,
+        _ => false,
+    };
     Call {
         target: Some(target),
         verb: info.verb.clone(),
