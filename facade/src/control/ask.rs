@@ -6,14 +6,15 @@ mod token;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_machinery::{RequestInfo, UserInfo};
+use portico_machinery::{RequestInfo, Status, UserInfo};
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_client::ObjectsClient;
 use portico_proto::objects::{Call, DoRequest, DoResponse, Target};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tonic::Code;
 
-use crate::control_services::{ControlServices, Member, Repeat};
+use crate::control_services::{ControlServices, Member, Repeat, was_lost};
 pub use access::AccessAsker;
 pub use token::TokenAsker;
 
@@ -37,6 +38,27 @@ trait Review: Serialize {
     type Answered: Default + DeserializeOwned;
 }
 
+/// Why there is no review. Earlier answers are served only while no control service can be reached.
+#[derive(Debug, thiserror::Error)]
+enum NoReview {
+    /// No control service has answered.
+    #[error("{0}")]
+    Unreachable(String),
+    /// A control service has answered with something else than a review.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl NoReview {
+    fn of(status: &tonic::Status) -> Self {
+        let text = status.message().to_owned();
+        match was_lost(status) || matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled) {
+            true => Self::Unreachable(text),
+            false => Self::Failed(text),
+        }
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Asked<'a, S> {
@@ -58,19 +80,29 @@ impl Asker {
         Self { services, timeout }
     }
 
-    /// The review's status; nothing when nobody could be asked.
-    async fn review<S: Review>(&self, spec: &S) -> Option<S::Answered> {
-        let call = call::<S>(spec)?;
+    /// The review's status.
+    ///
+    /// # Errors
+    /// [`NoReview`]
+    async fn review<S: Review>(&self, spec: &S) -> Result<S::Answered, NoReview> {
+        let call =
+            call::<S>(spec).ok_or_else(|| NoReview::Failed("a review cannot be written".to_owned()))?;
         // Reviews change nothing: another control service is asked the same.
         let asked = self.services.call(Repeat::Always, None, |member| self.asked::<S>(member, call.clone()));
-        let asked = tokio::time::timeout(self.timeout, asked).await.ok()?;
-        let asked = asked.inspect_err(|error| tracing::debug!(%error, kind = S::KIND, "no review"));
-        let (_, answer) = asked.ok()?;
-        if answer.code != 201 {
-            tracing::debug!(code = answer.code, kind = S::KIND, "no review");
-            return None;
-        }
-        read::<S::Answered>(&answer.body)
+        let asked = tokio::time::timeout(self.timeout, asked).await;
+        let review = match asked {
+            Err(_) => Err(NoReview::Unreachable(format!("no answer within {:?}", self.timeout))),
+            Ok(Err(status)) => Err(NoReview::of(&status)),
+            Ok(Ok((_, answer))) if answer.code != 201 => {
+                let status = Status::from_json(&answer.body).map(|status| status.message);
+                Err(NoReview::Failed(
+                    status.unwrap_or_else(|| format!("a review was answered {}", answer.code)),
+                ))
+            }
+            Ok(Ok((_, answer))) => read::<S::Answered>(&answer.body)
+                .ok_or_else(|| NoReview::Failed("a review cannot be read".to_owned())),
+        };
+        review.inspect_err(|error| tracing::debug!(%error, kind = S::KIND, "no review"))
     }
 
     async fn asked<S: Review>(&self, member: Arc<Member>, call: Call) -> Result<DoResponse, tonic::Status> {
@@ -118,18 +150,31 @@ mod tests {
 
     #[derive(Debug, Default, PartialEq, serde::Deserialize)]
     #[serde(default)]
-    struct Status {
+    struct ReviewStatus {
         authenticated: bool,
         groups: Vec<String>,
         extra: std::collections::BTreeMap<String, Vec<String>>,
     }
 
     #[test]
+    fn only_what_no_control_service_has_answered_is_unreachable() {
+        let lost = [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled];
+        let answers =
+            [Code::PermissionDenied, Code::ResourceExhausted, Code::Internal, Code::Unauthenticated];
+        for (codes, unreachable) in [(&lost[..], true), (&answers[..], false)] {
+            for code in codes {
+                let why = NoReview::of(&tonic::Status::new(*code, "why"));
+                assert_eq!(matches!(why, NoReview::Unreachable(_)), unreachable, "{code}: {why:?}");
+            }
+        }
+    }
+
+    #[test]
     fn null_fields_of_a_review_are_empty_and_a_review_without_a_status_is_none() {
         let body = br#"{"kind":"TokenReview","metadata":null,"status":{"authenticated":true,"groups":null,"extra":{"k":null},"odd":1}}"#;
-        assert_eq!(read::<Status>(body), Some(Status { authenticated: true, ..Status::default() }));
+        assert_eq!(read(body), Some(ReviewStatus { authenticated: true, ..ReviewStatus::default() }));
         for none in [&b"{}"[..], b"null", br#"{"status":null}"#, br#"{"status":[]}"#, b"no json"] {
-            assert_eq!(read::<Status>(none), None);
+            assert_eq!(read::<ReviewStatus>(none), None);
         }
     }
 }

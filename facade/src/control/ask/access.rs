@@ -11,7 +11,7 @@ use portico_machinery::Attributes;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use serde::{Deserialize, Serialize};
 
-use super::{Asker, Review};
+use super::{Asker, NoReview, Review};
 
 /// While nobody can be asked, what was allowed is allowed for this long after it was.
 const STALE_KEPT: Duration = Duration::from_secs(600);
@@ -19,24 +19,45 @@ const STALE_KEPT: Duration = Duration::from_secs(600);
 /// Asks what callers may do. While the control service is away that is what it has allowed before, and nothing else.
 pub struct AccessAsker {
     asker: Asker,
-    allowed: ExpiringCache<Decision>,
+    allowed: Allowed,
 }
 
 impl AccessAsker {
     /// Nothing was allowed yet.
     #[must_use]
     pub fn new(asker: Asker) -> Self {
-        Self { asker, allowed: ExpiringCache::new(MAX_ANSWERS) }
+        Self { asker, allowed: Allowed::new() }
+    }
+}
+
+/// Decisions that allowed a request, kept for when no control service can be reached.
+struct Allowed(ExpiringCache<Decision>);
+
+impl Allowed {
+    fn new() -> Self {
+        Self(ExpiringCache::new(MAX_ANSWERS))
     }
 
-    /// What was decided is known for when nobody can be asked.
-    fn remember(&self, attributes: &Attributes, decision: &Decision) {
+    /// The decision that a review comes to. `None` if there is no review and no earlier decision counts: the control service
+    /// that fails to answer may have taken the right away.
+    fn decide(&self, attributes: &Attributes, reviewed: Result<ReviewStatus, NoReview>) -> Option<Decision> {
         let question = review::Spec::of(attributes).to_json();
+        let status = match reviewed {
+            Ok(status) => status,
+            Err(NoReview::Unreachable(_)) => return self.0.get(&question, Instant::now()),
+            Err(NoReview::Failed(_)) => return None,
+        };
+        let decision = match (status.allowed, status.denied) {
+            (true, _) => Decision::allow(status.reason),
+            (false, true) => Decision::deny(status.reason).with_error(status.error),
+            (false, false) => Decision::no_opinion(status.reason).with_error(status.error),
+        };
         if decision.allowed() && is_short(attributes) {
-            self.allowed.keep(&question, decision.clone(), Instant::now(), STALE_KEPT);
+            self.0.keep(&question, decision.clone(), Instant::now(), STALE_KEPT);
         } else {
-            self.allowed.forget(&question);
+            self.0.forget(&question);
         }
+        Some(decision)
     }
 }
 
@@ -131,16 +152,31 @@ impl<'a> Spec<'a> {
 impl Decider for AccessAsker {
     fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a> {
         Box::pin(async move {
-            let Some(status) = self.asker.review(&Spec::of(attributes)).await else {
-                return self.allowed.get(&review::Spec::of(attributes).to_json(), Instant::now());
-            };
-            let decision = match (status.allowed, status.denied) {
-                (true, _) => Decision::allow(status.reason),
-                (false, true) => Decision::deny(status.reason).with_error(status.error),
-                (false, false) => Decision::no_opinion(status.reason).with_error(status.error),
-            };
-            self.remember(attributes, &decision);
-            Some(decision)
+            let reviewed = self.asker.review(&Spec::of(attributes)).await;
+            self.allowed.decide(attributes, reviewed)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::UserInfo;
+
+    use super::*;
+
+    #[test]
+    fn an_earlier_answer_counts_only_while_nobody_can_be_reached() {
+        let allowed = Allowed::new();
+        let question = Attributes::path(UserInfo::new("alice", ["dev"]), "get", "/metrics");
+        let decide = |reviewed| allowed.decide(&question, reviewed).map(|decision| decision.allowed());
+        let unreachable = || Err(NoReview::Unreachable("no connection".to_owned()));
+        let failed = || Err(NoReview::Failed("a review was answered 500".to_owned()));
+        assert_eq!((decide(unreachable()), decide(failed())), (None, None), "nothing was allowed yet");
+        let may = |allowed| Ok(ReviewStatus { allowed, ..ReviewStatus::default() });
+        assert_eq!(decide(may(true)), Some(true));
+        assert_eq!(decide(failed()), None);
+        assert_eq!(decide(unreachable()), Some(true));
+        assert_eq!(decide(may(false)), Some(false));
+        assert_eq!(decide(unreachable()), None);
     }
 }

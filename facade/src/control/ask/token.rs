@@ -3,7 +3,7 @@
 use portico_auth::authn::{Reviewer, Reviewing, TokenReviewStatus};
 use serde::Serialize;
 
-use super::{Asker, Review};
+use super::{Asker, NoReview, Review};
 
 /// Asks whose tokens are.
 pub struct TokenAsker(pub Asker);
@@ -23,11 +23,12 @@ impl Review for Spec<'_> {
 impl Reviewer for TokenAsker {
     fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
         Box::pin(async move {
-            let status = self.0.review(&Spec { token }).await?;
-            if !status.authenticated {
-                return Some(Err(status.error));
+            match self.0.review(&Spec { token }).await {
+                Ok(status) if status.authenticated => Some(Ok(status.user.into())),
+                Ok(status) => Some(Err(status.error)),
+                Err(NoReview::Failed(why)) => Some(Err(why)),
+                Err(NoReview::Unreachable(_)) => None,
             }
-            Some(Ok(status.user.into()))
         })
     }
 }
