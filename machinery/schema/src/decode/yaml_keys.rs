@@ -30,7 +30,7 @@ pub(super) fn reword(body: &[u8], strict: &mut Vec<String>) {
 pub fn doubled_keys(text: &str) -> Vec<String> {
     let text = super::yaml::first(text);
     let mut lines = Vec::new();
-    if let Ok(tree) = serde_saphyr::from_str_with_options::<Tree>(text, super::yaml::options()) {
+    if let Ok(tree) = serde_saphyr::from_str_with_options::<Tree>(text, super::yaml::options(text)) {
         tree.collect(&mut lines);
     }
     lines
