@@ -2,6 +2,7 @@
 //!
 //! Grammar and messages follow upstream's packages `labels` and `fields`; both are foreign input and never panic.
 
+mod combined;
 mod field;
 mod label;
 mod object;

@@ -77,6 +77,12 @@ impl<'a> Cursor<'a> {
         self.map().and_then(|m| m.get(key)).and_then(Value::as_str)
     }
 
+    /// The entries that are strings.
+    pub fn string_entries(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let entries = self.map().into_iter().flatten();
+        entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+    }
+
     /// This place with what stands at another: for what upstream holds elsewhere than where it is written.
     #[must_use]
     pub fn holding(&self, other: &Self) -> Self {

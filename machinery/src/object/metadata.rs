@@ -93,6 +93,11 @@ impl Object {
         string_map(&self.at(&["metadata", "labels"]))
     }
 
+    /// The entries of `metadata.labels` that are strings.
+    pub fn label_entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.at(&["metadata", "labels"]).string_entries()
+    }
+
     /// One label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {

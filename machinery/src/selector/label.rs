@@ -1,12 +1,20 @@
 //! Label selectors: equality, sets, existence and integer comparison.
 
+use std::sync::Arc;
+
+use super::combined::KeyTest;
 use super::parse;
 pub use super::requirement::{InvalidLabelSelector, Operator, Requirement};
 
-/// A conjunction of requirements; empty selects everything.
+/// A conjunction of requirements; empty selects everything. Clones share them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
-    requirements: Vec<Requirement>,
+    /// Sorted by key.
+    requirements: Arc<[Requirement]>,
+    /// One for each key, in the same order.
+    tests: Arc<[KeyTest]>,
+    /// Number of keys that an object must have.
+    required: usize,
 }
 
 impl LabelSelector {
@@ -15,13 +23,21 @@ impl LabelSelector {
     /// # Errors
     /// [`InvalidLabelSelector`], answered with 400.
     pub fn parse(text: &str) -> Result<Self, InvalidLabelSelector> {
-        Ok(Self { requirements: parse::requirements(text)? })
+        Ok(Self::new(parse::requirements(text)?))
     }
 
     /// A selector of ready requirements (label selectors inside objects).
     #[must_use]
-    pub fn new(requirements: Vec<Requirement>) -> Self {
-        Self { requirements }
+    pub fn new(mut requirements: Vec<Requirement>) -> Self {
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut tests = Vec::new();
+        let mut first = 0;
+        for group in requirements.chunk_by(|a, b| a.key == b.key) {
+            tests.push(KeyTest::new(first, group));
+            first += group.len();
+        }
+        let required = tests.iter().filter(|test| test.is_required).count();
+        Self { requirements: requirements.into(), tests: tests.into(), required }
     }
 
     /// The requirements, in order.
@@ -36,9 +52,28 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether labels that `get` returns satisfy every requirement.
-    pub fn matches<'v>(&self, get: impl Fn(&str) -> Option<&'v str>) -> bool {
-        self.requirements.iter().all(|r| r.matches(get(&r.key)))
+    /// True if an object with these labels, each key once, matches. The work grows with the number of labels, and with the
+    /// logarithm of the number of requirements.
+    pub fn matches<'l>(&self, labels: impl IntoIterator<Item = (&'l str, &'l str)>) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let mut found = 0;
+        for (key, value) in labels {
+            let Ok(at) = self.tests.binary_search_by(|test| self.first(test).key.as_str().cmp(key)) else {
+                continue;
+            };
+            let test = &self.tests[at];
+            if !test.matches(self.first(test), value) {
+                return false;
+            }
+            found += usize::from(test.is_required);
+        }
+        found == self.required
+    }
+
+    fn first(&self, test: &KeyTest) -> &Requirement {
+        &self.requirements[test.first]
     }
 }
 
@@ -47,7 +82,7 @@ mod tests {
     use super::*;
 
     fn matches(selector: &str, value: Option<&'static str>) -> bool {
-        LabelSelector::parse(selector).unwrap().matches(|k| if k == "k" { value } else { None })
+        LabelSelector::parse(selector).unwrap().matches(value.map(|value| ("k", value)))
     }
 
     #[test]
@@ -68,9 +103,61 @@ mod tests {
             ("k<5", Some("x"), false),
             ("k=", Some(""), true),
             ("k,k!=x", Some("y"), true),
+            ("k,k!=x", None, false),
+            ("k!=x,k!=y", None, true),
+            ("k,!k", Some("y"), false),
+            ("k,!k", None, false),
+            ("other,k", Some("y"), false),
         ];
         for (selector, value, want) in rows {
             assert_eq!(matches(selector, value), want, "{selector} {value:?}");
+        }
+    }
+
+    /// Combined requirements match as each of them does.
+    #[test]
+    fn requirements_on_one_key_match_as_one_by_one() {
+        let terms = [
+            "k",
+            "!k",
+            "k=1",
+            "k!=2",
+            "k in (1,2,5,10,a,b,c,d,e,f)",
+            "k notin (0,2,3,4,6,7,8,9,g,h)",
+            "k>0",
+            "k<5",
+        ];
+        let values = [None, Some("0"), Some("1"), Some("2"), Some("5"), Some("10"), Some("a"), Some("x")];
+        for chosen in 0..1_u32 << terms.len() {
+            let chosen: Vec<&str> = terms
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| chosen >> at & 1 == 1)
+                .map(|(_, term)| *term)
+                .collect();
+            let selector = LabelSelector::parse(&chosen.join(",")).unwrap();
+            for value in values {
+                let want = selector.requirements().iter().all(|requirement| requirement.matches(value));
+                assert_eq!(selector.matches(value.map(|value| ("k", value))), want, "{chosen:?} {value:?}");
+            }
+        }
+    }
+
+    /// Counts what is read of the labels instead of the time that it takes.
+    #[test]
+    fn each_label_is_read_once_however_long_the_selector_is() {
+        let terms = ["!zz{}", "label5!={}", "zz{} notin (a,b)"];
+        for term in terms {
+            let text: Vec<String> = (0..5_000).map(|at| term.replace("{}", &at.to_string())).collect();
+            let selector = LabelSelector::parse(&text.join(",")).unwrap();
+            let labels: Vec<String> = (0..10).map(|at| format!("label{at}")).collect();
+            let read = std::cell::Cell::new(0);
+            let counted = labels.iter().map(|key| {
+                read.set(read.get() + 1);
+                (key.as_str(), "value")
+            });
+            assert!(selector.matches(counted), "{term}");
+            assert_eq!(read.get(), 10, "{term}");
         }
     }
 

@@ -77,9 +77,8 @@ impl Selectors {
         let Some(filed) = self.namespaces.get(namespace) else { return BTreeSet::new() };
         let by_label = labels.iter().filter_map(|(key, value)| filed.by_label.get(&**key)?.get(&**value));
         let candidates = by_label.flatten().chain(&filed.others);
-        let value_of =
-            |key: &str| labels.iter().find(|(label, _)| **label == *key).map(|(_, value)| &**value);
-        let takes = |name: &&String| filed.selectors.get(*name).is_some_and(|s| s.matches(value_of));
+        let pairs = labels.iter().map(|(key, value)| (&**key, &**value));
+        let takes = |name: &&String| filed.selectors.get(*name).is_some_and(|s| s.matches(pairs.clone()));
         candidates.filter(takes).cloned().collect()
     }
 }

@@ -95,7 +95,7 @@ impl Selection {
 
     pub(crate) fn takes(&self, record: &Record) -> bool {
         let found = if self.inside { custom::field_values(record, &self.fields) } else { HashMap::new() };
-        self.labels.matches(|key| record.value.label(key))
+        self.labels.matches(record.value.indexed().label_entries())
             && self.fields.matches(|field| match field {
                 "metadata.name" => Some(record.key.name()),
                 "metadata.namespace" => Some(record.key.namespace()),

@@ -32,6 +32,11 @@ impl Indexed {
         Some(&self.labels[at].1)
     }
 
+    /// All labels, sorted by key.
+    pub fn label_entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.labels.iter().map(|(key, value)| (&**key, &**value))
+    }
+
     /// A selectable field's value.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| &**field == name).map(|(_, value)| &**value)

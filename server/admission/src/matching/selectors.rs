@@ -88,7 +88,7 @@ impl Selectors {
         let resource = GroupResource::new("", "namespaces");
         let served = objects.served(&resource)?;
         match objects.find(&served, "", target.namespace).await?.object {
-            Some(Ok(record)) => Ok(selector.matches(|key| record.value.label(key))),
+            Some(Ok(record)) => Ok(selector.matches(record.value.indexed().label_entries())),
             _ => Err(Box::new(Status::not_found(&resource, target.namespace))),
         }
     }
@@ -103,5 +103,5 @@ impl Selectors {
 }
 
 fn matches(selector: &LabelSelector, object: &Object) -> bool {
-    selector.matches(|key| object.label(key))
+    selector.matches(object.label_entries())
 }

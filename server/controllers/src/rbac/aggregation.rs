@@ -89,7 +89,7 @@ fn decide(role: &Object, all: &[&Object]) -> Option<Vec<Rule>> {
         // What cannot be read selects nothing; validation lets no such selector in.
         let Ok(Some(selector)) = LabelSelector::of_object(&selector) else { continue };
         let selected =
-            |other: &&&Object| other.name() != role.name() && selector.matches(|label| other.label(label));
+            |other: &&&Object| other.name() != role.name() && selector.matches(other.label_entries());
         for other in all.iter().filter(selected) {
             for rule in Rule::read_all(&other.at(&["rules"])) {
                 if !rules.contains(&rule) {

@@ -155,7 +155,7 @@ async fn covering(
     let page = request.verbs.objects.list(budgets, request.place.namespace, &options).await?;
     let takes = |budget: &Object| {
         let selector = LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten();
-        selector.is_some_and(|selector| selector.matches(|key| pod.label(key)))
+        selector.is_some_and(|selector| selector.matches(pod.label_entries()))
     };
     Ok(page.records.iter().map(|record| stored::decode(record)).filter(takes).collect())
 }

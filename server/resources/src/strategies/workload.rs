@@ -42,7 +42,7 @@ pub(super) fn is_empty_selector(selector: &Cursor<'_>) -> bool {
 /// The template's labels must be selected.
 pub(super) fn must_match(selector: Option<&LabelSelector>, template: &Cursor<'_>, errors: &mut Errors) {
     let labels = template.field("metadata").field("labels");
-    let matched = selector.is_some_and(|s| s.matches(|key| labels.entry_str(key)));
+    let matched = selector.is_some_and(|s| s.matches(labels.string_entries()));
     if !matched {
         errors.push(invalid_or_null(&labels, "`selector` does not match template `labels`"));
     }

@@ -55,9 +55,8 @@ fn labels_and_selector(new: &Object, expected: &[(&str, &str)], errors: &mut Err
             Some(_) => {}
         }
     }
-    let get = |key: &str| expected.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
     let selected = portico_machinery::selector::LabelSelector::of_object(&selector);
-    if selected.is_ok_and(|selected| !selected.is_some_and(|s| s.matches(get))) {
+    if selected.is_ok_and(|selected| !selected.is_some_and(|s| s.matches(expected.iter().copied()))) {
         errors.push(selector.invalid("`selector` not auto-generated"));
     }
 }
