@@ -32,7 +32,9 @@ impl Estimator {
             return Work::LEAST;
         }
         match info.verb.as_str() {
-            "list" | "watch" => of_list(info, query, self.stored(info), matched.max_seats),
+            "list" | "watch" | "deletecollection" => {
+                of_list(info, query, self.stored(info), matched.max_seats)
+            }
             "create" | "update" | "patch" | "delete" if !causes_no_event(info) => {
                 let watches = self.watches.interested(info);
                 matched.observe_watches(watches);

@@ -12,6 +12,8 @@ pub const MAX_LIST_SEATS: u32 = 100;
 const BYTES_PER_SEAT: u64 = 100_000;
 /// Bytes of a list from the cache that are in memory at once: the rest is streamed.
 const BYTES_AT_ONCE: u64 = 1_000_000;
+/// Bytes of selectors that a seat stands for: they are read, and compared with each object.
+const SELECTOR_BYTES_PER_SEAT: usize = 4_096;
 /// Objects whose size is not known are taken for as large as they may be.
 const MAX_OBJECT_BYTES: u64 = 1_500_000;
 
@@ -23,11 +25,13 @@ struct ListOptions {
     revision_match: String,
     continues: bool,
     selects: bool,
+    selector_bytes: usize,
     send_initial_events: Option<bool>,
 }
 
-/// The work of a list, or of a watch that may begin with one. Nothing is known of resources that are stored elsewhere: they
-/// cost one seat. `max_seats` is the level's.
+/// The work of a list, of a watch that may begin with one, or of the deletion of a collection. Nothing is known of resources
+/// that are stored elsewhere: they cost one seat. Long selectors cost more, which upstream does not count. `max_seats` is the
+/// level's.
 pub(crate) fn of_list(
     info: &RequestInfo,
     query: &str,
@@ -38,12 +42,12 @@ pub(crate) fn of_list(
     // It is bound to fail.
     let Some(options) = ListOptions::parse(query) else { return seats(u64::MAX, most) };
     let watches = info.verb == "watch";
-    if watches && !options.watch_begins_with_list() {
-        return Work::LEAST;
-    }
-    let Some(stored) = stored else { return Work::LEAST };
-    let cached = watches || options.is_from_cache();
-    seats(options.bytes(stored, cached, !info.name.is_empty()).div_ceil(BYTES_PER_SEAT), most)
+    let listed = stored.filter(|_| !watches || options.watch_begins_with_list()).map_or(1, |stored| {
+        let cached = watches || options.is_from_cache();
+        options.bytes(stored, cached, !info.name.is_empty()).div_ceil(BYTES_PER_SEAT)
+    });
+    let selected = (options.selector_bytes / SELECTOR_BYTES_PER_SEAT) as u64;
+    seats(listed.max(1).saturating_add(selected), most)
 }
 
 fn seats(wanted: u64, most: u32) -> Work {
@@ -61,13 +65,15 @@ impl ListOptions {
             text => text.parse::<i64>().ok(),
         };
         number("timeoutSeconds")?;
+        let selector_bytes = text("labelSelector").len() + text("fieldSelector").len();
         let yes = |text: &str| !matches!(text.to_lowercase().as_str(), "false" | "0");
         Some(Self {
             limit: u64::try_from(number("limit")?).unwrap_or(0),
             revision: text("resourceVersion").to_owned(),
             revision_match: text("resourceVersionMatch").to_owned(),
             continues: !text("continue").is_empty(),
-            selects: !text("labelSelector").is_empty() || !text("fieldSelector").is_empty(),
+            selects: selector_bytes > 0,
+            selector_bytes,
             send_initial_events: query.first("sendInitialEvents").map(yes),
         })
     }
@@ -160,6 +166,21 @@ mod tests {
         ] {
             assert_eq!(seats_of(query, stored, max), seats, "{query} {stored:?}");
         }
+    }
+
+    #[test]
+    fn long_selectors_take_further_seats() {
+        let selector: Vec<String> = (0..5_000).map(|at| format!("!zz{at}")).collect();
+        let selector = selector.join(",");
+        for (query, stored, seats) in [
+            (format!("labelSelector={selector}"), NOTHING, 1 + 9),
+            (format!("fieldSelector={selector}"), stored(69, 10_000), 7 + 9),
+            (format!("watch=true&resourceVersion=1&labelSelector={selector}"), stored(69, 10_000), 1 + 9),
+            (format!("labelSelector={}", &selector[..4_000]), NOTHING, 1),
+        ] {
+            assert_eq!(seats_of(&query, stored, 100), seats, "{}", &query[..40]);
+        }
+        assert_eq!(seats_of(&format!("labelSelector={selector}"), NOTHING, 5), 5, "at most the level's");
     }
 
     #[test]
