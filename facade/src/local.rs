@@ -95,6 +95,7 @@ impl Local {
         let answered = match info.verb.as_str() {
             _ if info.connects() => Box::pin(self.connect(&parts, body)).await,
             "list" => Box::pin(self.list(&parts)).await,
+            "deletecollection" => Box::pin(self.delete_collection(&parts, body)).await,
             "watch" if parts.method == Method::GET => Box::pin(self.watch(&parts)).await,
             _ => self.call(&parts, body).await,
         };
@@ -111,10 +112,7 @@ impl Local {
         let (member, response) = self.answered(request, &asked, attempt).await?;
         let answer = response.into_inner();
         self.services.has_shown(&member, answer.revision);
-        if answer.configures {
-            // Whoever has written is checked by it from the next request on; in vain when the stream is away.
-            let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
-        }
+        self.configured(answer.configures, answer.revision).await;
         let response = self.done(request, answer).await;
         if request.record().known_resource() == KnownResource::Yes {
             self.metrics.body(request.info(), bytes);
@@ -124,12 +122,7 @@ impl Local {
 
     async fn list(&self, request: &Parts) -> Result<Response, Refused> {
         let asked = Asked::of(request, Bytes::new());
-        let attempt = |member: Arc<Member>| {
-            let message = asked.message(&member, ListRequest { call: Some(asked.call.clone()) });
-            resumed_list::begin(member, message)
-        };
-        let (member, (first, parts)) = self.answered(request, &asked, attempt).await?;
-        self.services.has_shown(&member, first.revision);
+        let (member, (first, parts)) = self.begun(request, &asked).await?;
         let rest = if self.services.is_one() {
             parts.map(|part| part.map(|part| part.body)).left_stream()
         } else {
@@ -137,13 +130,58 @@ impl Local {
                 .parts()
                 .right_stream()
         };
+        Ok(self.in_parts(request, first, rest).await)
+    }
+
+    /// The control service that answers in parts, and the first of them.
+    async fn begun(
+        &self,
+        request: &Parts,
+        asked: &Asked,
+    ) -> Result<(Arc<Member>, resumed_list::Begun), Refused> {
+        let attempt = |member: Arc<Member>| {
+            let message = asked.message(&member, ListRequest { call: Some(asked.call.clone()) });
+            resumed_list::begin(member, message)
+        };
+        let (member, begun) = self.answered(request, asked, attempt).await?;
+        self.services.has_shown(&member, begun.0.revision);
+        Ok((member, begun))
+    }
+
+    /// Answered in parts as a list is, but a write: it is sent once, and cannot be continued at another control service.
+    async fn delete_collection(&self, request: &Parts, body: Body) -> Result<Response, Refused> {
+        let body = body::read(body, &request.headers, self.limits.max_body).await?;
+        let (bytes, asked) = (body.len(), Asked::of(request, body));
+        let (_, (first, parts)) = self.begun(request, &asked).await?;
+        self.configured(first.configures, first.revision).await;
+        let response = self.in_parts(request, first, parts.map(|part| part.map(|part| part.body))).await;
+        if request.record().known_resource() == KnownResource::Yes {
+            self.metrics.body(request.info(), bytes);
+        }
+        Ok(response)
+    }
+
+    /// Waits until the configuration shows a write that changes it: the writer is authorized by it from the next request on.
+    async fn configured(&self, configures: bool, revision: i64) {
+        if configures {
+            // In vain when the stream is away.
+            let _ = timeout(CONFIGURES, self.configuration.policy_at(revision)).await;
+        }
+    }
+
+    async fn in_parts<S>(&self, request: &Parts, first: ListResponse, rest: S) -> Response
+    where
+        S: Stream<Item = Result<Bytes, tonic::Status>> + Send + 'static,
+    {
         let ListResponse { code, body, media_type, warnings, retry_after_seconds, audit, .. } = first;
-        request.record().set_known_resource(code != 404 && code != 405);
+        let record = request.record();
+        record.leave_out(Duration::from_micros(first.webhook_microseconds));
+        record.set_known_resource(code != 404 && code != 405);
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
         let recorder = recorded::list(request, audit, first.audit_annotations, &media_type);
         let rest = rest.map(|part| part.map_err(|s| s.to_string().into()));
         let rest = recorder.follow(body.clone(), rest);
-        Ok(answer::streamed(&self.renderer, request, head, body, rest).await)
+        answer::streamed(&self.renderer, request, head, body, rest).await
     }
 
     async fn watch(&self, request: &Parts) -> Result<Response, Refused> {

@@ -52,6 +52,7 @@ mod kubectl;
 mod kubectl_admission;
 mod kubectl_custom;
 mod kubectl_workloads;
+mod large_answers;
 mod leader_election;
 mod load;
 mod malformed;

@@ -68,10 +68,10 @@ impl Asked {
     }
 }
 
-/// Objects at the other end of this.
+/// Objects at the other end of this. Its answers have no limit: a write is done by the time of its answer.
 pub(super) fn client(service: &GrpcService) -> ObjectsClient<GrpcService> {
     ObjectsClient::new(service.clone())
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_decoding_message_size(usize::MAX)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 

@@ -56,12 +56,11 @@ pub(super) struct Services {
     pub(super) process: Process,
 }
 
-/// A server with our message limits.
+/// A server with our message limits. A service bounds its answers itself where one could be larger: an answer that is refused for its size
+/// would be one to a write that is done.
 macro_rules! limited {
     ($server:ident, $service:expr) => {
-        $server::new($service)
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+        $server::new($service).max_decoding_message_size(MAX_MESSAGE_BYTES)
     };
 }
 

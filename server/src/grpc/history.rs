@@ -26,7 +26,7 @@ const VERB: &str = "history";
 const MAX_STATES: u32 = 1_000;
 /// States in one answer where nothing else is asked for, and at most when their objects are wanted.
 const DEFAULT_STATES: u32 = 100;
-/// Bytes of objects in one answer, less the last one: far below what a message may have.
+/// Bytes of objects in one answer, unless its only one is larger: far below what a message may have.
 const MAX_OBJECT_BYTES: usize = 1 << 20;
 /// Objects that are read at a time for a list.
 const LISTED_AT_ONCE: usize = 100;
@@ -136,13 +136,13 @@ impl History for HistoryService {
         };
         let mut bytes = 0;
         for (at, state_at) in past.states.iter().enumerate() {
-            if bytes > MAX_OBJECT_BYTES {
-                answer.more = true;
-                break;
-            }
             let before = past.states.get(at + 1).and_then(|before| before.object.as_ref().ok());
             let state = state(state_at, before, objects);
             bytes += state.object.len();
+            if bytes > MAX_OBJECT_BYTES && at > 0 {
+                answer.more = true;
+                break;
+            }
             answer.states.push(state);
         }
         Ok(Response::new(answer))

@@ -9,16 +9,17 @@ use portico_machinery::Attributes;
 use portico_proto::objects::connect_response::Decision;
 use portico_proto::objects::objects_server::Objects;
 use portico_proto::objects::{
-    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, Resource,
-    ResourcesRequest, ResourcesResponse, WatchRequest, WatchResponse, WatchStarted, watch_response,
+    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, Resource, ResourcesRequest,
+    ResourcesResponse, WatchRequest, WatchResponse, WatchStarted, watch_response,
 };
 use portico_proto::rpc_status::to_rpc;
-use portico_registry::{Answer, Body, Connected, NamedResource, Recorded, Registry};
+use portico_registry::{Answer, Body, Connected, NamedResource, Registry};
 use portico_routes::Routes;
 use tonic::{Request, Response};
 
 use super::{Hold, RpcResult, authorize, caller, recorded};
 use crate::queues::{Queues, Running};
+use call::Asked;
 use stream::{ListParts, WatchSteps};
 
 /// What of an audit record may stand before the first part of a list, which has at most 1 MiB.
@@ -54,8 +55,8 @@ impl ObjectsService {
         let running = self.queues.turn(caller, &info, &call.query).await?;
         authorize(caller, info).await?;
         call.own_account = caller.asks_on_own_account();
-        let (asked, configures) = (call.recorded, call::configures(&call));
-        call.recorded = asked.max(recorded::wanted(caller));
+        let asked = Asked::of(&call, !caller.is_forwarded());
+        call.recorded = asked.recorded.max(recorded::wanted(caller));
         let answer = match self.hold.refusal(caller, || call::request_info(&call)) {
             Some(status) => Answer::status(status),
             None => self.registry.serve(call).await,
@@ -63,7 +64,7 @@ impl ObjectsService {
         recorded::note(caller, &answer);
         match &answer.status {
             Some(status) if status.is_failure() && !caller.is_forwarded() => Err(to_rpc(status)),
-            _ => Ok(Served { answer, recorded: asked, configures, running }),
+            _ => Ok(Served { answer, asked, running }),
         }
     }
 }
@@ -71,10 +72,7 @@ impl ObjectsService {
 /// An answer of the registry.
 struct Served {
     answer: Answer,
-    /// What the caller's own audit log asks for.
-    recorded: Recorded,
-    /// Whether the call changes what facades decide by.
-    configures: bool,
+    asked: Asked,
     /// Until the answer is out.
     running: Running,
 }
@@ -87,36 +85,25 @@ impl Objects for ObjectsService {
     async fn r#do(&self, request: Request<DoRequest>) -> RpcResult<Response<DoResponse>> {
         let caller = caller(&request)?;
         let served = self.serve(&caller, request.into_inner().call).await?;
-        let Served { answer, recorded, configures, running: _running } = served;
-        let response = call::response(answer, recorded, !caller.is_forwarded()).await?;
-        Ok(Response::new(DoResponse { configures, ..response }))
+        let Served { answer, asked, running: _running } = served;
+        Ok(Response::new(call::response(answer, &asked).await?))
     }
 
     async fn list(&self, request: Request<ListRequest>) -> RpcResult<Response<ListParts>> {
         let caller = caller(&request)?;
         let served = self.serve(&caller, request.into_inner().call).await?;
         // A seat is for the making of an answer: a client that does not read would keep it from others.
-        let Served { mut answer, recorded, .. } = served;
+        let Served { mut answer, asked, .. } = served;
         let gathered = recorded::gathered(&caller, &answer);
-        let head = ListResponse {
-            audit: call::record(&mut answer, recorded, MAX_LIST_RECORD),
-            audit_annotations: std::mem::take(&mut answer.audit).into_iter().collect(),
-            code: u32::from(answer.code),
-            media_type: call::media_type(&answer, !caller.is_forwarded()),
-            retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
-            pretty: answer.pretty,
-            revision: answer.revision,
-            warnings: answer.warnings,
-            body: bytes::Bytes::new(),
-        };
+        let head = call::head(&mut answer, &asked, MAX_LIST_RECORD);
         Ok(Response::new(ListParts::new(head, answer.body, gathered)?))
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> RpcResult<Response<WatchSteps>> {
         let caller = caller(&request)?;
         let served = self.serve(&caller, request.into_inner().call).await?;
-        let Served { answer, recorded, mut running, .. } = served;
-        let media_type = call::media_type(&answer, !caller.is_forwarded());
+        let Served { answer, asked, mut running } = served;
+        let media_type = call::media_type(&answer, asked.native);
         let steps = match answer {
             Answer { body: Body::Watch(watch), warnings, audit, .. } => {
                 let audit_annotations = audit.into_iter().collect();
@@ -127,7 +114,7 @@ impl Objects for ObjectsService {
                 WatchSteps::frames(step(watch_response::Step::Started(started)), watch, running)
             }
             answer => {
-                let refused = call::response(answer, recorded, !caller.is_forwarded()).await?;
+                let refused = call::response(answer, &asked).await?;
                 WatchSteps::only(step(watch_response::Step::Refused(refused)))
             }
         };
@@ -141,8 +128,8 @@ impl Objects for ObjectsService {
         let info = call::request_info(&call);
         recorded::begin(&caller, &info).await?;
         authorize(&caller, info).await?;
-        let asked = call.recorded;
-        call.recorded = asked.max(recorded::wanted(&caller));
+        let asked = Asked::of(&call, !caller.is_forwarded());
+        call.recorded = asked.recorded.max(recorded::wanted(&caller));
         let connected = match self.hold.refusal(&caller, || call::request_info(&call)) {
             Some(status) => Connected::Answered(Answer::status(status)),
             None => self.registry.connect(call, &self.routes).await,
@@ -162,9 +149,7 @@ impl Objects for ObjectsService {
             {
                 return Err(to_rpc(&status));
             }
-            Connected::Answered(answer) => {
-                Decision::Answered(call::response(answer, asked, !caller.is_forwarded()).await?)
-            }
+            Connected::Answered(answer) => Decision::Answered(call::response(answer, &asked).await?),
         };
         Ok(Response::new(ConnectResponse { audit_annotations, decision: Some(decision) }))
     }

@@ -9,7 +9,7 @@ use portico_registry::{Answer, Body, EventType, Frame, Listed};
 use crate::grpc::{RpcResult, refused};
 use crate::queues::Running;
 
-/// Bytes of stored JSON that one message of a list may stand for.
+/// Bytes of stored JSON that one message of a list may stand for, unless its only object is larger.
 const PART_BYTES: usize = 1024 * 1024;
 
 /// A list in messages of about a megabyte; an empty list is one message.
@@ -20,7 +20,7 @@ pub(super) fn list_parts(listed: Listed) -> impl Stream<Item = RpcResult<pb::Lis
     let parts = std::iter::from_fn(move || {
         end.as_ref()?;
         let (mut part, mut bytes) = (Vec::new(), 0);
-        while let Some(stored) = items.next_if(|_| bytes < PART_BYTES) {
+        while let Some(stored) = items.next_if(|next| bytes == 0 || bytes + next.json().len() <= PART_BYTES) {
             bytes += stored.json().len();
             part.push(api_service_from_object(stored.object()));
         }

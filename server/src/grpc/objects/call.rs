@@ -55,10 +55,26 @@ pub(super) fn request_info(call: &Call) -> RequestInfo {
     call.target.request_info(&call.verb, &call.query)
 }
 
-/// Whether a call changes what facades decide by.
-pub(super) fn configures(call: &Call) -> bool {
-    let writes = matches!(call.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection");
-    writes && portico_controllers::rbac::is_policy(&call.target.group_resource())
+/// Properties of a call that its answer depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    /// What the caller's own audit log records.
+    pub(super) recorded: Recorded,
+    /// True unless a facade forwards the call.
+    pub(super) native: bool,
+    /// True if the call changes what is stored.
+    pub(super) writes: bool,
+    /// True if the call changes what facades decide by.
+    pub(super) configures: bool,
+}
+
+impl Asked {
+    pub(super) fn of(call: &Call, native: bool) -> Self {
+        let verb = call.verb.as_str();
+        let writes = matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection");
+        let configures = writes && portico_controllers::rbac::is_policy(&call.target.group_resource());
+        Self { recorded: call.recorded, native, writes, configures }
+    }
 }
 
 /// The media type to send. Bodies are JSON or protobuf; only a facade, which rewrites them, is offered YAML.
@@ -69,34 +85,48 @@ pub(super) fn media_type(answer: &Answer, native: bool) -> String {
     }
 }
 
-/// The whole answer in one message.
+/// The largest body of an answer in one message; facades take larger ones.
+fn max_body(native: bool) -> usize {
+    if native { MAX_MESSAGE_BYTES - ENVELOPE_BYTES } else { usize::MAX }
+}
+
+/// The answer to a call, without its body; what is recorded of it takes at most `room` bytes.
+pub(super) fn head(answer: &mut Answer, served: &Asked, room: usize) -> pb::DoResponse {
+    pb::DoResponse {
+        audit: record(answer, served.recorded, room),
+        known_resource: is_of_known_resource(answer),
+        code: u32::from(answer.code),
+        media_type: media_type(answer, served.native),
+        revision: answer.revision,
+        pretty: answer.pretty,
+        retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
+        audit_annotations: std::mem::take(&mut answer.audit).into_iter().collect(),
+        webhook_microseconds: u64::try_from(answer.webhooks_took.as_micros()).unwrap_or(u64::MAX),
+        warnings: std::mem::take(&mut answer.warnings),
+        configures: served.configures,
+        body: Bytes::new(),
+        body_omitted: false,
+    }
+}
+
+/// The whole answer in one message. Of a write, whose refusal would come too late, a body that does not fit is left out.
 ///
 /// # Errors
-/// A list that does not fit; `List` streams it.
-pub(super) async fn response(
-    mut answer: Answer,
-    recorded: Recorded,
-    native: bool,
-) -> RpcResult<pb::DoResponse> {
+/// An answer to a read that does not fit; `List` streams lists.
+pub(super) async fn response(mut answer: Answer, served: &Asked) -> RpcResult<pb::DoResponse> {
     let room = match &answer.body {
         Body::Bytes(bytes) => (MAX_MESSAGE_BYTES - ENVELOPE_BYTES).saturating_sub(bytes.len()),
         Body::List(_) | Body::Watch(_) => 0,
     };
-    let audit = record(&mut answer, recorded, room);
-    Ok(pb::DoResponse {
-        audit,
-        known_resource: is_of_known_resource(&answer),
-        code: u32::from(answer.code),
-        media_type: media_type(&answer, native),
-        revision: answer.revision,
-        pretty: answer.pretty,
-        retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
-        audit_annotations: answer.audit.into_iter().collect(),
-        webhook_microseconds: u64::try_from(answer.webhooks_took.as_micros()).unwrap_or(u64::MAX),
-        warnings: answer.warnings,
-        configures: false,
-        body: whole(answer.body).await?,
-    })
+    let head = head(&mut answer, served, room);
+    match whole(answer.body, max_body(served.native)).await? {
+        Some(body) => Ok(pb::DoResponse { body, ..head }),
+        None if served.writes => Ok(pb::DoResponse { body_omitted: true, ..head }),
+        None => {
+            let message = "the answer does not fit one message: ask List, or set a limit";
+            Err(to_rpc(&Status::bad_request(message)))
+        }
+    }
 }
 
 /// Whether the answer is about something that is served, be it there or not.
@@ -111,7 +141,7 @@ fn is_of_known_resource(answer: &Answer) -> bool {
 }
 
 /// The content of an audit event, as far as there is room for it.
-pub(super) fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb::AuditRecord> {
+fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -> Option<pb::AuditRecord> {
     if recorded == Recorded::Nothing {
         return None;
     }
@@ -149,19 +179,19 @@ pub(super) fn record(answer: &mut Answer, recorded: Recorded, mut room: usize) -
     })
 }
 
-async fn whole(body: Body) -> RpcResult<Bytes> {
+/// The whole body; `None` if it has more than `limit` bytes.
+async fn whole(body: Body, limit: usize) -> RpcResult<Option<Bytes>> {
     let mut parts = match body {
-        Body::Bytes(bytes) => return Ok(bytes),
+        Body::Bytes(bytes) => return Ok(Some(bytes).filter(|bytes| bytes.len() <= limit)),
         Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
         Body::List(parts) => parts,
     };
     let mut all = BytesMut::new();
     while let Some(part) = parts.next().await {
-        if all.len() + part.len() > MAX_MESSAGE_BYTES - ENVELOPE_BYTES {
-            let message = "the list does not fit one message: ask List, or set a limit";
-            return Err(to_rpc(&Status::bad_request(message)));
+        if part.len() > limit.saturating_sub(all.len()) {
+            return Ok(None);
         }
         all.extend_from_slice(&part);
     }
-    Ok(all.freeze())
+    Ok(Some(all.freeze()))
 }

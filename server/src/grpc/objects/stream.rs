@@ -6,34 +6,63 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use portico_auditor::GatheredList;
-use portico_proto::objects::{ListResponse, WatchResponse, watch_response};
+use portico_proto::objects::{DoResponse, ListResponse, WatchResponse, watch_response};
 use portico_registry::{Body, ListStream, Watch, WatchStream};
 
 use crate::grpc::RpcResult;
 use crate::queues::Running;
 
-/// What is left of a list's body.
-enum Rest {
-    Whole(Option<Bytes>),
-    Parts(ListStream),
-}
+/// Most bytes of a body in one message.
+const PART_BYTES: usize = 1024 * 1024;
 
 /// A list in messages; the first carries the head.
 pub(crate) struct ListParts {
     head: Option<ListResponse>,
-    rest: Rest,
+    /// Bytes to send before more are taken from `rest`.
+    next: Bytes,
+    rest: Option<ListStream>,
     /// Where the list is recorded.
     gathered: Option<GatheredList>,
 }
 
 impl ListParts {
-    pub(super) fn new(head: ListResponse, body: Body, gathered: Option<GatheredList>) -> RpcResult<Self> {
-        let rest = match body {
-            Body::Bytes(bytes) => Rest::Whole(Some(bytes)),
-            Body::List(parts) => Rest::Parts(parts),
+    pub(super) fn new(head: DoResponse, body: Body, gathered: Option<GatheredList>) -> RpcResult<Self> {
+        let (next, rest) = match body {
+            Body::Bytes(bytes) => (bytes, None),
+            Body::List(parts) => (Bytes::new(), Some(parts)),
             Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
         };
-        Ok(Self { head: Some(head), rest, gathered })
+        Ok(Self { head: Some(of_head(head)), next, rest, gathered })
+    }
+
+    /// The next bytes of the body; `None` at its end.
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        while self.next.is_empty() {
+            let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
+            match ready!(rest.poll_next_unpin(cx)) {
+                Some(part) => self.next = part,
+                None => self.rest = None,
+            }
+        }
+        let length = self.next.len().min(PART_BYTES);
+        Poll::Ready(Some(self.next.split_to(length)))
+    }
+}
+
+/// The first message of a list with the head of its answer.
+fn of_head(head: DoResponse) -> ListResponse {
+    ListResponse {
+        code: head.code,
+        body: head.body,
+        media_type: head.media_type,
+        warnings: head.warnings,
+        revision: head.revision,
+        retry_after_seconds: head.retry_after_seconds,
+        pretty: head.pretty,
+        audit: head.audit,
+        audit_annotations: head.audit_annotations,
+        configures: head.configures,
+        webhook_microseconds: head.webhook_microseconds,
     }
 }
 
@@ -41,10 +70,7 @@ impl Stream for ListParts {
     type Item = RpcResult<ListResponse>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let part = match &mut self.rest {
-            Rest::Whole(bytes) => bytes.take(),
-            Rest::Parts(parts) => ready!(parts.poll_next_unpin(cx)),
-        };
+        let part = ready!(self.poll_part(cx));
         match (&mut self.gathered, &part) {
             (Some(gathered), Some(part)) => gathered.add(part),
             (Some(gathered), None) => {
