@@ -5,6 +5,7 @@
 //! that is not here, `counts` how many objects that has.
 
 mod budget;
+mod counting;
 mod counts;
 mod intake;
 mod room;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::budget::Budget;
+pub(crate) use self::counting::Counting;
 use self::intake::weight;
 pub(crate) use self::intake::{Intake, average_weight};
 use self::slot::Loaded;
@@ -262,16 +264,20 @@ impl Cache {
     }
 
     /// Begins to count the objects that a resource that is not loaded has in a namespace (empty: in all): as of this revision, or of
-    /// now. At which to count; none when that would not be kept.
-    pub(crate) fn begin_count(&self, slot: &Slot, namespace: &str, revision: Option<i64>) -> Option<i64> {
+    /// now. `None` when the count would not be kept.
+    pub(crate) fn begin_count<'a>(
+        &self,
+        slot: &'a Slot,
+        namespace: &'a str,
+        revision: Option<i64>,
+    ) -> Option<Counting<'a>> {
         let applied = self.applied.lock();
         let revision = revision.unwrap_or(*applied);
         let is_unchanged = slot.changed.load(Ordering::Acquire) <= revision && revision <= *applied;
         if !is_unchanged || slot.state.load().is_some() {
             return None;
         }
-        slot.unheld.lock().counts.begin(namespace, revision);
-        Some(revision)
+        Some(Counting::new(slot, namespace, revision))
     }
 
     /// Everything up to here is applied: the revision moves without an event.

@@ -68,7 +68,7 @@ pub(crate) async fn remaining(
             };
             let behind = count(None).await?;
             if let Some(begun) = begun {
-                slot.end_count(namespace, begun, behind + seen);
+                begun.end(behind + seen);
             }
             behind
         }

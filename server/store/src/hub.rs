@@ -186,9 +186,7 @@ impl Hub {
 
     /// False when the subscription is cut or gone.
     fn offer(&self, subscriber: &Subscriber, batch: &Batch) -> bool {
-        if !batch.iter().any(|event| subscriber.selection.takes(event)) {
-            return true;
-        }
+        let Some(batch) = taken(subscriber, batch) else { return true };
         let load = &subscriber.load;
         let bytes = batch.iter().map(|event| event.weight()).sum();
         let events = load.events.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
@@ -196,7 +194,7 @@ impl Hub {
         // One batch is always taken, however large, if nothing else waits.
         let full = events > self.limits.subscription_events.max(batch.len())
             || waiting > self.limits.subscription_bytes.max(bytes);
-        if full || subscriber.sender.try_send(batch.clone()).is_err() {
+        if full || subscriber.sender.try_send(batch).is_err() {
             load.lagged.store(true, Ordering::Release);
             self.running.dec();
             return false;
@@ -283,6 +281,16 @@ impl Hub {
         subscribers.scopes.clear();
         subscribers.followers.clear();
         self.running.set(0);
+    }
+}
+
+/// The events of a batch that a subscription takes; `None` if there are none. A batch that it takes whole is shared.
+fn taken(subscriber: &Subscriber, batch: &Batch) -> Option<Batch> {
+    let takes = |event: &&Arc<Event>| subscriber.selection.takes(event);
+    match batch.iter().filter(takes).count() {
+        0 => None,
+        all if all == batch.len() => Some(batch.clone()),
+        _ => Some(batch.iter().filter(takes).cloned().collect()),
     }
 }
 

@@ -141,10 +141,19 @@ impl Subscription {
             && self.recent.is_empty()
             && self.pending.is_empty()
             && self.receiver.is_empty();
-        if drained && !self.load.lagged.load(Ordering::Acquire) {
+        let is_cut = self.load.lagged.load(Ordering::Acquire) || self.load.expired.load(Ordering::Acquire);
+        if drained && !is_cut {
             self.last = self.last.max(dispatched);
         }
         self.last
+    }
+
+    /// True if more events of the revision of the last one follow at once.
+    pub fn is_within_revision(&self) -> bool {
+        let Some(batch) = self.pending.front() else { return false };
+        let rest = batch.get(self.offset..).unwrap_or_default();
+        let mut of_revision = rest.iter().take_while(|event| event.revision() == self.last);
+        of_revision.any(|event| self.selection.takes(event))
     }
 
     fn take_pending(&mut self) -> Option<Arc<Event>> {
@@ -218,3 +227,6 @@ impl std::fmt::Debug for Subscription {
         f.debug_struct("Subscription").field("id", &self.id).field("last", &self.last).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 /// Namespaces of one resource, and all of them, that are counted at a time.
 const SCOPES: usize = 64;
+/// Changes during a count at most; a count that is overtaken by more is not kept.
+const PENDING_CHANGES: usize = 65_536;
 /// Changes behind the oldest revision of which a count is known.
 const CHANGES: usize = 1_024;
 /// Ends of pages that are remembered.
@@ -54,11 +56,22 @@ impl Counts {
         }
     }
 
+    /// Forgets a scope whose count at that revision has not ended.
+    pub(super) fn abandon(&mut self, namespace: &str, revision: i64) {
+        let is_pending = |scope: &Scope| scope.from == revision && scope.total.is_none();
+        if self.scopes.get(namespace).is_some_and(is_pending) {
+            self.scopes.remove(namespace);
+        }
+    }
+
     /// One object more, or one less.
     pub(super) fn pass(&mut self, namespace: &str, revision: i64, more: i64) {
-        for scope in ["", namespace] {
-            if let Some(scope) = self.scopes.get_mut(scope) {
+        for name in ["", namespace] {
+            if let Some(scope) = self.scopes.get_mut(name) {
                 scope.pass(revision, more);
+                if scope.total.is_none() && scope.changes.len() > PENDING_CHANGES {
+                    self.scopes.remove(name);
+                }
             }
             if namespace.is_empty() {
                 break;
@@ -138,6 +151,23 @@ mod tests {
         assert_eq!(totals(""), [None, Some(100), Some(101), Some(100), Some(100)]);
         assert_eq!(totals("a"), [None, Some(7), Some(8), Some(8), Some(8)]);
         assert_eq!((counts.newest(""), counts.newest("b")), (Some(100), None));
+    }
+
+    #[test]
+    fn a_count_that_does_not_end_is_forgotten() {
+        let mut counts = Counts::default();
+        counts.begin("", 1);
+        counts.abandon("", 2);
+        assert_eq!(counts.scopes.len(), 1, "another count of the scope goes on");
+        counts.abandon("", 1);
+        assert!(counts.scopes.is_empty());
+        counts.begin("", 3);
+        counts.end("", 3, 7);
+        counts.abandon("", 3);
+        assert_eq!(counts.newest(""), Some(7));
+        counts.begin("", 4);
+        (0..=PENDING_CHANGES as i64).for_each(|n| counts.pass("", 5 + n, 1));
+        assert!(counts.scopes.is_empty());
     }
 
     #[test]

@@ -114,11 +114,6 @@ impl Slot {
         count.map(|count| count as u64)
     }
 
-    /// Ends what [`super::Cache::begin_count`] has begun.
-    pub(crate) fn end_count(&self, namespace: &str, revision: i64, total: i64) {
-        self.unheld.lock().counts.end(namespace, revision, total);
-    }
-
     /// How many objects follow a key of a namespace (empty: of all), or all of them, at a revision, if that is known.
     pub(crate) fn following(&self, namespace: &str, revision: i64, after: Option<&str>) -> Option<i64> {
         let unheld = self.unheld.lock();

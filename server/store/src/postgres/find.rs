@@ -9,7 +9,7 @@ use super::failure::failed;
 use super::pool::Connections;
 use super::read::{Reader, undecoded};
 use super::row;
-use crate::cache::Slot;
+use crate::cache::{Counting, Slot};
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::store::SealedOtherwise;
@@ -75,9 +75,10 @@ impl Reader {
     }
 
     pub(super) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
-        const SELECT: &str = "SELECT DISTINCT resource FROM (\
-            SELECT DISTINCT ON (resource, name) resource, deleted FROM log \
-            WHERE resource = ANY($1) AND namespace = $2 ORDER BY resource, name, revision DESC) k WHERE NOT deleted";
+        // Of each resource no more is read than up to the first object that is there.
+        const SELECT: &str = "SELECT r.resource FROM unnest($1::text[]) AS r(resource) WHERE EXISTS (SELECT 1 FROM (\
+            SELECT DISTINCT ON (l.name) l.deleted FROM log l \
+            WHERE l.resource = r.resource AND l.namespace = $2 ORDER BY l.name, l.revision DESC) k WHERE NOT k.deleted)";
         self.latest.reach().await?;
         let select =
             sqlx::query_scalar(SELECT).bind(self.names()).bind(format!("{}/", row::to_column(namespace)));
@@ -114,12 +115,12 @@ impl Reader {
             WHERE resource = $1 AND revision <= $2 ORDER BY namespace, name, revision DESC) k WHERE NOT deleted";
         let mut lent = self.pool.take().await.map_err(failed)?;
         let begun = self.cache.begin_count(slot, "", None);
-        let revision = begun.unwrap_or_else(|| self.hub.revision());
+        let revision = begun.as_ref().map_or_else(|| self.hub.revision(), Counting::revision);
         let count = sqlx::query_scalar(SELECT).bind(slot.resource.to_string()).bind(revision);
         let count: i64 = self.pool.in_time(count.fetch_one(&mut *lent)).await.map_err(failed)?;
         let kept = self.end_exact(lent, revision).await;
-        if begun.is_some() && kept.is_ok() {
-            slot.end_count("", revision, count);
+        if let (Some(begun), Ok(())) = (begun, kept) {
+            begun.end(count);
         }
         Ok(u64::try_from(count).unwrap_or_default())
     }

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Row};
 
 use super::read::{CURRENT, Reader, failed, undecoded};
 use super::row::{self, Text};
-use crate::cache::Slot;
+use crate::cache::{Counting, Slot};
 use crate::codec::SEALED_JSON;
 use crate::error::StoreError;
 use crate::key::{Key, Resource};
@@ -132,12 +132,12 @@ impl Reader {
     async fn count(&self, slot: &Slot) -> Result<u64, StoreError> {
         let _permit = self.scans.acquire().await.map_err(|_| StoreError::Closed)?;
         let begun = self.cache.begin_count(slot, "", None);
-        let revision = begun.unwrap_or_else(|| self.hub.revision());
+        let revision = begun.as_ref().map_or_else(|| self.hub.revision(), Counting::revision);
         let count = AssertSqlSafe(format!("SELECT count(*) FROM ({CURRENT})"));
         let count = sqlx::query_scalar(count).bind(slot.id).bind(revision);
         let count: i64 = count.fetch_one(&self.pool).await.map_err(failed)?;
-        if begun.is_some() && self.hub.check_kept(revision).is_ok() {
-            slot.end_count("", revision, count);
+        if let (Some(begun), Ok(())) = (begun, self.hub.check_kept(revision)) {
+            begun.end(count);
         }
         Ok(u64::try_from(count).unwrap_or_default())
     }

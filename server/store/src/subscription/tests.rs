@@ -1,0 +1,99 @@
+//! Subscriptions to a hub that is filled by hand.
+
+use futures::future::BoxFuture;
+use prometheus_client::metrics::gauge::Gauge;
+
+use super::history::HistoryPage;
+use super::*;
+use crate::event::EventType;
+use crate::index::Indexed;
+use crate::key::{Key, Resource};
+use crate::record::{Record, Value};
+use crate::scope::Scope;
+use crate::settings::Settings;
+
+struct NoHistory;
+
+impl History for NoHistory {
+    fn events(
+        &self,
+        _: Selection,
+        _: i64,
+        _: i64,
+        _: usize,
+        _: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
+        Box::pin(std::future::ready(Ok(HistoryPage { events: Vec::new(), more: false })))
+    }
+}
+
+fn resource() -> Resource {
+    Resource::new("", "configmaps")
+}
+
+fn event(namespace: &str, name: &str, revision: i64) -> Arc<Event> {
+    let value = Value::new(&b"{}"[..], Indexed::default());
+    let record = Arc::new(Record { key: Key::new(&resource(), namespace, name), revision, value });
+    let (event_type, previous) = (EventType::Added, None);
+    Arc::new(Event { event_type, record, previous, unreadable: None, is_held: false })
+}
+
+/// A hub at revision 1 whose subscriptions hold so many events.
+fn hub(subscription_events: usize) -> Arc<Hub> {
+    let settings = Settings { subscription_events, ..Settings::new("/unused") };
+    Arc::new(Hub::new(1, 1, &settings, Gauge::default()))
+}
+
+fn watch(hub: &Arc<Hub>, namespace: &str) -> Subscription {
+    let selection = Selection::Scope(Scope::namespace(&resource(), namespace));
+    Subscription::start(hub, selection, 1, Arc::new(NoHistory)).unwrap()
+}
+
+fn show(hub: &Hub, events: Vec<Arc<Event>>) {
+    let (events, revision): (Batch, _) = (events.clone().into(), events.last().unwrap().revision());
+    hub.publish(&events, revision);
+    hub.dispatch(&events, revision);
+}
+
+#[tokio::test]
+async fn more_events_of_a_revision_are_known_of_until_the_last_one_that_the_subscription_takes() {
+    let hub = hub(100);
+    let mut watch = watch(&hub, "x");
+    show(&hub, vec![event("x", "a", 5), event("x", "b", 5), event("y", "c", 5), event("x", "d", 6)]);
+    let mut within = Vec::new();
+    while let Some(event) = watch.try_next() {
+        within.push((event.revision(), watch.is_within_revision()));
+    }
+    assert_eq!(within, [(5, true), (5, false), (6, false)]);
+}
+
+#[tokio::test]
+async fn a_subscription_is_not_cut_for_events_that_it_does_not_take() {
+    let hub = hub(4);
+    let (mut narrow, mut busy) = (watch(&hub, "x"), watch(&hub, "y"));
+    for revision in (2..14).step_by(3) {
+        let [first, second, last] = [revision, revision + 1, revision + 2];
+        show(&hub, vec![event("y", "a", first), event("y", "b", second), event("x", "c", last)]);
+    }
+    for revision in (4..14).step_by(3) {
+        assert_eq!(narrow.next().await.unwrap().revision(), revision);
+    }
+    let ended = loop {
+        match busy.next().await {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(ended, WatchError::Lagged { revision: 6 }), "{ended:?}");
+}
+
+#[tokio::test]
+async fn progress_stops_where_the_subscription_was_ended() {
+    let hub = hub(100);
+    let mut watch = watch(&hub, "x");
+    hub.advance(5);
+    assert_eq!(watch.progress(), 5);
+    hub.expire(&resource());
+    hub.advance(9);
+    assert_eq!(watch.progress(), 5);
+}
