@@ -14,6 +14,8 @@ use crate::unreadable::Unreadable;
 pub(crate) struct Decoder<'a> {
     pub(crate) indexer: &'a dyn Indexer,
     pub(crate) seal: &'a Seal,
+    /// True if a value that cannot be opened now is unreadable until it can be, instead of an error.
+    pub(crate) skips_unopened: bool,
 }
 
 /// Why a value cannot be decoded.
@@ -44,6 +46,9 @@ impl Decoder<'_> {
             Ok(value) => match self.seal.open(&key, value).await {
                 Ok(Opened { json, .. }) => json,
                 Err(SealError::Refused { text, .. }) => {
+                    return Ok(Err(Unreadable::sealed(key, revision, &text)));
+                }
+                Err(SealError::Unavailable { text, .. }) if self.skips_unopened => {
                     return Ok(Err(Unreadable::sealed(key, revision, &text)));
                 }
                 Err(SealError::Unavailable { text, .. }) => {

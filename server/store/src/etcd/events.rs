@@ -11,19 +11,33 @@ use crate::event::{Event, EventType};
 use crate::index::{Indexer, MetadataIndexer};
 use crate::key::Key;
 use crate::record::{Record, Value};
+use crate::unreadable::Unreadable;
+
+/// What a value that cannot be opened now is: its key service is away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unopened {
+    /// A failure of whoever reads.
+    Fails,
+    /// Unreadable until it can be opened.
+    IsUnreadable,
+}
 
 /// The event, which may be of what cannot be read; none for keys that are no objects'.
-pub(super) async fn read(reader: &Reader, found: &WatchEvent) -> Result<Option<Event>, Failure> {
+pub(super) async fn read(
+    reader: &Reader,
+    found: &WatchEvent,
+    unopened: Unopened,
+) -> Result<Option<Event>, Failure> {
     let Some(kv) = &found.kv else { return Ok(None) };
     let Some(key) = reader.keys.parse(&kv.key) else { return Ok(None) };
     let previous = match &found.prev_kv {
-        Some(previous) => Some(state_before(reader, &key, previous).await?),
+        Some(previous) => Some(state_before(reader, &key, previous, unopened).await?),
         None => None,
     };
     let is_deleted = found.event_type == i32::from(WatchEventType::Delete);
     let (record, unreadable) = match is_deleted {
         true => (last_state(&key, kv.mod_revision, previous.as_deref()), None),
-        false => match reader.values.decode(key, kv).await? {
+        false => match decode(reader, key, kv, unopened).await? {
             Ok(record) => (record, None),
             Err(object) => ((*object.record).clone(), Some(Arc::new(object))),
         },
@@ -42,12 +56,29 @@ pub(super) fn whole(parts: &mut Vec<WatchEvent>, is_fragment: bool) -> Vec<Watch
     }
 }
 
+async fn decode(
+    reader: &Reader,
+    key: Key,
+    kv: &KeyValue,
+    unopened: Unopened,
+) -> Result<Result<Record, Unreadable>, Failure> {
+    match unopened {
+        Unopened::Fails => reader.values.decode(key, kv).await,
+        Unopened::IsUnreadable => reader.values.decode_openable(key, kv).await,
+    }
+}
+
 /// From memory where it is there.
-async fn state_before(reader: &Reader, key: &Key, kv: &KeyValue) -> Result<Arc<Record>, Failure> {
+async fn state_before(
+    reader: &Reader,
+    key: &Key,
+    kv: &KeyValue,
+    unopened: Unopened,
+) -> Result<Arc<Record>, Failure> {
     match reader.cache.get(key).filter(|record| record.revision == kv.mod_revision) {
         Some(record) => Ok(record),
         None => {
-            let decoded = reader.values.decode(key.clone(), kv).await?;
+            let decoded = decode(reader, key.clone(), kv, unopened).await?;
             Ok(decoded.map_or_else(|object| object.record, Arc::new))
         }
     }

@@ -8,7 +8,7 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval, sleep, sleep_
 use tokio_util::sync::CancellationToken;
 
 use super::client::{PROGRESS, WatchStream};
-use super::events;
+use super::events::{self, Unopened};
 use super::failure::{Failure, Fatal};
 use super::open::{self, RETRY};
 use super::read::Reader;
@@ -24,6 +24,9 @@ const LOOK: Duration = Duration::from_millis(250);
 const SILENT: Duration = Duration::from_millis(1_500);
 /// How long it may stay where it is although etcd is known to be further.
 const BEHIND: Duration = Duration::from_secs(1);
+
+/// How long after a key service did not answer it is asked again.
+pub(super) const HEAL_RETRY: Duration = Duration::from_secs(5);
 
 /// The last change that was shown: whether it is still there shows whether etcd has lost it.
 struct Tail {
@@ -52,6 +55,8 @@ pub(super) struct Progress {
     tail: Option<Tail>,
     /// Parts of a response whose rest has not come.
     parts: Vec<WatchEvent>,
+    /// True if something was shown that cannot be opened.
+    has_unopened: bool,
 }
 
 /// Signs of life of a watch.
@@ -79,7 +84,7 @@ impl Pulse {
 
 impl Progress {
     pub(super) fn at(revision: i64) -> Self {
-        Self { revision, tail: None, parts: Vec::new() }
+        Self { revision, tail: None, parts: Vec::new(), has_unopened: false }
     }
 }
 
@@ -150,6 +155,9 @@ impl Follower {
                 response = stream.next() => {
                     self.take(response?).await?;
                     pulse.received = Instant::now();
+                    if std::mem::take(&mut self.progress.has_unopened) {
+                        heals_at = heals_at.or(Some(Instant::now() + HEAL_RETRY));
+                    }
                 }
                 changed = self.wanted.changed() => match changed {
                     Ok(()) => self.ask(stream),
@@ -243,12 +251,15 @@ impl Follower {
                 revision: kv.mod_revision,
                 is_deleted: event_type == i32::from(super::wire::WatchEventType::Delete),
             };
-            let Some(event) = events::read(&self.reader, &found).await? else { continue };
+            let Some(event) = events::read(&self.reader, &found, Unopened::IsUnreadable).await? else {
+                continue;
+            };
             if read_only::is_switch(&event.record.key) && read_only::is_of_restore(event.record.value.json())
             {
                 return Err(Failure::Fatal(Fatal::Restoring));
             }
             if let Some(object) = &event.unreadable {
+                self.progress.has_unopened |= object.is_sealed();
                 tracing::error!(
                     object = %object.key(), revision = object.revision(), reason = object.reason(),
                     "what another process has written cannot be read here: it is left out of lists"

@@ -2,16 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::failure::Failure;
-use super::follow::Follower;
+use super::follow::{Follower, HEAL_RETRY};
 use super::wire::RangeRequest;
-
-/// How long after a key service did not answer it is asked again.
-const RETRY: Duration = Duration::from_secs(5);
 
 impl Follower {
     /// Shows what could not be opened before and can be now. Who watches its resource has passed it, and lists anew. When this is
@@ -34,7 +30,7 @@ impl Follower {
                     self.publisher.cache.heal(Arc::new(record));
                 }
                 Ok(Err(_)) => {}
-                Err(Failure::Sealed { .. }) => again = Some(Instant::now() + RETRY),
+                Err(Failure::Sealed { .. }) => again = Some(Instant::now() + HEAL_RETRY),
                 Err(failure) => return Err(failure),
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::events;
+use super::events::{self, Unopened};
 use super::failure::Failure;
 use super::keys::KeyRange;
 use super::read::Reader;
@@ -64,7 +64,7 @@ impl Reader {
                 part.more = true;
                 return Ok(true);
             }
-            let Some(event) = events::read(self, &found).await? else { continue };
+            let Some(event) = events::read(self, &found, Unopened::Fails).await? else { continue };
             if !part.selection.takes(&event) {
                 continue;
             }

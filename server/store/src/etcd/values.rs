@@ -63,6 +63,20 @@ impl Values {
         })
     }
 
+    /// The same; a value that cannot be opened now is unreadable until it can be.
+    pub(super) async fn decode_openable(
+        &self,
+        key: Key,
+        found: &KeyValue,
+    ) -> Result<Result<Record, Unreadable>, Failure> {
+        match self.decode(key, found).await {
+            Err(Failure::Sealed { key, reason }) => {
+                Ok(Err(Unreadable::sealed(key, found.mod_revision, &reason)))
+            }
+            decoded => decoded,
+        }
+    }
+
     /// Whether a value is not encrypted as it would be now.
     pub(super) async fn is_stale(&self, resource: &Resource, found: &KeyValue) -> Result<bool, SealError> {
         let opened = self.seal.open_at(resource, &found.key, stored(&found.value)).await;

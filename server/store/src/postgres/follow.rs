@@ -1,6 +1,7 @@
 //! Takes up what others have written: the log from where this process stands to where the database does.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::TryStreamExt;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -8,6 +9,7 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
 use super::fatal::{Failure, Fatal};
+use super::heal;
 use super::open::{self, Meta};
 use super::row;
 use super::session::{BEGIN, in_time, run};
@@ -17,6 +19,7 @@ use crate::event::{Event, EventType};
 use crate::record::{Record, Value};
 use crate::subscription::selection::Batch;
 use crate::txn::Txn;
+use crate::unreadable::Unreadable;
 
 /// Rows that are read at a time: more than one group has, so that each part holds at least one group whole.
 const PART: i64 = 4 * Txn::MAX_OPERATIONS as i64;
@@ -132,6 +135,10 @@ impl Writer {
             return;
         };
         let events: Batch = rows.into_iter().map(|row| row.event).collect();
+        let mut unreadable = events.iter().filter_map(|event| event.unreadable.as_deref());
+        if unreadable.any(Unreadable::is_sealed) {
+            self.heals_at.get_or_insert_with(|| Instant::now() + heal::RETRY);
+        }
         (self.revision, self.mark, self.tail) = (revision, commit_id, Some((revision, commit_id)));
         self.publisher.show(&events, revision);
         self.publisher.dispatch(&events, revision);
@@ -201,7 +208,8 @@ impl Writer {
     }
 
     async fn event(&self, row: &PgRow) -> Result<Logged, Failure> {
-        let decoder = self.reader.decoder();
+        // A key service that is away stops nothing but what needs it.
+        let decoder = Decoder { skips_unopened: true, ..self.reader.decoder() };
         let commit_id = row.try_get(7).map_err(Failure::Database)?;
         let mut event = event(&decoder, row, 0, 9).await?;
         event.is_held = self.reader.cache.will_hold(event.record.key.resource(), event.event_type);

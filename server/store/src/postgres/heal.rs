@@ -15,7 +15,7 @@ use crate::record::Record;
 use crate::unreadable::Unreadable;
 
 /// How long after a key service did not answer it is asked again.
-const RETRY: Duration = Duration::from_secs(5);
+pub(super) const RETRY: Duration = Duration::from_secs(5);
 /// Objects that are read at a time.
 const PART: usize = 100;
 

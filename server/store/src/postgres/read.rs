@@ -50,7 +50,7 @@ pub(super) struct Reader {
 impl Reader {
     /// What reads values.
     pub(super) fn decoder(&self) -> Decoder<'_> {
-        Decoder { indexer: &*self.indexer, seal: &self.seal }
+        Decoder { indexer: &*self.indexer, seal: &self.seal, skips_unopened: false }
     }
 
     /// The current state of a resource, whole: all that was acknowledged, by whomever, before this is called.

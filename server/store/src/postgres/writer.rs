@@ -55,8 +55,6 @@ pub(super) struct Writer {
     pub(super) tail: Option<(i64, i64)>,
     /// How many groups are still to lock first.
     pub(super) wary: u32,
-    /// What could not be opened when others' writes were taken up last.
-    pub(super) unopened: Option<crate::key::Key>,
     /// When it is tried again to open what could not be opened.
     pub(super) heals_at: Option<Instant>,
     pub(super) group_operations: usize,
@@ -327,14 +325,7 @@ impl Writer {
         let reported = match failure {
             Failure::Fatal(fatal) => return Err(fatal),
             Failure::Standby => TxnError::Unavailable("the server is a standby".to_owned()),
-            Failure::Sealed { key, reason } => {
-                // The same is met again and again until it can be opened.
-                if self.unopened.as_ref() != Some(&key) {
-                    tracing::error!(object = %key, reason, "what others have written cannot be opened now");
-                    self.unopened = Some(key);
-                }
-                TxnError::Sealed(reason)
-            }
+            Failure::Sealed { reason, .. } => TxnError::Sealed(reason),
             Failure::Database(error) => {
                 match is_lost {
                     true => self.reader.pool.outage.failed(&error),

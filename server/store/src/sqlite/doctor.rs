@@ -295,7 +295,7 @@ impl<'a> Doctor<'a> {
     }
 
     async fn stored(&self, row: &sqlx::sqlite::SqliteRow) -> Result<Stored, DecodeError> {
-        let decoder = Decoder { indexer: self.indexer, seal: &self.seal };
+        let decoder = Decoder { indexer: self.indexer, seal: &self.seal, skips_unopened: false };
         let resource = row::resource(row, 0)?;
         let (deleted, last): (i64, i64) = (row.try_get_unchecked(7)?, row.try_get_unchecked(8)?);
         let state = match resource {

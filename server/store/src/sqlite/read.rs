@@ -74,7 +74,7 @@ impl Range {
 impl Reader {
     /// What reads values.
     pub(crate) fn decoder(&self) -> Decoder<'_> {
-        Decoder { indexer: &*self.indexer, seal: &self.seal }
+        Decoder { indexer: &*self.indexer, seal: &self.seal, skips_unopened: false }
     }
 
     /// Where the current state of a resource is.

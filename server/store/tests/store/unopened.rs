@@ -1,13 +1,16 @@
 //! What another process has written and this one has no key for: the rest is served, and it comes back with its key.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use portico_kit::metrics::Registry;
 use portico_store::{
-    Change, CipherKey, CipherKind, Expect, Provider, Scope, Seal, SealMetrics, SealRules, StoreError, Txn,
-    TxnError, WatchError,
+    Change, CipherKey, CipherKind, Envelope, EnvelopeTimes, Expect, KeyService, KeyServiceError, KeyStatus,
+    Provider, Scope, Seal, SealMetrics, SealRules, StoreError, Txn, TxnError, WatchError, WrappedKey,
 };
+use zeroize::Zeroizing;
 
 use crate::harness::*;
 use crate::postgres::Postgres;
@@ -100,6 +103,84 @@ async fn is_gone_without_a_key(database: &Postgres<'_>) {
     while !behind.store.snapshot(&config_maps()).await.unwrap().is_empty() {
         assert!(Instant::now() < deadline);
     }
+}
+
+/// A key service that wraps by turning bytes over, and is away for a while as far as unwrapping goes.
+#[derive(Default)]
+struct Service {
+    is_away: AtomicBool,
+}
+
+impl KeyService for Service {
+    fn status(&self) -> BoxFuture<'_, Result<KeyStatus, KeyServiceError>> {
+        let status = KeyStatus { version: "v2".into(), healthz: "ok".into(), key_id: "one".into() };
+        Box::pin(std::future::ready(Ok(status)))
+    }
+
+    fn encrypt<'a>(
+        &'a self,
+        _uid: &'a str,
+        plaintext: &'a [u8],
+    ) -> BoxFuture<'a, Result<WrappedKey, KeyServiceError>> {
+        let ciphertext = plaintext.iter().map(|byte| !byte).collect();
+        let wrapped = WrappedKey { ciphertext, key_id: "one".into(), ..WrappedKey::default() };
+        Box::pin(std::future::ready(Ok(wrapped)))
+    }
+
+    fn decrypt<'a>(
+        &'a self,
+        _uid: &'a str,
+        wrapped: WrappedKey,
+    ) -> BoxFuture<'a, Result<Zeroizing<Vec<u8>>, KeyServiceError>> {
+        let away = KeyServiceError { text: "away".into(), code: "Unavailable", passing: true };
+        let unwrapped = match self.is_away.load(Ordering::SeqCst) {
+            true => Err(away),
+            false => Ok(wrapped.ciphertext.iter().map(|byte| !byte).collect::<Vec<u8>>().into()),
+        };
+        Box::pin(std::future::ready(unwrapped))
+    }
+}
+
+/// Rules that seal config maps with this service, as another process than any before.
+async fn sealed_by(service: &Arc<Service>) -> Arc<Seal> {
+    let metrics = || SealMetrics::new(&Registry::new(), "server");
+    let times = EnvelopeTimes { bad: Duration::ZERO, ..EnvelopeTimes::default() };
+    let envelope = Envelope::new("kms", service.clone(), times, metrics());
+    envelope.probe().await.unwrap();
+    let mut rules = SealRules::default();
+    rules.add("configmaps", &[Arc::new(Provider::Kms(envelope))]).unwrap();
+    Seal::new(rules, metrics())
+}
+
+#[tokio::test]
+async fn a_key_service_that_is_away_stops_nothing_but_what_it_has_to_open() {
+    let Some(database) = Postgres::direct() else { return };
+    let open = async |seal| database.try_open(database.settings(), settings_at(""), seal).await.unwrap();
+    let service = Arc::new(Service::default());
+    let (ahead, behind) = (open(sealed_by(&service).await).await, open(sealed_by(&service).await).await);
+    let (writer, store) = (&*ahead.store, &*behind.store);
+    put(store, &key("x/own"), "0").await;
+    let seen = store.snapshot(&config_maps()).await.unwrap().revision();
+    service.is_away.store(true, Ordering::SeqCst);
+    put(writer, &key("x/others"), "0").await;
+    // It follows, writes, and serves what it can open.
+    put(store, &key("x/own"), "1").await;
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    let names: Vec<_> = snapshot.iter().map(|record| record.key.path()).collect();
+    assert_eq!(names, ["x/own"]);
+    assert!(snapshot.unreadable("x/others").unwrap().is_sealed());
+    let mut watch = store.watch(Scope::all(&config_maps()), snapshot.revision()).unwrap();
+    let mut before = store.watch(Scope::all(&config_maps()), seen).unwrap();
+    let own = put(store, &key("x/own"), "2").await;
+    assert_eq!(reported(&take(&mut watch, 1).await), [format!("Modified x/own@{own}")]);
+    assert!(before.next().await.is_err(), "it goes on behind what cannot be opened, after a list");
+    // Once the service is back the object is there, and who watched lists anew.
+    service.is_away.store(false, Ordering::SeqCst);
+    let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
+    assert!(matches!(ended, Err(WatchError::Compacted { .. })), "{ended:?}");
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(lines(snapshot.iter()), lines(writer.snapshot(&config_maps()).await.unwrap().iter()));
+    assert_eq!(behind.tasks.failure().map(|failure| failure.to_string()), None);
 }
 
 crate::in_memory_and_past_it! {
