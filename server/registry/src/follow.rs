@@ -1,5 +1,6 @@
 //! Following resources: what controllers and the route compiler use instead of a watch over HTTP.
 
+mod again;
 mod together;
 
 use std::pin::Pin;
@@ -10,10 +11,10 @@ use futures::stream;
 use portico_store::{Event, EventType, Scope, Subscription};
 
 use crate::Result;
-use crate::failure;
 use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored::Stored;
+use again::Attempts;
 pub use together::FollowedTogether;
 
 /// What a follower learns.
@@ -82,18 +83,21 @@ impl Follower {
         Some(self.inner.change(&event))
     }
 
-    /// Begins again at the newest state; nothing when the store is closed.
+    /// Begins again at the newest state, as soon as it can be read; `None` if the store is closed.
     async fn relist(&mut self) -> Option<Change> {
-        let snapshot = match self.inner.store.snapshot(&self.scope.resource).await {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                let status = failure::of_read(error, 0);
-                tracing::warn!(resource = %self.scope.resource, %status, "following ended");
-                return None;
+        let mut attempts = Attempts::new();
+        loop {
+            match self.begin_again().await {
+                Ok(change) => return Some(change),
+                Err(failure) => attempts.after(&failure, &*self.inner.store).await?,
             }
-        };
-        self.subscription = self.inner.store.watch(self.scope.clone(), snapshot.revision()).ok()?;
+        }
+    }
+
+    async fn begin_again(&mut self) -> std::result::Result<Change, again::Failure> {
+        let snapshot = self.inner.store.snapshot(&self.scope.resource).await?;
+        self.subscription = self.inner.store.watch(self.scope.clone(), snapshot.revision())?;
         let objects = snapshot.iter().cloned().map(Stored::new).collect();
-        Some(Change::Relisted(objects, snapshot.revision()))
+        Ok(Change::Relisted(objects, snapshot.revision()))
     }
 }

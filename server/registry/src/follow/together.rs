@@ -9,6 +9,7 @@ use portico_machinery::GroupResource;
 use portico_store::{Event, ResourceFilter, Snapshot, Subscription};
 
 use super::Change;
+use super::again::{self, Attempts};
 use crate::Result;
 use crate::failure;
 use crate::objects::Objects;
@@ -56,7 +57,8 @@ impl Objects {
             .map(|(which, served)| Part { which, resource: served.storage.clone(), shown: 0 })
             .collect();
         let (initial, revision) = self.snapshots(&mut parts).await.map_err(|e| failure::of_read(e, 0))?;
-        let subscription = self.subscribe(&parts, revision)?;
+        let subscription = self.subscribe(&parts, revision);
+        let subscription = subscription.map_err(|e| portico_machinery::Status::unavailable(e.to_string()))?;
         let relisted = VecDeque::new();
         let follower = Follower { inner: self, parts, subscription, at: revision, relisted };
         let changes = stream::unfold(follower, |mut f| async { f.next().await.map(|c| (c, f)) });
@@ -78,12 +80,15 @@ impl Objects {
         Ok((initial, reached))
     }
 
-    fn subscribe<T>(&self, parts: &[Part<T>], from: i64) -> Result<Subscription> {
+    fn subscribe<T>(
+        &self,
+        parts: &[Part<T>],
+        from: i64,
+    ) -> std::result::Result<Subscription, portico_store::WatchError> {
         let followed: Vec<_> = parts.iter().map(|part| part.resource.clone()).collect();
         let filter: ResourceFilter =
             Arc::new(move |one: &GroupResource| followed.iter().any(|followed| **followed == *one));
-        let subscribed = self.store.follow(filter, from);
-        Ok(subscribed.map_err(|e| portico_machinery::Status::unavailable(e.to_string()))?)
+        self.store.follow(filter, from)
     }
 }
 
@@ -116,22 +121,26 @@ impl<T: Copy> Follower<T> {
         (event.revision() > part.shown).then(|| (part.which, self.inner.change(event)))
     }
 
-    /// Begins again at the newest state; nothing when the store is closed.
+    /// Begins again at the newest state, as soon as it can be read; `None` if the store is closed.
     async fn relist(&mut self) -> Option<()> {
-        let (all, reached) = match self.inner.snapshots(&mut self.parts).await {
-            Ok(read) => read,
-            Err(error) => {
-                tracing::warn!(status = %failure::of_read(error, 0), "following ended");
-                return None;
+        let mut attempts = Attempts::new();
+        loop {
+            match self.begin_again().await {
+                Ok(()) => return Some(()),
+                Err(failure) => attempts.after(&failure, &*self.inner.store).await?,
             }
-        };
-        self.subscription = self.inner.subscribe(&self.parts, reached).ok()?;
+        }
+    }
+
+    async fn begin_again(&mut self) -> std::result::Result<(), again::Failure> {
+        let (all, reached) = self.inner.snapshots(&mut self.parts).await?;
+        self.subscription = self.inner.subscribe(&self.parts, reached)?;
         let before = std::mem::replace(&mut self.at, reached);
         let last = all.len().saturating_sub(1);
         let revision = |index| if index == last { reached } else { before };
         let relisted = all.into_iter().enumerate();
         self.relisted
             .extend(relisted.map(|(index, (which, all))| (which, Change::Relisted(all, revision(index)))));
-        Some(())
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! commit.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use portico_store::{
@@ -19,16 +20,29 @@ pub struct Interposed {
     store: Arc<dyn Store>,
     hook: std::sync::Mutex<Option<Hook>>,
     reads: std::sync::Mutex<Vec<Option<usize>>>,
+    /// How many snapshots fail before one is read.
+    failures: AtomicUsize,
 }
 
 impl Interposed {
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, hook: std::sync::Mutex::default(), reads: std::sync::Mutex::default() }
+        let (hook, reads) = (std::sync::Mutex::default(), std::sync::Mutex::default());
+        Self { store, hook, reads, failures: AtomicUsize::new(0) }
     }
 
     /// Asks this of every transaction from now on; what happens because of it is not asked.
     pub fn before_commits(&self, hook: Hook) {
         *self.hook.lock().unwrap() = Some(hook);
+    }
+
+    /// Lets so many snapshots fail.
+    pub fn fail_snapshots(&self, times: usize) {
+        self.failures.store(times, Ordering::SeqCst);
+    }
+
+    /// How many snapshots are still to fail.
+    pub fn failures_left(&self) -> usize {
+        self.failures.load(Ordering::SeqCst)
     }
 
     /// The limits of the exact reads since the last call.
@@ -56,7 +70,11 @@ impl Store for Interposed {
     }
 
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
-        self.store.snapshot(resource)
+        let less = |left: usize| left.checked_sub(1);
+        match self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
+            Ok(_) => Box::pin(std::future::ready(Err(StoreError::Unavailable("it is away".to_owned())))),
+            Err(_) => self.store.snapshot(resource),
+        }
     }
 
     fn state<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<State, StoreError>> {

@@ -14,6 +14,7 @@ mod definitions;
 mod deletions;
 mod evictions;
 mod exactness;
+mod followers;
 mod harness;
 mod interposed;
 mod lists;

@@ -1,0 +1,43 @@
+//! Attempts to begin again after something was missed.
+
+use portico_kit::backoff::{Backoff, Policy};
+use portico_store::{Store, StoreError, WatchError};
+
+/// Why an attempt failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Read(#[from] StoreError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+}
+
+impl Failure {
+    fn is_closed(&self) -> bool {
+        matches!(self, Self::Read(StoreError::Closed) | Self::Watch(WatchError::Closed))
+    }
+}
+
+/// Growing pauses between attempts.
+pub(super) struct Attempts {
+    backoff: Backoff,
+}
+
+impl Attempts {
+    pub(super) fn new() -> Self {
+        Self { backoff: Backoff::new(Policy::RECONNECT) }
+    }
+
+    /// Waits for the next attempt after a failed one; `None` if the store is closed.
+    pub(super) async fn after(&mut self, failure: &Failure, store: &dyn Store) -> Option<()> {
+        if failure.is_closed() {
+            return None;
+        }
+        tracing::warn!(%failure, "a follower cannot begin again yet");
+        tokio::select! {
+            () = tokio::time::sleep(self.backoff.next_wait()) => Some(()),
+            // Ends with the store alone: no revision is that high.
+            _ = store.wait_for(i64::MAX) => None,
+        }
+    }
+}
