@@ -63,6 +63,8 @@ impl Token {
         if after.is_empty() {
             return Err(refuse("encoded start key empty (version meta.k8s.io/v1)".to_owned()));
         }
+        // Kubernetes begins the keys of a collection in all namespaces, and those of a resource without them, with a slash.
+        let after = after.strip_prefix('/').unwrap_or(after);
         let odd = |part: &str| part.is_empty() || matches!(part, "." | "..");
         if after.split('/').any(odd) || after.split('/').count() > 2 {
             return Err(refuse(wire.start));
@@ -99,6 +101,15 @@ mod tests {
     }
 
     #[test]
+    fn a_token_of_kube_apiserver_is_taken() {
+        for (start, after) in [("/ns/a", "ns/a"), ("/a", "a"), ("a", "a")] {
+            let wire = format!(r#"{{"v":"meta.k8s.io/v1","rv":7,"start":"{start}\u0000"}}"#);
+            let token = Token { revision: Some(7), after: after.to_owned() };
+            assert_eq!(Token::decode(&URL_SAFE_NO_PAD.encode(wire)).unwrap(), token, "{start}");
+        }
+    }
+
+    #[test]
     fn foreign_tokens_are_refused_with_400() {
         let refused = |text: &str| {
             let status = Token::decode(text).unwrap_err();
@@ -126,6 +137,7 @@ mod tests {
             ),
             (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../a\u0000"}"#, "../a\0"),
             (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a//b\u0000"}"#, "a//b\0"),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"//b\u0000"}"#, "//b\0"),
             (
                 r#"{"v":"meta.k8s.io/v1","rv":1,"start":""}"#,
                 "encoded start key empty (version meta.k8s.io/v1)",
