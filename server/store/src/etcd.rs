@@ -154,7 +154,7 @@ impl EtcdStore {
             identity: meta.identity.clone(),
             reader: reader.clone(),
             // Values are encrypted as they stand in etcd, by whoever writes them.
-            submitter: Submitter { requests, seal: Seal::none(), group_operations },
+            submitter: Submitter { requests, seal: Seal::none(), group_operations, concurrent: true },
             copied: Arc::new(EtcdSource::of_store(&reader, compactor.marks.clone())),
             compactor,
             closing: tasks.token().child_token(),

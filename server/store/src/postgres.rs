@@ -164,7 +164,6 @@ impl PostgresStore {
             mark: meta.mark,
             tail: opened.tail,
             wary: 0,
-            unopened: None,
             heals_at: None,
             group_operations,
             closing: closing.clone(),
@@ -172,7 +171,7 @@ impl PostgresStore {
         let store = Self {
             identity: meta.identity,
             reader,
-            submitter: Submitter { requests, seal, group_operations },
+            submitter: Submitter { requests, seal, group_operations, concurrent: false },
             compactor,
             closing: closing.clone(),
             closed: CancellationToken::new(),

@@ -188,7 +188,12 @@ impl SqliteStore {
         let store = Self {
             identity: opened.identity,
             reader,
-            submitter: Submitter { requests, seal, group_operations: settings.group_operations.max(1) },
+            submitter: Submitter {
+                requests,
+                seal,
+                group_operations: settings.group_operations.max(1),
+                concurrent: false,
+            },
             compactor,
             space,
             path: settings.path,

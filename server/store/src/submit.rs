@@ -50,6 +50,8 @@ pub(crate) struct Submitter<R> {
     pub(crate) requests: mpsc::Sender<R>,
     pub(crate) seal: Arc<Seal>,
     pub(crate) group_operations: usize,
+    /// True if the writer carries out several requests at the same time.
+    pub(crate) concurrent: bool,
 }
 
 impl<R: From<CommitRequest> + Send> Submitter<R> {
@@ -79,9 +81,10 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
         results
     }
 
-    /// Queues Txns in requests of at most a group's worth, then awaits the answers.
+    /// Queues Txns in requests of at most a group's worth, in their order, and awaits the answers.
     async fn queue(&self, txns: Vec<Prepared>) -> Results {
         let mut answers = Vec::new();
+        let mut results = Vec::new();
         let mut txns = txns.into_iter().peekable();
         while txns.peek().is_some() {
             let mut operations = 0;
@@ -93,24 +96,30 @@ impl<R: From<CommitRequest> + Send> Submitter<R> {
             let count = chunk.len();
             let (reply, answer) = oneshot::channel();
             let sent = self.requests.send(CommitRequest { txns: chunk, reply }.into()).await;
-            answers.push((count, sent.is_ok().then_some(answer)));
+            let answer = sent.is_ok().then_some(answer);
+            if self.concurrent {
+                results.extend(answered(count, answer).await);
+            } else {
+                answers.push((count, answer));
+            }
         }
-        let mut results = Vec::new();
         for (count, answer) in answers {
-            let failure = match answer {
-                None => TxnError::Closed,
-                Some(answer) => match answer.await {
-                    Ok(answered) => {
-                        results.extend(answered);
-                        continue;
-                    }
-                    Err(_) => TxnError::Unknown("the writer ended".to_owned()),
-                },
-            };
-            results.extend(std::iter::repeat_n(Err(failure), count));
+            results.extend(answered(count, answer).await);
         }
         results
     }
+}
+
+/// The results of a request of so many Txns.
+async fn answered(count: usize, answer: Option<oneshot::Receiver<Results>>) -> Results {
+    let failure = match answer {
+        None => TxnError::Closed,
+        Some(answer) => match answer.await {
+            Ok(results) => return results,
+            Err(_) => TxnError::Unknown("the writer ended".to_owned()),
+        },
+    };
+    std::iter::repeat_n(Err(failure), count).collect()
 }
 
 /// Refuses what is too large; sees to it that the cache holds what the Txn is checked by.
@@ -166,4 +175,53 @@ fn sealed(seal: &Seal, operation: &mut Operation) -> Result<Option<Arc<[u8]>>, T
     let Some(sealed) = sealed else { return Ok(None) };
     *value = value.clone().stored_as(sealed.len() + 1);
     Ok(Some(sealed.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::Indexed;
+    use crate::key::{Key, Resource};
+    use crate::record::Value;
+
+    fn prepared(name: &str) -> Prepared {
+        let value = Value::new(&b"{}"[..], Indexed::default());
+        let key = Key::new(&Resource::new("", "configmaps"), "default", name);
+        Prepared { txn: Txn::create(key, value), sealed: Vec::new() }
+    }
+
+    /// How many requests are queued before the first is answered, for five Txns in groups of two.
+    async fn queued_at_once(concurrent: bool) -> usize {
+        let (requests, mut queued) = mpsc::channel(8);
+        let submitter: Submitter<CommitRequest> =
+            Submitter { requests, seal: Seal::none(), group_operations: 2, concurrent };
+        let written = submitter.queue(["a", "b", "c", "d", "e"].map(prepared).to_vec());
+        let writer = async {
+            let mut requests = vec![queued.recv().await.unwrap()];
+            tokio::task::yield_now().await;
+            while let Ok(more) = queued.try_recv() {
+                requests.push(more);
+            }
+            let at_once = requests.len();
+            let mut answered = 0;
+            while answered < 5 {
+                let request = match requests.is_empty() {
+                    true => queued.recv().await.unwrap(),
+                    false => requests.remove(0),
+                };
+                let results: Results = request.txns.iter().map(|_| Err(TxnError::Closed)).collect();
+                answered += results.len();
+                answer(vec![request], vec![results]);
+            }
+            at_once
+        };
+        let (results, at_once) = tokio::join!(written, writer);
+        assert_eq!(results.len(), 5);
+        at_once
+    }
+
+    #[tokio::test]
+    async fn requests_of_one_call_follow_one_another_where_a_writer_would_serve_them_at_the_same_time() {
+        assert_eq!((queued_at_once(false).await, queued_at_once(true).await), (3, 1));
+    }
 }

@@ -128,6 +128,12 @@ impl Compactor {
     }
 
     async fn tick(&self, marked: &mut i64) -> Result<(), StoreError> {
+        // First: without marks history does not age, and what does not age takes ever longer to count.
+        let revision = self.reader.hub.revision();
+        if revision != *marked {
+            self.mark(revision).await?;
+            *marked = revision;
+        }
         self.compact(self.aged().await?).await?;
         let limit = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
         if self.count().await? > limit {
@@ -135,11 +141,6 @@ impl Compactor {
             self.count().await?;
         }
         self.tend_archive().await?;
-        let revision = self.reader.hub.revision();
-        if revision != *marked {
-            self.mark(revision).await?;
-            *marked = revision;
-        }
         let size = sqlx::query_scalar("SELECT pg_database_size(current_database())");
         match self.reader.pool.read(async |c| size.fetch_one(c).await).await {
             Ok(bytes) => drop(self.reader.metrics.file_bytes.set(bytes)),

@@ -91,6 +91,9 @@ pub(super) async fn connect(
         let mut connection = settings.options().connect().await?;
         if !settings.transaction_pooler {
             limit(&mut connection, settings.statement_timeout, purpose).await?;
+            if purpose == Purpose::Write {
+                require_durability(&mut connection).await?;
+            }
         }
         Ok(connection)
     };
@@ -107,6 +110,31 @@ async fn limit(connection: &mut PgConnection, most: Duration, purpose: Purpose) 
     }
     for name in limits {
         set(connection, name, &most).await?;
+    }
+    Ok(())
+}
+
+/// Has a commit wait until it is on disk, where the database is set not to, and warns of what no session can change.
+async fn require_durability(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    const SETTINGS: &str = "SELECT name, setting FROM pg_catalog.pg_settings \
+        WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit')";
+    let found: Vec<(String, String)> = match sqlx::query_as(SETTINGS).fetch_all(&mut *connection).await {
+        Err(error) if failure::is_lost(&error) => return Err(error),
+        // Not all that speak the protocol know it.
+        found => found.unwrap_or_default(),
+    };
+    for (name, setting) in found {
+        match (&*name, &*setting) {
+            ("synchronous_commit", "off" | "local") => set(connection, &name, "on").await?,
+            ("fsync" | "full_page_writes", "off") => {
+                tracing::warn!(
+                    name,
+                    setting,
+                    "writes that were acknowledged may be lost when the database fails"
+                );
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

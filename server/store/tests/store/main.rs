@@ -15,6 +15,8 @@ mod damaged_keys;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
+mod durable;
+#[cfg(test)]
 mod etcd;
 #[cfg(test)]
 mod etcd_cluster;

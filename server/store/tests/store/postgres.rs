@@ -91,6 +91,11 @@ impl<'s> Postgres<'s> {
         self.server.psql(&self.name, statement).trim().to_owned()
     }
 
+    /// Sets a parameter for connections that are made from now on.
+    pub fn set(&self, parameter: &str, value: &str) {
+        self.psql(&format!("ALTER DATABASE {} SET {parameter} = {value}", self.name));
+    }
+
     /// Ends every connection to it.
     pub fn cut(&self) {
         self.server.cut(&self.name);

@@ -1,0 +1,44 @@
+//! PostgreSQL with settings that its owner chose: what is acknowledged stays, and history is forgotten all the same.
+
+use std::time::Duration;
+
+use portico_tests::until;
+
+use crate::harness::*;
+use crate::postgres::Postgres;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_acknowledges_before_it_is_durable_is_told_otherwise() {
+    const NOTE: &str = "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+        INSERT INTO noted VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$";
+    for (setting, expected) in [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")] {
+        let Some(database) = Postgres::direct() else { return };
+        database.set("synchronous_commit", setting);
+        let process = database.process(&|_| ()).await;
+        database.psql("CREATE TABLE noted (setting text)");
+        database.psql(NOTE);
+        database.psql("CREATE TRIGGER note AFTER INSERT ON log FOR EACH ROW EXECUTE FUNCTION note()");
+        put(&*process.store, &key("a/1"), "0").await;
+        assert_eq!(database.psql("SELECT setting FROM noted"), expected, "{setting}");
+    }
+}
+
+/// Comes before PostgreSQL's own function in the search path, and fails in the statement that counts all bytes.
+const UNCOUNTABLE: &str = "CREATE FUNCTION shadow.octet_length(bytea) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN \
+    IF current_query() LIKE 'SELECT coalesce(sum(bytes)%' THEN RAISE EXCEPTION 'it takes too long'; END IF; \
+    RETURN pg_catalog.octet_length($1); END $$";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_ages_though_its_bytes_cannot_be_counted() {
+    let Some(database) = Postgres::direct() else { return };
+    database.psql("CREATE SCHEMA shadow");
+    database.psql(UNCOUNTABLE);
+    database.set("search_path", "shadow, public, pg_catalog");
+    let tune = |settings: &mut portico_store::Settings| {
+        settings.history_retention = Duration::ZERO;
+        settings.compaction_interval = Duration::from_millis(100);
+    };
+    let store = database.process(&tune).await.store;
+    let last = put(&*store, &key("a/1"), "0").await;
+    until("what was before is forgotten", async || store.compacted() >= last).await;
+}
