@@ -4,6 +4,7 @@
 //! with jittered back-off. What another one shows replaces what is in force as a whole, and only once it is not older. It must
 //! not know what entries mean; [`crate::configuration`] puts them in force.
 
+mod acks;
 mod ask;
 mod json_calls;
 mod observe;
@@ -33,6 +34,7 @@ use crate::configuration::{Configuration, Refusal};
 use crate::control_services::{CallReason, ControlServices, Member, Repeat, State};
 use crate::freshness::Freshness;
 use crate::last_hour::LastHour;
+use acks::Acks;
 use observe::Observer;
 use snapshot::Snapshot;
 
@@ -83,6 +85,7 @@ pub struct Control {
 /// What one stream knows.
 struct Session {
     outbox: mpsc::Sender<StreamRequest>,
+    acks: Acks,
     /// Whose stream it is.
     member: Arc<Member>,
     snapshot: Option<Snapshot>,
@@ -171,6 +174,7 @@ impl Control {
         let mut stream = opened?.into_inner();
         let mut session = Session {
             outbox,
+            acks: Acks::default(),
             member: Arc::clone(member),
             snapshot: None,
             observer: Observer::default(),
@@ -195,6 +199,7 @@ impl Control {
                 }
                 _ = ticks.tick() => {
                     session.check_silence()?;
+                    session.acks.send(&session.outbox);
                     self.observe(&mut session);
                     self.report(&mut session);
                 }
@@ -269,15 +274,15 @@ impl Control {
         }
     }
 
-    fn in_force(&self, session: &Session, version: &Version, refused: Vec<Refusal>) {
+    fn in_force(&self, session: &mut Session, version: &Version, refused: Vec<Refusal>) {
         self.freshness.live();
         self.configuration.mark_live();
         for Refusal { key, reason } in &refused {
             tracing::warn!(key, reason, revision = version.revision, "a configuration entry is not used");
         }
         let refused = refused.into_iter().map(|r| pb::Refusal { key: r.key, reason: r.reason }).collect();
-        let ack = Ack { version: Some(version.into()), refused };
-        let _ = session.outbox.try_send(StreamRequest { message: Some(RequestMessage::Ack(ack)) });
+        session.acks.add(Ack { version: Some(version.into()), refused });
+        session.acks.send(&session.outbox);
     }
 
     fn observe(&self, session: &mut Session) {

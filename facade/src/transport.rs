@@ -1,8 +1,8 @@
 //! How the control service is reached: in this process, or over TLS with a facade's certificate.
 //!
 //! The configuration, calls and watches have connections of their own, so that they do not fill each other's streams;
-//! calls and watches one of each runtime, so that no request waits for another thread. Watches that are more than one connection
-//! should carry get further ones. It must not know which services are called.
+//! calls and watches one of each runtime, so that no request waits for another thread. Calls and watches that are more than one
+//! connection should carry get further ones. It must not know which services are called.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -21,9 +21,9 @@ use tower::{Service, ServiceExt};
 
 use crate::body::BoxError;
 
-/// How many watches and lists one connection carries; the next one gets another connection. Control services take
-/// `--control-max-streams-per-connection` (1,024), and one beyond that would wait for another's end.
-const STREAMS_OF_A_CONNECTION: usize = 500;
+/// How many calls, lists among them, or watches one connection carries; the next one gets another connection. Control services
+/// take `--control-max-streams-per-connection` (1,024), and one beyond that would wait for another's end.
+const CALLS_OF_A_CONNECTION: usize = 500;
 
 /// What generated clients call.
 pub type GrpcService =
@@ -49,8 +49,8 @@ pub struct ControlTransport {
 struct Channels {
     endpoint: Endpoint,
     config: Channel,
-    calls: RuntimeChannels<Channel>,
-    streams: RuntimeChannels<StreamChannels>,
+    calls: RuntimeChannels<CountedChannels>,
+    streams: RuntimeChannels<CountedChannels>,
 }
 
 impl Channels {
@@ -61,8 +61,8 @@ impl Channels {
     fn to(endpoint: Endpoint, runtimes: usize) -> Self {
         Self {
             config: endpoint.connect_lazy(),
-            calls: RuntimeChannels::new(&endpoint, runtimes, Endpoint::connect_lazy),
-            streams: RuntimeChannels::new(&endpoint, runtimes, StreamChannels::new),
+            calls: RuntimeChannels::new(&endpoint, runtimes, CountedChannels::new),
+            streams: RuntimeChannels::new(&endpoint, runtimes, CountedChannels::new),
             endpoint,
         }
     }
@@ -98,35 +98,54 @@ impl<T> RuntimeChannels<T> {
     }
 }
 
-/// As many channels as it takes that none carries more than [`STREAMS_OF_A_CONNECTION`].
-struct StreamChannels {
+/// As many channels as it takes that none carries more than [`CALLS_OF_A_CONNECTION`].
+struct CountedChannels {
     endpoint: Endpoint,
-    open: Mutex<Vec<StreamChannel>>,
+    open: Mutex<Vec<CountedChannel>>,
 }
 
-struct StreamChannel {
+struct CountedChannel {
     channel: Channel,
-    /// Each stream holds one of these.
+    /// Each call holds one of these.
     place: Arc<()>,
 }
 
-impl StreamChannels {
+impl CountedChannel {
+    fn has_room(&self) -> bool {
+        Arc::strong_count(&self.place) <= CALLS_OF_A_CONNECTION
+    }
+
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.place) == 1
+    }
+}
+
+impl CountedChannels {
     fn new(endpoint: &Endpoint) -> Self {
         Self { endpoint: endpoint.clone(), open: Mutex::default() }
     }
 
-    /// A channel with room for another stream, and its place there.
+    /// A channel with room for another call, and its place there. Of idle ones behind it one stays open.
     fn with_room(&self) -> (Channel, Arc<()>) {
         let mut open = self.open.lock();
-        let has_room = |one: &&StreamChannel| Arc::strong_count(&one.place) <= STREAMS_OF_A_CONNECTION;
-        if let Some(StreamChannel { channel, place }) = open.iter().find(has_room) {
+        let first = open.iter().position(CountedChannel::has_room).unwrap_or(open.len());
+        while open.len() > first + 2 && open.last().is_some_and(CountedChannel::is_idle) {
+            open.pop();
+        }
+        if let Some(CountedChannel { channel, place }) = open.get(first) {
             return (channel.clone(), Arc::clone(place));
         }
-        let made = StreamChannel { channel: self.endpoint.connect_lazy(), place: Arc::default() };
+        let made = CountedChannel { channel: self.endpoint.connect_lazy(), place: Arc::default() };
         let taken = (made.channel.clone(), Arc::clone(&made.place));
         open.push(made);
         taken
     }
+}
+
+/// A connection of this runtime with room, and a place on it.
+fn counted(channels: &RuntimeChannels<CountedChannels>) -> (Channel, Option<Arc<()>>) {
+    let (channel, place) = channels.here().with_room();
+    (channel, Some(place))
 }
 
 /// One of the connections, whichever it is at the time and place of a call.
@@ -152,7 +171,7 @@ impl Service<Request<tonic::body::Body>> for Current {
             let response = channel.oneshot(request).await.map_err(|e| ControlError(e.into()))?;
             let Some(place) = place else { return Ok(response) };
             Ok(response.map(|body| {
-                // The stream has its place for as long as its body is read.
+                // The call has its place for as long as its body is read.
                 tonic::body::Body::new(body.map_frame(move |frame| {
                     let _held = &place;
                     frame
@@ -190,11 +209,8 @@ impl ControlTransport {
         };
         Ok(Self {
             config: through(|channels| (channels.config.clone(), None)),
-            calls: through(|channels| (channels.calls.here().clone(), None)),
-            streams: through(|channels| {
-                let (channel, place) = channels.streams.here().with_room();
-                (channel, Some(place))
-            }),
+            calls: through(|channels| counted(&channels.calls)),
+            streams: through(|channels| counted(&channels.streams)),
             trust: None,
             local: false,
             channels: Some(channels),
@@ -242,9 +258,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_stream_beyond_what_a_connection_carries_gets_another_connection_until_one_ends() {
-        let channels = StreamChannels::new(&Endpoint::from_static("http://127.0.0.1:1"));
-        let mut held: Vec<_> = (0..STREAMS_OF_A_CONNECTION).map(|_| channels.with_room().1).collect();
+    async fn a_call_beyond_what_a_connection_carries_gets_another_connection_until_one_ends() {
+        let channels = CountedChannels::new(&Endpoint::from_static("http://127.0.0.1:1"));
+        let mut held: Vec<_> = (0..CALLS_OF_A_CONNECTION).map(|_| channels.with_room().1).collect();
         assert_eq!(channels.open.lock().len(), 1);
         let next = channels.with_room().1;
         assert_eq!(channels.open.lock().len(), 2);
@@ -254,5 +270,24 @@ mod tests {
         drop(held.pop());
         assert!(Arc::ptr_eq(&channels.with_room().1, &first));
         assert_eq!(channels.open.lock().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn connections_that_a_burst_has_opened_are_closed_when_they_are_idle() {
+        let channels = CountedChannels::new(&Endpoint::from_static("http://127.0.0.1:1"));
+        let held: Vec<_> = (0..4 * CALLS_OF_A_CONNECTION).map(|_| channels.with_room().1).collect();
+        assert_eq!(channels.open.lock().len(), 4);
+        drop(held);
+        let _held = channels.with_room();
+        assert_eq!(channels.open.lock().len(), 2, "one in use, one in reserve");
+    }
+
+    #[tokio::test]
+    async fn calls_are_counted_as_watches_are() {
+        let connection = Connection::new("http://127.0.0.1:1".to_owned());
+        let channels = Channels::new(&connection, 0).unwrap();
+        let held: Vec<_> = (0..=CALLS_OF_A_CONNECTION).map(|_| counted(&channels.calls)).collect();
+        assert!(held.iter().all(|(_, place)| place.is_some()));
+        assert_eq!(channels.calls.here().open.lock().len(), 2);
     }
 }

@@ -1,16 +1,26 @@
 //! The beginning of a watch, during which it costs what a list does (upstream's `InitializationSignal`).
 
 use futures::{Stream, StreamExt};
+use portico_proto::objects::WatchResponse;
+use portico_proto::objects::watch_response::Step;
+use tonic::Status;
 
-/// The same stream; `kept` is dropped when so many of its items have been taken, or when it ends.
-pub(super) fn keep_until<S: Stream, K>(
-    stream: S,
-    items: u64,
+/// The same steps; `kept` is dropped when so many of them have been taken, or when they end. A watch that begins anew, before any,
+/// reports how many there are then.
+pub(super) fn keep_until<S, K>(
+    steps: S,
+    initial: u64,
     kept: Option<K>,
-) -> impl Stream<Item = S::Item> + use<S, K> {
-    let (mut left, mut kept) = (items, kept);
-    stream.inspect(move |_| {
-        left = left.saturating_sub(1);
+) -> impl Stream<Item = Result<WatchResponse, Status>> + use<S, K>
+where
+    S: Stream<Item = Result<WatchResponse, Status>>,
+{
+    let (mut left, mut kept) = (initial, kept);
+    steps.inspect(move |step| {
+        left = match step {
+            Ok(WatchResponse { step: Some(Step::Started(started)), .. }) => started.initial_frames,
+            _ => left.saturating_sub(1),
+        };
         if left == 0 {
             drop(kept.take());
         }
@@ -22,19 +32,43 @@ mod tests {
     use std::sync::Arc;
 
     use futures::stream;
+    use portico_proto::objects::WatchStarted;
 
     use super::*;
 
-    #[tokio::test]
-    async fn it_is_dropped_with_the_last_initial_event_or_with_the_watch() {
+    fn started(initial_frames: u64) -> Step {
+        Step::Started(WatchStarted { initial_frames, ..WatchStarted::default() })
+    }
+
+    fn frames() -> Step {
+        Step::Frames("{}".into())
+    }
+
+    /// Whether it is kept after each of these steps.
+    async fn kept_after<const N: usize>(steps: [Step; N]) -> [bool; N] {
         let kept = Arc::new(());
-        let mut watch = Box::pin(keep_until(stream::iter(0..5), 2, Some(kept.clone())));
-        watch.next().await;
-        assert_eq!(Arc::strong_count(&kept), 2);
-        watch.next().await;
-        assert_eq!(Arc::strong_count(&kept), 1);
-        let watch = keep_until(stream::iter(0..5), 2, Some(kept.clone()));
+        let steps = steps.map(|step| Ok(WatchResponse { step: Some(step), ..WatchResponse::default() }));
+        let mut watch = Box::pin(keep_until(stream::iter(steps), 2, Some(kept.clone())));
+        let mut after = [false; N];
+        for is_kept in &mut after {
+            watch.next().await;
+            *is_kept = Arc::strong_count(&kept) == 2;
+        }
         drop(watch);
         assert_eq!(Arc::strong_count(&kept), 1);
+        after
+    }
+
+    #[tokio::test]
+    async fn it_is_dropped_with_the_last_initial_event_or_with_the_watch() {
+        assert_eq!(kept_after([frames(), frames(), frames()]).await, [true, false, false]);
+        assert_eq!(kept_after([frames()]).await, [true]);
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_begins_anew_has_as_many_initial_events_as_it_reports_then() {
+        assert_eq!(kept_after([started(3), frames(), frames(), frames()]).await, [true, true, true, false]);
+        assert_eq!(kept_after([started(0), frames()]).await, [false, false]);
+        assert_eq!(kept_after([frames(), frames(), started(0)]).await, [true, false, false]);
     }
 }
