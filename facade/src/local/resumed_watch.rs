@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::{Stream, stream};
+use portico_proto::client::PartialRevision;
 use portico_proto::objects::watch_response::Step;
 use portico_proto::objects::{Call, WatchRequest, WatchResponse, WatchStarted};
 use tonic::{Status, Streaming};
@@ -34,6 +35,8 @@ pub(super) struct Resumed {
     pub(super) steps: Streaming<WatchResponse>,
     begin: Instant,
     place: Place,
+    /// Events of a revision that was received in part.
+    partial: PartialRevision,
 }
 
 /// How far a watch has come.
@@ -79,7 +82,8 @@ impl Resumed {
         started: &WatchStarted,
         steps: Streaming<WatchResponse>,
     ) -> Self {
-        Self { services, member, asked, steps, begin: Instant::now(), place: Place::of(started) }
+        let (begin, place, partial) = (Instant::now(), Place::of(started), PartialRevision::default());
+        Self { services, member, asked, steps, begin, place, partial }
     }
 
     /// The steps of whoever is asked, until the watch ends.
@@ -101,6 +105,7 @@ impl Resumed {
                 () = self.services.left(&self.member) => Err(Status::unavailable("its control service is left")),
             };
             let failure = match step {
+                Ok(Some(step)) if !self.partial.take(&step) => continue,
                 Ok(Some(step)) => {
                     self.place = self.place.after(step.revision);
                     self.services.has_shown(&self.member, step.revision);
@@ -114,33 +119,40 @@ impl Resumed {
             };
             tracing::debug!(server = self.member.name, %failure, place = ?self.place, "a watch goes on elsewhere");
             match self.resume().await {
-                Ok(true) => {}
-                Ok(false) => return None,
+                // The number of frames that show what was there may be another one now.
+                Ok(Some(started)) => {
+                    return Some(Ok(WatchResponse {
+                        step: Some(Step::Started(started)),
+                        ..Default::default()
+                    }));
+                }
+                Ok(None) => return None,
                 Err(failure) => return Some(Err(failure)),
             }
         }
     }
 
-    /// Goes on with the control service in use; false when there is nothing to go on with.
-    async fn resume(&mut self) -> Result<bool, Status> {
+    /// Goes on with the control service in use; `None` when there is nothing to go on with.
+    async fn resume(&mut self) -> Result<Option<WatchStarted>, Status> {
         let query = match self.place {
             Place::Begin { .. } => Some(self.asked.call.query.clone()),
             Place::At(revision) => watch_from(&self.asked.call.query, revision, self.begin.elapsed()),
             Place::Initial { .. } | Place::Unknown => None,
         };
-        let Some(query) = query else { return Ok(false) };
+        let Some(query) = query else { return Ok(None) };
         let call = Call { query, ..self.asked.call.clone() };
         let asked = &self.asked;
         let again = |member: Arc<Member>| {
             begin(member.clone(), asked.message(&member, WatchRequest { call: Some(call.clone()) }))
         };
         let (member, (first, steps)) = self.services.call(Repeat::Always, None, again).await?;
-        let Some(Step::Started(started)) = first else { return Ok(false) };
+        let Some(Step::Started(started)) = first else { return Ok(None) };
+        self.partial.resume();
         if matches!(self.place, Place::Begin { .. }) {
             self.place = Place::of(&started);
         }
         (self.member, self.steps) = (member, steps);
-        Ok(true)
+        Ok(Some(started))
     }
 }
 

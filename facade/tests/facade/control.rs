@@ -49,7 +49,7 @@ struct Inner {
     heartbeat: Mutex<u32>,
     answers: Mutex<VecDeque<DoResponse>>,
     parts: Mutex<Vec<Bytes>>,
-    frames: broadcast::Sender<Bytes>,
+    frames: broadcast::Sender<WatchResponse>,
     asked: Mutex<Vec<Asked>>,
     documents: Mutex<HashMap<String, Bytes>>,
     revision: Mutex<i64>,
@@ -106,7 +106,13 @@ impl Scripted {
 
     /// Sends a watch frame to whoever watches; says whether there is anybody.
     pub fn frame(&self, bytes: impl Into<Bytes>) -> bool {
-        self.inner.frames.send(bytes.into()).is_ok()
+        self.frame_at(bytes, 0, false)
+    }
+
+    /// The same of an event behind this revision, of whose own more may follow.
+    pub fn frame_at(&self, bytes: impl Into<Bytes>, revision: i64, more: bool) -> bool {
+        let step = Some(portico_proto::objects::watch_response::Step::Frames(bytes.into()));
+        self.inner.frames.send(WatchResponse { step, revision, more }).is_ok()
     }
 
     pub fn asked(&self) -> Vec<Asked> {
@@ -326,7 +332,10 @@ impl Objects for Scripted {
         self.goes_on().await;
         if let Some(refused) = self.inner.answers.lock().pop_front() {
             let step = Some(Step::Refused(refused));
-            return Ok(Response::new(Box::pin(stream::iter([Ok(WatchResponse { step, revision: 0 })]))));
+            return Ok(Response::new(Box::pin(stream::iter([Ok(WatchResponse {
+                step,
+                ..Default::default()
+            })]))));
         }
         let started = portico_proto::objects::WatchStarted {
             media_type: "application/json".into(),
@@ -336,10 +345,9 @@ impl Objects for Scripted {
             revision: 0,
         };
         let frames = tokio_stream::wrappers::BroadcastStream::new(self.inner.frames.subscribe());
-        let frames = frames.filter_map(|bytes| async {
-            bytes.ok().map(|bytes| Ok(WatchResponse { step: Some(Step::Frames(bytes)), revision: 0 }))
-        });
-        let begin = stream::iter([Ok(WatchResponse { step: Some(Step::Started(started)), revision: 0 })]);
+        let frames = frames.filter_map(|frame| async { frame.ok().map(Ok) });
+        let begin = WatchResponse { step: Some(Step::Started(started)), ..Default::default() };
+        let begin = stream::iter([Ok(begin)]);
         Ok(Response::new(Box::pin(begin.chain(frames))))
     }
 

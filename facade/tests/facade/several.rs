@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
+use http_body_util::BodyExt;
 use portico_facade::{ControlServices, Process};
 use portico_kit::tasks::TaskSet;
 use portico_proto::objects::DoResponse;
@@ -93,4 +95,37 @@ async fn a_list_that_breaks_off_goes_on_at_its_revision() {
     assert!(answer.text.as_bytes() == parts.concat(), "{} bytes", answer.text.len());
     let queries: Vec<_> = one.asked().into_iter().map(|asked| asked.call.query).collect();
     assert_eq!(queries, ["limit=9", "limit=9&resourceVersion=7&resourceVersionMatch=Exact"]);
+}
+
+/// The next bytes of a streamed body.
+async fn next(body: &mut (impl hyper::body::Body<Data = Bytes, Error: std::fmt::Debug> + Unpin)) -> Bytes {
+    let frame = tokio::time::timeout(Duration::from_secs(60), body.frame()).await.unwrap();
+    frame.unwrap().unwrap().into_data().unwrap()
+}
+
+#[tokio::test]
+async fn a_watch_that_moves_within_a_revision_gets_each_of_its_events_once() {
+    let (one, other) = (control(), control());
+    one.serves("store", 9);
+    other.serves("store", 10);
+    let (rig, _tasks) = rig(&one, &other).await;
+    let watch = format!("{PODS}?watch=1&resourceVersion=9");
+    let mut body = rig.client.open(Method::GET, &watch, &[], "").await.unwrap().into_body();
+    // Of the five events of revision 10 two have come when the control service is lost.
+    for event in ["a", "b"] {
+        assert!(one.frame_at(event, 9, true));
+        assert_eq!(next(&mut body).await, event);
+    }
+    one.away(true);
+    eventually(|| async { (!other.asked().is_empty()).then_some(()) }).await;
+    eventually(|| async { other.frame_at("a", 9, true).then_some(()) }).await;
+    for (event, revision, more) in
+        [("b", 9, true), ("c", 9, true), ("d", 9, true), ("e", 10, false), ("f", 11, false)]
+    {
+        assert!(other.frame_at(event, revision, more));
+    }
+    for event in ["c", "d", "e", "f"] {
+        assert_eq!(next(&mut body).await, event);
+    }
+    assert_eq!(other.asked()[0].call.query, "watch=1&resourceVersion=9");
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use tonic::{Code, Status, Streaming};
 
 use super::Client;
+use super::partial_revision::PartialRevision;
 use super::query::Query;
 use super::watch::wait_for_another_try;
 use crate::objects::watch_response::Step;
@@ -53,6 +54,8 @@ struct State {
     revision: String,
     /// Frames that show what was there, and are still to come, and where they lead.
     initial: (u64, i64),
+    /// Events of a revision that was received in part.
+    partial: PartialRevision,
     stream: Option<Streaming<WatchResponse>>,
     failures: u32,
 }
@@ -65,7 +68,8 @@ pub(super) fn watch(
     revision: &str,
 ) -> impl Stream<Item = Result<WatchEvent, Status>> + Send + use<> {
     let revision = revision.to_owned();
-    let state = State { client, call, query, revision, initial: (0, 0), stream: None, failures: 0 };
+    let partial = PartialRevision::default();
+    let state = State { client, call, query, revision, initial: (0, 0), partial, stream: None, failures: 0 };
     stream::unfold(Some(state), |state| async move {
         let mut state = state?;
         match state.next().await {
@@ -103,6 +107,9 @@ impl State {
             return Ok(None);
         };
         self.failures = 0;
+        if !self.partial.take(&message) {
+            return Ok(None);
+        }
         match message.step {
             Some(Step::Started(started)) => {
                 self.initial = (started.initial_frames, started.revision);
@@ -127,6 +134,7 @@ impl State {
         query.add("resourceVersion", &self.revision);
         let call = Call { query: query.text(), ..self.call.clone() };
         let opened = self.client.objects_watch().watch(WatchRequest { call: Some(call) }).await?;
+        self.partial.resume();
         self.stream = Some(opened.into_inner());
         Ok(None)
     }

@@ -18,7 +18,22 @@ use crate::recorded::Record;
 pub type ListStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
-pub type WatchStream = Pin<Box<dyn Stream<Item = Arc<Frame>> + Send>>;
+pub type WatchStream = Pin<Box<dyn Stream<Item = WatchFrame> + Send>>;
+
+/// A frame of a watch.
+#[derive(Clone, Debug)]
+pub struct WatchFrame {
+    /// The frame, which watches share.
+    pub frame: Arc<Frame>,
+    /// True if more events of its revision may follow.
+    pub more: bool,
+}
+
+impl From<Frame> for WatchFrame {
+    fn from(frame: Frame) -> Self {
+        Self { frame: Arc::new(frame), more: false }
+    }
+}
 
 /// A watch that begins.
 pub struct Watch {

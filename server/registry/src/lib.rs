@@ -76,7 +76,7 @@ pub mod write;
 
 pub use action::{Acting, Action, ActionRequest, Outcome};
 pub use admission::{Admission, AdmitAll, Attributes, Charged, NamespaceRules, Operation, Options};
-pub use answer::{Answer, Body, ListStream, Watch, WatchStream};
+pub use answer::{Answer, Body, ListStream, Watch, WatchFrame, WatchStream};
 pub use builtin::{KindIndexer, ResourceIndex};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connection::{ConnectRequest, Connected, Connection, Deciding, Registered};

@@ -13,7 +13,7 @@ use rand::RngExt;
 use tokio::time::{Instant, Sleep};
 
 use crate::Result;
-use crate::answer::Watch;
+use crate::answer::{Watch, WatchFrame};
 use crate::forms::{FormKey, Include, Made, Renderer, Shape};
 use crate::frame::{EventType, Frame};
 use crate::objects::Objects;
@@ -108,8 +108,11 @@ impl Objects {
             bookmark: Box::pin(tokio::time::sleep(self.settings.bookmark_period)),
         };
         let initial = watcher.initial.len() + usize::from(watcher.initial_end.is_some());
-        let frames =
-            Box::pin(stream::unfold(watcher, |mut w| async { w.next().await.map(|frame| (frame, w)) }));
+        let frames = Box::pin(stream::unfold(watcher, |mut w| async {
+            let frame = w.next().await?;
+            let more = !w.ended && w.subscription.is_within_revision();
+            Some((WatchFrame { frame, more }, w))
+        }));
         Ok(Watch { frames, initial, from: start.from })
     }
 
@@ -350,7 +353,7 @@ fn too_old(error: &WatchError) -> Status {
 
 /// A watch with one frame that ends.
 fn only(frame: Frame) -> Watch {
-    Watch { frames: Box::pin(stream::iter([Arc::new(frame)])), initial: 0, from: 0 }
+    Watch { frames: Box::pin(stream::iter([WatchFrame::from(frame)])), initial: 0, from: 0 }
 }
 
 fn error_frame(status: &Status, encoding: Encoding) -> Frame {

@@ -185,5 +185,5 @@ fn required(call: Option<portico_proto::objects::Call>) -> RpcResult<portico_pro
 }
 
 fn step(step: watch_response::Step) -> WatchResponse {
-    WatchResponse { step: Some(step), revision: 0 }
+    WatchResponse { step: Some(step), revision: 0, more: false }
 }

@@ -216,7 +216,7 @@ fn default_admission() -> Arc<dyn Admission> {
 /// The next frame; a watch that says nothing for ten seconds fails the test.
 pub async fn next(frames: &mut WatchStream) -> Arc<Frame> {
     let wait = std::time::Duration::from_secs(10);
-    tokio::time::timeout(wait, frames.next()).await.unwrap().unwrap()
+    tokio::time::timeout(wait, frames.next()).await.unwrap().unwrap().frame
 }
 
 /// A core object with a little more than its name: `rest` goes behind the metadata.

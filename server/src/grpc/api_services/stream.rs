@@ -65,7 +65,7 @@ pub(super) fn watch_events(
     match answer {
         Answer { body: Body::Watch(watch), .. } => Ok(watch.frames.map(move |frame| {
             let _lasts = &running;
-            event(&frame)
+            event(&frame.frame)
         })),
         Answer { status: Some(status), .. } => Err(refused(status)),
         Answer { .. } => Err(refused(Status::internal("a watch was answered with a document"))),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use portico_auditor::GatheredList;
 use portico_proto::objects::{DoResponse, ListResponse, WatchResponse, watch_response};
-use portico_registry::{Body, ListStream, Watch, WatchStream};
+use portico_registry::{Body, ListStream, Watch, WatchFrame, WatchStream};
 
 use crate::grpc::RpcResult;
 use crate::queues::Running;
@@ -119,12 +119,13 @@ impl Stream for WatchSteps {
         }
         let Some(frames) = &mut this.frames else { return Poll::Ready(None) };
         let frame = ready!(frames.poll_next_unpin(cx));
-        Poll::Ready(frame.map(|frame| {
+        Poll::Ready(frame.map(|WatchFrame { frame, more }| {
             let step = Some(watch_response::Step::Frames(frame.line()));
             // Initial frames come in the order of their keys: nobody could go on behind one of them.
             let is_initial = this.initial > 0;
             this.initial = this.initial.saturating_sub(1);
-            Ok(WatchResponse { step, revision: if is_initial { 0 } else { frame.revision } })
+            let revision = if is_initial { 0 } else { frame.revision - i64::from(more) };
+            Ok(WatchResponse { step, revision, more })
         }))
     }
 }
